@@ -10,6 +10,7 @@ from math import floor
 from typing import Any
 
 from autoscaler.adapters.ec2 import Ec2Compute, instance_of
+from autoscaler.adapters.jenkins import queue
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parameters import parameters_of
@@ -60,6 +61,7 @@ class InProcessController(JenkinsController):
         session: Any = LocalSession(api)
         super().__init__(api.controller.name, api.base, connect or (lambda: session), lambda: api.controller.timeline.now, tell_apart)
         self._keeps_looks = keeps_looks
+        self._size = 0  # of Jenkins' reasons in the queue's answer, in characters
         self._api = api
         self._world = api.controller
         self._nodes: dict[str, tuple[tuple[Any, ...], Node]] = {}
@@ -85,7 +87,8 @@ class InProcessController(JenkinsController):
         state = self._world.timeline.now, self._world.timeline.happened, self._api.acted
         if self._last is None or self._last[0] != state or not self._keeps_looks:
             self._last = state, self._seen_now()
-        return self._last[1]
+        # What does not fit in one answer is read in parts, by the adapter.
+        return super().look() if self._size >= queue.WHOLE_BYTES else self._last[1]
 
     def node(self, name: str) -> Node | None:
         """Read one node from the world."""
@@ -116,6 +119,7 @@ class InProcessController(JenkinsController):
 
     def _seen_now(self) -> ControllerView:
         said: dict[str, str] = {}
+        self._size = 0
         now = float(floor(self._world.timeline.now))  # a Date header knows no fractions
         return ControllerView(
             name=self._world.name,
@@ -137,6 +141,7 @@ class InProcessController(JenkinsController):
         kind = item_kind(self._world, build)
         since = build.queued_at if kind == WAITING else build.buildable_at
         why = why_of(self._world, build, said)
+        self._size += len(why)
         if build.id not in self._items:
             self._items[build.id] = job_of(build.run_path if pipeline else build.job_path), run_of(build.run_path) if pipeline else ""
         job, run = self._items[build.id]

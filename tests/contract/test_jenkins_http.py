@@ -14,10 +14,12 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import (
     JenkinsSession,
     NotThereError,
+    Patience,
     RedirectedError,
     RefusedCredentialsError,
     RefusedRequestError,
     StartingError,
+    TooLargeError,
 )
 from autoscaler.errors import NoAnswerError, TransientError
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
@@ -251,11 +253,12 @@ def test_a_crumb_that_is_not_understood_ends_in_an_error_and_nothing_is_sent_aga
         (http("401 Unauthorized"), RefusedCredentialsError),
         (http("404 Not Found", b"", b"X-Jenkins: 2.504.3"), NotThereError),
         (http("503 Unavailable", b"Jenkins is getting ready to work"), StartingError),
-        (http("200 OK", b"x" * 2000), TransientError),
+        (http("200 OK", b"x" * 2000), TooLargeError),
+        (http("200 OK", gzip.compress(b"x" * 2_000_000), b"Content-Encoding: gzip"), TooLargeError),
         (http("200 OK", gzip.compress(b"{}")[:-6], b"Content-Encoding: gzip"), TransientError),
         (b"", NoAnswerError),
     ],
-    ids=["redirect", "credentials", "not there", "starting", "too large", "half a gzip", "no answer"],
+    ids=["redirect", "credentials", "not there", "starting", "too large", "too large once unpacked", "half a gzip", "no answer"],
 )
 def test_calls_of_python_jenkins_itself_have_the_same_manners(monkeypatch, answer, error):
     monkeypatch.setattr("autoscaler.adapters.jenkins.session.MAX_BYTES", 1000)
@@ -299,3 +302,13 @@ def test_only_jenkins_own_404_says_that_a_node_is_not_there():
         assert controller.node("cpu-1") is None
         with pytest.raises(TransientError, match="not Jenkins"):
             controller.node("cpu-1")
+
+
+def test_a_large_answer_that_comes_slowly_is_not_waited_for_to_its_end():
+    """Where the time left is needed for reading it otherwise."""
+    clock = iter(range(1000))
+    with answering(http("200 OK", gzip.compress(bytes(8_000_000)), b"Content-Encoding: gzip")) as (url, _):
+        session = JenkinsSession(url, "u", "t", lambda: float(next(clock)))
+        session.allow_seconds(100.0)
+        with pytest.raises(TooLargeError, match="comes slowly"):
+            session.get("queue/api/json", None, Patience(64_000_000, seconds=0.5, slow_bytes=1000))

@@ -44,8 +44,8 @@ CARDS = (
     Bug(
         name="the purge on one controller cancels what waits on the others",
         file="domain/commands.py",
-        was="        if order.controller not in {None, view.name}:\n            continue\n        if not view.complete:",
-        becomes="        if not view.complete:",
+        was="        if order.controller not in {None, view.name}:\n            continue\n        if not view.complete or",
+        becomes="        if not view.complete or",
         found_by=(f"{_CORNERS}::test_a_controller_for_each_distribution",),
     ),
     Bug(

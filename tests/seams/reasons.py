@@ -47,6 +47,7 @@ REASONS: dict[str, str] = {
     "Snapshot.unknown_alone": "EC2 is asked twice, hours apart, for what it does not list: tests/scenarios/test_missing_instances.py",
     "ControllerView.name": "the key under which it stands, once more",
     "ControllerView.unread": "no node in memory is beyond understanding: tests/unit/test_scale_down.py",
+    "ControllerView.in_parts": "no queue in memory is larger than 32 MB: tests/scenarios/test_large_queues.py makes one seem so",
     "Instance.subnet": "decides where a pool has several subnets and a stopped machine of one: tests/unit/test_warm_pool.py",
     "Job.path": "what the doctor starts to see whether it may; no pass reads it: tests/handlers/test_doctor.py",
     "Entry.run": "finds a run whose start was not answered: tests/scenarios/test_runs.py",

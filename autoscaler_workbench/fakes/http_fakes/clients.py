@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from autoscaler.adapters.jenkins.session import Answer, error_of, refuse_redirect
+from autoscaler.adapters.jenkins.session import Answer, Patience, TooLargeError, error_of, refuse_redirect
 from autoscaler.errors import NoAnswerError, UnansweredError
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.aws.services import GET_PARAMETERS
@@ -32,9 +32,12 @@ class LocalSession:
     def allow_seconds(self, seconds: float | None) -> None:
         """Nothing takes time here."""
 
-    def get(self, path: str, tree: str | None = None) -> Answer:
+    def get(self, path: str, tree: str | None = None, patience: Patience | None = None) -> Answer:
         """GET a part of the API, or a file."""
-        return self._call("GET", path, {"tree": tree} if tree else {}, {})
+        answer = self._call("GET", path, {"tree": tree} if tree else {}, {})
+        if patience is not None and len(answer.body) >= patience.most_bytes:
+            raise TooLargeError(f"Jenkins' answer is larger than {patience.most_bytes} bytes")
+        return answer
 
     def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
         """POST."""

@@ -190,8 +190,9 @@ def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:
     for view in snapshot.controllers.values():
         if order.controller not in {None, view.name}:
             continue
-        if not view.complete:
-            decided.append(Held(pool="", controller=view.name, reason=Reason.INCOMPLETE, detail=view.problem or ""))
+        if not view.complete or view.in_parts:  # which items wait for a named node is not known of all
+            reason = Reason.QUEUE_IN_PARTS if view.complete else Reason.INCOMPLETE
+            decided.append(Held(pool="", controller=view.name, reason=reason, detail=view.problem or view.in_parts))
             continue
         nodes = {node.name for node in view.nodes}
         for item in view.items:

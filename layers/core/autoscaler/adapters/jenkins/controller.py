@@ -1,4 +1,4 @@
-"""Implements the Controller port over HTTP: three GETs a look, whatever its size."""
+"""Implements the Controller port over HTTP: three GETs a look, and more only for a queue that is too large for one."""
 
 import json
 import re
@@ -24,8 +24,6 @@ from autoscaler.adapters.jenkins.parse import (
     COMPUTER_TREE,
     COMPUTER_TREE_WITH_PARAMETERS,
     NODE_FIELDS,
-    QUEUE_TREE,
-    QUEUE_TREE_WITH_PARAMETERS,
     ROOT_TREE,
     read_computers,
     read_date,
@@ -33,6 +31,7 @@ from autoscaler.adapters.jenkins.parse import (
     read_queue,
     read_version,
 )
+from autoscaler.adapters.jenkins.queue import QueueAnswer, read_whole_or_in_parts
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.health import Health
@@ -56,8 +55,8 @@ MOST_REASON = 200
 # io.jenkins.plugins.casc.core.CascKeepNode (configuration-as-code-plugin, pull request 2844), as a form spells it.
 _KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
 # Of python-jenkins' URLs the paths: their queries ask for whole trees by depth, ours for the fields that are needed.
-_QUEUE, _NODES, _NODE, _TOGGLE_OFFLINE, _CANCEL = (
-    url.partition("?")[0] for url in (jenkins.Q_INFO, jenkins.NODE_LIST, jenkins.NODE_INFO, jenkins.TOGGLE_OFFLINE, jenkins.CANCEL_QUEUE)
+_NODES, _NODE, _TOGGLE_OFFLINE, _CANCEL = (
+    url.partition("?")[0] for url in (jenkins.NODE_LIST, jenkins.NODE_INFO, jenkins.TOGGLE_OFFLINE, jenkins.CANCEL_QUEUE)
 )
 _CHANGE_OFFLINE_CAUSE, _AGENT_FILE = "computer/%(name)s/changeOfflineCause", "computer/%(name)s/jenkins-agent.jnlp"
 
@@ -97,10 +96,12 @@ class JenkinsController:
         """Read queue, nodes and state; the state last, so that a shutdown that began in between is seen."""
         began = self._monotonic()
 
-        def read(session: JenkinsSession) -> tuple[Answer, Answer, Answer]:
-            session.allow_seconds(LOOK_SECONDS - (self._monotonic() - began))
+        def read(session: JenkinsSession) -> tuple[QueueAnswer, Answer, Answer]:
+            until = began + LOOK_SECONDS
+            session.allow_seconds(until - self._monotonic())
             try:
-                queue = session.get(_QUEUE, QUEUE_TREE_WITH_PARAMETERS if self.tell_apart else QUEUE_TREE)
+                queue = read_whole_or_in_parts(session, self._monotonic, until, with_parameters=bool(self.tell_apart))
+                session.allow_seconds(until - self._monotonic())
                 computers = session.get(_NODES, COMPUTER_TREE_WITH_PARAMETERS if self.tell_apart else COMPUTER_TREE)
                 return queue, computers, session.get(jenkins.INFO, ROOT_TREE)
             finally:
@@ -234,8 +235,8 @@ class JenkinsController:
     def _ask(self, call: Callable[[JenkinsSession], T]) -> T:
         return self.connection.ask(call)
 
-    def _view(self, queue: Answer, computers: Answer, root: Answer, began: float) -> ControllerView:
-        sessions = {answer.headers.get("X-Jenkins-Session") for answer in (queue, computers, root)}
+    def _view(self, queue: QueueAnswer, computers: Answer, root: Answer, began: float) -> ControllerView:
+        sessions = {*queue.sessions, *(answer.headers.get("X-Jenkins-Session") for answer in (computers, root))}
         session = next(iter(sessions))
         problem = None
         if session is None or len(sessions) > 1:
@@ -244,7 +245,8 @@ class JenkinsController:
         names = frozenset(node.name for node in nodes) | unread.keys()
         if "" in unread:
             problem = problem or f"which node is not known: {unread['']}"
-        items, items_aside = read_queue(queue.json(), read_date(queue.headers.get("Date")), names, self.tell_apart)
+        date = read_date(queue.answer.headers.get("Date"))
+        items, items_aside = read_queue(queue.body, date, names, self.tell_apart, queue.whys)
         state: Any = root.json()
         if not isinstance(state, dict) or not isinstance(state.get("quietingDown"), bool):
             raise TransientError("Jenkins' answer does not say whether it is quieting down")
@@ -261,6 +263,7 @@ class JenkinsController:
             response_seconds=self._monotonic() - began,
             version=read_version(root.headers.get("X-Jenkins")),
             shows_jobs=state.get("jobs") != [],
+            in_parts=queue.in_parts,
         )
 
 

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Any
@@ -20,6 +20,8 @@ from autoscaler.errors import TransientError
 QUEUE_TREE = (
     "items[id,why,blocked,buildable,pending,inQueueSince,buildableStartMilliseconds,task[_class,name,fullName,url,labelExpression]]"
 )
+ID_AND_WHY = "id,why"
+WITHOUT_WHY = ("id,why,", "id,")
 NODE_FIELDS = (
     "_class,displayName,description,offline,temporarilyOffline,idle,numExecutors,offlineCauseReason,offlineCause[_class,timestamp],"
     "assignedLabels[name],executors[idle,number,currentExecutable[_class,url,fullDisplayName,timestamp,estimatedDuration]],"
@@ -99,24 +101,59 @@ class _Computer(_Theirs):
 
 
 def read_queue(
-    body: object, date: datetime, node_names: Collection[str], tell_apart: JobParameters = _NOTHING_TELLS_APART
+    body: object,
+    date: datetime,
+    node_names: Collection[str],
+    tell_apart: JobParameters = _NOTHING_TELLS_APART,
+    whys: Mapping[int, str] | None = None,
 ) -> tuple[tuple[QueueItem, ...], list[str]]:
-    """Read the queue, next item first, and a line for each entry that was not understood. ``tell_apart``: builds, by parameters."""
+    """Read the queue, next item first, and a line for each entry that was not understood.
+
+    ``tell_apart``: builds, by parameters. ``whys``: Jenkins' reasons by item, where they came apart from the items, and not all.
+    """
     items: list[QueueItem] = []
     aside: list[str] = []
+    # Long reasons are alike, and each takes milliseconds.
+    known: dict[str, Wait | None] = {}
+    unknown: dict[str, Wait] = {}
     # The API lists the queue backwards: the last is next.
-    for raw in reversed(_entries(body, "items")):
+    for raw in reversed(entries_of(body, "items")):
         try:
             item = _Item.model_validate(raw)
         except ValidationError as error:
             aside.append(f"queue item {_name_of(raw, 'id')}: {error.error_count()} fields not understood")
             items.append(_unparsed_item(raw, node_names))
             continue
-        wait = read_why(item.why)
-        if wait is None and item.buildable and not item.pending:
-            aside.append(f"queue item {item.id}: unknown why {item.why[:_WHY_KEPT]!r}")
-        items.append(_queue_item(raw, item, wait or unknown_wait(item.why, node_names), date, tell_apart))
+        why = item.why if whys is None else whys.get(item.id)
+        if why is None:
+            items.append(_queue_item(raw, item, _wait_without_why(raw, item), date, tell_apart))
+            continue
+        if why not in known:
+            known[why] = read_why(why)
+        if (wait := known[why]) is None:
+            wait = unknown[why] = unknown.get(why) or unknown_wait(why, node_names)
+            if item.buildable and not item.pending:
+                aside.append(f"queue item {item.id}: unknown why {why[:_WHY_KEPT]!r}")
+        items.append(_queue_item(raw, item, wait, date, tell_apart))
     return tuple(items), aside
+
+
+def needs_why(raw: Any) -> bool:
+    """Tell whether nothing but Jenkins' reason tells which label an entry of the queue waits for, and that it waits for an executor."""
+    if not isinstance(raw, dict) or not isinstance(raw.get("id"), int):
+        return False
+    return raw.get("buildable") is True and raw.get("pending") is not True and not _tells_its_label(raw)
+
+
+def _tells_its_label(raw: Any) -> bool:
+    """Tell whether a job is of a kind that tells its label, which may be none."""
+    task = raw.get("task")
+    return isinstance(task, dict) and "labelExpression" in task
+
+
+def _wait_without_why(raw: Any, item: _Item) -> Wait:
+    """Say what an item waits for whose reason was not read: what is buildable, and not with an executor already, waits for one."""
+    return Wait(for_executor=item.buildable and not item.pending and _tells_its_label(raw))
 
 
 def read_computers(
@@ -125,7 +162,7 @@ def read_computers(
     """Read the nodes, and a line for each that was not understood, by its name ("" when not even that could be read)."""
     nodes: list[Node] = []
     aside: dict[str, str] = {}
-    for raw in _entries(body, "computer"):
+    for raw in entries_of(body, "computer"):
         try:
             nodes.append(read_node(raw, date, tell_apart))
         except ValidationError as error:
@@ -173,7 +210,8 @@ def read_version(header: str | None) -> tuple[int, ...]:
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
-def _entries(body: object, key: str) -> list[Any]:
+def entries_of(body: object, key: str) -> list[Any]:
+    """Return a list that an answer must have."""
     entries = body.get(key) if isinstance(body, dict) else None
     if not isinstance(entries, list):
         raise TransientError(f"Jenkins' answer has no list of {key}")
@@ -208,7 +246,7 @@ def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime, tell_apart: J
         job=job,
         run=run,
         label=task.labelExpression or None,
-        labelless=not placeholder and "labelExpression" in raw_task and not task.labelExpression,
+        labelless=not placeholder and _tells_its_label(raw) and not task.labelExpression,
         wait=wait,
         buildable=item.buildable and not item.pending,
         waiting_seconds=max(0.0, date.timestamp() - since / 1000.0) if since is not None else 0.0,

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
+from math import inf
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -20,6 +21,7 @@ CONNECT_SECONDS, READ_SECONDS = 3.05, 8.0
 # From a request to the end of its answer, where no other deadline was set: an answer may come in pieces that are each in time.
 CALL_SECONDS = 12.0
 MAX_BYTES = 64 * 1024 * 1024
+_ERROR_BYTES = 4096
 _CHUNK = 256 * 1024
 # Of a page that answers in Jenkins' place, such as that of a login service.
 _TITLE, _TITLE_CHARACTERS = re.compile(rb"<title>([^<]+)</title>", re.IGNORECASE), 100
@@ -27,6 +29,10 @@ _GZIP = 47  # zlib's word for "gzip or zlib, as it says itself"
 _NO_CRUMB = "No valid crumb"
 # Jenkins answers a POST to one of these with a way back to what is below it.
 _LEADS_BACK = ("computer", "queue")
+
+
+class TooLargeError(TransientError):
+    """An answer is larger than may be read at once, or comes so slowly that it will be."""
 
 
 class StartingError(TransientError):
@@ -65,6 +71,15 @@ class FailedRequestError(TransientError):
         """Keep the status."""
         super().__init__(f"Jenkins answered {status}")
         self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How much of an answer is read. After ``seconds`` an answer of more than ``slow_bytes`` that has not ended is too large, too."""
+
+    most_bytes: int
+    seconds: float = inf
+    slow_bytes: int = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +127,7 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         self._session.headers.update({"Accept-Language": "en", "Accept-Encoding": "gzip"})
         self._monotonic = monotonic
         self._until: float | None = None
+        self._patience: Patience | None = None
 
     def trust(self, bundle: str) -> None:
         """Trust the certificate authorities in this file, and only those."""
@@ -126,9 +142,13 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         """Set the deadline of all calls from now on; None: each call has its own again."""
         self._until = None if seconds is None else self._monotonic() + seconds
 
-    def get(self, path: str, tree: str | None = None) -> Answer:
-        """GET a part of the API, or a file."""
-        return self._answer(requests.Request("GET", self._url(path, {"tree": tree} if tree else {})))
+    def get(self, path: str, tree: str | None = None, patience: Patience | None = None) -> Answer:
+        """GET a part of the API, or a file; `TooLargeError` where there is more of it than ``patience``."""
+        self._patience = patience
+        try:
+            return self._answer(requests.Request("GET", self._url(path, {"tree": tree} if tree else {})))
+        finally:
+            self._patience = None
 
     def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
         """POST a form."""
@@ -194,31 +214,40 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
     def _read(self, response: requests.Response, until: float, lost: type[TransientError]) -> bytes:
         """Read the body within limits of size and time; of an error page only the beginning."""
         # A redirect after a POST and every error page are big, and of no use beyond their first lines.
-        limit = MAX_BYTES if response.status_code == requests.codes.ok else 4096
+        is_ok = response.status_code == requests.codes.ok
+        patience, began = self._patience or Patience(MAX_BYTES), self._monotonic()
+        limit = patience.most_bytes if is_ok else _ERROR_BYTES
+        unpack = zlib.decompressobj(_GZIP) if "gzip" in response.headers.get("Content-Encoding", "") else None
+        plain = bytearray()
         # As it comes, never waiting for a full chunk or for what can be decoded: a byte a second would never let the deadline be seen.
-        body = bytearray()
-        while len(body) < limit and (piece := response.raw.read1(_CHUNK, decode_content=False)):
-            body += piece
-            if self._monotonic() > until:
+        # Unpacked as it comes, too: what is too large is noticed before Jenkins has made all of it.
+        while len(plain) < limit and (piece := response.raw.read1(_CHUNK, decode_content=False)):
+            plain += _unpacked(unpack, piece, limit - len(plain))
+            now = self._monotonic()
+            if now > until:
                 raise lost("Jenkins was too slow: the time ran out while reading its answer")
-        plain = _decoded(response, bytes(body), limit)
-        if len(plain) >= MAX_BYTES:
-            raise TransientError(f"Jenkins' answer is larger than {MAX_BYTES} bytes")
-        return plain
+            if now - began > patience.seconds and len(plain) > patience.slow_bytes:
+                raise TooLargeError(f"Jenkins' answer is larger than {len(plain)} bytes, and comes slowly")
+        if is_ok:
+            _refuse_part_of(plain, limit, unpack)
+        return bytes(plain)
 
 
-def _decoded(response: requests.Response, body: bytes, limit: int) -> bytes:
-    """Unpack a body; of an error page the beginning is enough."""
-    if "gzip" not in response.headers.get("Content-Encoding", ""):
-        return body[:limit]
-    packed = zlib.decompressobj(_GZIP)
+def _refuse_part_of(plain: bytes | bytearray, limit: int, unpack: "zlib._Decompress | None") -> None:
+    if len(plain) >= limit:
+        raise TooLargeError(f"Jenkins' answer is larger than {limit} bytes")
+    if unpack is not None and not unpack.eof:
+        raise TransientError("Jenkins' answer ended in the middle")
+
+
+def _unpacked(unpack: "zlib._Decompress | None", piece: bytes, most: int) -> bytes:
+    """Unpack a piece of a body, as far as it is wanted."""
+    if unpack is None:
+        return piece[:most]
     try:
-        plain = packed.decompress(body, limit)
+        return unpack.decompress(piece, most)
     except zlib.error as error:
         raise TransientError("Jenkins' answer cannot be unpacked") from error
-    if response.status_code == requests.codes.ok and len(plain) < limit and not packed.eof:
-        raise TransientError("Jenkins' answer ended in the middle")
-    return plain
 
 
 def refuse_redirect(method: str, url: str, status: int, headers: Mapping[str, str]) -> None:

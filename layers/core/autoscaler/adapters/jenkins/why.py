@@ -14,6 +14,7 @@ _NAMED = re.compile(rf"Waiting for next available executor on {_OPEN}(.+?){_CLOS
 _ANY = re.compile(r"Waiting for next available executor")
 _NODE = re.compile(rf"{_OPEN}(.+?){_CLOSE} is (?:offline|not accepting tasks)")
 _RESERVED = re.compile(rf"{_OPEN}(.+?){_CLOSE} is reserved for jobs (?:with matching label expression|tied to it)")
+_IS_RESERVED = ("is reserved for jobs with matching label expression", "is reserved for jobs tied to it")
 _MISSING = re.compile(rf"{_OPEN}(.+?){_CLOSE} doesn[’']t have label {_OPEN}(.+?){_CLOSE}")
 # Only the start of a next cause of a node separates; a label may hold anything.
 _SEPARATOR = re.compile(r"; (?=\S)")
@@ -68,12 +69,15 @@ def _read_causes_of_nodes(why: str) -> Wait | None:
     nodes: list[str] = []
     label: str | None = None
     for part in _SEPARATOR.split(why):
-        cause = _TIMES.sub("", part)
+        cause = _TIMES.sub("", part) if part.endswith(" times)") else part
+        # First, and before any pattern: Jenkins names all nodes of a large fleet so.
+        if cause.endswith(_IS_RESERVED) and _RESERVED.fullmatch(cause):
+            continue
         if found := _MISSING.fullmatch(cause):
             label = found[2]
         elif found := _NODE.fullmatch(cause):
             nodes.append(found[1])
-        elif not _RESERVED.fullmatch(cause):
+        else:
             return None
     # A missing label is what the item asks for; the nodes beside it are those that would do.
     return Wait(for_executor=True, label=label, nodes=tuple(nodes))

@@ -174,6 +174,10 @@ class Reason(StrEnum):
         "ec2-disagrees",
         "EC2 shows no living instance of many agents that are connected in Jenkins; nothing is removed until they agree.",
     )
+    QUEUE_IN_PARTS = (
+        "queue-in-parts",
+        "The controller's queue is too large for one answer, so it was read in parts; nothing is scaled in on what parts show.",
+    )
     QUIETING_DOWN = "quieting-down", "Jenkins prepares to shut down and starts no builds."
     RESTART_GRACE = "restart-grace", "Jenkins restarted a moment ago; nothing is scaled in until it has settled."
     MOST_MARKED = (

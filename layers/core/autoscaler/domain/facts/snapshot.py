@@ -122,7 +122,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerView:
-    """One controller as three GETs showed it. Incomplete: nothing destructive may follow from it."""
+    """One controller as a look showed it. Incomplete: nothing destructive may follow from it."""
 
     name: str
     problem: str | None
@@ -136,6 +136,7 @@ class ControllerView:
     version: tuple[int, ...] = ()  # of Jenkins; () where it was not told
     quiet_reason: str = ""  # why it is in quiet mode, where somebody said so
     shows_jobs: bool = True  # False: not a single one. Without Job/Read the queue looks empty
+    in_parts: str = ""  # why Jenkins' reasons came in parts, and maybe not all; such a view counts for demand only
 
     @property
     def complete(self) -> bool:

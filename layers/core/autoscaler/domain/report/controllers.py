@@ -38,6 +38,8 @@ def told_controller(situation: Situation, view: ControllerView) -> str:
         return f"{view.name} could not be read completely{since}: {view.problem}; nothing is terminated or launched there"
     if view.quieting_down:
         return f"{view.name} is in quiet mode{since}{_because(view)}: it begins no build, and nothing is terminated there"
+    if view.in_parts:
+        return f"the queue of {view.name} was read in parts, so nothing is cordoned, stopped or terminated there: {view.in_parts}"
     reason = situation.no_giving_up(view.name)
     return f"nothing is terminated on {view.name}: {reason}" if reason else ""
 

@@ -15,6 +15,7 @@ from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.report.controllers import controllers_seen
 from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
+from autoscaler.domain.report.large_queues import large_queues_seen
 from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.marks import marks_seen
 from autoscaler.domain.report.problems import Problem
@@ -95,7 +96,7 @@ def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
 
 
 def _over_after(name: str) -> float:
-    return LIMIT_OVER_SECONDS if name.startswith(("limit/", "refused/")) else 0.0
+    return LIMIT_OVER_SECONDS if name.startswith(("limit/", "refused/", "queue/")) else 0.0
 
 
 def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -115,6 +116,7 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
             yield f"stops/{pool}", _stops(pool, refused)
     yield from limits_seen(situation)
     yield from controllers_seen(situation, told)
+    yield from large_queues_seen(situation)
     yield from hosts_seen(situation)
     yield from marks_seen(situation)
     yield from lost_seen(situation)

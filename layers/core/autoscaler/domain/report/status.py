@@ -42,7 +42,7 @@ class PoolStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The whole fleet. ``problems``: of controllers that were not read completely; ``failing``: steps that keep failing.
+    """The whole fleet. ``problems``: of controllers that were not read completely, or in parts; ``failing``: steps that keep failing.
 
     ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
     this version cannot read. ``limits``: of teams, and of pools that have their own. ``turns``: teams, as they go first where a limit keeps
@@ -76,7 +76,7 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
     room, limits = Budget(situation), situation.fleet.limits
     return Status(
         pools=tuple(_pool(situation, pool, reports) for pool in situation.pools.values()),
-        problems={view.name: view.problem or "" for view in situation.views() if not view.complete},
+        problems=dict(_problems(situation)),
         failing=tuple(_failing(situation)),
         without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
         unread=situation.snapshot.unread,
@@ -95,6 +95,12 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
         turns=tuple(team.text for team in in_turn(situation)),
         stopped="; ".join(what_holds(situation, level) for level in situation.stopped_levels),
     )
+
+
+def _problems(situation: Situation) -> Iterator[tuple[str, str]]:
+    for view in situation.views():
+        if view.in_parts or not view.complete:
+            yield view.name, view.problem or view.in_parts
 
 
 def _failing(situation: Situation) -> Iterator[str]:

@@ -50,10 +50,10 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
     fewest = bisect_left(range(len(in_the_way)), most, key=launches_without)
     for agent in in_the_way[:fewest]:
         against = _against(agent, refused, situation).detail
-        yield _gives_way(situation, agent, against, is_useless=agent.record.instance_id in useless)
+        yield _cordon_idle(situation, agent, against, is_useless=agent.record.instance_id in useless)
 
 
-def _gives_way(situation: Situation, agent: Agent, against: str, *, is_useless: bool) -> Cordon:
+def _cordon_idle(situation: Situation, agent: Agent, against: str, *, is_useless: bool) -> Cordon:
     """Cordon an agent. Demand does not bring a useless one back: it would, for the very jobs that cannot take it."""
     if is_useless:
         detail = f"it is idle, no job that waits can take it, and it takes the room of an agent that jobs wait for: {against}"

@@ -130,6 +130,8 @@ class Situation(Look):
         view = self.snapshot.controllers.get(controller)
         if view is None or not view.complete:
             return Reason.INCOMPLETE
+        if view.in_parts:
+            return Reason.QUEUE_IN_PARTS
         if in_grace(self.memory.sessions.get(controller), self.now):
             return Reason.RESTART_GRACE
         if self.disagreement:
