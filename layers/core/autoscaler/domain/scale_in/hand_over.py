@@ -16,7 +16,6 @@ from autoscaler.domain.launch.left_out import TURN_SECONDS, has_waited, order_of
 from autoscaler.domain.launch.turns import HandedOut, Refusal, Wish, hand_out, wishes_in_turn, wishes_without
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.demand import pins_of_begun
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, uncordon
 
@@ -56,7 +55,6 @@ class _Handover:
         """Begin with the agents that leave already."""
         self._situation, self._leaving, self._wishes = situation, leaving, wishes
         self._team, self._order = team_of_each(situation.fleet), order_of(situation, teams(situation.fleet))
-        self._begun = {name: _begun(situation, name) for name in situation.demands}
         self._ready = sorted(least_missed(situation, [a for a in situation.agents if self._may_go(a)]), key=self._last_in_turn)
         self._served = {agent.pool.name for agent in situation.agents if agent.phase in _SERVES}
 
@@ -138,20 +136,11 @@ class _Handover:
         return agent.pool.priority, -self._order.spent[self._team[agent.pool.name].name]
 
     def _may_go(self, agent: Agent) -> bool:
-        """Tell whether an agent takes builds, what is seen of it can be believed, and nobody wants it kept."""
+        """Tell whether an agent takes builds, what is seen of it can be believed, nobody wants it kept, and no run may go on there."""
         situation, controller = self._situation, agent.record.controller
         if agent.phase is not Phase.READY or agent.instance_ended or not agent.makes_room or situation.no_giving_up(controller):
             return False
-        if situation.waits_to_resume(agent) or agent.record.node in self._begun[controller]:
+        # To what is yet to begin a cordon does no harm: what waits for this node by name gets it before it goes.
+        if situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].resumes:
             return False
         return not (situation.now < agent.record.keep_until or situation.pools[agent.key].on_hold)
-
-
-def _begun(situation: Situation, controller: str) -> frozenset[str]:
-    """Name the nodes that a run which has begun may need. To any other item that waits Jenkins names a node only as the last of its label.
-
-    A cordon ends no build, and what waits for such a node by its name gets it before the node goes (`let_bound_start`).
-    """
-    life, demand = situation.memory.sessions.get(controller), situation.demands[controller]
-    since_at = life.since_at if life else situation.now
-    return pins_of_begun(situation.snapshot.controllers[controller], demand.pins, since_at, situation.now)

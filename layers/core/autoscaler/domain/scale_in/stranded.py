@@ -10,9 +10,10 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Lending, S
 from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.launch.lending import why_refused
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.demand import Unmet, Want
+from autoscaler.domain.situation.demand import Unmet
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.wants import Want
 
 
 def stranded_of(situation: Situation, pool: PoolView) -> list[Agent]:
