@@ -47,7 +47,7 @@ class Reason(StrEnum):
     GIVES_WAY = "gives-way", "A limit keeps jobs waiting elsewhere; this idle agent makes room for them."
     HANDS_OVER = (
         "hands-over",
-        "A limit keeps jobs waiting that go before this agent's, by priority, share or turn; it takes no new builds, and leaves them its room.",
+        "A limit keeps jobs waiting that go before this agent's, by priority, share or turn; it takes no new builds, and makes room.",
     )
     LABELS_TAKEN = (
         "labels-taken",
