@@ -93,14 +93,30 @@ def pools_left_out(look):
     return {name for team in teams(look.fleet) if not team.pools & (there | paid) and team.pools & waits for name in team.pools}
 
 
+def may_ever_fit(look, pool):
+    """Tell whether an agent of a pool fits within all limits beside each pool's minimum, and beside what the month has cost."""
+    usd, month, records = usd_per_hour(look, pool), look.up.memory.month, Counter(record.pool for record in look.snapshot.records)
+    for level in (level for level in look.limited if pool in level.pools):
+        stay = {name: min(records[name], look.fleet.pools[name].min_agents) for name in level.pools}
+        most = usd + sum(count * usd_per_hour(look, name) for name, count in stay.items())
+        spent = sum(month.by_pool.get(name, 0.0) for name in level.pools) if level.name else month.usd
+        limits = level.ceilings
+        if most > limits.max_usd_per_hour or spent + most > limits.max_usd_per_month or sum(stay.values()) >= limits.max_agents:
+            return False
+    return True
+
+
+def usd_per_hour(look, pool):
+    return max(offering.reserved_usd_per_hour for offering in look.fleet.pools[pool].offerings)
+
+
 def kept_waiting(look):
     """Pools that a limit which they share lets launch no more, with that limit; not those of which no agent would ever fit."""
     shared = {f"team {one.name}" if one.name else "the fleet": one for one in look.limited if one.name not in look.fleet.pools}
     for held in look.up.held:
         if held.reason in _OF_A_LIMIT and held.limit_of in shared:
             whose = shared[held.limit_of]
-            usd = max(offering.reserved_usd_per_hour for offering in look.fleet.pools[held.pool].offerings)
-            if usd <= whose.ceilings.max_usd_per_hour:
+            if may_ever_fit(look, held.pool):
                 yield held.pool, whose
 
 
@@ -158,6 +174,11 @@ def handed_over(look):
     return [step for step in by(Cordon, look.down) if step.reason is Reason.HANDS_OVER]
 
 
+def leaving(look):
+    """What this pass takes out of use for other reasons."""
+    return [step for step in by(Cordon, look.down) if step.reason is not Reason.HANDS_OVER]
+
+
 def without(look, steps):
     """What is seen when these have left."""
     nodes = {(step.controller, step.node) for step in steps}
@@ -165,7 +186,8 @@ def without(look, steps):
     views = {v.name: replace(v, nodes=tuple(node for node in v.nodes if (v.name, node.name) not in nodes)) for v in look.views}
     records = tuple(record for record in look.snapshot.records if record.instance_id not in gone)
     instances = tuple(instance for instance in look.snapshot.instances if instance.id not in gone)
-    return replace(look, snapshot=replace(look.snapshot, controllers=views, records=records, instances=instances))
+    memory = look.down.memory  # what launches next knows what was spent until now
+    return replace(look, snapshot=replace(look.snapshot, controllers=views, records=records, instances=instances, memory=memory))
 
 
 def launched(look):
@@ -178,7 +200,8 @@ def test_who_hands_over_comes_after_a_pool_that_then_gets_more(look):
     event(f"{min(len(gone), 3)} hand over")
     if not gone:
         return
-    more = launched(without(look, gone)) - launched(look)
+    others = leaving(look)
+    more = launched(without(look, [*gone, *others])) - launched(without(look, others))
     pools, lately = look.fleet.pools, look.down.memory.lately  # this look included
     team_of = {pool: team for team in teams(look.fleet) for pool in team.pools}
     spent = {pool: sum(one.by_pool.get(name, 0.0) for one in lately for name in team.pools) / team.weight for pool, team in team_of.items()}
@@ -196,7 +219,8 @@ def test_no_one_less_would_do_and_each_pool_keeps_its_minimum(look):
     for pool, count in Counter(step.pool for step in gone).items():
         assert ready[pool] - count >= look.fleet.pools[pool].min_agents
     if len({pool.offerings[0].usd_per_hour for pool in look.fleet.pools.values()}) == 1 and gone:
-        assert launched(without(look, gone)).total() > launched(without(look, gone[1:])).total()
+        others = leaving(look)
+        assert launched(without(look, [*gone, *others])).total() > launched(without(look, [*gone[1:], *others])).total()
 
 
 @given(crowded(with_some=False))
