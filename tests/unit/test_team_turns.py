@@ -9,7 +9,7 @@ from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
-from support.builders import LONG_AGO, NOW, a_build, a_mark, a_node, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering, cordoned
+from support.builders import LONG_AGO, NOW, a_build, a_mark, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering, cordoned
 from support.decisions import scale_down, scale_up, steps_of
 from support.team_fleets import GRAPHICS, WEB, by_pool, fleet_of, jobs, seen, spending, team, up
 
@@ -123,16 +123,9 @@ def test_a_minimum_waits_for_its_turn_like_jobs():
 WEB_JOB, WEB_FIRST = jobs("web"), (a_pool("cpu"), a_pool("web", priority=10))
 
 
-def beside_a_beacon(snapshot):
-    """A beacon carries the labels of cpu agents: an item that is shown one of these by name asks for it by name."""
-    view = snapshot.controllers["main"]
-    beacon = a_node("autoscaler-beacon-f~cpu", "cpu", "autoscaler-fleet-f", offline=True)
-    return replace(snapshot, controllers={"main": replace(view, nodes=(*view.nodes, beacon))})
-
-
 def hands_over(*agents, items=WEB_JOB, pools=WEB_FIRST, **facts):
     """Whose agents take no new builds where the fleet is full of them and a job of a higher priority waits."""
-    snapshot = beside_a_beacon(seen(*agents, items=items, windows=needed_lately("cpu", "web")))
+    snapshot = seen(*agents, items=items, windows=needed_lately("cpu", "web"))
     plan = scale_down(replace(snapshot, **facts), fleet_of(pools=pools, max_agents=len(agents)))
     return {step.node: step.mark.kind for step in steps_of(Cordon, plan) if step.reason is Reason.HANDS_OVER}
 
@@ -181,7 +174,7 @@ def test_and_who_waits_for_it_by_name_gets_it_before_it_goes():
     record, node = an_agent(1)
     handed_over = record, cordoned(node, a_mark(MarkClass.HANDS_OVER))
     named = an_item(9, why=Wait(for_executor=True, nodes=("cpu-1",)))
-    snapshot = beside_a_beacon(seen(handed_over, items=(*jobs("web"), named)))
+    snapshot = seen(handed_over, items=(*jobs("web"), named))
     plan = scale_down(snapshot, fleet_of(pools=WEB_FIRST, max_agents=1))
     assert [(step.node, step.reason) for step in steps_of(Uncordon, plan)] == [("cpu-1", Reason.PINNED)]
     plan = scale_down(seen(handed_over, items=jobs("web")), fleet_of(pools=WEB_FIRST, max_agents=1))
