@@ -47,7 +47,7 @@ INTERRUPTIONS = (
     Bug(
         name="what EC2 takes back while it boots is counted on",
         file="domain/situation/agents.py",
-        was="    if is_interrupted and phase in _TAKEN_BACK:\n",
+        was="    if of.record.is_interrupted(now) and phase in _TAKEN_BACK:\n",
         becomes="    if False:\n",
         found_by=(f"{_TAKEN}another_is_launched_in_the_next_look_and_of_something_else_if_there_is_anything",),
     ),

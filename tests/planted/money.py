@@ -76,8 +76,8 @@ MONEY = (
     Bug(
         name="an agent that a begun pipeline waits for is given up at the month's limit",
         file="domain/situation/demand.py",
-        was="resumes=frozenset(name for item in bound if item.run for",
-        becomes="resumes=frozenset(name for item in bound if not item.run for",
+        was="resumes=resolver.all_named(item for item in bound if item.run)",
+        becomes="resumes=resolver.all_named(item for item in bound if not item.run)",
         found_by=("tests/unit/test_month_limit.py::test_a_part_of_a_pipeline_that_runs_gets_the_node_it_waits_for",),
     ),
     Bug(

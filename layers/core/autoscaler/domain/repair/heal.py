@@ -50,8 +50,12 @@ def keep_beacons(situation: Situation, controller: str, _decided: Decided) -> De
             yield CreateBeacon(controller=controller, spec=spec, reason=Reason.BEACON, detail=name)
     for name, node in there.items():
         given = frozenset(wanted[name].labels) - {name} if name in wanted else None
-        if node.labels - {name} != given and node.offline and node.idle and not node.builds:
+        if node.labels - {name} != given and _is_unused(node):
             yield RemoveBeacon(controller=controller, node=name, reason=Reason.BEACON_LEFT, detail=name)
+
+
+def _is_unused(node: Node) -> bool:
+    return node.offline and node.idle and not node.builds
 
 
 _STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)

@@ -206,13 +206,7 @@ def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
     boots = now < deadline and not of.was_connected  # one that was connected has booted
     mark = _mark_of(of.record, of.node, fleet.name)
     ends_at = of.record.reservation.until_at if of.record.reservation else FOR_EVER
-    is_interrupted = of.record.is_interrupted(now)
-    phase = _phase(of, mark, boots=boots, is_over=now >= ends_at)
-    if phase is Phase.NODELESS and boots and of.record.node_life != of.record.life and of.blind_seconds:
-        # Its controller refused to make its node while nobody could see it: the machine asks again, within two minutes.
-        phase = Phase.REQUESTED
-    if is_interrupted and phase in _TAKEN_BACK:
-        phase = Phase.INTERRUPTED
+    phase = _corrected(_phase(of, mark, boots=boots, is_over=now >= ends_at), of, now, boots=boots)
     agent = Agent(
         record=of.record,
         pool=of.pool,
@@ -223,8 +217,16 @@ def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
         extra_executors=of.extra_executors,
         by_weight=bool(fleet.weights and of.record.labels and of.node),
     )
-    stays_until = of.record.interrupted_at + INTERRUPTION_SECONDS if is_interrupted else FOR_EVER
+    stays_until = of.record.interrupted_at + INTERRUPTION_SECONDS if of.record.is_interrupted(now) else FOR_EVER
     return agent, min(deadline if boots else FOR_EVER, ends_at if now < ends_at else FOR_EVER, stays_until)
+
+
+def _corrected(phase: Phase, of: _Facts, now: float, *, boots: bool) -> Phase:
+    """The phase of an agent that EC2 takes back, or whose controller refused to make its node while nobody could see it."""
+    if of.record.is_interrupted(now) and phase in _TAKEN_BACK:
+        return Phase.INTERRUPTED
+    was_refused = phase is Phase.NODELESS and boots and of.record.node_life != of.record.life and of.blind_seconds > 0
+    return Phase.REQUESTED if was_refused else phase  # the machine asks again, within two minutes
 
 
 def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:

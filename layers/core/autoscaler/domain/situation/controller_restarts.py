@@ -47,19 +47,19 @@ def next_session(
         since_at=now,
         busy=_but_empty({name: _runs_on(node) for name, node in nodes.items()}),
         marked=_marked(nodes),
-        began_at=life.began_at if life else 0.0,
     )
-    if life is not None and life.session == view.session and _has_begun(life, seen):
-        seen = replace(seen, began_at=now)
     if life is None:
         # Met for the first time, or the state was lost: there may have been a restart that nobody saw.
         return replace(seen, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
     if life.session != view.session:
-        return replace(seen, restarted=True, suspects=_but_empty({name: _may_be_missing(life, name) for name in nodes}))
+        return replace(
+            seen, began_at=life.began_at, restarted=True, suspects=_but_empty({name: _may_be_missing(life, name) for name in nodes})
+        )
     still = {name: _still_missing(runs, nodes[name], ended) for name, runs in life.suspects.items() if name in nodes}
     seen_seconds = now - life.since_at - blind_seconds(looks, life.since_at, now)
     left = _but_empty({name: _in_time(runs, seen_seconds, timeout_seconds) for name, runs in still.items()})
-    return replace(seen, since_at=life.since_at, restarted=life.restarted, suspects=left)
+    began_at = now if _has_begun(life, seen) else life.began_at
+    return replace(seen, since_at=life.since_at, began_at=began_at, restarted=life.restarted, suspects=left)
 
 
 def _has_begun(before: ControllerSession, now: ControllerSession) -> bool:

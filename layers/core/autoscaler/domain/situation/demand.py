@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from operator import attrgetter
+from typing import TypeVar
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet, Pool, beacon_specs, labels_given
 from autoscaler.domain.facts.overrides import Hold, Overrides
@@ -66,8 +67,28 @@ def read_demand(
 ) -> Demand:
     """Resolve the queue of one controller. While it recovers from a restart, items that name a node wait for that node."""
     resolver = _Resolver(view, fleet, records, distrust)
-    recovering = resumption.recovering
-    unclear = [] if recovering else resolver.unclear()
+    unclear = [] if resumption.recovering else resolver.unclear()
+    held, starved, unmet = _starved(view, resolver, overrides, recovering=resumption.recovering)
+    overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.free)]
+    bound = [item for item in view.items if resolver.bound_to(item, resumption)]
+    rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides), *starved], distrust, resolver.free))
+    return Demand(
+        wants=_only(Want, rationed),
+        unmet=unmet,
+        pins=resolver.all_named(bound),
+        resumes=resolver.all_named(item for item in bound if item.run),
+        held=held,
+        unclear=tuple(want.item for want in overdue),
+        blocked=resolver.blocked(),
+        refused=_only(Refused, rationed),
+        runnable=(*unclear, *starved),
+    )
+
+
+def _starved(
+    view: ControllerView, resolver: "_Resolver", overrides: Overrides, *, recovering: bool
+) -> tuple[tuple[tuple[QueueItem, Hold], ...], list[Want], tuple[Unmet, ...]]:
+    """Resolve the items that wait for an executor: those that an operator holds, those that pools may serve, and the others."""
     held: list[tuple[QueueItem, Hold]] = []
     resolved: list[Want | Unmet] = []
     for item in filter(attrgetter("starved"), view.items):
@@ -75,21 +96,14 @@ def read_demand(
             held.append((item, hold))
         elif not (recovering and resolver.names_a_node(item)):
             resolved.append(resolver.resolve(item))
-    starved = [one for one in resolved if isinstance(one, Want)]
-    overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.free)]
-    bound = [item for item in view.items if resolver.bound_to(item, resumption)]
-    rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides), *starved], distrust, resolver.free))
-    return Demand(
-        wants=tuple(one for one in rationed if isinstance(one, Want)),
-        unmet=tuple(one for one in resolved if isinstance(one, Unmet)),
-        pins=frozenset(name for item in bound for name in resolver.named_nodes(item)),
-        resumes=frozenset(name for item in bound if item.run for name in resolver.named_nodes(item)),
-        held=tuple(held),
-        unclear=tuple(want.item for want in overdue),
-        blocked=resolver.blocked(),
-        refused=tuple(one for one in rationed if isinstance(one, Refused)),
-        runnable=(*unclear, *starved),
-    )
+    return tuple(held), list(_only(Want, resolved)), _only(Unmet, resolved)
+
+
+_Kind = TypeVar("_Kind")
+
+
+def _only(kind: type[_Kind], resolved: Iterable[object]) -> tuple[_Kind, ...]:
+    return tuple(one for one in resolved if isinstance(one, kind))
 
 
 def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides: Overrides) -> Iterator[Want]:
@@ -321,6 +335,10 @@ class _Resolver:
             return ()
         slot_of = self._fleet.pool_of_slot(self._view.name, node.labels)
         return () if slot_of is None else (slot_of,)
+
+    def all_named(self, items: Iterable[QueueItem]) -> frozenset[str]:
+        """Name the nodes that any of these items names."""
+        return frozenset(name for item in items for name in self.named_nodes(item))
 
     def named_nodes(self, item: QueueItem) -> tuple[str, ...]:
         named = item.wait.named

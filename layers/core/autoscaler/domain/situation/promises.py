@@ -82,10 +82,11 @@ def _still(known: FreeNode | None, view: ControllerView, took: Collection[str], 
 def _stands(known: FreeNode | None, node: Node, session: str, beside: Mapping[str, float], now: float) -> FreeNode:
     """Note that a node stands free beside these jobs, each with how long it has waited."""
     labels = tuple(sorted(node.labels))
-    goes_on = known is not None and known.looks > 0 and known.labels == labels and now - known.seen_at <= LOOK_GAP_SECONDS
-    refused, is_useless = (dict(known.refused), known.is_useless) if known else ({}, False)
-    if known is None or not goes_on:
-        return FreeNode(since_at=now, seen_at=now, looks=1, session=session, labels=labels, refused=refused, is_useless=is_useless)
+    if known is None:
+        return FreeNode(since_at=now, seen_at=now, looks=1, session=session, labels=labels)
+    if known.looks == 0 or known.labels != labels or now - known.seen_at > LOOK_GAP_SECONDS:
+        return replace(known, since_at=now, seen_at=now, looks=1, labels=labels)
+    refused, is_useless = dict(known.refused), known.is_useless
     is_new = now - known.seen_at >= _LOOK_SECONDS
     looks = known.looks + is_new
     if now - known.since_at >= BROKEN_SECONDS and looks >= BROKEN_LOOKS:
