@@ -1,6 +1,7 @@
 """A memory that holds something of everything that a memory can hold."""
 
 from autoscaler.domain.facts.costs import MonthParts
+from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.memory import (
     Breaker,
     Burst,
@@ -26,6 +27,7 @@ from autoscaler.domain.facts.memory import (
 )
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
+from autoscaler.domain.facts.run_answers import AskedRun
 from autoscaler.domain.facts.runs import Parameter
 
 _BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
@@ -65,6 +67,8 @@ FULL_MEMORY = Memory(
     breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403", opened_at=1.0, said="no java")},
     free_nodes={"main/cpu-1": FREE},
     rations={"main/cpu": Ration(refused_at=(1.0,), until_at=2.0, seen_at=1.0, jobs=("job",), taken=1)},
+    looks={"main": Looks(at=2.0, blind=((0.5, 1.0),))},
+    asked={"main/cpu-1/0/job/a/7": AskedRun(asked_at=1.0, seen_at=2.0, session="s", ended_at=1.0, over_at=2.0, waits_for_input=True)},
     failing={"uncordon main/cpu-1": Failing(times=2, since_at=1.0, tried_at=2.0, why="403")},
     marks={"i-5": MonitorMark(since_at=1.0, words="disk full", at_once=True, is_counted=True)},
     most_marked={"main": MostMarked(since_at=1.0, words="clock", agents=(3, 4), seen_at=2.0, tried_at=3.0)},

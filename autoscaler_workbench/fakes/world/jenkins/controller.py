@@ -18,10 +18,7 @@ from autoscaler_workbench.fakes.world.timeline import Timeline
 _DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
 # A pipeline whose node is deleted under it goes on for this long, then it is aborted.
 _ABORT_AFTER_DELETE_SECONDS = 300.0
-
-
 _BY_NOBODY = Started()
-
 Veto = Callable[[Build, Node], str | None]
 
 
