@@ -7,7 +7,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from autoscaler import bootstrap
-from autoscaler.domain.facts.memory import Breaker
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.cli import request
 from autoscaler_workbench.cli.main import app
@@ -82,7 +81,7 @@ def broken(here, jobs=3):
     pools = {"mxnetlinux-gpu"}
     break_boots(here.world, pools)
     submit(here, "mxnetlinux-gpu", count=jobs)
-    while not bootstrap.runtime().ports.state.read().memory.breakers.get("mxnetlinux-gpu", Breaker(failures=0)).opened_at:
+    while not bootstrap.runtime().ports.state.read().memory.trials.get("boot/mxnetlinux-gpu"):
         here.pass_minutes(1)
     return pools
 
@@ -93,10 +92,11 @@ def test_a_broken_pool_stands_first_with_what_a_person_can_do(here):
     assert first == "mxnetlinux-gpu is broken, for 0 s by now: its last 3 boots failed"
     assert last.startswith("  the last was i-")
     assert last.endswith("; its console ended: dracut: FATAL: no root device found")
-    assert following.startswith("  next: 3 agents boot, i-")
+    assert following.startswith("  next: i-")
+    assert following.endswith(" boots, launched 60 s ago; others follow once one connects")
     assert mended == "  once it is mended: autoscaler resume --breaker mxnetlinux-gpu"
     [row] = [line for line in command(here, "status").stdout.splitlines() if line.startswith("mxnetlinux-gpu\t")]
-    assert row.split("\t") == ["mxnetlinux-gpu", "3", "19 min", "1 condemned, 3 requested of 20", "0/0", "6.56", "breaker-open"]
+    assert row.split("\t") == ["mxnetlinux-gpu", "3", "18 min", "2 condemned, 1 overdue, 1 requested of 20", "0/0", "4.37", "one-trial"]
     assert command(here, "why", "mxnetlinux-gpu").stdout.startswith(f"- {first}\n- {last.strip()}\n")
 
 
@@ -107,8 +107,8 @@ def test_closing_a_breaker_says_what_follows_and_one_that_is_not_open_is_no_succ
         0,
         [
             "the breaker of mxnetlinux-gpu is closed: within a minute agents are launched as the queue needs them",
-            "3 agents launched before this may fail yet, and until then counts",
-            "to have others beside: autoscaler launch mxnetlinux-gpu 3",
+            "1 agent launched before this may fail yet, and until then counts",
+            "to have others beside: autoscaler launch mxnetlinux-gpu 1",
         ],
     )
     again = command(here, "resume", "--breaker", "mxnetlinux-gpu")

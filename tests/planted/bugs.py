@@ -243,7 +243,7 @@ BUGS = (
     Bug(
         name="an agent that is disconnected is taken for idle and goes at once",
         file="domain/repair/heal.py",
-        was="case Condition.LOST if _is_old(situation, fact) and not situation.protected(agent):",
+        was="case Condition.LOST if _is_given_up(situation, agent, fact) and not situation.protected(agent):",
         becomes="case Condition.LOST:",
         found_by=("tests/unit/test_scale_down.py::test_an_agent_that_lost_its_connection_is_waited_for_and_then_drained_for_good",),
     ),
@@ -292,9 +292,9 @@ BUGS = (
     Bug(
         name="a launch whose answer was lost is forgotten",
         file="control/launches.py",
-        was="    except UnansweredError as error:\n        return Result(",
+        was="    except UnansweredError as error:\n        return Launched(",
         becomes="    except UnansweredError as error:\n        _advance(ports, sent, replace(sent, state=IntentState.SETTLED))\n"
-        "        return Result(",
+        "        return Launched(",
         found_by=("tests/scenarios/test_faults.py::test_a_lost_launch_is_found_by_its_tag_and_not_repeated",),
     ),
     Bug(
@@ -358,9 +358,9 @@ BUGS = (
     ),
     Bug(
         name="a broken image is launched for ever",
-        file="domain/situation/breakers.py",
-        was="until_at=now + pause if count >= BREAKER_FAILURES else 0.0,",
-        becomes="until_at=0.0,",
+        file="domain/situation/trials.py",
+        was="BOOT_PAUSES = (0.0, 0.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0)",
+        becomes="BOOT_PAUSES = (0.0,)",
         found_by=("tests/scenarios/test_boots.py::test_a_broken_image_does_not_launch_for_ever",),
     ),
     Bug(

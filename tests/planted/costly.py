@@ -14,7 +14,7 @@ COSTLY = (
         name="a code that nobody knows pauses a pool whose launch was met",
         file="domain/launch/backoff.py",
         was="    elif named is not None:\n",
-        becomes="    elif refusal.code not in KNOWN_CODES:\n        yield pool.name, meaning\n    elif named is not None:\n",
+        becomes="    elif refusal.code not in KNOWN_CODES:\n        yield of_pool(pool.name), meaning\n    elif named is not None:\n",
         found_by=("tests/scenarios/test_launch_codes.py::test_where_another_offering_gives_everything_no_code_makes_the_next_job_wait",),
     ),
     Bug(
@@ -22,7 +22,7 @@ COSTLY = (
         file="domain/launch/backoff.py",
         was="        if not refusal.met:\n",
         becomes="        if True:\n",
-        found_by=("tests/unit/test_backoff.py::test_beside_instances_it_cools_what_it_is_about_and_pauses_nothing",),
+        found_by=("tests/unit/test_backoff.py::test_beside_instances_it_pauses_what_it_is_about_and_nothing_else",),
     ),
     Bug(
         name="a job that comes at any time is expected an hour after each time",
@@ -195,12 +195,10 @@ COSTLY = (
     ),
     Bug(
         name="where nothing has capacity, nobody asks for ten minutes",
-        file="domain/situation/pool_view.py",
-        was="return free or tuple(",
-        becomes="return free or () and tuple(",
-        found_by=(
-            "tests/unit/test_scale_up.py::test_when_every_offering_is_cooled_off_what_was_refused_longest_ago_is_tried_as_a_last_resort",
-        ),
+        file="domain/situation/trials.py",
+        was="CAPACITY_PAUSES = (60.0, 120.0, 300.0)",
+        becomes="CAPACITY_PAUSES = (600.0,)",
+        found_by=("tests/unit/test_backoff.py::test_capacity_that_stays_missing_is_asked_for_less_and_less",),
     ),
     Bug(
         name="a machine is blamed for code that fails everywhere",
@@ -226,7 +224,7 @@ COSTLY = (
     Bug(
         name="a breaker that a broken launch template opened outlives it",
         file="domain/situation/breakers.py",
-        was="    return differ(breaker.version, current)",
+        was="    return differ(trial.version, current)",
         becomes="    return False",
         found_by=(
             "tests/scenarios/test_template_versions.py::test_a_broken_version_takes_one_agent_and_what_is_put_back_is_launched_at_once",
@@ -235,8 +233,8 @@ COSTLY = (
     Bug(
         name="a boot of the launch template that was put back counts against the one in force",
         file="domain/situation/breakers.py",
-        was="        if differ(failure.version, current):\n",
-        becomes="        if False:\n",
+        was="failure.beside or differ(failure.version, current) or",
+        becomes="failure.beside or",
         found_by=(
             "tests/scenarios/test_template_versions.py::test_an_agent_of_the_broken_version_that_dies_later_does_not_count_against_the_next_one",
         ),

@@ -29,15 +29,15 @@ IMAGES = (
     Bug(
         name="an image that did not boot is tried again at once, and with it each job that comes",
         file="domain/situation/image_canary.py",
-        was="        until_at=now + pause,\n",
-        becomes="        until_at=now,\n",
+        was="version else None, IMAGE_PAUSES, why, now)",
+        becomes="version else None, (0.0,), why, now)",
         found_by=(f"{_TIMELINES}::test_a_broken_image_takes_one_agent_now_and_then_and_keeps_no_job_waiting",),
     ),
     Bug(
         name="a new image that does not boot opens the breaker of the old one",
         file="domain/learn.py",
-        was="[one for one in failed if not is_of_canary(one, situation.to_try)]",
-        becomes="[replace(one, version='') for one in failed]",
+        was="[one for one in failures if not is_of_canary(one, to_try)]",
+        becomes="[replace(one, version='') for one in failures]",
         found_by=(f"{_RULES}::test_a_failed_boot_counts_against_the_image_it_was_of_and_no_other",),
     ),
     Bug(

@@ -152,7 +152,7 @@ RESERVED = (
     ),
     planted(
         "a person's node that was deleted counts as a boot that failed",
-        file="domain/situation/breakers.py",
+        file="domain/situation/canary.py",
         was="record.life_id not in connected and (record.reservation is None or bool(record.trouble))",
         becomes="record.life_id not in connected",
         found_by="a_node_that_a_person_deletes_of_what_was_launched_for_them_is_no_boot_that_failed",

@@ -66,7 +66,7 @@ WAITING = (
         name="what scale_up could not bring back is forgotten",
         file="control/apply.py",
         was=" or memory != plan.memory:\n",
-        becomes=" or memory.cool_offs != plan.memory.cool_offs:\n",
+        becomes=" or memory.trials != plan.memory.trials:\n",
         found_by=("tests/scenarios/test_failing_steps.py::test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room",),
     ),
     Bug(
@@ -89,11 +89,11 @@ WAITING = (
     ),
     Bug(
         name="agents whose node cannot be made are launched for ever",
-        file="domain/situation/breakers.py",
-        was="if _never_connected(by_id[step.instance_id], connected):\n",
+        file="domain/repair/failed_boots.py",
+        was="if never_connected(by_id[step.instance_id], connected):\n",
         becomes="if False:\n",
         found_by=(
-            "tests/scenarios/test_missing_rights.py::test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_breaker_names_the_right",
+            "tests/scenarios/test_missing_rights.py::test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_trial_names_the_right",
         ),
     ),
     Bug(

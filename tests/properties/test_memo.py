@@ -7,12 +7,13 @@ from hypothesis import given, settings
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.job_weights import JobWeights, Source
-from autoscaler.domain.facts.memory import CoolOff
+from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.learn import assess
 from autoscaler.domain.memo import Memo
+from autoscaler.domain.situation.trials import of_offering
 from support.fleets import SEEDS, learned, looks, queue_item
 
 # Back, on by one look, and past every deadline that an agent, a pool or a hold may have.
@@ -64,10 +65,11 @@ def change_boots(chance, snapshot, _plan):
 
 
 def change_what_is_refused(chance, snapshot, plan):
-    offerings = [f"{step.pool}/{offering.key}" for step in plan.steps if isinstance(step, Launch) for offering in step.offerings]
+    offerings = [of_offering(step.pool, offering) for step in plan.steps if isinstance(step, Launch) for offering in step.offerings]
     until_at = snapshot.taken_at + chance.choice([30.0, 400.0])
-    cool_offs = {key: CoolOff(until_at=until_at, last_resort_at=until_at - 20.0, times=1, why="refused") for key in offerings}
-    return replace(snapshot, memory=replace(snapshot.memory, cool_offs=cool_offs))
+    now = snapshot.taken_at
+    trials = {key: Trial(failures=1, since_at=now, failed_at=now, until_at=until_at, why="refused") for key in offerings}
+    return replace(snapshot, memory=replace(snapshot.memory, trials=trials))
 
 
 def change_how_often_is_looked(chance, snapshot, _plan):

@@ -110,7 +110,7 @@ def test_a_launch_that_stays_without_answer_is_given_up_and_its_room_comes_back(
     assert day.agents() == 1
 
 
-def test_a_pool_for_which_there_is_no_capacity_at_all_asks_each_minute_and_serves_once_there_is_some():
+def test_a_pool_for_which_there_is_no_capacity_at_all_asks_at_growing_intervals_and_serves_once_there_is_some():
     day = Day(in_memory(a_pool("cpu")))
     pool = day.fleet.fleet.pools["cpu"]
     day.world.ec2.capacity[pool.offerings[0].key] = 0
@@ -118,9 +118,9 @@ def test_a_pool_for_which_there_is_no_capacity_at_all_asks_each_minute_and_serve
     day.minutes(5)
     assert day.agents() == 0
     tried = [r.detail for report in day.fleet.reports for r in report.results if isinstance(r.step, Launch)]
-    assert (len(tried), set(tried)) == (5, {"0 of 1: InsufficientInstanceCapacity"})
+    assert (len(tried), set(tried)) == (3, {"0 of 1: InsufficientInstanceCapacity"})
     day.world.ec2.capacity.clear()
-    day.minutes(6)
+    day.minutes(9)
     assert build.started_at is not None
 
 

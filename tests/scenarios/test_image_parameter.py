@@ -80,8 +80,8 @@ def test_a_broken_image_takes_one_agent_now_and_then_and_keeps_no_job_waiting():
         waits += [(build.started_at or day.world.timeline.now) - build.queued_at for build in builds]
     assert images(day)["ami-1"] >= 3
     assert memory(day).proven == {"cpu": "1 with ami-1"}
-    assert memory(day).breakers.get("cpu") is None
-    assert memory(day).canaries["cpu"].failures >= 3
+    assert memory(day).trials.get("boot/cpu") is None
+    assert memory(day).trials["image/cpu"].failures >= 3
     assert 3 <= ever(day, "ami-2") <= 7  # after 5, 10, 20, 40 and 60 minutes
     assert max(waits) < 900.0
     assert sorted(waits)[len(waits) * 3 // 4] < 300.0
@@ -95,10 +95,10 @@ def test_an_image_that_is_put_back_is_launched_at_once_and_the_next_one_is_tried
     name_image(day, "ami-2")
     day.queue(6, seconds=7200.0)
     day.minutes(12)
-    assert memory(day).canaries["cpu"].failures == 1
+    assert memory(day).trials["image/cpu"].failures == 1
     name_image(day, "ami-1")
     day.minutes(1)
-    assert memory(day).canaries == {}
+    assert "image/cpu" not in memory(day).trials
     name_image(day, "ami-3")
     day.queue(12, seconds=3600.0)
     day.minutes(2)
@@ -121,7 +121,7 @@ def test_a_broken_image_costs_a_steady_fleet_one_agent_an_hour_at_most():
     day.minutes(5 * 60)
     assert 2 <= ever(day, "ami-2") <= 6
     assert images(day)["ami-1"] >= 2
-    assert memory(day).breakers.get("cpu") is None
+    assert memory(day).trials.get("boot/cpu") is None
 
 
 def test_an_image_whose_agents_power_themselves_off_counts_against_itself_alone():
@@ -135,8 +135,8 @@ def test_an_image_whose_agents_power_themselves_off_counts_against_itself_alone(
     for _ in range(6):
         day.queue(2, seconds=7200.0)
         day.minutes(10)
-    assert memory(day).canaries["cpu"].failures >= 2
-    assert memory(day).breakers.get("cpu") is None
+    assert memory(day).trials["image/cpu"].failures >= 2
+    assert memory(day).trials.get("boot/cpu") is None
 
 
 def test_an_image_that_ec2_refuses_keeps_nothing_else_from_being_launched():
@@ -147,8 +147,8 @@ def test_an_image_that_ec2_refuses_keeps_nothing_else_from_being_launched():
     day.queue(6, seconds=3600.0)
     day.minutes(3)
     assert images(day) == {"ami-1": 7}
-    assert memory(day).cool_offs == {}
-    assert memory(day).canaries["cpu"].why == "EC2 answered InvalidAMIID.NotFound"
+    assert set(memory(day).trials) == {"image/cpu"}
+    assert memory(day).trials["image/cpu"].why == "EC2 answered InvalidAMIID.NotFound"
 
 
 @pytest.mark.parametrize("broken", [True, False], ids=["SSM fails", "the parameter is gone"])
@@ -184,15 +184,15 @@ def test_boots_that_keep_failing_do_not_keep_a_new_image_from_being_tried():
     day.minutes(3 * 60)
     break_images(day, "ami-1")
     day.queue(4, seconds=600.0)
-    while day.agents() or not memory(day).breakers:
+    while day.agents() or not ("boot/cpu" in memory(day).trials and memory(day).trials["boot/cpu"].failures >= 3):
         day.minutes(1)
-    assert memory(day).breakers["cpu"].until_at > day.world.timeline.now + 300.0
+    assert memory(day).trials["boot/cpu"].until_at > day.world.timeline.now + 200.0
     name_image(day, "ami-2")
     day.minutes(2)
     assert images(day) == {"ami-2": 1}
     day.minutes(6)
     assert memory(day).proven == {"cpu": "1 with ami-2"}
-    assert memory(day).breakers == {}
+    assert "boot/cpu" not in memory(day).trials
 
 
 def test_stopped_agents_of_the_old_image_go_once_the_new_one_has_booted_and_start_until_then():

@@ -51,10 +51,10 @@ def test_a_breaker_that_opens_is_told_once_with_pool_cause_and_runbook():
     day = a_day()
     break_the_image(day)
     day.minutes(2).queue(3)
-    day.minutes(5 * 60)
+    day.minutes(3 * 60)
     assert told(day) == ["[f] agents of cpu do not boot"]
     text = day.fleet.notifier.sent[0].text
-    last = day.fleet.state.memory.breakers["cpu"].failed[2]
+    last = day.fleet.state.memory.trials["boot/cpu"].failed[2]
     assert f"The last one: {last}, whose console ends with: FATAL: no java found." in text
     assert "docs/operations.md#breakers-open" in text
     assert "autoscaler why cpu" in text

@@ -32,24 +32,79 @@ def lacks(day, right):
 
 
 @pytest.mark.parametrize("right", [CREATE, CONNECT])
-def test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_breaker_names_the_right(right):
+def test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_trial_names_the_right(right):
     """48 instances were launched for one job in 50 minutes, and nobody was told."""
     day = a_day()
     day.minutes(2)
     lacks(day, right)
     [build] = day.queue(1)
     day.minutes(120)
-    assert len(day.world.ec2.instances) <= 3 + 4
+    assert len(day.world.ec2.instances) <= 1 + 120 / 10
     assert metric(day, "BreakersOpen")[-1] >= 1
-    breaker = day.fleet.state.memory.breakers["cpu"]
-    assert f"the account lacks {right}" in breaker.why
+    assert f"the account lacks {right}" in day.fleet.state.memory.trials["connect/main"].why
     assert {f"LackingPermissionError: Jenkins answered 403: the account lacks {right}"} == {
         facts["why"] for facts in logged(day, "boot_failed")
     }
     day.fleet.apis["main"].lacks.clear()
     day.minutes(75)
     assert build.ended is Ended.FINISHED
-    assert day.fleet.state.memory.breakers == {}
+    assert not any(trial.is_open for trial in day.fleet.state.memory.trials.values())
+
+
+def a_login_proxy(day):
+    day.fleet.apis["main"].login_at = "https://sso.example.org/authorize"
+
+
+def without(right):
+    return lambda day: lacks(day, right)
+
+
+TROUBLES = {
+    "Create": (without(CREATE), CREATE),
+    "Connect": (without(CONNECT), CONNECT),
+    "a login page": (a_login_proxy, "sso.example.org/authorize"),
+}
+
+
+def mend(day):
+    day.fleet.apis["main"].lacks.clear()
+    day.fleet.apis["main"].login_at = ""
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_jenkins_refuses_every_agent_stops_launches_after_the_first_ones_of_all_pools_and_is_told_once(trouble):
+    """42 and 15 instances were launched for three jobs."""
+    begin, named = TROUBLES[trouble]
+    pools = (a_pool(name, idle_seconds=600.0, max_agents=20) for name in ("cpu", "gpu"))
+    day = Day(in_memory(*pools), by_adapters=True).minutes(2)
+    begin(day)
+    first = day.queue(2)
+    day.minutes(6)
+    assert len(day.world.ec2.instances) <= 2
+    others = day.queue(10, label="gpu") + day.queue(10)
+    day.minutes(9)
+    assert len(day.world.ec2.instances) <= 2 + 2
+    lines = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "gpu")
+    assert any(named in line for line in lines)
+    day.minutes(5 * 60)
+    assert len(day.world.ec2.instances) <= 2 + 3 + 5 * 60 / 30
+    [message] = [message for message in day.fleet.notifier.sent if "connect" in message.subject or "boot" in message.subject]
+    assert message.subject == "[f] no new agent can connect to main"
+    assert named in message.text
+    mend(day)
+    day.minutes(2 * 30 + 15)
+    assert all(build.started_at for build in first + others)
+    assert [m.subject for m in day.fleet.notifier.sent].count("[f] over: no new agent can connect to main") == 1
+
+
+def test_an_agent_that_is_waiting_finds_out_at_once_that_the_right_was_given():
+    day = Day(in_memory(a_pool("cpu", idle_seconds=600.0, max_agents=20)), by_adapters=True).minutes(2)
+    lacks(day, CONNECT)
+    builds = day.queue(3)
+    day.minutes(8)
+    mend(day)
+    day.minutes(3)
+    assert all(build.started_at for build in builds)
 
 
 def test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told():
@@ -58,9 +113,9 @@ def test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told():
     day.fleet.faults.plan(Fault("jenkins doCreateItem", status=500, times=10**6))
     day.queue(1)
     day.minutes(60)
-    assert len(day.world.ec2.instances) <= 3 + 3
+    assert len(day.world.ec2.instances) <= 3 + 4
     [status] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).pools
-    assert "Jenkins answered 500" in day.fleet.state.memory.breakers["cpu"].why
+    assert "Jenkins answered 500" in day.fleet.state.memory.trials["boot/cpu"].why
     assert not status.paused or "Jenkins answered 500" in status.paused
     assert "could not be made: FailedRequestError: Jenkins answered 500" in day.done(Terminate)[-1].detail
 
@@ -75,7 +130,7 @@ def test_what_failed_for_a_while_is_in_no_trouble_once_it_registered():
     assert record.trouble == ""
     day.minutes(3)
     assert build.ended is Ended.FINISHED
-    assert day.fleet.state.memory.breakers == {}
+    assert "boot/cpu" not in day.fleet.state.memory.trials
 
 
 def test_without_the_right_to_see_jobs_every_pass_says_so():

@@ -138,7 +138,7 @@ def test_a_machine_that_boots_when_the_limit_is_reached_takes_no_build():
     spend(day, LIMIT)
     day.minutes(30)
     assert (day.agents(), build.started_at) == (0, None)
-    assert day.fleet.state.memory.breakers == {}
+    assert "boot/cpu" not in day.fleet.state.memory.trials
 
 
 def test_an_agent_that_has_registered_when_the_limit_is_reached_takes_no_build():

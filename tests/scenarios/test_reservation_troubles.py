@@ -51,7 +51,7 @@ def test_its_machine_may_be_stopped_and_its_node_deleted_by_the_person_and_it_en
     assert (machines[0].state, machines[1].alive()) == ("stopped", True)
     day.minutes(40)
     assert [machine.alive() for machine in machines] == [False, False]
-    assert day.fleet.state.memory.breakers == {}
+    assert "boot/cpu" not in day.fleet.state.memory.trials
 
 
 def test_an_instance_that_ends_ends_the_reservation():
@@ -120,7 +120,7 @@ def test_boots_that_fail_open_the_breaker_for_people_too():
     day.world.ec2.on_running = lambda instance: None
     reserve(day, hours=5.0)
     day.minutes(15)
-    assert (reserved(day), day.fleet.state.memory.breakers["cpu"].failures) == ([], 1)
+    assert (reserved(day), day.fleet.state.memory.trials["boot/cpu"].failures) == ([], 1)
 
 
 def test_what_a_person_has_does_not_keep_a_new_image_or_template_from_being_tried():
@@ -168,4 +168,4 @@ def test_a_node_that_a_person_deletes_of_what_was_launched_for_them_is_no_boot_t
     [record] = reserved(day)
     day.jenkins.delete_node(record.node)
     day.minutes(70)
-    assert (day.agents(), day.fleet.state.memory.breakers) == (0, {})
+    assert (day.agents(), "boot/cpu" in day.fleet.state.memory.trials) == (0, False)

@@ -138,7 +138,7 @@ def test_one_that_boots_yet_is_released_by_its_instance_id():
     release(day, record.instance_id)
     day.minutes(3)
     assert (day.agents(), day.nodes()) == (0, [])
-    assert day.fleet.state.memory.breakers == {}
+    assert "boot/cpu" not in day.fleet.state.memory.trials
 
 
 def test_the_minimum_of_a_pool_is_for_builds_and_another_one_is_launched():

@@ -43,7 +43,7 @@ def test_what_a_deployment_changes_reaches_the_agents_and_one_is_tried_first():
 
 
 def test_a_broken_version_takes_one_agent_and_what_is_put_back_is_launched_at_once():
-    """The breaker of the broken version, an hour by then, does not hold back the one that follows it."""
+    """The breaker of the broken version, ten minutes by then, does not hold back the one that follows it."""
     day = a_day().minutes(10)
     day.world.ec2.deploy(STACKS_OWN)
     day.minutes(4 * 60)
@@ -51,12 +51,12 @@ def test_a_broken_version_takes_one_agent_and_what_is_put_back_is_launched_at_on
     day.world.ec2.deploy(STACKS_OWN)
     day.minutes(5 * 60)
     assert versions(day)["2"] == 2
-    assert day.fleet.state.memory.breakers["cpu"].failures >= 5
+    assert day.fleet.state.memory.trials["boot/cpu"].failures >= 5
     builds = day.queue(6, seconds=1200.0)
     day.world.ec2.deploy(STACKS_OWN)  # as version 2 was
     day.minutes(15)
     assert versions(day).get("4", 0) >= 1
-    assert day.fleet.state.memory.breakers == {}
+    assert "boot/cpu" not in day.fleet.state.memory.trials
     day.minutes(4 * 60)
     assert versions(day) == {"4": 3}
     assert all(build.ended for build in builds)
@@ -68,7 +68,7 @@ def test_a_default_that_is_moved_back_needs_no_trial():
     break_version(day, "2")
     day.world.ec2.template_versions["mine"] = 2
     day.minutes(3 * 60)
-    while day.fleet.state.memory.breakers["cpu"].until_at < day.world.timeline.now + 1200.0:
+    while day.fleet.state.memory.trials["boot/cpu"].until_at < day.world.timeline.now + 400.0:
         day.minutes(1)
     day.world.ec2.template_versions["mine"] = 1
     day.queue(9, seconds=3600.0)
@@ -90,7 +90,7 @@ def test_an_agent_of_the_broken_version_that_dies_later_does_not_count_against_t
     day.world.ec2.deploy(STACKS_OWN)
     day.minutes(8)
     assert failed_boots(day) == failures + 1
-    assert day.fleet.state.memory.breakers.get("cpu") is None or day.fleet.state.memory.breakers["cpu"].failures == 0
+    assert day.fleet.state.memory.trials.get("boot/cpu") is None or day.fleet.state.memory.trials["boot/cpu"].failures == 0
 
 
 def test_a_job_that_only_the_outdated_agent_can_take_does_not_wait_for_a_launch_that_is_refused_for_a_day():

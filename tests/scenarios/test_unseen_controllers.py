@@ -63,7 +63,7 @@ def test_an_outage_of_the_controller_is_no_failed_boot_and_the_agents_that_boot_
     day.minutes(8)
     assert [job.started_at is None for job in jobs] == [False] * 4
     assert len(day.world.ec2.instances) == 4
-    assert day.fleet.state.memory.breakers == {}
+    assert "boot/cpu" not in day.fleet.state.memory.trials
     assert [subject for subject in subjects(day) if "boot" in subject] == []
 
 
@@ -101,7 +101,7 @@ def test_quiet_mode_is_no_failed_boot():
     day.jenkins.cancel_quiet_down()
     day.minutes(5)
     assert [job.started_at is None for job in jobs] == [False] * 4
-    assert day.fleet.state.memory.breakers == {}
+    assert "boot/cpu" not in day.fleet.state.memory.trials
 
 
 @pytest.mark.parametrize("outage", OUTAGES)

@@ -110,7 +110,7 @@ def test_one_that_never_asks_is_a_boot_that_failed():
     day.world.ec2.on_running = lambda _instance: None
     day.minutes(8)
     assert [step.reason for step in day.done(Terminate)] == [Reason.BOOT_TIMEOUT]
-    assert day.fleet.state.memory.breakers["cpu"].failures >= 1
+    assert day.fleet.state.memory.trials["boot/cpu"].failures >= 1
 
 
 def test_a_new_version_is_tried_by_an_agent_that_connects_before_others_are_launched_to_be_stopped():

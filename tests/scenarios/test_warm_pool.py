@@ -8,6 +8,7 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL, Market, WarmPool
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.situation.trials import of_offering
 from autoscaler_workbench.fakes.world.ec2.stopping import NO_CAPACITY
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
@@ -103,7 +104,7 @@ def test_where_ec2_refuses_to_start_one_another_is_launched_in_the_same_pass():
     report = next(report for report in day.fleet.reports for result in report.results if isinstance(result.step, Start))
     assert [(type(result.step), result.outcome, result.count) for result in report.results] == [(Start, "failed", 0), (Launch, "done", 1)]
     assert [instance.instance_type for instance in instances(day)] == [OFFERING.instance_type, elsewhere.instance_type]
-    assert (records(day), f"cpu/{OFFERING.key}" in day.fleet.state.memory.cool_offs) == (["requested", "stopped"], True)
+    assert (records(day), of_offering("cpu", OFFERING) in day.fleet.state.memory.trials) == (["requested", "stopped"], True)
 
 
 def test_a_start_for_which_machines_turn_out_short_is_noted_and_a_job_goes_on():
@@ -112,7 +113,7 @@ def test_a_start_for_which_machines_turn_out_short_is_noted_and_a_job_goes_on():
     instance.fails_to_start = NO_CAPACITY
     [build] = day.queue(1, seconds=60.0)
     day.minutes(6)
-    assert day.fleet.state.memory.cool_offs[f"cpu/{OFFERING.key}"].why == "EC2 answered InsufficientInstanceCapacity"
+    assert day.fleet.state.memory.trials[of_offering("cpu", OFFERING)].why == "EC2 answered InsufficientInstanceCapacity"
     instance.fails_to_start = ""
     day.minutes(15)
     assert build.ended is Ended.FINISHED
@@ -280,7 +281,7 @@ def test_starts_that_ec2_refuses_are_no_launches():
     [build] = day.queue(1, seconds=60.0)
     day.minutes(20)
     day.world.ec2.capacity.clear()
-    day.minutes(5)
+    day.minutes(9)
     assert (build.ended, len(instances(day)), len(record(day).starts)) == (Ended.FINISHED, 1, 1)
 
 

@@ -8,10 +8,8 @@ from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.job_weights import JobWeights, PluginWeight, Source
 from autoscaler.domain.facts.memory import (
     Arrivals,
-    Breaker,
     Burst,
     CapacityDelay,
-    CoolOff,
     Expected,
     Failing,
     Follower,
@@ -25,12 +23,14 @@ from autoscaler.domain.facts.memory import (
     Streak,
     Stuck,
     TrackRecord,
+    Trial,
     Window,
 )
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.forecast.durations import job_key, pool_key
+from autoscaler.domain.situation.trials import of_boot, of_offering
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import break_boots
@@ -208,14 +208,21 @@ def remember(fleet: InMemory) -> None:
         windows=windows | {"main/rare": Window(opened_at=now - 9000.0, seen_at=now - 60.0, peaks=((now - 60.0, 1),))},
         idle_returns={"main/cpu": {level: IdleReturns(times=(5.0,) * 24, jobs=(3.0,) * 24) for level in ("1", "2")}},
         growths={"main/cpu": (growth,) * 3},
-        cool_offs={"cpu/" + SPOT.key: CoolOff(until_at=now + 600.0, last_resort_at=now + 60.0, times=2, why="no capacity")},
-        capacity_delays={"cpu": CapacityDelay(asks=5.0, seconds=3000.0, squares=4e6, asked_at=now - 600.0, since_at=now - 120.0)},
-        breakers=memory.breakers
+        trials=memory.trials
         | {
-            "gpu": Breaker(
-                failures=3, until_at=now + 300.0, failed=("i-1",), why="no route", version="1", opened_at=now - 600.0, said="panic"
-            )
+            of_offering("cpu", SPOT): Trial(failures=2, since_at=now - 90.0, failed_at=now, until_at=now + 600.0, why="no capacity"),
+            of_boot("gpu"): Trial(
+                failures=3,
+                since_at=now - 600.0,
+                failed_at=now,
+                until_at=now + 300.0,
+                why="no route",
+                failed=("i-1",),
+                version="1",
+                said="panic",
+            ),
         },
+        capacity_delays={"cpu": CapacityDelay(asks=5.0, seconds=3000.0, squares=4e6, asked_at=now - 600.0, since_at=now - 120.0)},
         boots={"cpu": (200.0,) * 30, "gpu": (90.0,) * 30},
         starts={"gpu": (30.0,) * 30},
         stuck={one: Stuck(since_at=now - 7200.0, tried_at=now - 3500.0) for one in ids[:1]},

@@ -7,7 +7,7 @@ from autoscaler.config.hosts import FREE
 from autoscaler.domain.facts.fleet import Fleet, Host, Limits, Market, Offering, Platform, Pool, Quarantine, beacon_specs
 from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.marks import Mark, MarkClass
-from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Window
+from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Trial, Window
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import (
     Binding,
@@ -194,6 +194,22 @@ def a_memory(**facts: Any) -> Memory:
     """A memory of a controller long known, and windows that nothing was needed in."""
     given: dict[str, Any] = {"sessions": {"main": ControllerSession(session="s1", since_at=LONG_AGO)}}
     return Memory(**(given | facts))
+
+
+def a_trial(seconds: float = 60.0, **facts: Any) -> Trial:
+    """Something that failed a minute ago, and is tried again in so many seconds."""
+    given: dict[str, Any] = {
+        "failures": 1,
+        "since_at": NOW - 60.0,
+        "failed_at": NOW - 60.0,
+        "why": "EC2 answered InsufficientInstanceCapacity",
+    }
+    return Trial(until_at=NOW + seconds, **(given | facts))
+
+
+def boots_failed(seconds: float = 60.0, **facts: Any) -> Trial:
+    """Three boots that failed in a row."""
+    return a_trial(seconds, **({"failures": 3, "why": ""} | facts))
 
 
 def an_empty_window(*, most: int = 0, pool: str = "cpu", burst: Burst | None = None) -> dict[str, Window]:

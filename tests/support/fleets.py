@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Fleet, Market, Team, WarmPool
 from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.job_weights import PluginWeight
-from autoscaler.domain.facts.memory import Breaker, ControllerSession, Learned, Memory, Missing, Month, Spending, SpotPrices, Streak, Window
+from autoscaler.domain.facts.memory import ControllerSession, Learned, Memory, Missing, Month, Spending, SpotPrices, Streak, Window
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
 from autoscaler.domain.facts.snapshot import InstanceState, QueueItem, Wait
 from autoscaler.domain.forecast.durations import pool_key
-from support.builders import LONG_AGO, NOW, a_fleet, a_pool, a_snapshot, a_view, an_intent, an_item, an_offering
+from autoscaler.domain.situation.trials import of_image
+from support.builders import LONG_AGO, NOW, a_fleet, a_pool, a_snapshot, a_trial, a_view, an_intent, an_item, an_offering
 from support.looks import Look
 from support.stories import EXECUTORS, POOL_LABELS, STORIES, USD_PER_HOUR, Drawn, Story, agent
 
@@ -191,8 +192,8 @@ def with_images(chance: Random, look: Look) -> Look:
         return look
     cpu = replace(look.fleet.pools["cpu"], image_parameter="/ci/image")
     known = {"template_versions": {"cpu": "2"}, "images": chance.choice([{}, {"cpu": "ami-1"}, {"cpu": "ami-2"}, {"cpu": "ami-2"}])}
-    canaries = chance.choice([{}, {}, {"cpu": Breaker(failures=1, until_at=NOW + 60.0, version="2 with ami-2")}])
-    memory = replace(look.snapshot.memory, proven=chance.choice([{}, {"cpu": "2 with ami-1"}]), canaries=canaries)
+    trials = chance.choice([{}, {}, {of_image("cpu"): a_trial(60.0, version="2 with ami-2")}])
+    memory = replace(look.snapshot.memory, proven=chance.choice([{}, {"cpu": "2 with ami-1"}]), trials=trials)
     fleet = replace(look.fleet, pools={**look.fleet.pools, "cpu": cpu})
     return Look(replace(look.snapshot, memory=memory, **known), fleet)
 

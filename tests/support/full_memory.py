@@ -3,11 +3,9 @@
 from autoscaler.domain.facts.costs import MonthParts
 from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.memory import (
-    Breaker,
     Burst,
     CapacityDelay,
     ControllerSession,
-    CoolOff,
     Day,
     Failing,
     FreeNode,
@@ -23,6 +21,7 @@ from autoscaler.domain.facts.memory import (
     Spending,
     SpotPrices,
     Stuck,
+    Trial,
     Window,
 )
 from autoscaler.domain.facts.queued_items import QueuedItem
@@ -43,7 +42,21 @@ FULL_MEMORY = Memory(
     windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=_BURST)},
     observations={"i-1": Observation(condition="idle", first_at=1.0, last_at=2.0, request_id="x", session="s", idle_before_at=0.5)},
     idle_since={"i-1": 7.0},
-    cool_offs={"cpu": CoolOff(until_at=9.0, last_resort_at=8.0, times=2, why="ü")},
+    trials={
+        "pool/cpu": Trial(failures=2, since_at=7.0, failed_at=8.0, until_at=9.0, why="ü"),
+        "boot/cpu": Trial(
+            failures=3,
+            since_at=1.0,
+            failed_at=2.0,
+            until_at=4.0,
+            why="403",
+            failed=("i-2",),
+            version="7 with ami-2",
+            said="no java",
+            launched_at=1.5,
+            launch="l-1",
+        ),
+    },
     capacity_delays={"cpu": CapacityDelay(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": CapacityDelay()},
     booted=frozenset({"i-1"}),
     boots={"cpu": (1.0, 2.0)},
@@ -64,7 +77,6 @@ FULL_MEMORY = Memory(
     gone_from={"i-1": "cpu"},
     requests={"r": 1.0},
     connected=frozenset({"i-1"}),
-    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403", opened_at=1.0, said="no java")},
     free_nodes={"main/cpu-1": FREE},
     rations={"main/cpu": Ration(refused_at=(1.0,), until_at=2.0, seen_at=1.0, jobs=("job",), taken=1)},
     looks={"main": Looks(at=2.0, blind=((0.5, 1.0),))},
@@ -77,7 +89,6 @@ FULL_MEMORY = Memory(
     missing={"i-4": Missing(since_at=1.0, asked_at=2.0)},
     owed={"i-1": "operator"},
     proven={"cpu": "7 with ami-1"},
-    canaries={"cpu": Breaker(failures=1, until_at=3.0, failed=("i-9",), why="no agent", version="7 with ami-2", opened_at=2.0)},
     taken={"outdated/cpu": (1.0, 2.0)},
     kept=frozenset({"i-1"}),
     lost={

@@ -36,7 +36,7 @@ class MachinesAreStopped(RuleBasedStateMachine):
         if set(records) != set(off) or any(record.state is not RecordState.STOPPED for record in records.values()):
             return False
         # Where EC2 refused an offering, or did not let us stop an agent, none may be booted to be stopped for a day.
-        refused = {key.split("/")[0] for key in self.fleet.state.memory.cool_offs}
+        refused = {scope.split("/")[1] for scope in self.fleet.state.memory.trials if "/" in scope}
         pools = [pool for pool in self.fleet.fleet.pools.values() if pool.warm_pool and pool.name not in refused]
         stopped = [instance.tags["autoscaler:pool"] for instance in off.values()]
         return all(stopped.count(pool.name) >= pool.warm_pool.min_agents for pool in pools)

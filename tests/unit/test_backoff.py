@@ -4,6 +4,7 @@ import pytest
 
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.launch.backoff import KNOWN_CODES, Refusal, note_refusals, quota_family
+from autoscaler.domain.situation.trials import of_offering, of_pool
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from support.builders import NOW, a_pool, an_offering
 
@@ -13,15 +14,15 @@ C, C_B = an_offering("c5.large", subnet="a"), an_offering("c5.large", subnet="b"
 M, G = an_offering("m5.large", subnet="a"), an_offering("g5.xlarge", subnet="b")
 WIDE = a_pool("cpu", offerings=(C, C_B, M, G))
 DAY = 86_400.0
-ALL_OF_SPOT = {f"cpu/{SPOT.key}": 180.0}
+ALL_OF_SPOT = {of_offering("cpu", SPOT): 60.0}
 
 
-def cooled(pool, *refusals):
+def pauses(pool, *refusals):
     """Each refusal is a launch of its own."""
     known = {}
     for refusal in refusals:
         known = note_refusals(known, pool, [refusal], NOW)
-    return {key: cool_off.until_at - NOW for key, cool_off in known.items()}
+    return {scope: trial.until_at - NOW for scope, trial in known.items()}
 
 
 def alone(code, *asked):
@@ -40,30 +41,30 @@ def beside(code, named, *asked, had=(), met=True):
         ("SpotMaxPriceTooLow", ALL_OF_SPOT),
         ("MaxSpotInstanceCountExceeded", ALL_OF_SPOT),
         ("InsufficientFreeAddressesInSubnet", ALL_OF_SPOT),
-        ("Unsupported", {f"cpu/{SPOT.key}": 300.0}),
-        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", {f"cpu/{SPOT.key}": 300.0}),
-        ("UnauthorizedOperation", {f"cpu/{SPOT.key}": 300.0}),
-        ("SomethingNobodyKnows", {f"cpu/{SPOT.key}": 300.0}),
-        ("InvalidLaunchTemplateName.NotFoundException", {"cpu": 300.0}),
+        ("Unsupported", {of_offering("cpu", SPOT): 300.0}),
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", {of_offering("cpu", SPOT): 300.0}),
+        ("UnauthorizedOperation", {of_offering("cpu", SPOT): 300.0}),
+        ("SomethingNobodyKnows", {of_offering("cpu", SPOT): 300.0}),
+        ("InvalidLaunchTemplateName.NotFoundException", {of_pool("cpu"): 300.0}),
         ("RequestLimitExceeded", {"account": 60.0}),
         ("MaxFleetCountExceeded", {"account": 60.0}),
     ],
 )
 def test_a_refusal_of_everything_leaves_the_other_market_to_be_asked_where_that_may_help(code, expected):
-    assert cooled(POOL, alone(code, SPOT)) == expected
+    assert pauses(POOL, alone(code, SPOT)) == expected
 
 
 @pytest.mark.parametrize("code", ["VcpuLimitExceeded", "UnauthorizedOperation", "SomethingNobodyKnows"])
 def test_where_there_is_no_other_market_it_pauses_the_pool(code):
-    assert cooled(WIDE, alone(code, C, C_B, M, G)) == {"cpu": 300.0}
+    assert pauses(WIDE, alone(code, C, C_B, M, G)) == {of_pool("cpu"): 300.0}
 
 
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("InsufficientInstanceCapacity", {C: 180.0}),
-        ("UnfulfillableCapacity", {C: 180.0}),
-        ("InsufficientFreeAddressesInSubnet", {C: 180.0, M: 180.0}),
+        ("InsufficientInstanceCapacity", {C: 60.0}),
+        ("UnfulfillableCapacity", {C: 60.0}),
+        ("InsufficientFreeAddressesInSubnet", {C: 60.0, M: 60.0}),
         ("VcpuLimitExceeded", {C: 300.0, C_B: 300.0, M: 300.0}),
         ("Unsupported", {C: DAY}),
         ("InvalidAMIID.NotFound", {C: 300.0}),
@@ -73,60 +74,51 @@ def test_where_there_is_no_other_market_it_pauses_the_pool(code):
         ("MaxFleetCountExceeded", {}),
     ],
 )
-def test_beside_instances_it_cools_what_it_is_about_and_pauses_nothing(code, expected):
+def test_beside_instances_it_pauses_what_it_is_about_and_nothing_else(code, expected):
     refusal = beside(code, C, C, C_B, M, G, had=["g5.xlarge"])
-    assert cooled(WIDE, refusal) == {f"cpu/{offering.key}": seconds for offering, seconds in expected.items()}
+    assert pauses(WIDE, refusal) == {of_offering("cpu", offering): seconds for offering, seconds in expected.items()}
 
 
-def test_what_gave_an_agent_is_not_cooled_for_a_quota_that_another_of_its_family_exceeds():
-    assert cooled(WIDE, beside("VcpuLimitExceeded", C, C, M, had=["m5.large"])) == {f"cpu/{o.key}": 300.0 for o in (C, C_B)}
+def test_what_gave_an_agent_is_not_paused_for_a_quota_that_another_of_its_family_exceeds():
+    assert pauses(WIDE, beside("VcpuLimitExceeded", C, C, M, had=["m5.large"])) == {of_offering("cpu", o): 300.0 for o in (C, C_B)}
 
 
-def test_without_a_spot_role_nothing_is_cooled_but_spot():
+def test_without_a_spot_role_nothing_is_paused_but_spot():
     spot = tuple(an_offering(kind, market=Market.SPOT) for kind in ("c5.large", "g5.xlarge"))
     pool = a_pool("cpu", offerings=(*spot, C))
     refusal = beside("AuthFailure.ServiceLinkedRoleCreationNotPermitted", spot[0], *spot, met=False)
-    assert cooled(pool, refusal) == {f"cpu/{offering.key}": 300.0 for offering in spot}
+    assert pauses(pool, refusal) == {of_offering("cpu", offering): 300.0 for offering in spot}
 
 
 def test_a_subnet_without_addresses_is_left_alone_on_every_market():
     spot = an_offering("c5.large", subnet="a", market=Market.SPOT)
     pool = a_pool("cpu", offerings=(spot, C, C_B))
-    assert cooled(pool, beside("InsufficientFreeAddressesInSubnet", spot, spot)) == {f"cpu/{o.key}": 180.0 for o in (spot, C)}
+    assert pauses(pool, beside("InsufficientFreeAddressesInSubnet", spot, spot)) == {of_offering("cpu", o): 60.0 for o in (spot, C)}
 
 
 def test_an_account_that_gave_less_than_was_asked_for_is_left_alone_for_a_while():
-    assert cooled(WIDE, beside("RequestLimitExceeded", C, C, met=False)) == {"account": 60.0}
+    assert pauses(WIDE, beside("RequestLimitExceeded", C, C, met=False)) == {"account": 60.0}
 
 
 @pytest.mark.parametrize("code", LAUNCH_CODES)
 def test_no_code_pauses_a_pool_whose_launch_was_met(code):
     refusal = beside(code, C, C, G, had=["g5.xlarge"])
-    assert cooled(WIDE, refusal).keys() & {"cpu", "account", f"cpu/{G.key}"} == set()
+    assert pauses(WIDE, refusal).keys() & {of_pool("cpu"), "account", of_offering("cpu", G)} == set()
 
 
 def test_every_code_that_is_sorted_is_one_that_the_simulated_ec2_answers():
     assert set(LAUNCH_CODES) >= KNOWN_CODES
 
 
-def test_what_has_no_capacity_may_be_tried_after_a_minute_where_nothing_else_is_left_and_nothing_else_may():
-    codes = ("InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "Unsupported", "VcpuLimitExceeded", "RequestLimitExceeded")
-    waits = []
-    for code in codes:
-        [cool_off] = note_refusals({}, POOL, [beside(code, SPOT, SPOT, met=False)], NOW).values()
-        waits.append(cool_off.last_resort_at - NOW)
-    assert waits == [60.0, 60.0, 86_400.0, 300.0, 60.0]
-
-
 def test_capacity_that_stays_missing_is_asked_for_less_and_less():
     once = beside("InsufficientInstanceCapacity", SPOT, SPOT)
-    assert [cooled(POOL, *[once] * times)[f"cpu/{SPOT.key}"] for times in (1, 2, 3, 9)] == [180.0, 360.0, 600.0, 600.0]
+    assert [pauses(POOL, *[once] * times)[of_offering("cpu", SPOT)] for times in (1, 2, 3, 9)] == [60.0, 120.0, 300.0, 300.0]
 
 
 def test_what_one_answer_says_twice_counts_once():
     refusals = [beside("InsufficientFreeAddressesInSubnet", offering, C, M) for offering in (C, M)]
     known = note_refusals({}, WIDE, refusals, NOW)
-    assert [cool_off.times for cool_off in known.values()] == [1, 1]
+    assert [trial.failures for trial in known.values()] == [1, 1]
 
 
 def test_families_that_share_a_quota_count_as_one():

@@ -6,13 +6,14 @@ import pytest
 
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Breaker, CapacityDelay, Window
+from autoscaler.domain.facts.memory import CapacityDelay, Window
 from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.stopped import kept_seconds
+from autoscaler.domain.situation.trials import of_boot
 from autoscaler.domain.wording import duration
 from support.builders import (
     LONG_AGO,
@@ -31,6 +32,7 @@ from support.builders import (
     an_item,
     an_offering,
     beacons,
+    boots_failed,
     cordoned,
 )
 from support.decisions import scale_down
@@ -157,11 +159,11 @@ def test_an_agent_says_how_it_booted():
     ]
 
 
-OPEN = Breaker(failures=4, until_at=NOW + 272, opened_at=NOW - 1380, failed=("i-7", "i-8"), said="dracut: FATAL: no root device found")
+OPEN = boots_failed(272.0, failures=4, since_at=NOW - 1380, failed=("i-7", "i-8"), said="dracut: FATAL: no root device found")
 
 
 def broken(**facts):
-    return a_memory(windows=an_empty_window(), breakers={"cpu": replace(OPEN, **facts)})
+    return a_memory(windows=an_empty_window(), trials={of_boot("cpu"): replace(OPEN, **facts)})
 
 
 def test_a_broken_pool_says_so_first_and_once():

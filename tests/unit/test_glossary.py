@@ -28,8 +28,6 @@ FORBIDDEN = {
     "lives": "sessions",
     "stranger": "orphan",
     "strangers": "orphans",
-    "trial": "canary",
-    "trials": "canary",
     "taking": "disruption budget",
     "wellbeing": "health metrics",
     "standing": "overrides",

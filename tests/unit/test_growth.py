@@ -2,11 +2,25 @@
 
 import pytest
 
-from autoscaler.domain.facts.memory import Burst, CoolOff, Growth, Window
+from autoscaler.domain.facts.memory import Burst, Growth, Window
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
-from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item, cordoned
+from autoscaler.domain.situation.trials import of_offering
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_fleet,
+    a_memory,
+    a_pool,
+    a_snapshot,
+    a_trial,
+    a_view,
+    an_agent,
+    an_empty_window,
+    an_item,
+    cordoned,
+)
 from support.decisions import scale_down, scale_up
 
 BOOT = 180.0
@@ -75,11 +89,8 @@ def test_an_agent_that_retires_comes_back_for_what_is_to_come_however_near_the_l
 
 
 def test_the_plan_says_where_nothing_is_offered_for_what_is_to_come():
-    short = {
-        f"cpu/{offering.key}": CoolOff(until_at=NOW + 60, last_resort_at=NOW + 60, times=1, why="InsufficientInstanceCapacity")
-        for offering in a_pool().offerings
-    }
-    memory = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)}, cool_offs=short)
+    short = {of_offering("cpu", offering): a_trial() for offering in a_pool().offerings}
+    memory = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)}, trials=short)
     plan = scale_up(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
     assert [held.reason for held in plan.held] == [Reason.NO_OFFERING]
 

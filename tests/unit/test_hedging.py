@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from autoscaler.domain.facts.memory import CoolOff
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.hedging import worth_adding
-from support.builders import NOW, a_fleet, a_memory, a_node, a_pool, a_record, a_snapshot, a_view, an_item, an_offering
+from autoscaler.domain.situation.trials import of_offering
+from support.builders import NOW, a_fleet, a_memory, a_node, a_pool, a_record, a_snapshot, a_trial, a_view, an_item, an_offering
 from support.decisions import scale_up
 
 # From two minutes and a quarter to four, evenly.
@@ -77,12 +77,12 @@ def test_at_most_half_as_many_are_added_or_two(agents, most):
     assert added(items=agents, agents=agents, agent_usd=0.0001) == most
 
 
-def launched(count, *, fleet=None, items=1, boots=UNEVEN, cool_offs=None, booting=(), executors=1, nodes=()):
+def launched(count, *, fleet=None, items=1, boots=UNEVEN, trials=None, booting=(), executors=1, nodes=()):
     """Whether so many agents are launched for so many items, and the plan. ``booting``: of each agent on its way, since when in seconds."""
     queue = tuple(an_item(number, label="cpu") for number in range(items))
     records = tuple(a_record(f"i-{number}", launched_at=NOW - seconds) for number, seconds in enumerate(booting))
     plan = scale_up(
-        a_snapshot(a_view(*nodes, items=queue), records=records, memory=a_memory(boots={"cpu": boots}, cool_offs=cool_offs or {})),
+        a_snapshot(a_view(*nodes, items=queue), records=records, memory=a_memory(boots={"cpu": boots}, trials=trials or {})),
         fleet or a_fleet(a_pool("cpu", executors=executors, **CHEAP)),
     )
     return sum(step.count for step in plan.steps if isinstance(step, Launch)) == count, plan
@@ -122,10 +122,8 @@ def test_agents_whose_boots_are_alike_or_not_known_are_launched_as_needed():
 
 
 def test_where_machines_were_short_in_the_last_hour_no_more_are_asked_for_than_are_needed():
-    short = {
-        f"cpu/{CHEAP['offerings'][0].key}": CoolOff(until_at=NOW - 60, last_resort_at=NOW - 60, times=1, why="InsufficientInstanceCapacity")
-    }
-    assert launched(1, cool_offs=short)[0]
+    short = {of_offering("cpu", CHEAP["offerings"][0]): a_trial(-60.0, failures=0)}
+    assert launched(1, trials=short)[0]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.memory import Breaker
 from autoscaler.domain.facts.orders import CloseBreaker, LaunchSome
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
@@ -15,6 +14,7 @@ from autoscaler.domain.facts.versions import differ, parts_of, told_follows, tol
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition
 from autoscaler.domain.situation.canary import why_one_at_a_time
+from autoscaler.domain.situation.trials import of_boot, of_image
 from autoscaler.domain.situation.warm_pool import may_be_stopped
 from support.builders import (
     NOW,
@@ -24,12 +24,14 @@ from support.builders import (
     a_pool,
     a_record,
     a_snapshot,
+    a_trial,
     a_view,
     an_agent,
     an_empty_window,
     an_instance,
     an_intent,
     an_item,
+    boots_failed,
 )
 from support.decisions import decide_down, decide_up, scale_up, seen, steps_of
 
@@ -102,8 +104,8 @@ def test_a_launch_that_was_not_answered_may_be_the_one_that_tries_it(version, tr
 
 @pytest.mark.parametrize(("seconds", "tries"), [(60.0, False), (-1.0, True)])
 def test_after_a_failed_boot_it_is_tried_again_when_its_time_has_come(seconds, tries):
-    failed = Breaker(failures=2, until_at=NOW + seconds, version=NEW)
-    steps = launched(**named(canaries={"cpu": failed}))
+    failed = a_trial(seconds, failures=2, version=NEW)
+    steps = launched(**named(trials={of_image("cpu"): failed}))
     assert any(step[3] for step in steps) is tries
     assert sum(step[0] for step in steps) == 4
 
@@ -116,8 +118,8 @@ def test_one_agent_tries_it_over_all_controllers():
 
 
 def test_a_breaker_of_the_old_image_holds_back_what_it_is_about_and_not_the_new_one():
-    broken = Breaker(failures=5, until_at=NOW + 1200.0, version=OLD)
-    assert launched(**named(breakers={"cpu": broken})) == [(1, "1", "ami-2", True)]
+    broken = boots_failed(1200.0, failures=5, version=OLD)
+    assert launched(**named(trials={of_boot("cpu"): broken})) == [(1, "1", "ami-2", True)]
 
 
 def test_a_persons_launch_is_two_launches_of_which_each_is_known_by_its_own_name():
@@ -129,10 +131,10 @@ def test_a_persons_launch_is_two_launches_of_which_each_is_known_by_its_own_name
 
 
 def test_a_person_who_closes_the_breaker_has_the_image_tried_again_at_once():
-    failed = Breaker(failures=4, until_at=NOW + 1200.0, version=NEW, failed=("i-7",))
-    plan = commands.close_breaker_for_a_person(seen(**named(canaries={"cpu": failed})), FLEET, CloseBreaker(pool="cpu"))
-    assert plan.memory.canaries == {"cpu": replace(failed, failures=0, until_at=0.0)}
-    assert launched(**named(canaries=plan.memory.canaries))[0] == (1, "1", "ami-2", True)
+    failed = a_trial(1200.0, failures=4, version=NEW, failed=("i-7",))
+    plan = commands.close_breaker_for_a_person(seen(**named(trials={of_image("cpu"): failed})), FLEET, CloseBreaker(pool="cpu"))
+    assert plan.memory.trials == {of_image("cpu"): replace(failed, failures=0, until_at=NOW)}
+    assert launched(**named(trials=plan.memory.trials))[0] == (1, "1", "ami-2", True)
 
 
 def test_nothing_is_said_to_boot_one_at_a_time_where_only_the_new_image_does():
@@ -159,8 +161,8 @@ def taken(**facts):
 def test_an_old_agent_makes_room_for_the_new_image_and_again_when_its_next_try_is_due():
     one = [(Reason.OUTDATED, "launched from image ami-1, now it is ami-2")]
     assert taken() == one
-    assert taken(canaries={"cpu": Breaker(failures=1, until_at=NOW + 60.0, version=NEW)}) == []
-    assert taken(canaries={"cpu": Breaker(failures=1, until_at=NOW - 60.0, version=NEW)}) == one
+    assert taken(trials={of_image("cpu"): a_trial(60.0, version=NEW)}) == []
+    assert taken(trials={of_image("cpu"): a_trial(-60.0, version=NEW)}) == one
 
 
 def test_versions_are_told_in_the_terms_in_which_they_differ():
@@ -190,5 +192,5 @@ def test_a_failed_boot_counts_against_the_image_it_was_of_and_no_other(version, 
     listed = {"instances": (an_instance("i-9", template_version="1", image=version.removeprefix("1 with ")),)}
     looked = {"i-9": a_look(Condition.ENDED if ended else Condition.OVERDUE, session="")}
     memory = decide_down((record, None), fleet=FLEET, **named(observations=looked), **(gone if ended else listed)).memory
-    counted = {name: {pool: one.failures for pool, one in getattr(memory, name).items()} for name in ("breakers", "canaries")}
-    assert counted == ({"breakers": {}, "canaries": {"cpu": 1}} if of_the_new else {"breakers": {"cpu": 1}, "canaries": {}})
+    counted = {scope: trial.failures for scope, trial in memory.trials.items()}
+    assert counted == {of_image("cpu") if of_the_new else of_boot("cpu"): 1}

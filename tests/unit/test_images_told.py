@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autoscaler.domain.facts.memory import Breaker, Learned
+from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
@@ -11,17 +11,18 @@ from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.status import status_of
 from autoscaler.domain.report.told import Told
-from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, an_agent, an_empty_window, an_instance
+from autoscaler.domain.situation.trials import of_image
+from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_trial, an_agent, an_empty_window, an_instance
 from support.decisions import seen
 
 OLD, NEW = "1 with ami-1", "1 with ami-2"
 FLEET = a_fleet(a_pool("cpu", image_parameter="/ci/image"), a_pool("gpu"))
-FAILED = Breaker(failures=2, until_at=NOW + 720.0, failed=("i-7", "i-8"), version=NEW, said="no root device", opened_at=NOW - 600.0)
+FAILED = a_trial(720.0, failures=2, failed=("i-7", "i-8"), version=NEW, said="no root device", why="")
 TRYING = a_record("i-9", state=RecordState.REQUESTED, launched_at=NOW - 120.0, version=NEW), None
 
 
 def looked(*agents, image="ami-2", proven=OLD, canary=None, **facts):
-    memory = a_memory(windows=an_empty_window(), proven={"cpu": proven}, canaries={"cpu": canary} if canary else {})
+    memory = a_memory(windows=an_empty_window(), proven={"cpu": proven}, trials={of_image("cpu"): canary} if canary else {})
     instances = tuple(an_instance(record.instance_id, template_version="1", image="ami-1") for record, node in agents if node)
     known = {"template_versions": {"cpu": "1"}, "images": {"cpu": image} if image else {}, "memory": memory, "instances": instances}
     return seen(*agents, **(known | facts))

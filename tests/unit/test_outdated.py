@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import ControllerSession, CoolOff
+from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Binding, Wait
+from autoscaler.domain.situation.trials import of_offering
 from support.builders import (
     LONG_AGO,
     NOW,
@@ -17,6 +18,7 @@ from support.builders import (
     a_memory,
     a_pool,
     a_snapshot,
+    a_trial,
     a_view,
     an_agent,
     an_empty_window,
@@ -78,8 +80,8 @@ def test_an_agent_goes_when_it_is_older_than_the_operator_wants(hours, goes):
 
 
 ONE = a_fleet(a_pool("cpu", max_agents=1))
-REFUSED = CoolOff(until_at=NOW + 86_000, last_resort_at=NOW + 86_000, times=1, why="EC2 answered UnsupportedOperation")
-COOLED = a_memory(windows=an_empty_window(), cool_offs={f"cpu/{an_offering().key}": REFUSED}, proven={"cpu": "2"})
+REFUSED = a_trial(86_000.0, why="EC2 answered UnsupportedOperation")
+ALL_REFUSED = a_memory(windows=an_empty_window(), trials={of_offering("cpu", an_offering()): REFUSED}, proven={"cpu": "2"})
 
 
 def plan_for_an_item_that_names_it(*others, kind=MarkClass.OUTDATED, waits=120.0, fleet=None, names=("cpu-1",), **facts):
@@ -87,7 +89,7 @@ def plan_for_an_item_that_names_it(*others, kind=MarkClass.OUTDATED, waits=120.0
     record, node = an_agent()
     drained = record, marked(node, a_mark(kind))
     items = (an_item(job="deploy", why=Wait(for_executor=True, nodes=names), waiting_seconds=waits),)
-    return decide_down(drained, *others, items=items, fleet=fleet, **({"memory": COOLED} | facts))
+    return decide_down(drained, *others, items=items, fleet=fleet, **({"memory": ALL_REFUSED} | facts))
 
 
 @pytest.mark.parametrize("facts", [{}, {"fleet": ONE, "memory": a_memory()}, {"memory": a_memory()}, {"waits": 1.0}])
@@ -109,7 +111,9 @@ def test_an_agent_that_is_drained_for_anything_else_does_not_come_back():
 def test_no_agent_is_taken_while_no_replacement_can_be_launched(proven):
     facts = {"instances": (an_instance(template_version="1"),), "template_versions": {"cpu": "2"}}
     windows = an_empty_window(most=1)
-    plan = decide_down(an_agent(), memory=replace(COOLED, windows=windows, proven={"cpu": proven}, connected=frozenset({"i-1"})), **facts)
+    plan = decide_down(
+        an_agent(), memory=replace(ALL_REFUSED, windows=windows, proven={"cpu": proven}, connected=frozenset({"i-1"})), **facts
+    )
     assert (plan.steps, [said.detail for said in plan.held if said.reason is Reason.OUTDATED]) == (
         (),
         ["1 more agents are outdated; no replacement can be launched now"],

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.memory import Breaker
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.essential import ESSENTIAL, essential, lines_of
@@ -12,7 +11,8 @@ from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.problems import facts_of, judge, problems_datum
 from autoscaler.domain.report.rules import Comparison, Thresholds, rules
 from autoscaler.domain.report.told import Span, Told
-from support.builders import NOW, a_fleet, a_memory, a_pool
+from autoscaler.domain.situation.trials import of_boot
+from support.builders import NOW, a_fleet, a_memory, a_pool, boots_failed
 from support.decisions import seen
 
 AT = Thresholds(
@@ -166,10 +166,10 @@ def test_people_are_told_once_when_it_begins_and_once_when_it_is_over():
 
 
 def test_what_a_message_of_its_own_says_is_not_said_twice():
-    fleet, tripped = a_fleet(a_pool("gpu")), Breaker(failures=3, until_at=NOW + 300.0)
+    fleet, tripped = a_fleet(a_pool("gpu")), boots_failed(300.0)
     bad, _ = beyond(the("breakers-open"))
     [judged] = looks(the("breakers-open"), [bad])
-    broken = assess(seen(memory=a_memory(breakers={"gpu": tripped})), fleet)
+    broken = assess(seen(memory=a_memory(trials={of_boot("gpu"): tripped})), fleet)
     [message] = write_messages(Told(), broken, "docs", judged.problems)[1]
     assert message.subject.endswith("agents of gpu do not boot")
     [message] = write_messages(Told(), assess(seen(), fleet), "docs", judged.problems)[1]

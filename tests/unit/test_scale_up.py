@@ -6,12 +6,13 @@ import pytest
 
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.memory import ControllerSession, CoolOff, Failing, Learned, Month
+from autoscaler.domain.facts.memory import ControllerSession, Failing, Learned, Month
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
 from autoscaler.domain.forecast.durations import job_key, pool_key
+from autoscaler.domain.situation.trials import of_offering, of_pool
 from support.builders import (
     NOW,
     a_build,
@@ -21,6 +22,7 @@ from support.builders import (
     a_pool,
     a_record,
     a_snapshot,
+    a_trial,
     a_view,
     an_agent,
     an_intent,
@@ -29,10 +31,6 @@ from support.builders import (
     cordoned,
 )
 from support.decisions import decide_down, decide_up, held, launches, scale_up
-
-
-def cooled_off(*, last_resort_at=NOW + 30):
-    return CoolOff(until_at=NOW + 60, last_resort_at=last_resort_at, times=1, why="none left")
 
 
 def items(count, label="cpu", **facts):
@@ -278,29 +276,50 @@ def test_keeps_the_minimum_and_the_warm_executors():
 
 def test_an_offering_without_capacity_gives_the_next_one_its_turn():
     first, second = an_offering(), an_offering("c6i.16xlarge")
-    memory = a_memory(cool_offs={f"cpu/{first.key}": cooled_off()})
+    memory = a_memory(trials={of_offering("cpu", first): a_trial()})
     plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
     assert [step.offerings for step in plan.steps] == [(second,)]
 
 
-def test_when_every_offering_is_cooled_off_nothing_is_asked_for():
-    memory = a_memory(cool_offs={f"cpu/{an_offering().key}": cooled_off()})
+def test_when_every_offering_was_refused_nothing_is_asked_for():
+    memory = a_memory(trials={of_offering("cpu", an_offering()): a_trial()})
     plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet())
     assert (plan.steps, held(plan)) == ((), {Reason.NO_OFFERING})
 
 
-def test_when_every_offering_is_cooled_off_what_was_refused_longest_ago_is_tried_as_a_last_resort():
+def test_when_every_offering_was_refused_one_agent_tries_what_was_refused_longest_ago():
     first, second = an_offering(), an_offering("c6i.16xlarge")
-    memory = a_memory(cool_offs={f"cpu/{first.key}": cooled_off(last_resort_at=NOW), f"cpu/{second.key}": cooled_off()})
-    plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
-    assert [step.offerings for step in plan.steps] == [(first,)]
+    memory = a_memory(trials={of_offering("cpu", first): a_trial(-1.0), of_offering("cpu", second): a_trial()})
+    plan = scale_up(a_snapshot(a_view(items=items(3)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
+    assert [(step.offerings, step.count, step.reason) for step in plan.steps] == [((first,), 1, Reason.TRIES_AGAIN)]
 
 
-def test_no_last_resort_is_needed_where_something_else_may_be_asked_for():
+def test_what_was_refused_a_while_ago_is_asked_for_beside_what_works():
     first, second = an_offering(), an_offering("c6i.16xlarge")
-    memory = a_memory(cool_offs={f"cpu/{first.key}": cooled_off(last_resort_at=NOW)})
-    plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
-    assert [step.offerings for step in plan.steps] == [(second,)]
+    memory = a_memory(trials={of_offering("cpu", first): a_trial(-1.0)})
+    plan = scale_up(a_snapshot(a_view(items=items(3)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
+    assert [(step.offerings, step.count) for step in plan.steps] == [((first, second), 3)]
+
+
+def test_a_market_that_was_refused_as_a_whole_is_tried_with_one_agent_beside_those_of_the_other_one():
+    spot, firm = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering()
+    memory = a_memory(trials={of_offering("cpu", spot): a_trial(-1.0)})
+    waited = a_snapshot(a_view(items=items(3, waiting_seconds=4000.0)), memory=memory)
+    plan = scale_up(waited, a_fleet(a_pool("cpu", offerings=(spot, firm))))
+    assert [(step.offerings, step.count) for step in plan.steps] == [((firm,), 3), ((spot,), 1)]
+
+
+@pytest.mark.parametrize("scope", [of_pool("cpu"), "account"])
+def test_after_its_pause_a_pool_that_was_refused_as_a_whole_is_tried_with_one_agent(scope):
+    memory = a_memory(trials={scope: a_trial(-1.0, why="EC2 answered InvalidAMIID.NotFound")})
+    plan = scale_up(a_snapshot(a_view(items=items(3)), memory=memory), a_fleet())
+    assert [(step.count, step.reason) for step in plan.steps] == [(1, Reason.TRIES_AGAIN)]
+
+
+def test_no_pause_is_longer_than_two_boot_timeouts_while_a_job_waits_for_nothing_else():
+    fleet = a_fleet(a_pool("cpu", boot_timeout_seconds=25.0))
+    memory = a_memory(trials={of_offering("cpu", an_offering()): a_trial(86_000.0)})
+    assert [step.count for step in scale_up(a_snapshot(a_view(items=items(1)), memory=memory), fleet).steps] == [1]
 
 
 @pytest.mark.parametrize(("waiting", "market"), [(60.0, Market.SPOT), (300.0, Market.ON_DEMAND)])

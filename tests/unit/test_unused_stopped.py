@@ -6,13 +6,14 @@ import pytest
 
 from autoscaler.config import load_fleet
 from autoscaler.domain.facts.fleet import Market, WarmPool
-from autoscaler.domain.facts.memory import Breaker, Month
+from autoscaler.domain.facts.memory import Month
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.repair.two_looks import Condition
 from autoscaler.domain.report.explain import explain
+from autoscaler.domain.situation.trials import of_boot
 from autoscaler.errors import ConfigError
 from support.builders import (
     NOW,
@@ -29,6 +30,7 @@ from support.builders import (
     an_intent,
     an_item,
     an_offering,
+    boots_failed,
     cordoned,
 )
 from support.decisions import scale_down, scale_up
@@ -132,7 +134,7 @@ def test_what_boots_to_be_stopped_counts_in_every_limit():
 @pytest.mark.parametrize(
     "memory",
     [
-        {"breakers": {"cpu": Breaker(failures=3, until_at=NOW - 1.0)}},
+        {"trials": {of_boot("cpu"): boots_failed(-1.0)}},
         {"proven": {"cpu": "1"}},
     ],
     ids=["after boots that failed", "a new version"],

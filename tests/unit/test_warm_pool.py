@@ -10,7 +10,7 @@ import pytest
 from autoscaler.domain.commands import launch_some
 from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import CoolOff, IdleReturns, Month, Window
+from autoscaler.domain.facts.memory import IdleReturns, Month, Window
 from autoscaler.domain.facts.metering import launched_lately, month_name, paid_since
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
@@ -19,6 +19,7 @@ from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.forecast.idle_returns import STOPPED_EDGES
 from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
 from autoscaler.domain.repair.two_looks import Condition
+from autoscaler.domain.situation.trials import of_offering, of_pool
 from support.builders import (
     NOW,
     a_build,
@@ -30,6 +31,7 @@ from support.builders import (
     a_pool,
     a_record,
     a_snapshot,
+    a_trial,
     a_view,
     an_empty_window,
     an_instance,
@@ -294,8 +296,8 @@ def test_only_what_ec2_shows_stopped_is_started(state):
 
 def test_what_ec2_has_no_machine_for_is_not_started_while_another_offering_is_free():
     other = an_offering("m5.18xlarge", usd_per_hour=3.5)
-    cooled = {f"cpu/{OFFERING.key}": CoolOff(until_at=NOW + 300, last_resort_at=NOW + 60, times=1, why="")}
-    plan = up(seen(one(), items=[an_item(label="cpu")], memory={"cool_offs": cooled}), fleet(offerings=(OFFERING, other)))
+    refused = {of_offering("cpu", OFFERING): a_trial(300.0)}
+    plan = up(seen(one(), items=[an_item(label="cpu")], memory={"trials": refused}), fleet(offerings=(OFFERING, other)))
     assert (starts(plan), launches(plan)) == ([], [1])
 
 
@@ -339,8 +341,8 @@ def test_starts_of_the_last_hour_count_once_each():
 
 
 def test_a_pool_that_is_paused_starts_nothing():
-    cooled = {"cpu": CoolOff(until_at=NOW + 300, last_resort_at=NOW + 300, times=1, why="")}
-    assert starts(up(seen(one(), items=[an_item(label="cpu")], memory={"cool_offs": cooled}))) == []
+    refused = {of_pool("cpu"): a_trial(300.0)}
+    assert starts(up(seen(one(), items=[an_item(label="cpu")], memory={"trials": refused}))) == []
 
 
 def test_to_be_stopped_an_on_demand_agent_is_launched():

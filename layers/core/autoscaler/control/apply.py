@@ -44,7 +44,7 @@ from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, R
 from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.facts.versions import version_of
-from autoscaler.domain.launch.backoff import Refusal, may_be_the_image
+from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes, note_results
 from autoscaler.domain.situation.breakers import has_failed_often, key_of
 from autoscaler.errors import AutoscalerError, NoAnswerError, RefusedError, StuckError, UnansweredError
@@ -116,7 +116,7 @@ class _Actuator:
         self._instead: list[Launch] = []  # of what could not be started
         self.refused: list[tuple[str, tuple[Refusal, ...]]] = []
         self.refused_canaries: list[tuple[str, str, str]] = []  # of new images
-        self.had: set[str] = set()  # pools of which an agent was launched
+        self.had: list[Had] = []  # by launches
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
         self.unstoppable: dict[str, tuple[str, str]] = {}  # pools, and what EC2 said, by instance id
@@ -229,7 +229,7 @@ class _Actuator:
         self._records[record.instance_id] = record
 
     def _launch(self, step: Launch) -> Result:
-        result, refusals = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
+        result, refusals, types = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
         tried = [one for one in refusals if step.tries and result.outcome is Outcome.FAILED and may_be_the_image(one.code)]
         if tried:  # what else is launched in the pool goes on
             codes = ", ".join(sorted({one.code for one in tried}))
@@ -237,7 +237,7 @@ class _Actuator:
         others = tuple(one for one in refusals if one not in tried)
         self.refused += [(step.pool, others)] if others else []
         if result.outcome is Outcome.DONE:
-            self.had.add(step.pool)
+            self.had.append(Had(pool=step.pool, asked=step.offerings, types=types))
         return result
 
     def _terminate(self, step: Terminate) -> Result:

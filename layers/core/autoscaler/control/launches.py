@@ -7,6 +7,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
@@ -29,31 +30,39 @@ LISTED_AFTER_SECONDS = 45.0
 RESEND_LAUNCH_SECONDS = 600.0
 
 
-def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, tuple[Refusal, ...]]:
-    """Write an intent under the lease of ``holder``, send it, settle it by the answer; return what was refused, too."""
+class Launched(NamedTuple):
+    """What became of one launch: what EC2 refused of it, and the instance types that it got."""
+
+    result: Result
+    refused: tuple[Refusal, ...] = ()
+    types: frozenset[str] = frozenset()
+
+
+def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> Launched:
+    """Write an intent under the lease of ``holder``, send it, settle it by the answer."""
     intent = _written(ports, step)
     try:
         ports.state.add_intent(intent, holder=holder)
     except ConflictError:
-        return Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"), ()
+        return Launched(Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"))
     sent = _advance(ports, intent, replace(intent, state=IntentState.SENT))
     try:
         answer = ports.compute.launch(sent.request)
     except UnansweredError as error:
-        return Result(step=step, outcome=Outcome.FAILED, detail=f"no answer, looked for in the next pass: {error}"), ()
+        return Launched(Result(step=step, outcome=Outcome.FAILED, detail=f"no answer, looked for in the next pass: {error}"))
     except MismatchError as error:
-        return Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"), ()
+        return Launched(Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"))
     except LaunchRefusedError as error:
         _advance(ports, sent, replace(sent, state=IntentState.SETTLED))
         refused = Refusal(code=error.code, offering_key="", asked=step.offerings)
-        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), (refused,)
+        return Launched(Result(step=step, outcome=Outcome.FAILED, detail=str(error)), (refused,))
     settle(ports, pool, sent, answer)
     got = len(answer.instances)
     detail = (
         "" if got >= step.count else f"{got} of {step.count}: {', '.join(sorted({e.code for e in answer.errors})) or 'no reason given'}"
     )
     result = Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got)
-    return result, _refusals(step, answer)
+    return Launched(result, _refusals(step, answer), _types(answer))
 
 
 def _written(ports: Ports, step: Launch) -> Intent:
@@ -77,9 +86,13 @@ def _written(ports: Ports, step: Launch) -> Intent:
 
 
 def _refusals(step: Launch, answer: LaunchAnswer) -> tuple[Refusal, ...]:
-    had = frozenset(instance_type for _, instance_type, _ in answer.instances)
+    had = _types(answer)
     met = len(answer.instances) >= step.count
     return tuple(Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=had, met=met) for e in answer.errors)
+
+
+def _types(answer: LaunchAnswer) -> frozenset[str]:
+    return frozenset(instance_type for _, instance_type, _ in answer.instances)
 
 
 def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> None:

@@ -14,15 +14,15 @@ from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of
-from autoscaler.domain.learn import assess, close_breaker, remember_request
+from autoscaler.domain.learn import assess, close_breaker, closed_by_a_person, remember_request
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent, handle_event
 from autoscaler.domain.scale_in.device_reservations import release_device, reserve_device
 from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, reserve, why_not_reserved
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, plan_of, uncordon, without_frozen
+from autoscaler.domain.situation.trials import open_trial
 
 _UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE, MarkClass.MONITOR}
 # What a monitor took offline may be drained as well: then it ends once idle, whatever the monitor says.
@@ -38,7 +38,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     if intent_id and _was_done(situation, order.request_id, intent_id):
         held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
         return plan_of(situation, [held])
-    purchase, view = QueuePlacement(situation, controller, Budget(situation)).purchase, situation.pools[controller, pool.name]
+    purchase, view = QueuePlacement(situation, controller, Budget(situation)).purchase, situation.pools[controller, pool.name].for_a_person
     planned = sum(purchase.buy(view, Reason.MANUAL, order.reason) for _ in range(order.count))
     decided: list[Step | Held] = [*purchase.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
     decided += purchase.held.values()
@@ -117,7 +117,7 @@ def _reserve_any(situation: Situation, order: Reserve, reservation: Reservation)
         detail = f"whether an agent is idle on {controller} could not be read: {problem}"
         return [Held(pool=pool.name, controller=controller, reason=Reason.INCOMPLETE, detail=detail)]
     budget = Budget(situation, decided=floors_of(situation), may_try=False)
-    purchase, view = QueuePlacement(situation, controller, budget).purchase, situation.pools[controller, pool.name]
+    purchase, view = QueuePlacement(situation, controller, budget).purchase, situation.pools[controller, pool.name].for_a_person
     purchase.note_waiting(view, inf)  # EC2 takes a spot instance from under a person; patience for one is over here
     purchase.buy(view, Reason.RESERVED, f"for {order.person}: {order.reason}")
     held = list(purchase.held.values())
@@ -178,7 +178,7 @@ def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> 
 def close_breaker_for_a_person(snapshot: Snapshot, fleet: Fleet, order: CloseBreaker) -> Plan:
     """Forget the failed boots of a pool, so that the next pass launches what its queue needs."""
     situation = assess(snapshot, fleet)
-    if not is_tripped(situation.memory.breakers.get(order.pool)) and order.pool not in situation.memory.canaries:
+    if not any(open_trial(situation.memory, scope) for scope in closed_by_a_person(situation.fleet, order.pool)):
         return plan_of(situation, [Held(pool=order.pool, reason=Reason.NOT_FOUND, detail=f"the breaker of {order.pool} is not open")])
     return plan_of(situation, [], close_breaker(situation, order.pool))
 

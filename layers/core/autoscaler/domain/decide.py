@@ -23,11 +23,13 @@ from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.lending import take_back
 from autoscaler.domain.launch.queue import launch_for_queue
+from autoscaler.domain.launch.tries import try_what_had_no_room, try_what_was_refused
 from autoscaler.domain.launch.turns import controllers_in_turn
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.dropped_items import start_dropped
+from autoscaler.domain.repair.failed_boots import failed_boots
 from autoscaler.domain.repair.heal import keep_beacons, relabels, repairs
 from autoscaler.domain.repair.interruption import cordon_interrupted, taken_back
 from autoscaler.domain.repair.lost_builds import run_again
@@ -46,7 +48,7 @@ from autoscaler.domain.scale_in.rotate import finish_rotations
 from autoscaler.domain.scale_in.sides import drain_together, keep_for_other_sides, left_the_file
 from autoscaler.domain.scale_in.surplus import surplus
 from autoscaler.domain.scale_in.warm_pool import not_worth_keeping
-from autoscaler.domain.situation.breakers import failed_boots, hold_failing
+from autoscaler.domain.situation.breakers import hold_failing
 from autoscaler.domain.situation.marks import failed_by_marks
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, plan_of, without_frozen
@@ -106,10 +108,11 @@ def scale_up(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Plan
 
 
 def _scale_up(situation: Situation) -> Plan:
-    decided: list[Step | Held] = []
+    decided: list[Step | Held] = [*try_what_had_no_room(situation, ())]
     for controller in controllers_in_turn(situation):
         for rule in UP:
             decided += rule(situation, controller, decided)
+    decided += try_what_was_refused(situation, decided)  # last: it takes nothing from what can be had
     return plan_of(situation, _allowed(situation, decided))
 
 
@@ -131,9 +134,8 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
         decided += fleet_rule(situation, decided)
     decided = list(keep_for_other_sides(situation, decided))
     decided = _allowed(situation, decided)
-    memory = situation.memory
-    failures = failed_boots(memory, snapshot.records, situation.versions, decided)
-    failures += failed_by_marks(memory.marks, situation.agents, situation.versions)
+    failures = failed_boots(situation, decided)
+    failures += failed_by_marks(situation.memory.marks, situation.agents, situation.versions)
     lost = taken_back(snapshot.records, snapshot.end_reasons)
     failures = tuple(failure for failure in failures if not (failure.instance_id in lost or situation.ended_unseen(failure.instance_id)))
     return plan_of(situation, decided, conclude(situation, decided, failures), failures)

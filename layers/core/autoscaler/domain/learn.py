@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Stuck, Window
+from autoscaler.domain.facts.memory import CapacityDelay, Growth, IdleReturns, Learned, Memory, Missing, Stuck, Trial, Window
 from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_since
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
@@ -29,7 +29,7 @@ from autoscaler.domain.forecast.idle_returns import (
 )
 from autoscaler.domain.forecast.job_patterns import note_arrivals
 from autoscaler.domain.forecast.stages import learn_stages
-from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refusals, note_stops, note_taken_back, still_cooling
+from autoscaler.domain.launch.backoff import Had, Refusal, lacks_capacity, note_refusals, note_stops, note_taken_back
 from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
@@ -45,10 +45,11 @@ from autoscaler.domain.scale_in.replace import note_kept, note_taken
 from autoscaler.domain.situation.agents import Agent, Phase, next_missing
 from autoscaler.domain.situation.breakers import note_connected, note_consoles, note_failed, note_tried, still_failing, still_open
 from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
+from autoscaler.domain.situation.connections import still_refused
 from autoscaler.domain.situation.controller_restarts import next_sessions
 from autoscaler.domain.situation.ended_builds import next_asked, said_to_have_ended, without_ended
 from autoscaler.domain.situation.hosts import next_hosts_off
-from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, retried, still_tried
+from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, still_tried
 from autoscaler.domain.situation.launched import launched_versions
 from autoscaler.domain.situation.marks import next_marked, note_counted
 from autoscaler.domain.situation.pool_view import PoolView
@@ -56,6 +57,7 @@ from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.reserved_capacity import closes_at
 from autoscaler.domain.situation.situation import Look, Situation, join, situate
 from autoscaler.domain.situation.steps import Decided
+from autoscaler.domain.situation.trials import close, of_boot, of_connections, of_image, still_remembered
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
 _BOOTS_KEPT = 50
@@ -97,10 +99,8 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         booted=frozenset(agent.record.life_id for agent in registered),
         unstoppable=memory.unstoppable & {agent.record.instance_id for agent in agents},
         connected=note_connected(memory.connected, agents),
-        breakers=still_open(memory, agents, launched_versions(look.fleet, look.current, proven)),
         proven=proven,
-        canaries=still_tried(memory.canaries, look, proven),
-        cool_offs=note_taken_back(still_cooling(memory.cool_offs, now), _taken_back(look)),
+        trials=note_taken_back(_still_open(memory, look, proven), _taken_back(look)),
         draining_since=_draining_since(memory.draining_since, agents, now),
         failing=still_failing(memory.failing, views, now),
         never_lent=note_never_lent(memory.never_lent, look),
@@ -115,6 +115,13 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
 def _looked(memory: Memory, look: Look) -> Memory:
     """Note what could be seen, and what runs said that were asked."""
     return replace(memory, looks=look.looks, asked=next_asked(memory.asked, look.snapshot))
+
+
+def _still_open(memory: Memory, look: Look, proven: Mapping[str, str]) -> dict[str, Trial]:
+    """Carry on the trials, but for those that have ended."""
+    boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven))
+    refused = still_refused(memory, look.agents, look.snapshot.controllers, look.now)
+    return still_remembered(memory.trials, look.now) | boots | still_tried(memory, look, proven) | refused
 
 
 def _metered(memory: Memory, look: Look) -> Memory:
@@ -248,8 +255,7 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
     gone = _note_gone(situation, decided)
     return replace(
         memory,
-        breakers=note_failed(memory.breakers, [one for one in failed if not is_of_canary(one, situation.to_try)], situation.launched, now),
-        canaries=note_failed_canaries(memory.canaries, failed, situation.to_try, now),
+        trials=_with_failed_boots(situation, failed),
         taken=note_taken(memory.taken, decided, now),
         marks=note_counted(memory.marks, failed),
         kept=note_kept(situation, decided),
@@ -258,6 +264,13 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
         gone=gone,
         gone_from=_note_gone_from(situation, gone),
     )
+
+
+def _with_failed_boots(situation: Situation, failures: Collection[BootFailure]) -> dict[str, Trial]:
+    """Count the boots that failed: of a new image that is tried, or of what a pool launches."""
+    to_try, now, pools = situation.to_try, situation.now, situation.fleet.pools
+    trials = note_failed_canaries(situation.memory.trials, failures, to_try, now)
+    return note_failed(trials, [one for one in failures if not is_of_canary(one, to_try)], situation.launched, pools, now)
 
 
 def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
@@ -288,12 +301,13 @@ def remember_request(situation: Situation, request_id: str | None) -> Memory:
 
 def close_breaker(situation: Situation, pool: str) -> Memory:
     """Note that a person closed a pool's breaker, or wants its new image tried again. Failed boots stay named: none counts once more."""
-    breakers, canaries = dict(situation.memory.breakers), dict(situation.memory.canaries)
-    if known := breakers.get(pool):
-        breakers[pool] = Breaker(failures=0, failed=known.failed, version=known.version)
-    if canary := canaries.get(pool):
-        canaries[pool] = retried(canary)
-    return replace(situation.memory, breakers=breakers, canaries=canaries)
+    return replace(situation.memory, trials=close(situation.memory.trials, closed_by_a_person(situation.fleet, pool), situation.now))
+
+
+def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
+    """Name the scopes that a person closes with a pool's breaker."""
+    controllers = fleet.pools[pool].controllers if pool in fleet.pools else ()
+    return of_boot(pool), of_image(pool), *map(of_connections, controllers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +316,7 @@ class Outcomes:
 
     refused: Collection[tuple[str, tuple[Refusal, ...]]] = ()  # launches: pool, and what was wrong
     refused_canaries: Collection[tuple[str, str, str]] = ()  # launches of new images: pool, version, and what EC2 said
-    launched: Collection[str] = ()  # pools of which an agent was launched
+    launched: Collection[Had] = ()  # launches that brought an agent
     tried: Mapping[str, str | None] = field(default_factory=dict)  # steps in Jenkins, and why they failed; None: they did not
     stuck: Collection[str] = ()  # instances that EC2 did not let us terminate
     unstoppable: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # those that it did not let us stop: pools, and what it said
@@ -314,13 +328,6 @@ class Outcomes:
 
 def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -> Memory:
     """Note what became of a plan's steps."""
-    short = {pool for pool, refusals in outcomes.refused if any(lacks_capacity(refusal.code) for refusal in refusals)}
-    delays = {name: note_refused(memory.capacity_delays.get(name), now) for name in short.difference(outcomes.launched)}
-    delays |= {name: note_had(memory.capacity_delays.get(name), now) for name in outcomes.launched}
-    cool_offs = memory.cool_offs
-    for pool, refusals in outcomes.refused:
-        cool_offs = note_refusals(cool_offs, fleet.pools[pool], refusals, now)
-    cool_offs = note_stops(cool_offs, outcomes.stopped, outcomes.unstoppable.values(), now)
     known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in outcomes.terminated}
     noted = answered(memory, outcomes.answers, now)
     newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now) for i in outcomes.stuck}
@@ -330,14 +337,29 @@ def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -
         queued=noted.queued,
         reruns=noted.reruns,
         left=noted.left,
-        cool_offs=cool_offs,
-        capacity_delays={**memory.capacity_delays, **delays},
+        trials=_next_trials(memory, fleet, outcomes, now),
+        capacity_delays={**memory.capacity_delays, **_next_delays(memory, outcomes, now)},
         stuck={**known, **newly},
         unstoppable=memory.unstoppable | frozenset(outcomes.unstoppable),
-        breakers=note_consoles(memory.breakers, outcomes.consoles),
-        canaries=note_refused_canaries(note_consoles(memory.canaries, outcomes.consoles), outcomes.refused_canaries, now),
         failing=note_tried(memory.failing, outcomes.tried, now),
     )
+
+
+def _next_delays(memory: Memory, outcomes: Outcomes, now: float) -> dict[str, CapacityDelay]:
+    """Note which pools EC2 had agents for, and which not."""
+    short = {pool for pool, refusals in outcomes.refused if any(lacks_capacity(refusal.code) for refusal in refusals)}
+    launched = {had.pool for had in outcomes.launched}
+    delays = {name: note_refused(memory.capacity_delays.get(name), now) for name in short - launched}
+    return delays | {name: note_had(memory.capacity_delays.get(name), now) for name in launched}
+
+
+def _next_trials(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -> dict[str, Trial]:
+    """Close the trials of what worked, and count what EC2 refused; of one launch some may be had and some refused."""
+    trials = note_refused_canaries(note_consoles(memory.trials, outcomes.consoles), outcomes.refused_canaries, now)
+    trials = close(trials, (scope for had in outcomes.launched for scope in had.scopes()), now)
+    for pool, refusals in outcomes.refused:
+        trials = note_refusals(trials, fleet.pools[pool], refusals, now)
+    return note_stops(trials, outcomes.stopped, outcomes.unstoppable.values(), now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,18 +102,38 @@ class Observation:
     idle_before_at: float | None = None  # the look before showed it ready and idle: cordoned while idle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoolOff:
-    """A back-off: until when, and how often in a row it failed. ``last_resort_at``: sooner, where nothing else is left.
+EC2_ANSWERED = "EC2 answered "  # what the cause of a refusal begins with
 
-    ``taken_back``: EC2 did not refuse a launch, but took a machine back.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Something that failed: one agent at a time tries it again, and none before ``until_at``, until it works.
+
+    ``failures``: in a row; 0 once it worked. ``since_at``: of the first of them, ``failed_at``: of the last. ``why``: the last cause.
+    Of boots also ``failed``: the latest instances, each of which counts once; ``version``: that did not boot; ``said``: the last line on
+    the console of the last one; ``launched_at``, ``launch``: of the last one that counted.
     """
 
+    failures: int
+    since_at: float
+    failed_at: float
     until_at: float
-    last_resort_at: float
-    times: int
     why: str
-    taken_back: bool = False
+    failed: tuple[str, ...] = ()
+    version: str = ""
+    said: str = ""
+    launched_at: float = 0.0
+    launch: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it has not worked since it failed."""
+        return self.failures > 0
+
+    @property
+    def code(self) -> str:
+        """EC2's own word for it, if EC2 refused it."""
+        return self.why.removeprefix(EC2_ANSWERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,19 +145,6 @@ class CapacityDelay:
     squares: float = 0.0  # of those seconds
     asked_at: float = 0.0
     since_at: float | None = None  # refused since then
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breaker:
-    """Boots that failed in a row in one pool. Closed below the number that opens it; past ``until_at`` one agent is tried."""
-
-    failures: int
-    until_at: float = 0.0
-    failed: tuple[str, ...] = ()  # the latest of them, by instance id: each counts once
-    why: str = ""  # what kept the last one from becoming an agent, where Jenkins said so
-    version: str = ""  # that did not boot; "" where EC2 did not say
-    opened_at: float = 0.0  # 0 while it is closed
-    said: str = ""  # the last line on the console of the last one, as far as it could be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,11 +248,10 @@ class Memory:
     growths: Mapping[str, tuple[Growth, ...]] = field(default_factory=dict)  # of the last bursts, by controller/pool
     observations: Mapping[str, Observation] = field(default_factory=dict)  # by instance id or node
     idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
-    cool_offs: Mapping[str, CoolOff] = field(default_factory=dict)  # by pool/offering, pool, or "account"
+    trials: Mapping[str, Trial] = field(default_factory=dict)  # by scope, as `situation.trials` names them
     capacity_delays: Mapping[str, CapacityDelay] = field(default_factory=dict)  # by pool
     booted: frozenset[str] = frozenset()  # lives of instances whose boot or start was noted
     connected: frozenset[str] = frozenset()  # lives of instances that were seen connected
-    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by pool
     marks: Mapping[str, MonitorMark] = field(default_factory=dict)  # of monitors, by instance id
     most_marked: Mapping[str, MostMarked] = field(default_factory=dict)  # by controller
     draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
@@ -257,7 +263,6 @@ class Memory:
     asked: Mapping[str, AskedRun] = field(default_factory=dict)  # runs that were asked whether they have ended, by controller/executor
     owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
     proven: Mapping[str, str] = field(default_factory=dict)  # version that was seen to boot, by pool
-    canaries: Mapping[str, Breaker] = field(default_factory=dict)  # of an image that did not boot when it was tried, by pool
     taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool
     kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool

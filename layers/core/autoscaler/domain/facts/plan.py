@@ -355,13 +355,19 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootFailure:
-    """An instance that never became an agent; its console is worth keeping. ``why``: where we know it."""
+    """An instance that never became an agent; its console is worth keeping. ``why``: where we know it.
+
+    ``beside``: an agent that was launched with it or later has connected, so that only this machine is at fault; or its controller is.
+    """
 
     controller: str
     pool: str
     instance_id: str
     why: str = ""
     version: str = ""  # of its launch template; "" where EC2 does not say
+    launched_at: float = 0.0
+    launch: str = ""
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

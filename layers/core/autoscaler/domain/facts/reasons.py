@@ -29,6 +29,7 @@ class Reason(StrEnum):
     MIN_AGENTS = "min-agents", "The pool has fewer agents than min_agents."
     WARM_EXECUTORS = "warm-executors", "Fewer executors than warm_executors are free or on their way."
     UNEVEN_BOOTS = "uneven-boots", "Boots of the pool differ much; a few agents more are launched, so that no job waits for the slowest."
+    TRIES_AGAIN = "tries-again", "EC2 refused what the pool launches; one agent is launched to find out whether it still does."
     MANUAL = "manual", "A person asked for it."
     PINNED = "pinned", "A queue item waits for this very node, by name; the agent is brought back, or kept."
     DEMAND_IS_BACK = "demand-is-back", "Jobs wait that this cordoned agent can run; it is brought back, or kept, instead of a new one."
@@ -152,7 +153,7 @@ class Reason(StrEnum):
     )
     NO_OFFERING = (
         "no-offering",
-        "EC2 had no capacity, or refused, for each of the pool's types and subnets lately; they are tried again later.",
+        "EC2 had no capacity, or refused, for each of the pool's types and subnets lately; one agent at a time is tried again.",
     )
     NO_FREE_SLOT = "no-free-slot", "All static nodes of the pool are in use (nodes: slots)."
     OF_HOSTS = "of-hosts", "The pool's machines are hosts of your own: none is launched, stopped or ended."
@@ -161,6 +162,10 @@ class Reason(StrEnum):
     ACCOUNT_THROTTLED = "account-throttled", "EC2 throttles the account, or one of its quotas is used up."
     BREAKER_OPEN = "breaker-open", "Boots of this pool keep failing, so it is paused for a while."
     ONE_TRIAL = "one-trial", "Boots of this pool kept failing; one agent is tried until one connects."
+    CANNOT_CONNECT = (
+        "cannot-connect",
+        "Jenkins lets no new agent of this controller connect, since a right is missing or a login page is in the way; one agent tries.",
+    )
     CANARY = "canary", "The launch template has a new version; one agent of it is tried until one connects."
     NOT_LENT = "not-lent", "An idle agent of a rarer kind could run the job, and is not lent."
     WAITS_FOR_NODE = "waits-for-a-node", "One node alone can take the item: it asks for that node, or for a label that no pool gives."

@@ -7,11 +7,8 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.memory import CapacityDelay
 
-# Capacity comes back in minutes; who has something else to ask for does not wait for it. Where nothing else is left, jobs do: asking
-# once a minute is far below what the CreateFleet bucket refills, and asking more often brings nothing (docs/comparison.md).
-COOL_OFF_SECONDS = (180.0, 360.0, 600.0)
-# Whoever was refused and still wants something asks again within this time; launches within it are of one burst, and tell nothing new.
-_ONE_ASK_SECONDS = COOL_OFF_SECONDS[-1]
+# What was refused and is still wanted is asked for again within this time; launches within it are of one burst, and tell nothing new.
+_ONE_ASK_SECONDS = 600.0
 # Each ask makes those before it count a little less: the last hundred or so decide.
 _FADES = 0.99
 # Before anything was asked, so many asks are believed to have been answered at once.

@@ -6,16 +6,21 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from autoscaler.domain.facts.fleet import Offering, Pool
-from autoscaler.domain.facts.memory import CoolOff
-from autoscaler.domain.forecast.capacity import COOL_OFF_SECONDS
-from autoscaler.domain.situation.pool_view import to_stop
+from autoscaler.domain.facts.memory import EC2_ANSWERED, Trial
+from autoscaler.domain.situation.trials import (
+    ACCOUNT,
+    CAPACITY_PAUSES,
+    PERSON_PAUSES,
+    TAKEN_BACK_PAUSES,
+    THROTTLE_PAUSES,
+    UNSUPPORTED_PAUSES,
+    close,
+    failed_once_more,
+    of_offering,
+    of_pool,
+    of_stops,
+)
 
-LAST_RESORT_SECONDS = 60.0
-_REMEMBERED_SECONDS = 3600.0  # beyond the end of a cool-off
-UNSUPPORTED_COOL_OFF_SECONDS = 86_400.0
-# A bad template or an exhausted vCPU quota needs a person; try again at this pace meanwhile.
-POOL_PAUSE_SECONDS = 300.0
-ACCOUNT_THROTTLE_SECONDS = 60.0
 # Families that share a quota, by the quota's name; of all others each has its own.
 _SHARED_QUOTAS = {
     "standard": frozenset({"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}),
@@ -54,20 +59,33 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Had:
+    """What one launch brought: a pool, the offerings that it asked for, and the instance types that it got."""
+
+    pool: str
+    asked: tuple[Offering, ...]
+    types: frozenset[str]
+
+    def scopes(self) -> list[str]:
+        """Name the scopes that work, as it shows. Which subnet an instance is in, the answer does not say."""
+        mine = (of_offering(self.pool, offering) for offering in self.asked if offering.instance_type in self.types)
+        return [ACCOUNT, of_pool(self.pool), *mine]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Meaning:
-    """The scope of a back-off, its length after each refusal in a row, and how soon to retry as a last resort."""
+    """The scope of a trial, and its pauses: after the first refusal, the second, and so on."""
 
     scope: Scope
-    seconds: tuple[float, ...]
-    last_resort_seconds: float
+    pauses: tuple[float, ...]
 
 
-def _lasting(scope: Scope, seconds: float) -> _Meaning:
-    return _Meaning(scope=scope, seconds=(seconds,), last_resort_seconds=seconds)
+def _lasting(scope: Scope, pauses: tuple[float, ...] = PERSON_PAUSES) -> _Meaning:
+    return _Meaning(scope=scope, pauses=pauses)
 
 
-_SHORT = _Meaning(scope=Scope.OFFERING, seconds=COOL_OFF_SECONDS, last_resort_seconds=LAST_RESORT_SECONDS)
-_UNKNOWN = _lasting(Scope.UNKNOWN, POOL_PAUSE_SECONDS)
+_SHORT = _lasting(Scope.OFFERING, CAPACITY_PAUSES)
+_UNKNOWN = _lasting(Scope.UNKNOWN)
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html; which of them CreateFleet answers beside instances, AWS does
 # not say, so that all are taken either way.
 _MEANINGS: dict[str, _Meaning] = {
@@ -94,17 +112,17 @@ _MEANINGS: dict[str, _Meaning] = {
             "InvalidInstanceType",
             "VolumeTypeNotAvailableInZone",
         ),
-        _lasting(Scope.OFFERING, UNSUPPORTED_COOL_OFF_SECONDS),
+        _lasting(Scope.OFFERING, UNSUPPORTED_PAUSES),
     ),
     **dict.fromkeys(
         ("InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded", "InvalidSubnet", "InvalidSubnetID.NotFound"),
         replace(_SHORT, scope=Scope.SUBNET),
     ),
     "MaxSpotInstanceCountExceeded": replace(_SHORT, scope=Scope.FAMILY),
-    **dict.fromkeys(("VcpuLimitExceeded", "InstanceLimitExceeded"), _lasting(Scope.FAMILY, POOL_PAUSE_SECONDS)),
+    **dict.fromkeys(("VcpuLimitExceeded", "InstanceLimitExceeded"), _lasting(Scope.FAMILY)),
     **dict.fromkeys(
         ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "MaxSpotFleetRequestCountExceeded"),
-        _lasting(Scope.MARKET, POOL_PAUSE_SECONDS),
+        _lasting(Scope.MARKET),
     ),
     **dict.fromkeys(
         (
@@ -127,7 +145,7 @@ _MEANINGS: dict[str, _Meaning] = {
             "SecurityGroupsPerInstanceLimitExceeded",
             "TagLimitExceeded",
         ),
-        _lasting(Scope.POOL, POOL_PAUSE_SECONDS),
+        _lasting(Scope.POOL),
     ),
     **dict.fromkeys(
         (
@@ -142,7 +160,7 @@ _MEANINGS: dict[str, _Meaning] = {
             "OptInRequired",
             "PendingVerification",
         ),
-        _lasting(Scope.ACCOUNT, ACCOUNT_THROTTLE_SECONDS),
+        _lasting(Scope.ACCOUNT, THROTTLE_PAUSES),
     ),
 }
 KNOWN_CODES = frozenset(_MEANINGS)
@@ -150,45 +168,34 @@ KNOWN_CODES = frozenset(_MEANINGS)
 _LACKING_CAPACITY = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
 
 
-def note_refusals(known: Mapping[str, CoolOff], pool: Pool, refusals: Iterable[Refusal], now: float) -> Mapping[str, CoolOff]:
-    """Remember the errors of one launch by scope; a scope with several errors backs off once, for the longest."""
-    cooled: dict[str, tuple[_Meaning, str]] = {}
+def note_refusals(known: Mapping[str, Trial], pool: Pool, refusals: Iterable[Refusal], now: float) -> dict[str, Trial]:
+    """Count the errors of one launch by scope; a scope with several errors counts once, for the one with the longest pauses."""
+    failed: dict[str, tuple[_Meaning, str]] = {}
     for refusal in refusals:
-        for key, meaning in _cooled_by(pool, refusal):
-            if key not in cooled or cooled[key][0].last_resort_seconds < meaning.last_resort_seconds:
-                cooled[key] = meaning, f"EC2 answered {refusal.code}"
-    return {**known, **{key: _cool(known.get(key), meaning, now, why) for key, (meaning, why) in cooled.items()}}
+        for scope, meaning in _failed_by(pool, refusal):
+            if scope not in failed or failed[scope][0].pauses < meaning.pauses:
+                failed[scope] = meaning, f"{EC2_ANSWERED}{refusal.code}"
+    trials = {scope: failed_once_more(known.get(scope), meaning.pauses, why, now) for scope, (meaning, why) in failed.items()}
+    return {**known, **trials}
 
 
-def note_stops(
-    known: Mapping[str, CoolOff], stopped: Iterable[str], refused: Iterable[tuple[str, str]], now: float
-) -> Mapping[str, CoolOff]:
+def note_stops(known: Mapping[str, Trial], stopped: Iterable[str], refused: Iterable[tuple[str, str]], now: float) -> dict[str, Trial]:
     """Remember for a day of which pools EC2 did not let us stop an agent, and why: what is booted to be stopped may fare no better.
 
     ``stopped``: pools of which it did.
     """
-    works, until_at = {to_stop(pool) for pool in stopped}, now + UNSUPPORTED_COOL_OFF_SECONDS
-    left = {key: one for key, one in known.items() if key not in works}
-    return left | {to_stop(pool): CoolOff(until_at=until_at, last_resort_at=until_at, times=1, why=why) for pool, why in refused}
+    left = close(known, map(of_stops, stopped), now)
+    return left | {of_stops(pool): failed_once_more(None, UNSUPPORTED_PAUSES, why, now) for pool, why in refused}
 
 
-def note_taken_back(cool_offs_before: Mapping[str, CoolOff], taken: Iterable[tuple[str, float, str]]) -> dict[str, CoolOff]:
-    """Back off from offerings of which EC2 took machines back: key, when, and why. Machines that go while it lasts are of one spell.
-
-    The first time, a pool without another offering may ask at once: its jobs have waited for the machine that was lost.
-    """
-    cool_offs = dict(cool_offs_before)
-    for key, at, why in taken:
-        before = cool_offs.get(key)
+def note_taken_back(known: Mapping[str, Trial], taken: Iterable[tuple[str, float, str]]) -> dict[str, Trial]:
+    """Note of which offerings EC2 took machines back: scope, when, and why. Machines that go while the pause lasts are of one spell."""
+    trials = dict(known)
+    for scope, at, why in taken:
+        before = trials.get(scope)
         if before is None or at >= before.until_at:
-            cooled = _cool(before, _SHORT, at, why)
-            cool_offs[key] = replace(cooled, last_resort_at=cooled.last_resort_at if before else at, taken_back=True)
-    return cool_offs
-
-
-def still_cooling(known: Mapping[str, CoolOff], now: float) -> dict[str, CoolOff]:
-    """Leave out refusals of long ago: another one would be the first again."""
-    return {key: cool_off for key, cool_off in known.items() if now - cool_off.until_at < _REMEMBERED_SECONDS}
+            trials[scope] = failed_once_more(before, TAKEN_BACK_PAUSES, why, at)
+    return trials
 
 
 def lacks_capacity(code: str) -> bool:
@@ -199,26 +206,26 @@ def lacks_capacity(code: str) -> bool:
 def may_be_the_image(code: str) -> bool:
     """Tell whether it may be for its image alone that EC2 refuses a launch: another image may be launched all the same."""
     meaning = _MEANINGS.get(code, _UNKNOWN)
-    return meaning.scope in {Scope.POOL, Scope.UNKNOWN} or meaning.seconds[0] == UNSUPPORTED_COOL_OFF_SECONDS
+    return meaning.scope in {Scope.POOL, Scope.UNKNOWN} or meaning.pauses == UNSUPPORTED_PAUSES
 
 
-def _cooled_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:
-    """Name the scopes that back off for one error. A launch that was met in full pauses neither pool nor account."""
+def _failed_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:
+    """Name the scopes that one error is about. A launch that was met in full pauses neither pool nor account."""
     meaning = _MEANINGS.get(refusal.code, _UNKNOWN)
     named = next((offering for offering in refusal.asked if offering.key == refusal.offering_key), None)
     if meaning.scope is Scope.ACCOUNT:
         if not refusal.met:
-            yield "account", meaning
+            yield ACCOUNT, meaning
     elif named is not None:
-        yield from ((f"{pool.name}/{one.key}", meaning) for one in _like(named, pool, meaning.scope, refusal.had))
+        yield from ((of_offering(pool.name, offering), meaning) for offering in _like(named, pool, meaning.scope, refusal.had))
     elif refusal.had:
         return  # what it is about is not told, and it was not everything
     elif _concerns_all(meaning.scope, pool, refusal):
-        yield pool.name, meaning
+        yield of_pool(pool.name), meaning
     else:
-        if meaning.seconds[0] > POOL_PAUSE_SECONDS:
+        if meaning.pauses == UNSUPPORTED_PAUSES:
             meaning = _UNKNOWN  # it is right for a day of the one it is about, and does not say which
-        yield from ((f"{pool.name}/{one.key}", meaning) for one in refusal.asked)
+        yield from ((of_offering(pool.name, offering), meaning) for offering in refusal.asked)
 
 
 def _like(named: Offering, pool: Pool, scope: Scope, had: frozenset[str]) -> Iterator[Offering]:
@@ -240,9 +247,3 @@ def _concerns_all(scope: Scope, pool: Pool, refusal: Refusal) -> bool:
     """Tell whether a refusal of all offerings leaves nothing else to ask for: no other market, or none that would help."""
     elsewhere = {offering.market for offering in pool.offerings} - {offering.market for offering in refusal.asked}
     return scope is Scope.POOL or (not elsewhere and scope in {Scope.UNKNOWN, Scope.FAMILY, Scope.MARKET})
-
-
-def _cool(known: CoolOff | None, meaning: _Meaning, now: float, why: str) -> CoolOff:
-    times = known.times if known else 0
-    seconds = meaning.seconds[min(times, len(meaning.seconds) - 1)]
-    return CoolOff(until_at=now + seconds, last_resort_at=now + meaning.last_resort_seconds, times=times + 1, why=why)

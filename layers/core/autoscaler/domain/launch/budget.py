@@ -12,10 +12,11 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.launch.usage import NOTHING_KEPT, KeptRoom, Usage, month_reserve
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.canary import why_one_at_a_time
+from autoscaler.domain.situation.canary import LATE, why_one_at_a_time
 from autoscaler.domain.situation.image_canary import to_begin
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided
+from autoscaler.domain.situation.trials import boots_counted, of_boot, of_connections, open_trial
 
 _CONNECT = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
 _EACH = frozenset(LevelKind)
@@ -43,6 +44,7 @@ class Budget:
         """
         self._situation = situation
         self._booting = _booting(situation)
+        self._connecting = _connecting(situation)
         self._to_begin = to_begin(situation) if may_try else set()
         self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here
         self._unread = unread_elsewhere(situation.snapshot)  # of which pool, nobody knows: each level leaves them room
@@ -101,6 +103,8 @@ class Budget:
         """Reserve what this pass launches and starts already."""
         pools, records = self._situation.fleet.pools, {record.instance_id: record for record in self._situation.snapshot.records}
         for step in decided:
+            if isinstance(step, Launch | Start):
+                self.note_launched_for(step.controller)
             if isinstance(step, Launch):
                 self.take(pools[step.pool], step.offerings, step.count, tries=step.tries, to_stop=step.to_stop)
             elif isinstance(step, Start):
@@ -137,6 +141,17 @@ class Budget:
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> Refused | None:
         """Name the limit that forbids one more agent at the highest of these prices; None if there is room."""
         return self.over_limit(pool, _highest(offerings)) or (None if self.tries(pool) else self._one_at_a_time(pool))
+
+    def refusal_to_connect(self, controller: str) -> Refused | None:
+        """Say why no further agent may be launched for a controller that lets none connect: one is on its way; None if it may."""
+        trial = open_trial(self._situation.memory, of_connections(controller))
+        if trial is None or not self._connecting[controller]:
+            return None
+        return Reason.CANNOT_CONNECT, f"no new agent can connect to {controller} ({trial.why}); one agent is tried until one connects", ""
+
+    def note_launched_for(self, controller: str, agents: int = 1) -> None:
+        """Note agents that are planned for a controller."""
+        self._connecting[controller] += agents
 
     def tries(self, pool: Pool) -> bool:
         """Tell whether one more agent of a pool is to try its new image: beside the others, whatever is wrong with those."""
@@ -234,12 +249,26 @@ def _is_not_to_work_with(situation: Situation, record: Record) -> bool:
 def _booting(situation: Situation) -> dict[str, int]:
     """Count the agents of each pool that were requested and never seen connected."""
     counts: dict[str, int] = {}
-    connected = situation.memory.connected
+    memory = situation.memory
+    failed = boots_counted(memory)
     for agent in situation.agents:
-        if agent.record.is_instance and agent.record.life_id not in connected and _may_still_connect(agent):
+        is_booting = agent.record.is_instance and agent.record.life_id not in memory.connected and _may_still_connect(agent)
+        # The first one that is late has a successor at once; later ones are counted first, since that may pause the pool.
+        is_over = agent.phase in LATE and open_trial(memory, of_boot(agent.pool.name)) is None
+        if is_booting and not is_over and agent.record.instance_id not in failed:
             counts[agent.pool.name] = counts.get(agent.pool.name, 0) + 1
     for intent in situation.snapshot.intents:
         counts[intent.pool] = counts.get(intent.pool, 0) + missing_of(intent)
+    return counts
+
+
+def _connecting(situation: Situation) -> Counter[str]:
+    """Count the agents of each controller that were requested and never seen connected, whatever became of the machine's boot."""
+    connected = situation.memory.connected
+    mine = (agent for agent in situation.agents if agent.record.is_instance and agent.record.life_id not in connected)
+    counts = Counter(agent.record.controller for agent in mine if _may_still_connect(agent))
+    for intent in situation.snapshot.intents:
+        counts[intent.controller] += missing_of(intent)
     return counts
 
 

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.plan import Held, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of, told_follows
-from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.budget import Budget, Refused
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
@@ -76,6 +76,7 @@ class Purchase:
             return False
         agent, offered = self.stopped.get(pool.name, []).pop(), self._offered(pool)
         self.budget.take_start(pool.spec, agent.record, offered[1] if offered else ())
+        self.budget.note_launched_for(self.controller)
         self._starts.setdefault(pool.name, _Starts(pool, reason, detail)).agents.append(agent)
         self._add_executors(pool, pool.start_seconds)
         return True
@@ -83,7 +84,7 @@ class Purchase:
     def _may_start(self, pool: PoolView) -> bool:
         """Tell whether a stopped agent may start, or another one be launched if EC2 refuses that."""
         stopped, offered = self.stopped.get(pool.name), self._offered(pool)
-        if not stopped:
+        if not stopped or self.budget.refusal_to_connect(self.controller):
             return False
         return not self.budget.refusal_of_start(pool.spec, stopped[-1].record, offered[1] if offered else ())
 
@@ -95,14 +96,15 @@ class Purchase:
         if self._is_tried(pool, reason):
             return self.hold(pool.name, Reason.MOST_MARKED, f"monitors took most agents of {self.controller} offline; one is tried")
         if offered is None:
-            return self.hold(pool.name, Reason.NO_OFFERING, pool.cooled_detail)
+            return self.hold(pool.name, Reason.NO_OFFERING, pool.refused_detail)
         if not self._has_node(pool):
             detail = f"every slot of the pool on {self.controller} is taken, or marked offline"
             return self.hold(pool.name, Reason.NO_FREE_SLOT, detail)
-        if refusal := self.budget.refusal(pool.spec, offered[1]):
+        if refusal := self._refusal(pool, offered[1]):
             return self.hold(pool.name, *refusal)
         to_stop = to_stop and not tries and not self.budget.is_to_connect(pool.spec)
         self.budget.take(pool.spec, offered[1], tries=tries, to_stop=to_stop)
+        self.budget.note_launched_for(self.controller)
         self._place(_Order(pool, *offered, reason=reason, detail=detail, tries=tries, to_stop=to_stop))
         return True
 
@@ -136,8 +138,12 @@ class Purchase:
         if self._pauses(pool):
             return False
         offered = self._offered(pool)
-        may_launch = self._has_node(pool) and offered is not None and self.budget.refusal(pool.spec, offered[1]) is None
+        may_launch = self._has_node(pool) and offered is not None and self._refusal(pool, offered[1]) is None
         return may_launch or (not pool.paused and self._may_start(pool))
+
+    def _refusal(self, pool: PoolView, offerings: tuple[Offering, ...]) -> Refused | None:
+        """Name what forbids one more agent of these offerings; None if nothing does."""
+        return self.budget.refusal_to_connect(self.controller) or self.budget.refusal(pool.spec, offerings)
 
     def _pauses(self, pool: PoolView, reason: Reason | None = None) -> bool:
         """Tell whether nothing is launched in a pool now. Boots that keep failing do not keep a new image from being tried."""

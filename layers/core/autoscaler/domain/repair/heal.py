@@ -29,6 +29,7 @@ from autoscaler.domain.repair.static_nodes import leave_slot
 from autoscaler.domain.repair.stops import finish_stop, is_unused, start_again
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen, is_fact
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
+from autoscaler.domain.situation.canary import never_connected
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate
 from autoscaler.domain.situation.wants import Want
@@ -207,7 +208,7 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
             yield from _take_stopped(situation, agent, fact)
         case Condition.ENDED:
             yield from _give_back_node(situation, agent, fact)
-        case Condition.LOST if _is_old(situation, fact) and not situation.protected(agent):
+        case Condition.LOST if _is_given_up(situation, agent, fact) and not situation.protected(agent):
             # Quarantine, not retire: demand must not count on an agent that is not connected.
             yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
 
@@ -222,6 +223,12 @@ def _give_back_node(situation: Situation, agent: Agent, fact: Observation) -> It
         yield from leave_slot(situation, agent, fact.first_at)
     elif agent.node is not None and (_is_old(situation, fact) or is_unused(situation, agent)):
         yield delete_node(agent, agent.node.name, Reason.INSTANCE_GONE)
+
+
+def _is_given_up(situation: Situation, agent: Agent, fact: Observation) -> bool:
+    """Tell whether a lost agent has had its time: one that never connected has had it at its deadline."""
+    never_was_one = agent.idle and never_connected(agent.record, situation.memory.connected)
+    return never_was_one or _is_old(situation, fact)
 
 
 def _is_old(situation: Situation, fact: Observation) -> bool:

@@ -15,6 +15,7 @@ from autoscaler.domain.repair.stops import finish
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, uncordon
+from autoscaler.domain.situation.trials import of_taken_back
 from autoscaler.domain.wording import duration
 
 
@@ -99,11 +100,11 @@ def taken_back(records: Iterable[Record], end_reasons: Mapping[str, str]) -> dic
 
 
 def offerings_of(agent: Agent, instance: Instance | None) -> Iterator[str]:
-    """Name the offerings that an agent may be of, as back-offs are named. Of an instance that has ended EC2 lists no subnet any more."""
+    """Name the scopes of the offerings that an agent may be of. Of an instance that has ended EC2 lists no subnet any more."""
     for offering in agent.pool.offerings:
         is_its_place = instance is None or (offering.market == instance.market and offering.subnet in {"", instance.subnet})
         if offering.instance_type == agent.record.instance_type and is_its_place:
-            yield f"{agent.pool.name}/{offering.key}"
+            yield of_taken_back(agent.pool.name, offering.key)
 
 
 def _cordon(situation: Situation, agent: Agent, node: str) -> Cordon:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import is_tripped
+from autoscaler.domain.situation.breakers import boots_failed, is_tripped
 from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.trials import of_boot
 from autoscaler.domain.wording import counted, duration
 
 _BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
@@ -35,13 +36,13 @@ class BrokenPool:
 
 def broken_pool(situation: Situation, pool: str) -> BrokenPool | None:
     """Describe the open breaker of a pool; None where it is closed."""
-    breaker = situation.memory.breakers.get(pool)
+    breaker = situation.memory.trials.get(of_boot(pool))
     if breaker is None or not is_tripped(breaker):
         return None
     return BrokenPool(
         pool=pool,
-        failures=breaker.failures,
-        since_seconds=max(0.0, situation.now - breaker.opened_at),
+        failures=boots_failed(breaker),
+        since_seconds=max(0.0, situation.now - breaker.since_at),
         instance_id=breaker.failed[-1] if breaker.failed else "",
         why=breaker.why or (f"its console ended: {breaker.said}" if breaker.said else ""),
         next=_next(situation, pool, breaker.until_at),

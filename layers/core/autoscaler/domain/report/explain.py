@@ -197,11 +197,11 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
     """Say what is still known of an instance, or a node, that is no agent of ours any more, or not yet."""
     if (launched_at := situation.memory.gone.get(subject)) is not None:
         yield f"{subject} is gone; it was launched {duration(situation.now - launched_at)} ago"
-    for name, breaker in (*situation.memory.breakers.items(), *situation.memory.canaries.items()):
-        if subject in breaker.failed:
-            last = subject == breaker.failed[-1]
-            said = (breaker.why or (f"its console ended: {breaker.said}" if breaker.said else "")) if last else ""
-            yield f"{subject} was an instance of {name} whose boot failed" + (f"; {said}" if said else "")
+    for scope, trial in situation.memory.trials.items():
+        if subject in trial.failed:
+            last = subject == trial.failed[-1]
+            said = (trial.why or (f"its console ended: {trial.said}" if trial.said else "")) if last else ""
+            yield f"{subject} was an instance of {scope.partition('/')[2]} whose boot failed" + (f"; {said}" if said else "")
     yield from (_foreign(instance) for instance in situation.snapshot.instances if instance.id == subject)
     yield from _decided(plans, _about({subject}))
 

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from autoscaler.domain.facts.memory import Breaker
+from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.versions import parts_of, told_follows
 from autoscaler.domain.report.datum import SECONDS, Datum
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.trials import of_image
 from autoscaler.domain.wording import counted, duration
 
 _BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
@@ -34,7 +35,7 @@ def told_images(situation: Situation, pool: PoolView) -> Iterator[str]:
         yield f"{told_follows(pool.to_try, pool.version)}: {_next(situation, pool)}"
 
 
-def told_failed(canary: Breaker) -> str:
+def told_failed(canary: Trial) -> str:
     """Say how often a new image did not boot, and why the last time, as far as that is known."""
     why = canary.why or (f"its console ended: {canary.said}" if canary.said else "")
     return f"{counted(canary.failures, 'try', 'tries')} of it failed" + (f" ({why})" if why else "")
@@ -63,7 +64,7 @@ def _launched(situation: Situation, pool: PoolView) -> str:
 
 def _next(situation: Situation, pool: PoolView) -> str:
     """Say who tries a new image, or when one does."""
-    canary, now = situation.memory.canaries.get(pool.name), situation.now
+    canary, now = situation.memory.trials.get(of_image(pool.name)), situation.now
     trying = [agent for agent in situation.agents if agent.pool.name == pool.name and agent.phase in _BOOTING]
     ids = [agent.record for agent in trying if situation.version_of(agent) == pool.to_try and not agent.instance_ended]
     failed = f"{told_failed(canary)}; " if canary and canary.failures else ""

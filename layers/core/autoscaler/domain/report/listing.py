@@ -18,6 +18,7 @@ from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.distrust import Refused
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.trials import of_boot, of_connections, open_trial
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import clock, duration, listed
 
@@ -166,8 +167,8 @@ def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int
         seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
         return "young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)"
     server, free_seconds = starts.get(want.item.id, ("", None))
-    if free_seconds != 0.0 and (broken := _broken(situation, [server] if server else [pool.name for pool in want.pools])):
-        return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
+    if free_seconds != 0.0 and (told := _not_to_come(situation, controller, [server] if server else [pool.name for pool in want.pools])):
+        return told
     if free_seconds is None:
         return "no-executor", "no executor", "no executor that is there or on its way will ever take it"
     another = _another([situation.pools[controller, pool.name] for pool in want.pools])
@@ -196,8 +197,13 @@ def _another(pools: Iterable[PoolView]) -> str:
     return f"a new agent takes {duration(min(pool.boot_seconds for pool in pools))} to boot"
 
 
-def _broken(situation: Situation, pools: Iterable[str]) -> str | None:
-    return next((pool for pool in pools if is_tripped(situation.memory.breakers.get(pool))), None)
+def _not_to_come(situation: Situation, controller: str, pools: Iterable[str]) -> tuple[str, str, str] | None:
+    """Say why no new agent comes, though one may be planned or on its way; None if that is not known."""
+    if broken := next((pool for pool in pools if is_tripped(situation.memory.trials.get(of_boot(pool)))), None):
+        return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
+    if refused := open_trial(situation.memory, of_connections(controller)):
+        return "cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})"
+    return None
 
 
 def _of_other(view: ControllerView, item: QueueItem) -> tuple[str, str, str]:

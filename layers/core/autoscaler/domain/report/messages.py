@@ -3,13 +3,14 @@
 Where nothing can be done until a person acts, and money is spent meanwhile, the message comes again each day.
 
 A CloudWatch alarm's text is fixed; a message names the pool, the cause and what to do. What has been told is remembered in the state,
-so that each is told once. A limit that is left for some minutes and reached again is the same trouble.
+so that each is told once. A limit that is left for some minutes and reached again is the same trouble, and so is capacity that comes and
+goes.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from autoscaler.domain.facts.memory import Breaker, CoolOff
+from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.report.controllers import controllers_seen
@@ -20,6 +21,7 @@ from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.marks import marks_seen
 from autoscaler.domain.report.problems import Problem
 from autoscaler.domain.report.refusals import refusals_seen
+from autoscaler.domain.report.refused import launches_seen
 from autoscaler.domain.report.reruns import lost_seen
 from autoscaler.domain.report.reservations import is_taken_away, reserved_now
 from autoscaler.domain.report.stopped import refused_starts, why_refused
@@ -27,8 +29,8 @@ from autoscaler.domain.report.told import LOST, Message, Seen, Told, Trouble
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
-from autoscaler.domain.situation.pool_view import to_stop
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image, of_stops, of_taken_back, open_trial
 from autoscaler.domain.wording import duration, moment
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
@@ -96,24 +98,20 @@ def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
 
 
 def _over_after(name: str) -> float:
-    return LIMIT_OVER_SECONDS if name.startswith(("limit/", "refused/", "queue/")) else 0.0
+    return LIMIT_OVER_SECONDS if name.startswith(("limit/", "launches/", "refused/", "queue/")) else 0.0
 
 
 def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
-    for pool, breaker in situation.memory.breakers.items():
-        if is_tripped(breaker):
-            yield f"breaker/{pool}", _breaker(situation, pool)
-    for pool, canary in situation.memory.canaries.items():
-        if canary.failures:
-            yield f"image/{pool}", _image(pool, canary)
+    yield from _boots(situation)
     yield from _reservations(situation)
     for pool in situation.fleet.pools:
         if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
             yield f"starts/{pool}", _starts(situation, pool)
         if spells := _taken_back(situation, pool):
             yield f"taken-back/{pool}", _taken(pool, spells)
-        if refused := situation.memory.cool_offs.get(to_stop(pool)):
+        if refused := open_trial(situation.memory, of_stops(pool)):
             yield f"stops/{pool}", _stops(pool, refused)
+    yield from launches_seen(situation)
     yield from limits_seen(situation)
     yield from controllers_seen(situation, told)
     yield from large_queues_seen(situation)
@@ -123,16 +121,35 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
     yield from refusals_seen(situation)
 
 
-def _breaker(situation: Situation, pool: str) -> Seen:
-    breaker = situation.memory.breakers[pool]
-    last = f"The last one: {breaker.failed[-1]}" if breaker.failed else "Which ones is not known"
-    said = f", whose console ends with: {breaker.said}" if breaker.said else "; its console says nothing"
-    then = f"Nothing is launched there; from {moment(breaker.until_at)} one agent is tried until one connects."
-    text = f"{told_boots(breaker)}. {last}{said}.\n{then}"
+def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the pools, images and controllers of which no new agent becomes one."""
+    for pool, failed in by_pool(situation.memory, of_boot).items():
+        if is_tripped(failed):
+            yield f"breaker/{pool}", _breaker(pool, failed)
+    for controller, trial in by_pool(situation.memory, of_connections).items():
+        if trial.is_open:
+            yield f"connect/{controller}", _connections(controller, trial)
+    for pool, canary in by_pool(situation.memory, of_image).items():
+        if canary.is_open:
+            yield f"image/{pool}", _image(pool, canary)
+
+
+def _breaker(pool: str, failed: Trial) -> Seen:
+    last = f"The last one: {failed.failed[-1]}" if failed.failed else "Which ones is not known"
+    said = f", whose console ends with: {failed.said}" if failed.said else "; its console says nothing"
+    then = f"From {moment(failed.until_at)} on one agent at a time is tried until one connects; nothing else is launched there."
+    told = told_boots(failed)
+    text = f"{told[0].upper()}{told[1:]}. {last}{said}.\n{then}"
     return Seen(f"agents of {pool} do not boot", text, "operations.md#breakers-open", f"autoscaler why {pool}")
 
 
-def _image(pool: str, canary: Breaker) -> Seen:
+def _connections(controller: str, refused: Trial) -> Seen:
+    then = f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
+    text = f"{refused.why}.\nThe last one that asked: {refused.failed[-1]}, since {moment(refused.since_at)}.\n{then}"
+    return Seen(f"no new agent can connect to {controller}", text, "operations.md#agents-refused", "autoscaler status")
+
+
+def _image(pool: str, canary: Trial) -> Seen:
     image = parts_of(canary.version)[1]
     last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
     then = f"Agents are launched from the image that booted before; {image} is tried again from {moment(canary.until_at)} on."
@@ -140,23 +157,21 @@ def _image(pool: str, canary: Breaker) -> Seen:
     return Seen(f"the new image of {pool} does not boot", text, "operations.md#new-images", f"autoscaler why {pool}")
 
 
-def _stops(pool: str, refused: CoolOff) -> Seen:
+def _stops(pool: str, refused: Trial) -> Seen:
     then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
     text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
     return Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", f"autoscaler why {pool}")
 
 
-def _taken_back(situation: Situation, pool: str) -> dict[str, CoolOff]:
+def _taken_back(situation: Situation, pool: str) -> dict[str, Trial]:
     """Find the offerings of which EC2 took machines back again and again within hours, and why."""
-    keys = [offering.key for offering in situation.fleet.pools[pool].offerings]
-    cool_offs = {key: cool_off for key in keys if (cool_off := situation.memory.cool_offs.get(f"{pool}/{key}"))}
-    return {key: cool_off for key, cool_off in cool_offs.items() if cool_off.taken_back and cool_off.times >= TAKEN_BACK}
+    offerings, memory = situation.fleet.pools[pool].offerings, situation.memory
+    spells = {offering.key: trial for offering in offerings if (trial := open_trial(memory, of_taken_back(pool, offering.key)))}
+    return {key: trial for key, trial in spells.items() if trial.failures >= TAKEN_BACK}
 
 
-def _taken(pool: str, spells: Mapping[str, CoolOff]) -> Seen:
-    offerings = "\n".join(
-        f"{key}: {cool_off.why}; it is asked for last until {moment(cool_off.until_at)}" for key, cool_off in spells.items()
-    )
+def _taken(pool: str, spells: Mapping[str, Trial]) -> Seen:
+    offerings = "\n".join(f"{key}: {trial.why}; it is asked for last until {moment(trial.until_at)}" for key, trial in spells.items())
     then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
     text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{offerings}\n{then}"
     return Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", f"autoscaler why {pool}")

@@ -36,6 +36,7 @@ from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import build_remaining_seconds, elapsed_seconds, free_executors
+from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image
 
 # Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.
 _WORST = re.compile(
@@ -215,6 +216,12 @@ _COUNTED = (
 )
 
 
+def _tripped(situation: Situation) -> int:
+    memory = situation.memory
+    boots = sum(is_tripped(trial) for kind in (of_boot, of_image) for trial in by_pool(memory, kind).values())
+    return boots + sum(trial.is_open for trial in by_pool(memory, of_connections).values())
+
+
 def _fleet_data(situation: Situation) -> Iterator[Datum]:
     fleet, limits = situation.fleet, situation.fleet.limits
     room = Budget(situation)
@@ -241,9 +248,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
     yield one("StepsFailing", sum(keeps_failing(failing) for failing in situation.memory.failing.values()), COUNT, dimensions)
     yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
-    yield one(
-        "BreakersOpen", sum(map(is_tripped, (*situation.memory.breakers.values(), *situation.memory.canaries.values()))), COUNT, dimensions
-    )
+    yield one("BreakersOpen", _tripped(situation), COUNT, dimensions)
     yield one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)
     yield from measure_teams(situation, room)
 

@@ -8,6 +8,7 @@ from autoscaler.domain.report.limits import held_back
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.situation.breakers import is_tripped, keeps_failing
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image
 
 
 def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str]]:
@@ -25,11 +26,12 @@ def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str
 def _of_agents(situation: Situation) -> dict[str, list[str]]:
     memory = situation.memory
     pools = {record.instance_id: record.pool for record in situation.snapshot.records}
-    tripped = [name for kind in (memory.breakers, memory.canaries) for name, one in kind.items() if is_tripped(one)]
+    tripped = [pool for kind in (of_boot, of_image) for pool, trial in by_pool(memory, kind).items() if is_tripped(trial)]
+    refusing = [controller for controller, trial in by_pool(memory, of_connections).items() if trial.is_open]
     return {
         "DrainsOverdue": [f"{one.record.node} of pool {one.pool.name}" for one in situation.agents if is_drain_overdue(situation, one)],
         "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in memory.stuck],
-        "BreakersOpen": [f"pool {name}" for name in tripped],
+        "BreakersOpen": [*(f"pool {name}" for name in tripped), *(f"controller {name}" for name in refusing)],
     }
 
 

@@ -124,7 +124,7 @@ _RULES = (
         name="breakers-open",
         metric="BreakersOpen",
         says="The agents of a pool do not boot; one at a time is tried, ever more rarely.",
-        told_by=("breaker/", "image/"),
+        told_by=("breaker/", "image/", "connect/"),
     ),
     Rule(name="boot-failures", metric="BootFailures", says="Three boots have failed within the hour.", threshold=2),
     Rule(

@@ -9,8 +9,9 @@ from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_outdated
-from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView, to_stop
+from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.trials import ACCOUNT, of_offering, of_pool, of_stops, open_trial
 from autoscaler.domain.situation.warm_pool import count_stopped, in_service, may_be_kept_stopped, stopped_wanted
 from autoscaler.domain.wording import counted, dollars, duration
 
@@ -123,7 +124,7 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped
     kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
-    if unstoppable := situation.memory.cool_offs.get(to_stop(pool.name)):
+    if unstoppable := open_trial(situation.memory, of_stops(pool.name)):
         yield f"EC2 refused to stop an agent of it; what cannot be stopped is terminated: {unstoppable.why}"
     if refused := refused_starts(situation, pool.name):
         yield f"{counted(len(refused), 'stopped agent')} did not start when last asked to: {why_refused(situation, pool.name)}"
@@ -172,7 +173,7 @@ def _why_not_started(situation: Situation, agent: Agent) -> str:
     if agent.instance is not InstanceState.STOPPED:
         return f"EC2 says that it is {agent.instance or 'not there'}"
     outdated = why_outdated(situation, agent)
-    return outdated[1] if outdated else situation.pools[agent.key].cooled_detail
+    return outdated[1] if outdated else situation.pools[agent.key].refused_detail
 
 
 def refused_starts(situation: Situation, pool: str) -> list[Record]:
@@ -186,5 +187,6 @@ def refused_starts(situation: Situation, pool: str) -> list[Record]:
 
 def why_refused(situation: Situation, pool: str) -> str:
     """Say what EC2 lately answered instead of starting or launching agents of a pool; "" where it refused none."""
-    cool_offs = situation.memory.cool_offs.items()
-    return ", ".join(sorted({cool_off.why for key, cool_off in cool_offs if key in {pool, "account"} or key.startswith(f"{pool}/")}))
+    offerings = (of_offering(pool, offering) for offering in situation.fleet.pools[pool].offerings)
+    trials = (open_trial(situation.memory, scope) for scope in (of_pool(pool), ACCOUNT, of_stops(pool), *offerings))
+    return ", ".join(sorted({trial.why for trial in trials if trial}))

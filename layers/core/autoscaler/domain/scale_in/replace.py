@@ -35,6 +35,7 @@ from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
 from autoscaler.domain.situation.supply import elapsed_seconds
+from autoscaler.domain.situation.trials import of_boot, of_image, open_trial
 from autoscaler.domain.wording import duration
 
 # The disruption budget: agents replaced for their machine, template or age, at most this share of a pool an hour.
@@ -270,10 +271,9 @@ def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
 def _has_failed(situation: Situation, pool: str) -> bool:
     """Tell whether the new version failed to boot; a new image is tried again later, and then room is made again."""
     if pool in situation.to_try:
-        canary = situation.memory.canaries.get(pool)
+        canary = open_trial(situation.memory, of_image(pool))
         return canary is not None and situation.now < canary.until_at
-    breaker = situation.memory.breakers.get(pool)
-    return breaker is not None and breaker.failures > 0
+    return open_trial(situation.memory, of_boot(pool)) is not None
 
 
 def _pace(situation: Situation, pool: PoolView) -> str:

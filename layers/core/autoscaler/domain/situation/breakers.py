@@ -7,15 +7,14 @@ account without a right, or a login proxy, refuses each minute for ever is tried
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL
-from autoscaler.domain.facts.memory import Breaker, Failing, Memory
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, Pool
+from autoscaler.domain.facts.memory import Failing, Memory, Trial
 from autoscaler.domain.facts.plan import (
     BootFailure,
     Cordon,
     CreateBeacon,
     DeleteNode,
     FinishRotation,
-    Forget,
     FreeSlot,
     Held,
     Lend,
@@ -24,20 +23,19 @@ from autoscaler.domain.facts.plan import (
     Step,
     Stop,
     TakeBack,
-    Terminate,
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Record, RecordState
+from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.facts.versions import differ
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.trials import BOOT_PAUSES, by_pool, due_at, failed_once_more, of_boot
 from autoscaler.domain.wording import duration
 
-# One boot may fail by itself; three in a row are the image's, the network's or the template's doing. Launching on costs money for
-# nothing, so a pool is paused, twice as long each time, and tried with one agent at a time until one connects.
+# A pool counts as broken after so many failures in a row, or so many boots that failed.
 BREAKER_FAILURES = 3
-BREAKER_SECONDS, BREAKER_AT_MOST_SECONDS = 300.0, 3600.0
-_DOUBLINGS = 20  # beyond the longest pause
+# Boots that were launched within so long of each other are one trial: what one of them shows, the others show again.
+TOGETHER_SECONDS = 60.0
 FAILED_BOOTS_KEPT = 20
 # Of a console's line so much is kept: enough to know the cause by.
 LINE_CHARACTERS = 200
@@ -54,77 +52,64 @@ def note_connected(known: frozenset[str], agents: Collection[Agent]) -> frozense
     return (known | ready) & {agent.record.life_id for agent in agents}
 
 
-def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, str]) -> dict[str, Breaker]:
-    """Close the breakers of pools of which an agent connected for the first time, or that launch another version now.
+def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, str]) -> dict[str, Trial]:
+    """Close the trials of pools of which an agent connected for the first time, or that launch another version now.
 
     ``current``: the version that each pool launches. Boots of an old one say nothing of the new one.
     """
     ready = [agent for agent in agents if agent.phase is Phase.READY]
     healed = {agent.pool.name for agent in ready if agent.record.life_id not in memory.connected}
     return {
-        pool: replace(breaker, failures=0, until_at=0.0, version=current[pool], opened_at=0.0)
-        if _is_of_another(breaker, current.get(pool, ""))
-        else breaker
-        for pool, breaker in memory.breakers.items()
+        of_boot(pool): replace(trial, failures=0, until_at=0.0, version=current[pool])
+        if _is_of_another(trial, current.get(pool, ""))
+        else trial
+        for pool, trial in by_pool(memory, of_boot).items()
         if pool not in healed
     }
 
 
-def failed_boots(
-    memory: Memory, records: Iterable[Record], versions: Mapping[str, str], decided: Iterable[Step | Held]
-) -> tuple[BootFailure, ...]:
-    """Name the boots that this pass ends or finds ended, each once; ``versions``: by instance."""
-    by_id = {record.instance_id: record for record in records}
-    by_node = {(record.controller, record.node): record for record in by_id.values()}
-    counted = {i for breaker in (*memory.breakers.values(), *memory.canaries.values()) for i in breaker.failed}
-    failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
-    return tuple(
-        BootFailure(
-            controller=record.controller,
-            pool=record.pool,
-            instance_id=record.instance_id,
-            why=record.trouble,
-            version=versions.get(record.instance_id, ""),
-        )
-        for record in failed.values()
-        if record.instance_id not in counted and record.is_instance
-    )
-
-
 def note_failed(
-    known: Mapping[str, Breaker], failures: Iterable[BootFailure], versions: Mapping[str, str], now: float
-) -> dict[str, Breaker]:
-    """Count boots that failed, and open the breaker at the third in a row, and at each that follows.
+    known: Mapping[str, Trial], failures: Iterable[BootFailure], versions: Mapping[str, str], pools: Mapping[str, Pool], now: float
+) -> dict[str, Trial]:
+    """Count boots that failed: those of one look once, and those that were launched with one that counted not again.
 
     ``versions``: what each pool launches now. A boot of another version is noted, and counts for nothing.
     """
-    breakers = dict(known)
+    trials, of_pool = dict(known), dict[str, list[BootFailure]]()
     for failure in failures:
-        current = versions.get(failure.pool, "")
-        before = breakers.get(failure.pool, Breaker(failures=0, version=current))
-        if differ(failure.version, current):
-            breakers[failure.pool] = replace(before, failed=(*before.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:])
-            continue
-        count = before.failures + 1
-        pause = min(BREAKER_SECONDS * 2.0 ** min(count - BREAKER_FAILURES, _DOUBLINGS), BREAKER_AT_MOST_SECONDS)
-        breakers[failure.pool] = Breaker(
-            failures=count,
-            until_at=now + pause if count >= BREAKER_FAILURES else 0.0,
-            failed=(*before.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:],
-            why=failure.why,
-            version=current or before.version,
-            opened_at=(before.opened_at or now) if count >= BREAKER_FAILURES else 0.0,
-        )
-    return breakers
+        of_pool.setdefault(failure.pool, []).append(failure)
+    for name, mine in of_pool.items():
+        current = versions.get(name, "")
+        before = trials.get(of_boot(name)) or Trial(failures=0, since_at=now, failed_at=now, until_at=0.0, why="", version=current)
+        count = [failure for failure in mine if not (failure.beside or differ(failure.version, current) or _began_with(before, failure))]
+        trial = _counted(before, count[-1], pools.get(name), current, now) if count else before
+        ids = (*before.failed, *(failure.instance_id for failure in mine))
+        trials[of_boot(name)] = replace(trial, failed=ids[-FAILED_BOOTS_KEPT:])
+    return trials
 
 
-def note_consoles(known: Mapping[str, Breaker], consoles: Mapping[str, str]) -> dict[str, Breaker]:
-    """Keep the last line that the last failed boot of a pool wrote on its console. ``consoles``: by instance id."""
-    return {pool: _with_console(breaker, consoles.get(breaker.failed[-1]) if breaker.failed else None) for pool, breaker in known.items()}
+def _counted(before: Trial, last: BootFailure, pool: Pool | None, current: str, now: float) -> Trial:
+    """Count one more failure. However often it failed, a pool is tried every two boot timeouts."""
+    trial = failed_once_more(before, BOOT_PAUSES, last.why, now)
+    until_at = min(trial.until_at, due_at(trial, pool)) if pool else trial.until_at
+    return replace(trial, until_at=until_at, version=current or before.version, launched_at=last.launched_at, launch=last.launch)
 
 
-def _with_console(breaker: Breaker, console: str | None) -> Breaker:
-    return breaker if console is None else replace(breaker, said=_last_line(console))
+def _began_with(trial: Trial, failure: BootFailure) -> bool:
+    """Tell whether a boot began together with the last one that counted: before that one was known to fail."""
+    if not trial.is_open or failure.launched_at >= trial.failed_at:
+        return False
+    of_one_launch = bool(failure.launch) and failure.launch == trial.launch
+    return of_one_launch or abs(failure.launched_at - trial.launched_at) <= TOGETHER_SECONDS
+
+
+def note_consoles(known: Mapping[str, Trial], consoles: Mapping[str, str]) -> dict[str, Trial]:
+    """Keep the last line that the last failed boot of a scope wrote on its console. ``consoles``: by instance id."""
+    return {scope: _with_console(trial, consoles.get(trial.failed[-1]) if trial.failed else None) for scope, trial in known.items()}
+
+
+def _with_console(trial: Trial, console: str | None) -> Trial:
+    return trial if console is None else replace(trial, said=_last_line(console))
 
 
 def _last_line(console: str) -> str:
@@ -132,50 +117,25 @@ def _last_line(console: str) -> str:
     return lines[-1][:LINE_CHARACTERS] if lines else ""
 
 
-def is_tripped(breaker: Breaker | None) -> bool:
-    """Tell whether a pool's boots failed so often in a row that it may try only one."""
-    return breaker is not None and breaker.failures >= BREAKER_FAILURES
+def is_tripped(trial: Trial | None) -> bool:
+    """Tell whether so many boots of a pool failed that a person must see to it."""
+    return trial is not None and trial.is_open and (trial.failures >= BREAKER_FAILURES or len(trial.failed) >= BREAKER_FAILURES)
 
 
-def _is_of_another(breaker: Breaker, current: str) -> bool:
-    return differ(breaker.version, current)
+def _is_of_another(trial: Trial, current: str) -> bool:
+    return differ(trial.version, current)
 
 
-def _never_was_one(record: Record) -> bool:
-    asked_for = record.state in {RecordState.REQUESTED, RecordState.STARTING}
-    return asked_for or (record.state is RecordState.REGISTERED and bool(record.trouble))
+def boots_failed(trial: Trial) -> int:
+    """Count the boots that failed; of those that were launched together each, as far as they are remembered."""
+    return max(trial.failures, len(trial.failed))
 
 
-def _never_connected(record: Record, connected: Collection[str]) -> bool:
-    """Tell whether an agent never connected. One that was made for a person is offline for builds, and nobody sees it connect."""
-    return record.life_id not in connected and (record.reservation is None or bool(record.trouble))
-
-
-def told_boots(breaker: Breaker) -> str:
+def told_boots(trial: Trial) -> str:
     """Say how often boots failed in a row, and why the last one did, if known."""
-    return f"{breaker.failures} boots in a row failed" + (f" ({breaker.why})" if breaker.why else "")
-
-
-def _failed(
-    by_id: dict[str, Record],
-    by_node: dict[tuple[str, str | None], Record],
-    decided: Iterable[Step | Held],
-    connected: Collection[str],
-) -> Iterator[Record]:
-    for step in decided:
-        match step:
-            case Terminate(reason=Reason.BOOT_TIMEOUT):
-                yield by_id[step.instance_id]
-            case Terminate(reason=Reason.NODE_GONE) if _never_connected(by_id[step.instance_id], connected):
-                # Its node was never made, or was gone before it connected: the next one would fare as it did.
-                yield by_id[step.instance_id]
-            case Cordon(reason=Reason.BOOT_TIMEOUT):
-                yield by_node[step.controller, step.node]
-            case Forget() | DeleteNode() if step.instance_id in by_id and _never_was_one(by_id[step.instance_id]):
-                # It ended before it was an agent: the bootstrap powers an instance off that cannot register.
-                yield by_id[step.instance_id]
-            case _:
-                continue
+    boots = boots_failed(trial)
+    failed = "the last boot failed" if boots == 1 else f"{boots} boots in a row failed"
+    return failed + (f" ({trial.why})" if trial.why else "")
 
 
 _UNCORDON = "uncordon"

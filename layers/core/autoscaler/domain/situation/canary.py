@@ -1,22 +1,54 @@
 """Canaries: pools of which only one agent may boot at a time, after failed boots or a new launch template."""
 
+from collections.abc import Collection
+
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.versions import told_follows, told_outdated
-from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.breakers import is_tripped, told_boots
+from autoscaler.domain.facts.snapshot import Record
+from autoscaler.domain.facts.versions import differ, told_follows, told_outdated
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import TOGETHER_SECONDS, told_boots
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.trials import of_boot, open_trial
+
+LATE = (Phase.OVERDUE, Phase.LOST)
 
 
 def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | None:
     """Say why only one agent may boot for now; None where as many may as are needed."""
-    breaker = situation.memory.breakers.get(pool)
-    if breaker is not None and is_tripped(breaker):
-        return Reason.ONE_TRIAL, f"{told_boots(breaker)}; one agent is tried until one connects"
+    if failed := open_trial(situation.memory, of_boot(pool)):
+        return Reason.ONE_TRIAL, f"{told_boots(failed)}; one agent is tried until one connects"
+    if late := _late(situation, pool):
+        return Reason.ONE_TRIAL, f"{late.record.instance_id} has not connected by its deadline; one agent is tried until one connects"
     if is_canary(situation, pool) and pool not in situation.to_try:
         follows = told_follows(situation.current[pool], situation.memory.proven[pool])
         return Reason.CANARY, f"{follows}; one agent is tried until one connects"
     return None
+
+
+def _late(situation: Situation, pool: str) -> Agent | None:
+    """Find an agent that has not connected by its deadline, and does not count as a failed boot yet: that takes a second look."""
+    late = (agent for agent in situation.agents if agent.pool.name == pool and agent.phase in LATE and agent.record.is_instance)
+    for agent in late:
+        if never_connected(agent.record, situation.memory.connected) and not shows_that_it_boots(situation, agent.record):
+            return agent
+    return None
+
+
+def never_connected(record: Record, connected: Collection[str]) -> bool:
+    """Tell whether an agent never connected. One that was made for a person is offline for builds, and nobody sees it connect."""
+    return record.life_id not in connected and (record.reservation is None or bool(record.trouble))
+
+
+def shows_that_it_boots(situation: Situation, failed: Record) -> bool:
+    """Tell whether an agent that was launched together with one that failed, or later, has connected."""
+    return any(_shows(situation, agent.record, failed) for agent in situation.agents if agent.pool.name == failed.pool)
+
+
+def _shows(situation: Situation, record: Record, failed: Record) -> bool:
+    if record.life_id not in situation.memory.connected or record.began_at <= failed.began_at - TOGETHER_SECONDS:
+        return False
+    return not differ(situation.versions.get(record.instance_id, ""), situation.versions.get(failed.instance_id, ""))
 
 
 def is_canary(situation: Situation, pool: str) -> bool:

@@ -137,6 +137,8 @@ def failed_by_marks(marks: Mapping[str, MonitorMark], agents: Iterable[Agent], v
             instance_id=agent.record.instance_id,
             why=f"a monitor took it offline as soon as it had connected: {mark.words}",
             version=versions.get(agent.record.instance_id, ""),
+            launched_at=agent.record.began_at,
+            launch=agent.record.launch,
         )
         for agent in agents
         if (mark := marks.get(agent.record.instance_id)) is not None and mark.at_once and not mark.is_counted

@@ -20,7 +20,22 @@ from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import told_boots
 from autoscaler.domain.situation.marks import TRY_EVERY_SECONDS, is_doubtful
-from autoscaler.domain.wording import duration
+from autoscaler.domain.situation.trials import (
+    ACCOUNT,
+    due_at,
+    in_the_way,
+    is_pausing,
+    is_taken_back,
+    next_try_at,
+    of_boot,
+    of_connections,
+    of_offering,
+    of_pool,
+    of_stops,
+    open_trial,
+    told_refused,
+)
+from autoscaler.domain.wording import duration, moment
 
 # p50 of the boots seen is used once there are this many.
 BOOTS_TO_TRUST = 10
@@ -44,6 +59,7 @@ class PoolView:
     costs: AgentCosts  # of one more agent, and what it spares
     version: str = ""  # that is launched; "" where EC2 does not say
     to_try: str = ""  # the version of a new image, which one agent tries; "" where there is none
+    offerings_to_try: tuple[Offering, ...] = ()  # that EC2 refused, and one agent may be asked for now
     closes_at: float = inf  # from when on its agents take no new builds, since their capacity ends
     _prospects: dict[int, Prospects] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -157,11 +173,12 @@ class PoolView:
         return trusted_boots(self.memory, self.name)
 
     @property
-    def cooled_detail(self) -> str:
-        """Say why nothing is offered now."""
-        cool_offs = {o.key: self.memory.cool_offs.get(f"{self.name}/{o.key}") for o in self.spec.offerings}
-        whys = sorted({cool_off.why for cool_off in cool_offs.values() if cool_off})
-        return f"every offering of the pool is cooled off: {', '.join(whys)}"
+    def refused_detail(self) -> str:
+        """Say why nothing is offered now, and when one agent is tried."""
+        trials = in_the_way(self.spec, self.memory)
+        if not trials:
+            return "EC2 refused spot instances of the pool, and it waits for some a while longer"
+        return told_refused(trials, next_try_at(self.spec, self.memory), self.now)
 
     @property
     def usd_per_hour(self) -> float:
@@ -194,6 +211,11 @@ class PoolView:
         return self.paused is None and bool(self.offerings)
 
     @property
+    def for_a_person(self) -> "PoolView":
+        """The pool as a person's order sees it: what EC2 refused may be asked for, too, once its pause has ended."""
+        return replace(self, offerings=self.offerings or self.offerings_to_try)
+
+    @property
     def on_hold(self) -> bool:
         """An operator wants nothing launched, brought back or retired here."""
         return self.paused is Reason.HELD
@@ -206,7 +228,8 @@ class PoolView:
     @property
     def may_fill(self) -> bool:
         """Tell whether agents may be launched to be stopped: not where EC2 did not let us stop one lately."""
-        return not self._cooled(to_stop(self.name))
+        trial = open_trial(self.memory, of_stops(self.name))
+        return trial is None or self.now >= trial.until_at
 
     @property
     def least_stopped(self) -> int:
@@ -264,7 +287,7 @@ class PoolView:
         None where machines were short in the last hour: whoever asks for more than is needed then may get less than is needed next.
         """
         times = trusted_starts(self.memory, self.name) if self.stopped else self.boots
-        if not times or any(f"{self.name}/{offering.key}" in self.memory.cool_offs for offering in self.spec.offerings):
+        if not times or any(of_offering(self.name, offering) in self.memory.trials for offering in self.spec.offerings):
             return 0
         return worth_adding(
             times,
@@ -298,8 +321,8 @@ class PoolView:
 
     @cached_property
     def _is_taken_back(self) -> bool:
-        cool_offs = (self.memory.cool_offs.get(f"{self.name}/{o.key}") for o in self.spec.offerings if o.market is Market.SPOT)
-        return any(cool_off is not None and cool_off.taken_back and self.now < cool_off.until_at for cool_off in cool_offs)
+        spot = (offering for offering in self.spec.offerings if offering.market is Market.SPOT)
+        return any(is_taken_back(self.memory, self.name, offering, self.now) for offering in spot)
 
     @cached_property
     def _spot(self) -> tuple[Offering, ...]:
@@ -313,9 +336,8 @@ class PoolView:
         """How long a job waits for an agent that is not there: half a look until it is seen, until a machine is to be had, and the boot."""
         return self.costs.look_seconds / 2 + self.spec.queue_maturity_seconds + self.short_seconds + ready_seconds
 
-    def _cooled(self, key: str) -> bool:
-        cool_off = self.memory.cool_offs.get(key)
-        return cool_off is not None and self.now < cool_off.until_at
+    def _is_pausing(self, scope: str) -> bool:
+        return is_pausing(self.memory, scope, self.spec, self.now)
 
     @cached_property
     def _pause(self) -> tuple[Reason | None, str]:
@@ -327,14 +349,17 @@ class PoolView:
             begins = self.now < capacity.starts_at
             detail = f"begins in {duration(capacity.starts_at - self.now)}" if begins else "ends before builds that begin now would"
             return Reason.CAPACITY_CLOSED, f"{capacity.id} {detail}"
-        for key, reason in ((self.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
-            if self._cooled(key):
-                cool_off = self.memory.cool_offs[key]
-                return reason, f"{cool_off.why}; {cool_off.until_at - self.now:.0f} s to go"
-        breaker = self.memory.breakers.get(self.name)
-        if breaker is not None and self.now < breaker.until_at:
-            detail = f"{told_boots(breaker)}; one is tried again in {breaker.until_at - self.now:.0f} s"
-            return Reason.BREAKER_OPEN, detail
+        for scope, reason in ((of_pool(self.name), Reason.POOL_PAUSED), (ACCOUNT, Reason.ACCOUNT_THROTTLED)):
+            if self._is_pausing(scope):
+                trial = self.memory.trials[scope]
+                return reason, told_refused({scope: trial}, due_at(trial, self.spec), self.now)
+        refused = open_trial(self.memory, of_connections(self.controller))
+        if refused is not None and self.now < refused.until_at:
+            detail = f"no new agent can connect to {self.controller} ({refused.why}); one is tried at {moment(refused.until_at)}"
+            return Reason.CANNOT_CONNECT, detail
+        failed = open_trial(self.memory, of_boot(self.name))
+        if failed is not None and self.now < failed.until_at:
+            return Reason.BREAKER_OPEN, f"{told_boots(failed)}; one is tried again in {failed.until_at - self.now:.0f} s"
         return self._pause_for_marks()
 
     def _pause_for_marks(self) -> tuple[Reason | None, str]:
@@ -348,22 +373,6 @@ class PoolView:
 
 def _is_given_up(agent: Agent) -> bool:
     return agent.mark is not None and agent.mark.kind in (MarkClass.QUARANTINE, MarkClass.OPERATOR)
-
-
-def to_stop(pool: str) -> str:
-    """The name under which it is remembered that EC2 does not let us stop a pool's agents."""
-    return f"{pool}/to-stop"
-
-
-def offered(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
-    """List what may be asked for: not cooled off; where all is, as a last resort what was refused a while ago."""
-    if pool.of_hosts:
-        return ()
-    if not memory.cool_offs:
-        return pool.offerings
-    cool_offs = {offering: memory.cool_offs.get(f"{pool.name}/{offering.key}") for offering in pool.offerings}
-    free = tuple(offering for offering, cool_off in cool_offs.items() if cool_off is None or now >= cool_off.until_at)
-    return free or tuple(offering for offering, cool_off in cool_offs.items() if cool_off and now >= cool_off.last_resort_at)
 
 
 def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:

@@ -23,8 +23,10 @@ from autoscaler.domain.situation.distrust import Distrust, distrust_of
 from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
 from autoscaler.domain.situation.looks import EC2, blind_seconds, next_looks
 from autoscaler.domain.situation.pool_schedules import scheduled
-from autoscaler.domain.situation.pool_view import PoolView, agent_costs, offered, trusted_boots
+from autoscaler.domain.situation.pool_view import PoolView, agent_costs, trusted_boots
 from autoscaler.domain.situation.reserved_capacity import closes_at
+from autoscaler.domain.situation.trials import offered
+from autoscaler.domain.situation.trials import to_try as offerings_to_try
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,6 +311,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
             costs=costs[pool.name],
             version=launched.get(pool.name, ""),
             to_try=to_try.get(pool.name, ""),
+            offerings_to_try=offerings_to_try(pool, memory, look.now),
             closes_at=closes_at(pool, look.snapshot.learned.values()),
         )
         for controller in look.snapshot.controllers
