@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.plan import Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -249,7 +250,7 @@ def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
         name: [
             agent
             for agent in pool.agents
-            if may_come_back(agent)
+            if may_come_back(agent, pool)
             and agent.record.instance_id not in kept
             and agent.record.node not in situation.distrust(controller).nodes
             and not cannot_come_back(situation.memory, agent)
@@ -259,6 +260,7 @@ def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
     }
 
 
-def may_come_back(agent: Agent) -> bool:
-    """Tell whether demand may uncordon an agent: it is surplus, and its machine runs."""
-    return agent.phase is Phase.RETIRING and not agent.instance_ended
+def may_come_back(agent: Agent, pool: PoolView) -> bool:
+    """Tell whether demand may uncordon an agent: it is surplus, or only outdated and cannot be replaced now; and its machine runs."""
+    is_outdated = agent.phase is Phase.DRAINING and agent.mark is not None and agent.mark.kind is MarkClass.OUTDATED
+    return not agent.instance_ended and (agent.phase is Phase.RETIRING or (is_outdated and not pool.may_launch))

@@ -70,7 +70,7 @@ def drain_again(situation: Situation, controller: str, decided: Decided) -> Iter
 
 
 # What they are for cordons again by itself, for as long as it holds.
-_AGAIN_BY_THEMSELVES = (*_OF_LIMITS, MarkClass.ROTATE)
+_AGAIN_BY_THEMSELVES = (*_OF_LIMITS, MarkClass.ROTATE, MarkClass.OUTDATED)
 
 
 def note_owed(situation: Situation, decided: Decided) -> dict[str, str]:

@@ -20,6 +20,7 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.launch.placement import may_come_back
 from autoscaler.domain.repair.static_nodes import is_slot_left, leave_slot
 from autoscaler.domain.repair.stops import finish, is_off
 from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
@@ -109,9 +110,9 @@ def _bound(situation: Situation, agent: Agent) -> Held:
 
 def _is_wanted_back(situation: Situation, agent: Agent) -> bool:
     """Tell whether demand counts on it; one that cannot be uncordoned goes, so that another may replace it."""
-    may_come_back = agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))
+    is_able = may_come_back(agent, situation.pools[agent.key]) and not keeps_failing(cannot_come_back(situation.memory, agent))
     waits = situation.starved_by_pool(agent.record.controller).get(agent.pool.name, 0)
-    return may_come_back and not situation.stopped_by(agent.pool.name) and waits > 0
+    return is_able and not situation.stopped_by(agent.pool.name) and waits > 0
 
 
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:

@@ -120,12 +120,17 @@ class Resumption:
     now: float
     timeout_seconds: float
     recovering: bool = False  # it restarted so lately that its agents are still coming back
+    blind: tuple[tuple[float, float], ...] = ()  # spans in which nobody could see it: from, to
 
     def may_wait_for(self, node: str, waiting_seconds: float) -> bool:
-        """Tell whether an item that Jenkins names this node to may have run there: it waits since a restart, or since we look at all."""
+        """Tell whether an item that Jenkins names this node to may have run there.
+
+        It waits since a restart, since a gap in our looks, or since we look at all.
+        """
         if self.life is None or node in self.life.suspects:
             return True
-        return self.now - waiting_seconds < self.life.since_at + self.timeout_seconds
+        began_at, doubtful = self.now - waiting_seconds, (*self.blind, (0.0, self.life.since_at))
+        return any(from_at <= began_at < to_at + self.timeout_seconds for from_at, to_at in doubtful)
 
 
 def waits_to_resume(life: ControllerSession | None, node: str) -> bool:

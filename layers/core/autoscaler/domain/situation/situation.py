@@ -16,7 +16,7 @@ from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
-from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
+from autoscaler.domain.situation.agents import Agent, Phase, disagreement, forgotten, forgotten_for_a_day, join_agents
 from autoscaler.domain.situation.controller_restarts import Resumption, in_grace, is_recovering, waits_to_resume
 from autoscaler.domain.situation.demand import Demand, executors_by_pool, read_demand, starved_by_pool
 from autoscaler.domain.situation.distrust import Distrust, distrust_of
@@ -146,7 +146,15 @@ class Situation(Look):
 
     def protected(self, agent: Agent) -> bool:
         """Tell whether a build may be bound to this agent's node though it reads idle: pinned, or busy before a restart."""
-        return self.is_bound(agent.record.controller, agent.record.node or "")
+        return self.is_bound(agent.record.controller, agent.record.node or "") and not self._never_held_a_build(agent)
+
+    def _never_held_a_build(self, agent: Agent) -> bool:
+        """Tell whether an agent never connected, in a life of which each minute was seen, and in one session of its controller."""
+        record, life = agent.record, self.memory.sessions.get(agent.record.controller)
+        if life is None or agent.phase is not Phase.LOST or record.life_id in self.memory.connected or not agent.idle:
+            return False
+        is_seen = not blind_seconds(self.looks.get(record.controller), record.began_at, self.now)
+        return record.is_measured and life.since_at <= record.began_at and is_seen
 
     def is_bound(self, controller: str, name: str) -> bool:
         """Tell whether a build may be bound to a node, by its name."""
@@ -271,8 +279,13 @@ def _demand(snapshot: Snapshot, fleet: Fleet, overrides: Overrides, view: Contro
     life, distrust = snapshot.memory.sessions.get(view.name), distrust_of(snapshot.memory, view.name, snapshot.taken_at)
     restarted = view.complete and life is not None and life.session != view.session
     now = snapshot.taken_at
+    looks = snapshot.memory.looks.get(view.name)
     resumption = Resumption(
-        life=life, now=now, timeout_seconds=fleet.resume_timeout(view.name), recovering=restarted or is_recovering(life, now)
+        life=life,
+        now=now,
+        timeout_seconds=fleet.resume_timeout(view.name),
+        recovering=restarted or is_recovering(life, now),
+        blind=looks.blind if looks else (),
     )
     return read_demand(view, fleet, snapshot.records, overrides, resumption=resumption, distrust=distrust)
 
