@@ -1,0 +1,209 @@
+"""A hostile world while it lives: its unkindnesses strike, the functions run each minute, and the judge's notes are taken."""
+
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from autoscaler.config.thresholds import read_thresholds
+from autoscaler.control.operate import why
+from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.report.told import Message
+from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.state import InMemoryNotifier
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.faults import Faults
+from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
+from autoscaler_workbench.simulate.drive import InMemory
+from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
+from support.deployed import essential_environment
+from support.hostile import of_ec2, of_jenkins, of_ourselves, of_people
+from support.hostile.claims import Claim, claim_of
+from support.hostile.drawn import MINUTE, Arrival, Drawn, Job, draw, pools_for
+from support.hostile.hooks import AtEc2, AtJenkins, Calls
+from support.hostile.unkind import Draw, Unkindness
+from support.worlds import a_world
+
+SWITCHES: dict[str, Callable[[Draw], Unkindness]] = of_ec2.SWITCHES | of_jenkins.SWITCHES | of_people.SWITCHES | of_ourselves.SWITCHES
+_AT_ONCE = (2, 3, 4, 5, 6)  # so many unkindnesses has a world
+_ASKED_EVERY = 4  # minutes
+_ASKED_AT_ONCE = 2
+
+
+def switches_of(seed: int, among: Collection[str] | None = None) -> tuple[str, ...]:
+    """Draw the switches of a world."""
+    chance, names = Random(f"{seed}/switches"), sorted(SWITCHES if among is None else among)
+    return tuple(sorted(chance.sample(names, min(len(names), chance.choice(_AT_ONCE)))))
+
+
+@dataclass(slots=True)
+class TimedNotifier(InMemoryNotifier):
+    """Keeps when people were told what."""
+
+    now: Callable[[], float] = float
+    timed: list[tuple[float, Message]] = field(default_factory=list)
+
+    def send(self, message: Message) -> None:
+        count = len(self.sent)
+        try:
+            super(TimedNotifier, self).send(message)
+        finally:
+            self.timed += [(self.now(), one) for one in self.sent[count:]]
+
+
+@dataclass(slots=True)
+class Asked:
+    """What ``why`` said of a build that waited, and when."""
+
+    at: float
+    build: Build
+    claim: Claim
+
+
+@dataclass(slots=True)
+class Notes:
+    """What the judge needs of the past, minute by minute."""
+
+    crowded: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # minutes in which a pool had more work than room
+    leaked: dict[str, tuple[float, float]] = field(default_factory=dict)  # first and last seen, by what is left over
+    events: list[float] = field(default_factory=list)  # of the world, that change what may be promised
+    asked: list[Asked] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+
+
+class Life:
+    """One world with these switches."""
+
+    def __init__(self, seed: int, switches: Collection[str] | None = None) -> None:
+        self.drawn: Drawn = draw(seed)
+        fleet = self.drawn.fleet
+        self.world = a_world(fleet, seed)
+        self.fleet = InMemory(self.world, fleet, Faults(), thresholds=read_thresholds(essential_environment()))
+        notifier = TimedNotifier(now=lambda: self.world.timeline.now)
+        self.fleet.ports = replace(self.fleet.ports, notifier=notifier)
+        self.fleet.notifier = notifier
+        notifier.faults = self.fleet.faults
+        self.fleet.read_in_process(keeps_looks=False)
+        self.calls, self.ec2, self.jenkins = Calls(self.fleet.faults), AtEc2(self.world), dict[str, AtJenkins]()
+        for name, controller in self.world.controllers.items():
+            self.fleet.apis[name].faults = Faults()
+            self.jenkins[name] = AtJenkins(controller, Calls(self.fleet.apis[name].faults))
+            controller.heavy = {job.name: job.weight for job in self.drawn.jobs if job.weight > 1 and job.controller == name}
+        self.notes, self.tick_minutes, self.in_pass = Notes(), 1, False
+        self.zombies: dict[Build, float] = {}  # when runs ended that their executors show for ever
+        self.changed_at: dict[Build, float] = {}  # when what a build asks for changed
+        self.switches = switches_of(seed) if switches is None else tuple(sorted(switches))
+        self.unkind = [SWITCHES[name](Draw(self, Random(f"{seed}/{name}"), name)) for name in self.switches]
+        self._chance, self._minute = Random(f"{seed}/why"), 0
+        for arrival in self.drawn.arrivals:
+            self.world.timeline.at(arrival.at, lambda arrival=arrival: self._arrive(arrival))
+
+    def live(self) -> "Life":
+        """Live until the end of the calm."""
+        while self.world.timeline.now < self.drawn.end_at:
+            self.world.move_to(self.world.timeline.now + MINUTE)
+            self._minute += 1
+            for controller in self.world.controllers.values():
+                controller.schedule()  # Jenkins does so every five seconds
+            if self._minute % self.tick_minutes == 0:
+                self._pass()
+            self._take_notes()
+        return self
+
+    def builds(self) -> Iterator[Build]:
+        for controller in self.world.controllers.values():
+            yield from controller.builds
+
+    def pools_of(self, job: Job) -> list[Pool]:
+        return pools_for(self.drawn.fleet, job.controller, job.label)
+
+    def may_serve(self, pool: Pool, job: Job) -> bool:
+        return pool in self.pools_of(job)
+
+    def pools_serving(self, build: Build) -> list[Pool]:
+        """The pools whose fresh agents could take a build, by their labels."""
+        fleet, expression = self.drawn.fleet, build.expression
+        pools = fleet.pools_of(build.controller)
+        return [pool for pool in pools if expression and expression.matches(pool.labels | {fleet.ownership_label})]
+
+    def served_by(self, pool: Pool) -> Callable[[Build], bool]:
+        return lambda build: pool in self.pools_serving(build)
+
+    def instances_of(self, pool: Pool) -> Callable[[Instance], bool]:
+        return lambda instance: instance.tags.get("autoscaler:pool") == pool.name
+
+    def reconnect(self, at: AtJenkins, node: Node) -> None:
+        """Let a node's agent come back, if its machine is on."""
+        machine = next((one for one in self.world.alive() if one.tags.get("autoscaler:node") == node.name), None)
+        if machine is not None and machine.is_on() and at.controller.nodes.get(node.name) is node:
+            at.controller.connect(node.name)
+
+    def forget_item(self, build: Build) -> None:
+        """Let the readers of the world read the names of a queue item anew."""
+        for controller in self.fleet.ports.controllers:
+            controller._items.pop(build.id, None)
+
+    def _arrive(self, arrival: Arrival) -> None:
+        controller = self.world.controllers[arrival.job.controller]
+        for seconds in arrival.seconds:
+            controller.submit(arrival.job.name, arrival.job.label, seconds, kind=arrival.job.kind)
+        self.notes.events.append(arrival.at)
+
+    def _pass(self) -> None:
+        self.in_pass = True
+        for function in (self.fleet.publish_metrics, self.fleet.scale_up, self.fleet.scale_down):
+            try:
+                function()
+            except AutoscalerError as error:
+                self.notes.errors[f"{function.__name__}: {type(error).__name__}"] += 1
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                self.notes.crashes.append(f"{function.__name__}: {error!r} in {place.name} ({place.filename}:{place.lineno})")
+        self.in_pass = False
+
+    def _take_notes(self) -> None:
+        now = self.world.timeline.now
+        for name in (*(one.id for one in leaked_instances(self.world)), *leaked_nodes(self.world), *self._lost_records()):
+            self.notes.leaked[name] = self.notes.leaked.get(name, (now, now))[0], now
+        self._note_crowds(now)
+        if self._minute % _ASKED_EVERY == 0 and now > self.drawn.begin_at:
+            self._ask(now)
+
+    def _lost_records(self) -> Iterator[str]:
+        """Records of what has ended."""
+        for record in self.fleet.state.records.values():
+            instance = self.world.ec2.instances.get(record.instance_id)
+            if instance is None or not instance.alive():
+                yield f"the record of {record.instance_id}"
+
+    def _note_crowds(self, now: float) -> None:
+        """Note pools whose work is near what their limits carry: there a job may wait for another one."""
+        fleet, asked = self.drawn.fleet, Counter[str]()
+        for controller in self.world.controllers.values():
+            running = (build for node in controller.nodes.values() for build in node.builds.values())
+            for build in (*controller.queue, *running):
+                if pools := self.pools_serving(build):
+                    asked[pools[0].name] += controller.heavy.get(build.job, 1)
+        agents = {name: -(-count // fleet.pools[name].executors) for name, count in asked.items()}
+        full = sum(agents.values()) + len(agents) * len(fleet.controllers) > fleet.limits.max_agents - 2
+        for name, count in agents.items():
+            if full or count > fleet.pools[name].max_agents - 3:
+                self.notes.crowded[name].append(now)
+
+    def _ask(self, now: float) -> None:
+        for controller in self.world.controllers.values():
+            waiting = [one for one in controller.queue if one.buildable_at <= now and not one.blocked and one.resumes_on is None]
+            alone = [one for one in waiting if sum(other.job == one.job for other in waiting) == 1 and self.pools_serving(one)]
+            for build in self._chance.sample(alone, min(len(alone), _ASKED_AT_ONCE)):
+                try:
+                    lines = why(self.fleet.ports, self.drawn.fleet, self.fleet.invocation(), build.job)
+                except AutoscalerError:
+                    continue
+                self.notes.asked.append(Asked(now, build, claim_of(lines, now)))
+
+
+def is_over(message: Message) -> bool:
+    return "over: " in message.subject

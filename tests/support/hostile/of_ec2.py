@@ -1,0 +1,256 @@
+"""What EC2, images and machines do: no capacity, refusals, boots that fail, interruptions, stops and starts that go wrong."""
+
+from dataclasses import replace
+from functools import partial
+from math import inf
+
+from autoscaler.domain.facts.fleet import Pool
+from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from support.hostile.drawn import MINUTE
+from support.hostile.hooks import is_of
+from support.hostile.unkind import Draw, Unkindness
+
+_UNKNOWN_CODES = ("SomethingNew", "InvalidParameterValue", "UnauthorizedOperation", "VolumeLimitExceeded", "Client.KMSKeyDisabled", "Blocked")
+
+
+def no_capacity(draw: Draw) -> Unkindness:
+    """EC2 has no machine for one pool."""
+    return _refused(draw, draw.pool(), "InsufficientInstanceCapacity", draw.span(for_ever=0.15))
+
+
+def offering_refused(draw: Draw) -> Unkindness:
+    """EC2 refuses what a pool prefers, or all that it may have, by a code that nobody knows."""
+    pool, code = draw.pool(), draw.chance.choice(_UNKNOWN_CODES)
+    all_of_them = draw.chance.random() < 0.5
+    return _refused(draw, pool, code, draw.span(for_ever=0.15), all_of_them=all_of_them)
+
+
+def _refused(draw: Draw, pool: Pool, code: str, span: tuple[float, float], *, all_of_them: bool = True) -> Unkindness:
+    keys = [offering.key for offering in (pool.offerings if all_of_them else pool.offerings[:1])]
+    answers = draw.life.world.ec2.answers
+    draw.at(span[0], lambda: answers.update(dict.fromkeys(keys, code)))
+    draw.at(span[1], lambda: [answers.pop(key, None) for key in keys])
+    gone = len(keys) == len(pool.offerings)
+    closes = frozenset({pool.name} if gone and span[1] == inf else ())
+    touches = draw.life.served_by(pool)
+    return draw.make(f"{pool.name}: {', '.join(keys)} {code}", span, touches=touches, closes=closes, words={code} if gone else set())
+
+
+def launches_refused(draw: Draw) -> Unkindness:
+    """EC2 refuses every launch."""
+    span, code = draw.span(5, 60), draw.chance.choice(("UnauthorizedOperation", "RequestLimitExceeded", "InternalError"))
+
+    def refuse(refusal) -> None:
+        draw.life.world.ec2.refuse = refusal
+
+    draw.at(span[0], partial(refuse, (code, "refused")))
+    draw.at(span[1], partial(refuse, None))
+    return draw.make(code, span, touches=lambda _build: True, words={code})
+
+
+def boots_hang(draw: Draw) -> Unkindness:
+    """The machines of one pool run, and never ask who they are: a broken image, a network without a way out."""
+    pool, share = draw.pool(), draw.chance.choice([1.0, 1.0, 0.5])
+    span = draw.span(15, 120, for_ever=0.15)
+    unkind = _fails(draw, pool, span, closes=share == 1.0)
+
+    def hangs(instance) -> bool:
+        if instance.tags.get("autoscaler:pool") != pool.name or draw.chance.random() >= share:
+            return False
+        unkind.words.add(instance.id)
+        return True
+
+    draw.while_it_lasts(span, draw.life.ec2.hangs, hangs)
+    return unkind
+
+
+def never_connects(draw: Draw) -> Unkindness:
+    """The agents of one pool register, and never connect."""
+    pool, span = draw.pool(), draw.span(15, 120, for_ever=0.15)
+    for at in draw.life.jenkins.values():
+        draw.while_it_lasts(span, at.unconnectable, lambda node: is_of(node, pool))
+    return _fails(draw, pool, span)
+
+
+def _fails(draw: Draw, pool: Pool, span: tuple[float, float], *, closes: bool = True) -> Unkindness:
+    """An instance is paid for until the pool's own deadline."""
+    closed = frozenset({pool.name} if closes and span[1] == inf else ())
+    touches, words = draw.life.served_by(pool), {f"agents of {pool.name} do not", f"image of {pool.name} does not"}
+    return draw.make(pool.name, span, touches=touches, strikes=draw.life.instances_of(pool), closes=closed, words=words)
+
+
+def fails_all_builds(draw: Draw) -> Unkindness:
+    """Some agents of a pool, or all that it gets, end each build within seconds, as failed."""
+    pool, span, all_of_them = draw.pool(), draw.span(20, 90), draw.chance.random() < 0.3
+    bad: set[str] = set()
+
+    def begins(build) -> None:
+        node = draw.life.world.controllers[build.controller].nodes[build.node]
+        if is_of(node, pool) and (all_of_them or not bad or node.name in bad):
+            bad.add(node.name)
+            node.fails_builds, build.seconds = True, 5.0
+            unkind.words.add(node.name)
+
+    for at in draw.life.jenkins.values():
+        draw.while_it_lasts(span, at.begun, begins)
+    unkind = draw.make(pool.name, span, touches=draw.life.served_by(pool), strikes=draw.life.instances_of(pool))
+    return unkind
+
+
+def interrupted(draw: Draw) -> Unkindness:
+    """EC2 takes spot machines back, also while they boot; with notice or without."""
+    span, share = draw.span(20, 90), draw.chance.choice([0.2, 0.5, 1.0])
+    world = draw.life.world
+
+    def take_some() -> None:
+        for instance in [one for one in world.alive() if one.market == "spot" and one.is_on() and not one.interrupted]:
+            if draw.chance.random() < share:
+                instance.interrupted = True
+                world.ec2.interrupt(instance) if draw.chance.random() < 0.7 else world.ec2.end(instance)
+
+    draw.every(span, draw.chance.uniform(2, 15) * MINUTE, take_some)
+    spot = [pool for pool in draw.life.drawn.fleet.pools.values() if any(offering.market == "spot" for offering in pool.offerings)]
+    served = [draw.life.served_by(pool) for pool in spot]
+    return draw.make("spot", span, touches=lambda build: any(touches(build) for touches in served))
+
+
+def stops_hang(draw: Draw) -> Unkindness:
+    """An instance that is stopped stays in ``stopping``."""
+    span, ec2 = draw.span(20, 90), draw.life.world.ec2
+    usual = ec2.physics
+
+    def take(seconds: float) -> None:
+        ec2.physics = replace(usual, stop_from_seconds=seconds, stop_to_seconds=seconds) if seconds else usual
+
+    draw.at(span[0], partial(take, 20 * 3600.0))
+    draw.at(span[1], partial(take, 0.0))
+    return _about_stops(draw, span, set())
+
+
+def stops_refused(draw: Draw) -> Unkindness:
+    """EC2 refuses to stop what it is asked to stop."""
+    return _calls_refused(draw, "ec2 StopInstances")
+
+
+def starts_refused(draw: Draw) -> Unkindness:
+    """EC2 refuses to start what is stopped."""
+    return _calls_refused(draw, "ec2 StartInstances")
+
+
+def _calls_refused(draw: Draw, call: str) -> Unkindness:
+    span, code = draw.span(20, 120, for_ever=0.2), draw.chance.choice(("IncorrectInstanceState", "SomethingNew", "UnauthorizedOperation"))
+
+    def dice(called: str) -> Fault | None:
+        return Fault(call, status=400, code=code) if called == call else None
+
+    draw.while_it_lasts(span, draw.life.calls.dice, dice)
+    return _about_stops(draw, span, {code})
+
+
+def starts_end_stopped(draw: Draw) -> Unkindness:
+    """A start ends where it began, as without the key of the disk."""
+    span, world = draw.span(20, 120), draw.life.world
+
+    def fail(code: str) -> None:
+        for instance in world.alive():
+            instance.fails_to_start = code
+
+    draw.every(span, MINUTE / 2, partial(fail, "Client.InternalError"))
+    draw.at(span[1] + MINUTE, partial(fail, ""))
+    return _about_stops(draw, span, {"Client.InternalError"})
+
+
+def _about_stops(draw: Draw, span: tuple[float, float], words: set[str]) -> Unkindness:
+    pools = [pool for pool in draw.life.drawn.fleet.pools.values() if pool.warm_pool]
+    served = [draw.life.served_by(pool) for pool in pools]
+    strikes = [draw.life.instances_of(pool) for pool in pools]
+    return draw.make(
+        ", ".join(pool.name for pool in pools),
+        span,
+        touches=lambda build: any(touches(build) for touches in served),
+        strikes=lambda instance: any(struck(instance) for struck in strikes),
+        words=words,
+    )
+
+
+def ends_refused(draw: Draw) -> Unkindness:
+    """EC2 refuses to end what is protected."""
+    span, world = draw.span(20, 120), draw.life.world
+    struck: set[str] = set()
+
+    def protect() -> None:
+        for instance in world.alive():
+            if len(struck) < 2:
+                instance.protected = True
+                struck.add(instance.id)
+
+    def release() -> None:
+        for instance in world.alive():
+            instance.protected = False
+
+    draw.every(span, MINUTE, protect)
+    draw.at(span[1] + MINUTE, release)
+    return draw.make("two instances", span, strikes=lambda instance: instance.id in struck)
+
+
+def ec2_shows_nothing(draw: Draw) -> Unkindness:
+    """DescribeInstances leaves instances out, or shows none."""
+    span, missing, ec2 = draw.span(5, 30), draw.chance.choice([0.2, 0.6, 1.0]), draw.life.world.ec2
+
+    def show(listing: Listing) -> None:
+        ec2.listing = listing
+
+    draw.at(span[0], partial(show, Listing(missing=missing, missing_by_id=missing / 2)))
+    draw.at(span[1], partial(show, Listing()))
+    return draw.make(f"{missing:.0%}", span, touches=lambda _build: True, strikes=lambda _instance: True, is_noise=True)
+
+
+def ec2_throttles(draw: Draw) -> Unkindness:
+    """A part of all calls to EC2 is throttled."""
+    span, share = draw.span(10, 60), draw.chance.choice([0.2, 0.5])
+
+    def dice(call: str) -> Fault | None:
+        if not call.startswith("ec2 ") or draw.chance.random() >= share:
+            return None
+        return Fault(call, status=503, code="RequestLimitExceeded")
+
+    draw.while_it_lasts(span, draw.life.calls.dice, dice)
+    return draw.make(f"{share:.0%}", span, touches=lambda _build: True, strikes=lambda _instance: True, is_noise=True)
+
+
+def agents_flap(draw: Draw) -> Unkindness:
+    """Agents lose their connection, and come back after a while. What they run waits for them."""
+    pool, span = draw.pool(), draw.span(20, 90)
+
+    def lose_one() -> None:
+        for at in draw.life.jenkins.values():
+            idle = [node for node in at.ours(pool) if node.connected and all(build.kind is Kind.PIPELINE for build in node.builds.values())]
+            idle = [node for node in idle if not node.handed]
+            if idle:
+                node = draw.chance.choice(idle)
+                at.controller.disconnect(node.name)
+                draw.life.world.timeline.after(draw.chance.uniform(20, 400), partial(draw.life.reconnect, at, node))
+
+    draw.every(span, draw.chance.uniform(2, 8) * MINUTE, lose_one)
+    return draw.make(pool.name, span, touches=draw.life.served_by(pool), strikes=draw.life.instances_of(pool))
+
+
+SWITCHES = {
+    "no-capacity": no_capacity,
+    "offering-refused": offering_refused,
+    "launches-refused": launches_refused,
+    "boots-hang": boots_hang,
+    "never-connects": never_connects,
+    "fails-all-builds": fails_all_builds,
+    "interrupted": interrupted,
+    "stops-hang": stops_hang,
+    "stops-refused": stops_refused,
+    "starts-refused": starts_refused,
+    "starts-end-stopped": starts_end_stopped,
+    "ends-refused": ends_refused,
+    "ec2-shows-nothing": ec2_shows_nothing,
+    "ec2-throttles": ec2_throttles,
+    "agents-flap": agents_flap,
+}

@@ -1,0 +1,92 @@
+"""One unkindness of one world: from when until when, to whom, and how a message would name it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from typing import TYPE_CHECKING
+
+from autoscaler.domain.facts.fleet import Pool
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from support.hostile.drawn import MINUTE
+
+if TYPE_CHECKING:
+    from support.hostile.life import Life
+
+Touches = Callable[[Build], bool]
+
+
+@dataclass(slots=True, kw_only=True)
+class Unkindness:
+    """What is known of it to the judge, who reads nothing of ours.
+
+    ``touches``: builds whose waiting it may change; ``strikes``: instances that it may keep from ending; ``words``: any of them in a
+    message names it; ``closes``: pools of which no fresh agent can be had; ``prevents``: builds that no fresh agent takes;
+    ``is_noise``: it disturbs calls or clocks, so that nothing exact can be promised meanwhile.
+    """
+
+    switch: str
+    whom: str
+    from_at: float
+    until_at: float
+    touches: Touches = lambda _build: False
+    strikes: Callable[[Instance], bool] = lambda _instance: False
+    prevents: Touches = lambda _build: False
+    closes: frozenset[str] = frozenset()
+    words: set[str] = field(default_factory=set)
+    is_noise: bool = False
+
+    def overlaps(self, begin: float, end: float, linger: float = 0.0) -> bool:
+        return self.from_at <= end and begin <= self.until_at + linger
+
+    def __str__(self) -> str:
+        end = "for ever" if self.until_at == inf else f"until {self.until_at:.0f}"
+        return f"{self.switch} ({self.whom}) from {self.from_at:.0f} {end}"
+
+
+@dataclass(slots=True)
+class Draw:
+    """What a switch draws by. Its chance is its own: without the other switches it draws the same."""
+
+    life: "Life"
+    chance: Random
+    switch: str
+
+    def span(self, least: float = 10.0, most: float = 90.0, for_ever: float = 0.0) -> tuple[float, float]:
+        """Draw a span of minutes within the chaos, or one without an end. It often begins early, so that it lasts."""
+        drawn = self.life.drawn
+        from_at = drawn.begin_at + (drawn.calm_at - drawn.begin_at) * self.chance.random() * 0.7
+        until_at = min(drawn.calm_at, from_at + self.chance.uniform(least, most) * MINUTE)
+        return from_at, inf if self.chance.random() < for_ever else until_at
+
+    def pool(self) -> Pool:
+        """Draw a pool that some jobs ask for."""
+        asked = [pool for pool in self.life.drawn.fleet.pools.values() if any(self.life.may_serve(pool, job) for job in self.jobs())]
+        return self.chance.choice(asked)
+
+    def jobs(self):
+        return self.life.drawn.jobs
+
+    def make(self, whom: str, span: tuple[float, float], **facts) -> Unkindness:
+        """Make it, and let its ends happen."""
+        return Unkindness(switch=self.switch, whom=whom, from_at=span[0], until_at=span[1], **facts)
+
+    def at(self, when: float, happen: Callable[[], None]) -> None:
+        if when < inf:
+            self.life.world.timeline.at(when, happen)
+
+    def while_it_lasts(self, span: tuple[float, float], hooks: list, hook) -> None:
+        """Put a hook in at the beginning, and take it out at the end."""
+        self.at(span[0], lambda: hooks.append(hook))
+        self.at(span[1], lambda: hooks.remove(hook))
+
+    def every(self, span: tuple[float, float], seconds: float, happen: Callable[[], None]) -> None:
+        """Let something happen again and again; what has no end ends with the world."""
+
+        def again() -> None:
+            if self.life.world.timeline.now <= min(span[1], self.life.drawn.end_at):
+                happen()
+                self.life.world.timeline.after(seconds, again)
+
+        self.at(span[0], again)
