@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Pool, WarmPool
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_weights import JobWeights, Source
 from autoscaler.domain.labels import parse
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_fleet, a_pool, an_offering
@@ -25,7 +25,7 @@ _MAX_IDLE_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job, and what it asks for. ``weight``: executors that each of its builds takes."""
+    """A job, and what it asks for. ``weight``: executors that each of its builds takes; ``by_plugin``: Jenkins itself counts so."""
 
     name: str
     controller: str
@@ -33,6 +33,7 @@ class Job:
     seconds: float
     kind: Kind
     weight: int = 1
+    by_plugin: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,8 @@ def draw(seed: int) -> Drawn:
     chance = Random(f"{seed}/fleet")
     fleet = _fleet(chance)
     jobs = tuple(_jobs(Random(f"{seed}/jobs"), fleet))
-    weights = JobWeights(by_pattern=tuple((job.name, job.weight) for job in jobs if job.weight > 1))
+    heavy = (job for job in jobs if job.weight > 1)
+    weights = JobWeights(by_pattern=tuple((job.name, Source.PLUGIN if job.by_plugin else job.weight) for job in heavy))
     calm_at = START + SETTLES_SECONDS + chance.choice([90, 120, 150, 180]) * MINUTE
     drawn = Drawn(seed=seed, fleet=replace(fleet, weights=weights), jobs=jobs, arrivals=(), calm_at=calm_at)
     return replace(drawn, arrivals=tuple(_carried(drawn, _arrivals(Random(f"{seed}/arrivals"), drawn))))
@@ -132,7 +134,8 @@ def _jobs(chance: Random, fleet: Fleet) -> Iterator[Job]:
             label=label,
             seconds=chance.choice([60.0, 200.0, 600.0, 1200.0]) * chance.uniform(0.8, 1.2),
             kind=chance.choice(list(Kind)),
-            weight=min(2, pool.executors) if chance.random() < 0.15 and label.split()[0] == pool.name else 1,
+            weight=min(2, pool.executors) if chance.random() < 0.15 and pool.name in label.split() else 1,
+            by_plugin=chance.random() < 0.5,
         )
 
 

@@ -91,7 +91,8 @@ class Life:
         for name, controller in self.world.controllers.items():
             self.fleet.apis[name].faults = Faults()
             self.jenkins[name] = AtJenkins(controller, Calls(self.fleet.apis[name].faults))
-            controller.heavy = {job.name: job.weight for job in self.drawn.jobs if job.weight > 1 and job.controller == name}
+            mine = [job for job in self.drawn.jobs if job.weight > 1 and job.controller == name]
+            controller.heavy = {job.name: job.weight for job in mine if job.by_plugin}
         self.notes, self.tick_minutes, self.in_pass = Notes(), 1, False
         self.zombies: dict[Build, float] = {}  # when runs ended that their executors show for ever
         self.changed_at: dict[Build, float] = {}  # when what a build asks for changed
@@ -182,11 +183,12 @@ class Life:
     def _note_crowds(self, now: float) -> None:
         """Note pools whose work is near what their limits carry: there a job may wait for another one."""
         fleet, asked = self.drawn.fleet, Counter[str]()
+        weights = {job.name: job.weight for job in self.drawn.jobs}
         for controller in self.world.controllers.values():
             running = (build for node in controller.nodes.values() for build in node.builds.values())
             for build in (*controller.queue, *running):
                 if pools := self.pools_serving(build):
-                    asked[pools[0].name] += controller.heavy.get(build.job, 1)
+                    asked[pools[0].name] += weights.get(build.job, 1)
         agents = {name: -(-count // fleet.pools[name].executors) for name, count in asked.items()}
         full = sum(agents.values()) + len(agents) * len(fleet.controllers) > fleet.limits.max_agents - 2
         for name, count in agents.items():

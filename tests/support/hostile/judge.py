@@ -1,0 +1,336 @@
+"""The properties of hostile worlds, judged by what happened in them. Each counts how often it had something to check."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import ceil, inf
+
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
+from autoscaler_workbench.simulate.result import pool_of
+from support.hostile.drawn import MINUTE
+from support.hostile.life import Asked, Life, is_over
+from support.hostile.unkind import Unkindness
+from support.worlds import START
+
+PROPERTIES = {
+    "A": "no build is killed, and no run waits for ever for a node that we deleted",
+    "B": "nothing leaks",
+    "C1": "what waits when the calm begins, or comes later, begins within the bound",
+    "C2": "a job that nothing touched begins within a boot, or within max_wait_seconds",
+    "C3": "under an unkindness that makes a job wait, a message names the cause; it is over only after its end",
+    "D": "no instance is paid for long for nothing, and no more are launched than demand and failures allow",
+    "E": "`why` gives a time that holds, or a cause",
+    "F": "no function raises what it should have handled",
+}
+_HOUR = 3600.0
+_TWO_LOOKS = 2 * MINUTE
+_TOLD_AFTER = 5 * MINUTE
+_LEAST_SPAN, _AT_ONCE = 5 * MINUTE, 2 * MINUTE
+_TIMES_A_CLAIM = 3.0
+# A drain, a settle and a look or two around each end.
+_ROUND = 10 * MINUTE
+_SAID_AGAIN = 4  # the same words in one world
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    property: str
+    text: str
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What is broken, and how often each property and each switch had something to say."""
+
+    broken: list[Violation] = field(default_factory=list)
+    obligations: Counter[str] = field(default_factory=Counter)  # by property
+    by_switch: Counter[tuple[str, str]] = field(default_factory=Counter)  # by switch and property
+
+    def oblige(self, life: Life, name: str, switches: "set[str] | None" = None, count: int = 1) -> None:
+        self.obligations[name] += count
+        for switch in life.switches if switches is None else switches:
+            self.by_switch[switch, name] += count
+
+    def breaks(self, name: str, text: str) -> None:
+        self.broken.append(Violation(name, text))
+
+    @property
+    def properties(self) -> list[str]:
+        return sorted({violation.property for violation in self.broken})
+
+
+def judge(life: Life) -> Verdict:
+    verdict = Verdict()
+    for check in (_keeps_builds, _leaves_nothing, _begins_after, _begins_untouched, _names_causes, _is_over_late, _pays, _launches, _says_why):
+        check(life, verdict)
+    verdict.oblige(life, "F")
+    for crash in dict.fromkeys(life.notes.crashes):
+        verdict.breaks("F", crash)
+    return verdict
+
+
+def at(life: Life, when: float) -> str:
+    """Say when, in minutes of this world."""
+    return f"minute {(when - START) / MINUTE:.0f}"
+
+
+# A
+
+
+def _keeps_builds(life: Life, verdict: Verdict) -> None:
+    for build in life.builds():
+        if build.started_at is None or build in life.zombies:
+            continue
+        verdict.oblige(life, "A")
+        excused = "was interrupted" in build.killed_by or build.ended is Ended.RESTARTED
+        if (build.killed_by or build.ended is Ended.KILLED) and not excused:
+            verdict.breaks("A", f"{named(build)} began in {at(life, build.started_at)} and died: {build.killed_by}")
+        gone = build.resumes_on is not None and build.resumes_on not in life.world.controllers[build.controller].nodes
+        if build.ended is None and gone and not build.killed_by:
+            verdict.breaks("A", f"{named(build)} waits for ever for {build.resumes_on}")
+
+
+# B
+
+
+def _leaves_nothing(life: Life, verdict: Verdict) -> None:
+    end, bound = life.world.timeline.now, life.drawn.bound
+    verdict.oblige(life, "B", count=len(life.world.ec2.instances))
+    for what, (first, last) in life.notes.leaked.items():
+        since = max(first, life.drawn.calm_at)
+        if last >= end - MINUTE and end - since > bound and not _is_struck(life, what):
+            verdict.breaks("B", f"{what} is left over since {at(life, first)}")
+
+
+def _is_struck(life: Life, what: str) -> bool:
+    """Tell whether something that has no end keeps an instance, or what belongs to it."""
+    mine = [one for one in life.world.ec2.instances.values() if one.id in what or one.tags.get("autoscaler:node") == what]
+    return any(unkind.until_at == inf and unkind.strikes(one) for one in mine for unkind in life.unkind if unkind.switch != "zombies")
+
+
+# C1, C2
+
+
+def _begins_after(life: Life, verdict: Verdict) -> None:
+    calm, end = life.drawn.calm_at, life.world.timeline.now
+    closed = {pool for unkind in life.unkind for pool in unkind.closes}
+    for build in _wanting(life):
+        since = max(calm, asked_at(life, build))
+        waits_then = (build.started_at or inf) > since and (build.ended_at or inf) > since
+        can_be_had = any(pool.name not in closed for pool in life.pools_serving(build))
+        if not waits_then or not can_be_had or any(one.prevents(build) for one in life.unkind) or since + life.drawn.bound > end:
+            continue
+        verdict.oblige(life, "C1")
+        if (build.started_at or inf) > since + life.drawn.bound:
+            verdict.breaks("C1", f"{named(build)} waited from {at(life, build.buildable_at)} on; it began {_begun(life, build)}")
+
+
+def _begins_untouched(life: Life, verdict: Verdict) -> None:
+    for build in _wanting(life):
+        pools = life.pools_serving(build)
+        slowest = max(pool.boot_seconds * 1.35 + 30.0 for pool in pools)
+        maturity = max(pool.queue_maturity_seconds for pool in pools)
+        allowed = max(maturity + _TWO_LOOKS + slowest, *(pool.max_wait_seconds for pool in pools))
+        since, until = build.buildable_at, min(build.started_at or inf, build.ended_at or inf, build.buildable_at + allowed)
+        if until > life.world.timeline.now or touched(life, build, since, until) or _is_crowded(life, build, since, until):
+            continue
+        verdict.oblige(life, "C2")
+        if (build.started_at or inf) > since + allowed and build.ended is None:
+            verdict.breaks("C2", f"{named(build)} waited from {at(life, since)} on, untouched; it began {_begun(life, build)}")
+
+
+def touched(life: Life, build: Build, since: float, until: float) -> list[Unkindness]:
+    """List what may have changed how long a build waits, what follows from it within two boots included."""
+    linger = 2 * max(pool.boot_timeout_seconds for pool in life.pools_serving(build))
+    return [unkind for unkind in life.unkind if unkind.touches(build) and unkind.overlaps(since, until, linger)]
+
+
+def _is_crowded(life: Life, build: Build, since: float, until: float) -> bool:
+    times = (time for pool in life.pools_serving(build) for time in life.notes.crowded.get(pool.name, ()))
+    return any(since - MINUTE <= time <= until + MINUTE for time in times)
+
+
+def _wanting(life: Life) -> Iterator[Build]:
+    """Builds that asked for an executor which a fresh agent may be."""
+    for build in life.builds():
+        if life.pools_serving(build) and build.resumes_on is None and not build.is_dropped:
+            yield build
+
+
+def asked_at(life: Life, build: Build) -> float:
+    return max(build.buildable_at, life.changed_at.get(build, 0.0))
+
+
+def named(build: Build) -> str:
+    return f"{build.job} #{build.number} ({build.label} on {build.controller})"
+
+
+def _begun(life: Life, build: Build) -> str:
+    return f"in {at(life, build.started_at)}" if build.started_at is not None else "never"
+
+
+# C3
+
+
+def _names_causes(life: Life, verdict: Verdict) -> None:
+    """Once for each unkindness: by max_wait_seconds and 5 min after the first job that it keeps waiting, a message names a cause."""
+    for unkind in life.unkind:
+        if not unkind.words or unkind.until_at < unkind.from_at:
+            continue
+        dues = (when for build in _wanting(life) if (when := _due(life, unkind, build)) is not None)
+        due = min(dues, key=lambda when_and_build: when_and_build[0], default=None)
+        if due is None or _is_noisy(life, unkind.from_at, due[0]):
+            continue
+        when, build = due
+        verdict.oblige(life, "C3", {unkind.switch})
+        others = [one for one in touched(life, build, build.buildable_at, when) if one.words]
+        if not any(_names(life, one, min(one.from_at, unkind.from_at), when) for one in {id(one): one for one in (unkind, *others)}.values()):
+            told = [message.subject for time, message in life.fleet.notifier.timed if unkind.from_at <= time <= when]
+            text = f"{unkind}: {named(build)} waits since {at(life, build.buildable_at)}, and by {at(life, when)} no message names the cause"
+            verdict.breaks("C3", f"{text}; told: {told}")
+
+
+def _due(life: Life, unkind: Unkindness, build: Build) -> tuple[float, Build] | None:
+    """When a message is due at the latest: the build has waited so long, and the unkindness lasts."""
+    if not unkind.touches(build):
+        return None
+    patience = max(pool.max_wait_seconds for pool in life.pools_serving(build)) + _TOLD_AFTER
+    when = max(unkind.from_at, build.buildable_at) + patience
+    waits = (build.started_at or inf) > when and (build.ended_at or inf) > when
+    return (when, build) if waits and when <= min(unkind.until_at, life.world.timeline.now) else None
+
+
+def _names(life: Life, unkind: Unkindness, since: float, until: float) -> bool:
+    texts = (f"{message.subject}\n{message.text}" for time, message in life.fleet.notifier.timed if since <= time <= until)
+    return any(word in text for text in texts for word in unkind.words)
+
+
+def _is_noisy(life: Life, since: float, until: float) -> bool:
+    """Tell whether messages could not be sent, or ticks did not come, meanwhile."""
+    deaf = [one for one in life.unkind if one.is_noise or one.switch == "messages-fail"]
+    return any(one.overlaps(since - 10 * MINUTE, until) for one in deaf)
+
+
+def _is_over_late(life: Life, verdict: Verdict) -> None:
+    """Nothing is over before its end, while a job waits for it; and nothing is said again and again."""
+    said = Counter(message.subject for _, message in life.fleet.notifier.timed if not is_over(message))
+    for subject, count in said.items():
+        verdict.oblige(life, "C3", set())
+        if count >= _SAID_AGAIN and not any(one.is_noise for one in life.unkind):
+            verdict.breaks("C3", f"{count} times: {subject}")
+    for time, message in life.fleet.notifier.timed:
+        if is_over(message) and not _is_noisy(life, time, time):
+            _check_end(life, verdict, time, message.about)
+
+
+def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
+    began = [one for when, one in life.fleet.notifier.timed if when < time and one.about == about and not is_over(one)]
+    text = f"{began[-1].subject}\n{began[-1].text}" if began else ""
+    for unkind in life.unkind:
+        if not any(word in text for word in unkind.words) or not unkind.from_at < time < unkind.until_at:
+            continue
+        verdict.oblige(life, "C3", {unkind.switch})
+        still = [build for build in _wanting(life) if unkind.touches(build) and _waited_around(build, time)]
+        if still:
+            verdict.breaks("C3", f"{unkind}: over in {at(life, time)}, and {named(still[0])} waits for it: {began[-1].subject}")
+
+
+def _waited_around(build: Build, time: float) -> bool:
+    return build.buildable_at < time - 5 * MINUTE and min(build.started_at or inf, build.ended_at or inf) > time + 5 * MINUTE
+
+
+# D
+
+
+def _pays(life: Life, verdict: Verdict) -> None:
+    for instance in life.world.ec2.instances.values():
+        verdict.oblige(life, "D")
+        lost = _unused_seconds(life, instance)
+        struck = [one for one in life.unkind if one.strikes(instance) and one.overlaps(instance.launched_at, instance.ended_at or inf, _HOUR)]
+        if lost <= _ROUND + _HOUR * len(struck) or _is_named(life, instance):
+            continue
+        node = instance.tags.get("autoscaler:node", "no node")
+        how = f"struck by {', '.join(one.switch for one in struck)}" if struck else "untouched"
+        ended = f"ended in {at(life, instance.ended_at)}" if instance.ended_at else instance.state
+        verdict.breaks("D", f"{instance.id} ({node}), {how}: paid {lost / MINUTE:.0f} min for nothing; {ended}")
+
+
+def _unused_seconds(life: Life, instance: Instance) -> float:
+    """Paid seconds less builds, less B of each boot or start, less max_idle_seconds after each connection and build."""
+    pool, now = pool_of(life.world, instance), life.world.timeline.now
+    node, controller = instance.tags.get("autoscaler:node", ""), instance.tags.get("autoscaler:controller", "")
+    builds = life.world.controllers[controller].builds if controller in life.world.controllers else []
+    mine = sorted((build.started_at, _end_of(life, build)) for build in builds if build.node == node and build.started_at is not None)
+    lost = 0.0
+    for spell in instance.spells:
+        end = now if spell.ended_at is None else spell.ended_at
+        # Free until then: a boot, and what it may be idle for after.
+        free_until = spell.began_at + pool.boot_timeout_seconds + pool.max_idle_seconds
+        for began, ended in mine:
+            if spell.began_at <= began <= end:
+                lost += max(0.0, began - free_until)
+                free_until = max(free_until, ended + pool.max_idle_seconds)
+        lost += max(0.0, end - free_until)
+    return lost
+
+
+def _end_of(life: Life, build: Build) -> float:
+    return life.zombies.get(build, build.ended_at or life.world.timeline.now)
+
+
+def _is_named(life: Life, instance: Instance) -> bool:
+    """Tell whether a message that names it is open in the end."""
+    names = {instance.id, instance.tags.get("autoscaler:node", instance.id)}
+    open_now = {}
+    for _, message in life.fleet.notifier.timed:
+        open_now[message.about] = "" if is_over(message) else f"{message.subject}\n{message.text}"
+    return any(name in text for text in open_now.values() for name in names)
+
+
+def _launches(life: Life, verdict: Verdict) -> None:
+    """At most what all builds could have asked for, and what failed as often as pauses of five minutes allow."""
+    for pool in life.drawn.fleet.pools.values():
+        launched = sum(one.tags.get("autoscaler:pool") == pool.name for one in life.world.ec2.instances.values())
+        asked = sum(pool in life.pools_serving(build) for build in life.builds())
+        struck = [one for one in life.unkind if one.closes or any(map(one.strikes, life.ec2.of(pool))) or one.is_noise or one.words]
+        minutes = sum((min(one.until_at, life.world.timeline.now) - one.from_at) / MINUTE for one in struck)
+        allowed = 3 + ceil(1.25 * asked) + (pool.max_agents + ceil(minutes / 5) if struck else 0)
+        verdict.oblige(life, "D")
+        if launched > allowed:
+            verdict.breaks("D", f"{launched} agents of {pool.name} were launched for {asked} builds, {allowed} at the most")
+
+
+# E
+
+
+def _says_why(life: Life, verdict: Verdict) -> None:
+    for asked in life.notes.asked:
+        verdict.oblige(life, "E")
+        said = f"of {named(asked.build)} in {at(life, asked.at)}"
+        if asked.claim.seconds is None and not asked.claim.has_cause:
+            verdict.breaks("E", f"neither a time nor a cause {said}: {asked.claim.text[:300]!r}")
+        elif asked.claim.seconds is not None:
+            _check_claim(life, verdict, asked, said)
+
+
+def _check_claim(life: Life, verdict: Verdict, asked: Asked, said: str) -> None:
+    span = _AT_ONCE if asked.claim.at_once else max(_LEAST_SPAN, _TIMES_A_CLAIM * (asked.claim.seconds or 0.0))
+    until = asked.at + span
+    if until > life.world.timeline.now or not _is_uneventful(life, asked.at, until) or (asked.build.ended_at or inf) <= until:
+        return
+    verdict.oblige(life, "E")
+    if (asked.build.started_at or inf) > until:
+        promised = "at once" if asked.claim.at_once else f"in {(asked.claim.seconds or 0.0) / MINUTE:.0f} min"
+        lines = asked.claim.text.splitlines()
+        verdict.breaks("E", f"{promised} {said}, and it began {_begun(life, asked.build)}: {' | '.join(lines[:3])[:400]}")
+
+
+def _is_uneventful(life: Life, since: float, until: float) -> bool:
+    """Tell whether nothing came, began to be unkind, or stopped being so, and no noise went on."""
+    times = [*life.notes.events, *(time for one in life.unkind for time in (one.from_at, one.until_at))]
+    if any(since - MINUTE <= time <= until for time in times):
+        return False
+    return not any(one.is_noise and one.overlaps(since, until) for one in life.unkind)
+
+
