@@ -45,8 +45,10 @@ slow: $(VENV)/.ready  ## Every case of what `make test` samples, half an hour: c
 	WHOLE=1 HYPOTHESIS=slow $(BIN)/pytest -n $(JOBS) --dist worksteal tests/faults tests/properties tests/planted $(wildcard tests/seams)
 	PYTHONPATH=tests:. $(BIN)/python -m support.sampling
 
-soak: $(VENV)/.ready  ## Random worlds for as long as you like: make soak MINUTES=10 SEED=1
-	PYTHONPATH=tests:. $(BIN)/python -m support.soak $(or $(MINUTES),10) $(JOBS) $(SEED)
+soak: $(VENV)/.ready  ## Hostile worlds and random ones, each for half of the time: make soak MINUTES=10 SEED=1
+	@half=$$(( ($(or $(MINUTES),10) + 1) / 2 )) code=0; export PYTHONPATH=tests:.:agent/gpu-lease; \
+		$(BIN)/python -m support.hostile.soak $$half $(JOBS) $(SEED) || code=1; \
+		$(BIN)/python -m support.soak $$half $(JOBS) $(SEED) || code=1; exit $$code
 
 same: $(VENV)/.ready  ## Does each pass still decide what was recorded? make same TRACES=DIR ONLY="short slots"; RECORD=1 records anew
 	@PYTHONPATH=tests:. $(BIN)/python -m oracle $(if $(RECORD),--record) $(if $(TRACES),--traces $(TRACES)) $(ONLY)

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-_STARTS = re.compile(r"\b(?:would start|starts|is to start)\b (?:at once|in (?P<span>(?:\d+ (?:s|min|h|d)\b ?)+)|(?:at|by) (?P<at>[^;]+? UTC))")
+_STARTS = re.compile(
+    r"\b(?:would start|starts|is to start)\b (?:at once|in (?P<span>(?:\d+ (?:s|min|h|d)\b ?)+)|(?:at|by) (?P<at>[^;]+? UTC))"
+)
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _NO_IDEA = "no executor that is there or on its way will ever take it"
 _CAUSES = ("not done: ", "could not be read", "Jenkins says", "nothing is launched", "nothing is terminated")

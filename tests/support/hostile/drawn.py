@@ -97,7 +97,7 @@ def _fleet(chance: Random) -> Fleet:
 
 def _pool(chance: Random, name: str, controllers: tuple[str, ...]) -> Pool:
     boot = chance.choice([60.0, 120.0, 200.0])
-    warm = WarmPool(min_agents=0, max_agents=3, max_age_seconds=24 * 3600.0) if chance.random() < 0.35 else None
+    warm = WarmPool(min_agents=0, max_agents=3, max_age_seconds=24 * 3600.0) if chance.random() < 0.5 else None
     return a_pool(
         name,
         labels=frozenset({name, *chance.sample(["linux", "docker"], chance.choice([0, 1, 1, 2]))}),
@@ -110,7 +110,7 @@ def _pool(chance: Random, name: str, controllers: tuple[str, ...]) -> Pool:
         boot_seconds=boot,
         boot_timeout_seconds=chance.choice([each for each in (300.0, 600.0, 900.0) if each >= 2.5 * boot]),
         max_idle_seconds=_MAX_IDLE_SECONDS,
-        idle_seconds=chance.choice([None, 300.0, 900.0]),
+        idle_seconds=chance.choice([None, 300.0, 900.0, 900.0]),
         warm_pool=warm,
     )
 
@@ -132,7 +132,7 @@ def _jobs(chance: Random, fleet: Fleet) -> Iterator[Job]:
             name=f"team-{chance.choice('ab')}/job-{number}",
             controller=chance.choice(pool.controllers),
             label=label,
-            seconds=chance.choice([60.0, 200.0, 600.0, 1200.0]) * chance.uniform(0.8, 1.2),
+            seconds=chance.choice([60.0, 120.0, 300.0, 600.0, 1200.0]) * chance.uniform(0.8, 1.2),
             kind=chance.choice(list(Kind)),
             weight=min(2, pool.executors) if chance.random() < 0.15 and pool.name in label.split() else 1,
             by_plugin=chance.random() < 0.5,
@@ -141,11 +141,12 @@ def _jobs(chance: Random, fleet: Fleet) -> Iterator[Job]:
 
 def _arrivals(chance: Random, drawn: Drawn) -> Iterator[Arrival]:
     chaos = drawn.calm_at - drawn.begin_at
-    times = [drawn.begin_at + chaos * chance.random() for _ in range(chance.randint(8, 24))]
+    times = [drawn.begin_at + chaos * chance.random() for _ in range(chance.randint(12, 40))]
     times += [drawn.calm_at + LATE_SECONDS * chance.random() for _ in range(chance.randint(2, 6))]
+    often = chance.choice(drawn.jobs)
     for at in sorted(times):
-        job = chance.choice(drawn.jobs)
-        count = chance.choice([1, 1, 2, 3, 6])
+        job = often if chance.random() < 0.4 else chance.choice(drawn.jobs)
+        count = chance.choice([1, 1, 1, 2, 3, 6])
         yield Arrival(at=at, job=job, seconds=tuple(job.seconds * chance.uniform(0.8, 1.25) for _ in range(count)))
 
 

@@ -50,9 +50,9 @@ class AtJenkins:
             node = controller.nodes.get(name)
             if node is None or any(refuses(node) for refuses in self.unconnectable):
                 return
+            self.connections.setdefault(name, []).append(controller.timeline.now)
             connect(name)
             if node.connected:
-                self.connections.setdefault(name, []).append(controller.timeline.now)
                 for notice in self.connected:
                     notice(node)
 

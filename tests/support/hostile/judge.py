@@ -62,7 +62,17 @@ class Verdict:
 
 def judge(life: Life) -> Verdict:
     verdict = Verdict()
-    for check in (_keeps_builds, _leaves_nothing, _begins_after, _begins_untouched, _names_causes, _is_over_late, _pays, _launches, _says_why):
+    for check in (
+        _keeps_builds,
+        _leaves_nothing,
+        _begins_after,
+        _begins_untouched,
+        _names_causes,
+        _is_over_late,
+        _pays,
+        _launches,
+        _says_why,
+    ):
         check(life, verdict)
     verdict.oblige(life, "F")
     for crash in dict.fromkeys(life.notes.crashes):
@@ -185,9 +195,13 @@ def _names_causes(life: Life, verdict: Verdict) -> None:
         when, build = due
         verdict.oblige(life, "C3", {unkind.switch})
         others = [one for one in touched(life, build, build.buildable_at, when) if one.words]
-        if not any(_names(life, one, min(one.from_at, unkind.from_at), when) for one in {id(one): one for one in (unkind, *others)}.values()):
+        if not any(
+            _names(life, one, min(one.from_at, unkind.from_at), when) for one in {id(one): one for one in (unkind, *others)}.values()
+        ):
             told = [message.subject for time, message in life.fleet.notifier.timed if unkind.from_at <= time <= when]
-            text = f"{unkind}: {named(build)} waits since {at(life, build.buildable_at)}, and by {at(life, when)} no message names the cause"
+            text = (
+                f"{unkind}: {named(build)} waits since {at(life, build.buildable_at)}, and by {at(life, when)} no message names the cause"
+            )
             verdict.breaks("C3", f"{text}; told: {told}")
 
 
@@ -247,8 +261,11 @@ def _pays(life: Life, verdict: Verdict) -> None:
     for instance in life.world.ec2.instances.values():
         verdict.oblige(life, "D")
         lost = _unused_seconds(life, instance)
-        struck = [one for one in life.unkind if one.strikes(instance) and one.overlaps(instance.launched_at, instance.ended_at or inf, _HOUR)]
-        if lost <= _ROUND + _HOUR * len(struck) or _is_named(life, instance):
+        struck = [
+            one for one in life.unkind if one.strikes(instance) and one.overlaps(instance.launched_at, instance.ended_at or inf, _HOUR)
+        ]
+        is_kept = any(one.keeps(instance) for one in life.unkind)
+        if lost <= _ROUND + _HOUR * len(struck) or is_kept or _is_named(life, instance):
             continue
         node = instance.tags.get("autoscaler:node", "no node")
         how = f"struck by {', '.join(one.switch for one in struck)}" if struck else "untouched"
@@ -332,5 +349,3 @@ def _is_uneventful(life: Life, since: float, until: float) -> bool:
     if any(since - MINUTE <= time <= until for time in times):
         return False
     return not any(one.is_noise and one.overlaps(since, until) for one in life.unkind)
-
-

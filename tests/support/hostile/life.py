@@ -93,11 +93,13 @@ class Life:
             self.jenkins[name] = AtJenkins(controller, Calls(self.fleet.apis[name].faults))
             mine = [job for job in self.drawn.jobs if job.weight > 1 and job.controller == name]
             controller.heavy = {job.name: job.weight for job in mine if job.by_plugin}
+        self.functions = (self.fleet.publish_metrics, self.fleet.scale_up, self.fleet.scale_down)
         self.notes, self.tick_minutes, self.in_pass = Notes(), 1, False
         self.zombies: dict[Build, float] = {}  # when runs ended that their executors show for ever
         self.changed_at: dict[Build, float] = {}  # when what a build asks for changed
         self.switches = switches_of(seed) if switches is None else tuple(sorted(switches))
-        self.unkind = [SWITCHES[name](Draw(self, Random(f"{seed}/{name}"), name)) for name in self.switches]
+        self.draws = {name: Draw(self, Random(f"{seed}/{name}"), name) for name in self.switches}
+        self.unkind = [SWITCHES[name](drawing) for name, drawing in self.draws.items()]
         self._chance, self._minute = Random(f"{seed}/why"), 0
         for arrival in self.drawn.arrivals:
             self.world.timeline.at(arrival.at, lambda arrival=arrival: self._arrive(arrival))
@@ -113,6 +115,11 @@ class Life:
                 self._pass()
             self._take_notes()
         return self
+
+    @property
+    def bit(self) -> frozenset[str]:
+        """The switches that did anything."""
+        return frozenset(name for name, drawing in self.draws.items() if drawing.bites)
 
     def builds(self) -> Iterator[Build]:
         for controller in self.world.controllers.values():
@@ -155,7 +162,7 @@ class Life:
 
     def _pass(self) -> None:
         self.in_pass = True
-        for function in (self.fleet.publish_metrics, self.fleet.scale_up, self.fleet.scale_down):
+        for function in self.functions:
             try:
                 function()
             except AutoscalerError as error:

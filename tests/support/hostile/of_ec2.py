@@ -12,7 +12,14 @@ from support.hostile.drawn import MINUTE
 from support.hostile.hooks import is_of
 from support.hostile.unkind import Draw, Unkindness
 
-_UNKNOWN_CODES = ("SomethingNew", "InvalidParameterValue", "UnauthorizedOperation", "VolumeLimitExceeded", "Client.KMSKeyDisabled", "Blocked")
+_UNKNOWN_CODES = (
+    "SomethingNew",
+    "InvalidParameterValue",
+    "UnauthorizedOperation",
+    "VolumeLimitExceeded",
+    "Client.KMSKeyDisabled",
+    "Blocked",
+)
 
 
 def no_capacity(draw: Draw) -> Unkindness:
@@ -35,6 +42,7 @@ def _refused(draw: Draw, pool: Pool, code: str, span: tuple[float, float], *, al
     gone = len(keys) == len(pool.offerings)
     closes = frozenset({pool.name} if gone and span[1] == inf else ())
     touches = draw.life.served_by(pool)
+    draw.bite_where_jobs_wait(span, touches)
     return draw.make(f"{pool.name}: {', '.join(keys)} {code}", span, touches=touches, closes=closes, words={code} if gone else set())
 
 
@@ -47,6 +55,7 @@ def launches_refused(draw: Draw) -> Unkindness:
 
     draw.at(span[0], partial(refuse, (code, "refused")))
     draw.at(span[1], partial(refuse, None))
+    draw.bite_where_jobs_wait(span, lambda _build: True)
     return draw.make(code, span, touches=lambda _build: True, words={code})
 
 
@@ -90,6 +99,7 @@ def fails_all_builds(draw: Draw) -> Unkindness:
         node = draw.life.world.controllers[build.controller].nodes[build.node]
         if is_of(node, pool) and (all_of_them or not bad or node.name in bad):
             bad.add(node.name)
+            draw.bite()
             node.fails_builds, build.seconds = True, 5.0
             unkind.words.add(node.name)
 
@@ -108,6 +118,7 @@ def interrupted(draw: Draw) -> Unkindness:
         for instance in [one for one in world.alive() if one.market == "spot" and one.is_on() and not one.interrupted]:
             if draw.chance.random() < share:
                 instance.interrupted = True
+                draw.bite()
                 world.ec2.interrupt(instance) if draw.chance.random() < 0.7 else world.ec2.end(instance)
 
     draw.every(span, draw.chance.uniform(2, 15) * MINUTE, take_some)
@@ -126,6 +137,7 @@ def stops_hang(draw: Draw) -> Unkindness:
 
     draw.at(span[0], partial(take, 20 * 3600.0))
     draw.at(span[1], partial(take, 0.0))
+    draw.bite_if(span, lambda: any(instance.state == "stopping" for instance in draw.life.world.alive()))
     return _about_stops(draw, span, set())
 
 
@@ -159,6 +171,7 @@ def starts_end_stopped(draw: Draw) -> Unkindness:
 
     draw.every(span, MINUTE / 2, partial(fail, "Client.InternalError"))
     draw.at(span[1] + MINUTE, partial(fail, ""))
+    draw.bite_if(span, lambda: any(one.state == "stopped" and one.state_reason == "Client.InternalError" for one in world.alive()))
     return _about_stops(draw, span, {"Client.InternalError"})
 
 
@@ -185,6 +198,7 @@ def ends_refused(draw: Draw) -> Unkindness:
             if len(struck) < 2:
                 instance.protected = True
                 struck.add(instance.id)
+                draw.bite()
 
     def release() -> None:
         for instance in world.alive():
@@ -204,6 +218,7 @@ def ec2_shows_nothing(draw: Draw) -> Unkindness:
 
     draw.at(span[0], partial(show, Listing(missing=missing, missing_by_id=missing / 2)))
     draw.at(span[1], partial(show, Listing()))
+    draw.bite_if(span, lambda: bool(draw.life.world.alive()))
     return draw.make(f"{missing:.0%}", span, touches=lambda _build: True, strikes=lambda _instance: True, is_noise=True)
 
 
@@ -231,6 +246,7 @@ def agents_flap(draw: Draw) -> Unkindness:
             if idle:
                 node = draw.chance.choice(idle)
                 at.controller.disconnect(node.name)
+                draw.bite()
                 draw.life.world.timeline.after(draw.chance.uniform(20, 400), partial(draw.life.reconnect, at, node))
 
     draw.every(span, draw.chance.uniform(2, 8) * MINUTE, lose_one)

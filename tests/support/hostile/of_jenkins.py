@@ -23,23 +23,26 @@ def _controller(draw: Draw) -> AtJenkins:
 
 def suspended(draw: Draw) -> Unkindness:
     """An agent is online and idle, and takes nothing: setAcceptingTasks(false). Jenkins says why, or says nothing."""
-    pool, span, most = draw.pool(), draw.span(30, 120, for_ever=0.5), draw.chance.choice([1, 1, 2])
+    pool, span, most = draw.pool(), draw.span(30, 120, for_ever=0.5), draw.chance.choice([1, 2, 99])
     says_why, names = draw.chance.random() < 0.5, set[str]()
 
     def begin() -> None:
-        for at in draw.life.jenkins.values():
-            names.update(node.name for node in at.ours(pool)[: most - len(names)] if node.connected)
-        unkind.words |= names
+        if not names:
+            there = [node.name for at in draw.life.jenkins.values() for node in at.ours(pool) if node.connected]
+            names.update(there[:most])
+            unkind.words |= names
 
     for at in draw.life.jenkins.values():
         if says_why:
-            at.refuses.append(lambda _build, node: f"‘{node.name}’ is not accepting tasks" if node.name in names else None)
+            at.refuses.append(draw.counted(lambda _build, node: f"‘{node.name}’ is not accepting tasks" if node.name in names else None))
         else:
-            at.silent.append(lambda _build, node: node.name in names)
+            at.silent.append(draw.counted(lambda _build, node: node.name in names))
     draw.every((span[0], span[1] - MINUTE), 2 * MINUTE, begin)
     draw.at(span[1], names.clear)
     strikes = draw.life.instances_of(pool)
-    unkind = draw.make(f"{most} of {pool.name}, {'told' if says_why else 'silent'}", span, touches=draw.life.served_by(pool), strikes=strikes)
+    unkind = draw.make(
+        f"{most} of {pool.name}, {'told' if says_why else 'silent'}", span, touches=draw.life.served_by(pool), strikes=strikes
+    )
     return unkind
 
 
@@ -116,6 +119,7 @@ def _marked(draw: Draw, cause: str, reason: str) -> Unkindness:
             if node.connected and (all_of_them or not marked or node.name in marked):
                 marked.add(node.name)
                 at.marks(node, cause, reason)
+                draw.bite()
         unkind.words |= marked
 
     def clear(at: AtJenkins) -> None:
@@ -159,6 +163,7 @@ def builds_end_late(draw: Draw) -> Unkindness:
 
     def begins(build: Build) -> None:
         if build.job == job.name:
+            draw.bite()
             build.seconds = max(build.seconds, min(draw.chance.uniform(30, 120) * MINUTE, draw.life.drawn.calm_at - build.started_at))
 
     draw.while_it_lasts(span, draw.life.jenkins[job.controller].begun, begins)
@@ -171,13 +176,14 @@ def quiet_mode(draw: Draw) -> Unkindness:
     at, span = _controller(draw), draw.span(10, 90)
     draw.every((span[0], span[1] - MINUTE), 5 * MINUTE, lambda: at.controller.quiet_down("nightly backup"))
     draw.at(span[1], at.controller.cancel_quiet_down)
+    draw.at(span[0], draw.bite)
     return _of_controller(draw, at, span, words={"quiet", "nightly backup", "about to shut down"})
 
 
 def login_outage(draw: Draw) -> Unkindness:
     """The login service is away: each token is answered 401."""
     at, span = _controller(draw), draw.span(5, 60)
-    _while(draw, span, at, "refuses_everybody", True, False)
+    _while(draw, span, at, "refuses_everybody", during=True, after=False)
     return _of_controller(draw, at, span, words={"401", "credentials"})
 
 
@@ -185,13 +191,14 @@ def login_page(draw: Draw) -> Unkindness:
     """A proxy answers everything with its own login page, status 200."""
     at, span = _controller(draw), draw.span(5, 60)
     page = "<!DOCTYPE html><html><head><title>Sign in</title></head><body>Sign in</body></html>"
-    _while(draw, span, at, "login_page", page, "")
+    _while(draw, span, at, "login_page", during=page, after="")
     return _of_controller(draw, at, span, words={"Sign in", "login", "not JSON", "HTML", "is not Jenkins"})
 
 
-def _while(draw: Draw, span: tuple[float, float], at: AtJenkins, field: str, value, after) -> None:
+def _while(draw: Draw, span: tuple[float, float], at: AtJenkins, field: str, *, during: object, after: object) -> None:
     api = draw.life.fleet.apis[at.controller.name]
-    draw.at(span[0], lambda: setattr(api, field, value))
+    draw.at(span[0], lambda: setattr(api, field, during))
+    draw.at(span[0], draw.bite)
     draw.at(span[1], lambda: setattr(api, field, after))
 
 
@@ -228,6 +235,7 @@ def restarts(draw: Draw) -> Unkindness:
     def restart() -> None:
         if at.controller.up == "up":
             at.controller.restart()
+            draw.bite()
 
     draw.every(span, draw.chance.uniform(4, 30) * MINUTE, restart)
     return _of_controller(draw, at, span, is_noise=True)

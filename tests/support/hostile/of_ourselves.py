@@ -19,6 +19,7 @@ def clock_skewed(draw: Draw) -> Unkindness:
 
     def set_clock(seconds: float) -> None:
         fleet.skew_seconds = seconds
+        draw.bite()
 
     if once:
         draw.every((span[0], span[1] - MINUTE), 10 * MINUTE, partial(set_clock, skew))
@@ -33,6 +34,7 @@ def late_ticks(draw: Draw) -> Unkindness:
     """Ticks come ten minutes apart."""
     span = draw.span(20, 90)
     draw.at(span[0], partial(setattr, draw.life, "tick_minutes", 10))
+    draw.at(span[0], draw.bite)
     draw.at(span[1], partial(setattr, draw.life, "tick_minutes", 1))
     return draw.make("10 min", span, touches=_all, strikes=_all, is_noise=True)
 
@@ -66,6 +68,7 @@ def state_lost(draw: Draw) -> Unkindness:
         state.intents.clear()
         state.learned.clear()
         state.memory = type(state.memory)(version=state.memory.version)
+        draw.bite()
         state.told = type(state.told)(version=state.told.version)
 
     draw.at(span[0], lose)
@@ -80,6 +83,7 @@ def state_restored(draw: Draw) -> Unkindness:
         kept.update(records=dict(state.records), intents=dict(state.intents), memory=state.memory, learned=deepcopy(state.learned))
 
     def restore() -> None:
+        draw.bite()
         for name, value in kept.items():
             setattr(state, name, value)
 

@@ -20,6 +20,7 @@ def marked_by_person(draw: Draw) -> Unkindness:
         nodes = [node for node in at.ours(pool) if node.connected and not node.temporarily_offline]
         if nodes and not marked:
             marked.add(nodes[0].name)
+            draw.bite()
             at.controller.set_offline(nodes[0].name, "weird disk noise", "grace")
         unkind.words |= marked
 
@@ -33,7 +34,8 @@ def marked_by_person(draw: Draw) -> Unkindness:
     draw.every((span[0], span[1] - MINUTE), 5 * MINUTE, mark)
     draw.at(span[1], bring_back)
     facts = {"touches": draw.life.served_by(pool), "strikes": draw.life.instances_of(pool)}
-    unkind = draw.make(f"one of {pool.name}", span, words={"grace", "weird disk noise"}, **facts)
+    keeps = lambda instance: instance.tags.get("autoscaler:node") in marked  # noqa: E731
+    unkind = draw.make(f"one of {pool.name}", span, words={"grace", "weird disk noise"}, keeps=keeps, **facts)
     return unkind
 
 
@@ -56,6 +58,7 @@ def _configured(draw: Draw, how) -> Unkindness:
                 labels, executors = how(node)
                 at.controller.configure(node.name, labels, exclusive=node.exclusive, executors=executors)
                 done.append(node.name)
+                draw.bite()
                 unkind.words.add(node.name)
 
     draw.every(span, 3 * MINUTE, configure)
@@ -86,6 +89,7 @@ def waits_for_another_node(draw: Draw) -> Unkindness:
         at.controller.schedule()
 
     draw.at(span[0], begin)
+    draw.at(span[0], draw.bite)
     draw.at(span[1], end)
     served = [draw.life.served_by(pool) for pool in pools]
     touches = lambda build: build.controller == at.controller.name and any(each(build) for each in served)  # noqa: E731
@@ -98,6 +102,7 @@ def queue_reordered(draw: Draw) -> Unkindness:
 
     def shuffle() -> None:
         for at in draw.life.jenkins.values():
+            draw.bites += len(at.controller.queue) > 1
             draw.chance.shuffle(at.controller.queue)
 
     draw.every(span, 3 * MINUTE, shuffle)
@@ -113,6 +118,7 @@ def jobs_relabelled(draw: Draw) -> Unkindness:
         for build in draw.life.world.controllers[job.controller].queue:
             if build.job == job.name and build.label != pool.name:
                 build.label, build.expression = pool.name, parse(pool.name)
+                draw.bite()
                 draw.life.changed_at[build] = draw.life.world.timeline.now
 
     draw.every(span, 2 * MINUTE, relabel)
@@ -128,6 +134,7 @@ def jobs_renamed(draw: Draw) -> Unkindness:
             if build.job == job.name:
                 build.job = f"{job.name}-new"
                 draw.life.forget_item(build)
+                draw.bite()
 
     draw.every(span, 2 * MINUTE, rename)
     return draw.make(job.name, span, touches=lambda build: build.job.removesuffix("-new") == job.name)
@@ -146,6 +153,7 @@ def another_cloud(draw: Draw) -> Unkindness:
             if node is None and now < span[1] and draw.chance.random() < 0.4:
                 at.controller.add_node(_of_cloud(name, pool))
                 at.controller.connect(name)
+                draw.bite()
             elif node is not None and not node.builds and not node.handed and (now >= span[1] or draw.chance.random() < 0.3):
                 at.controller.delete_node(name)
 
@@ -164,6 +172,7 @@ def beacon_deleted(draw: Draw) -> Unkindness:
     def delete(at: AtJenkins) -> None:
         for name in [name for name in at.controller.nodes if name.startswith("autoscaler-beacon")]:
             at.controller.delete_node(name)
+            draw.bite()
 
     for at in draw.life.jenkins.values():
         draw.every(span, 7 * MINUTE, partial(delete, at))
@@ -177,6 +186,7 @@ def configuration_reloaded(draw: Draw) -> Unkindness:
     def reload() -> None:
         if at.controller.up == "up":
             at.controller.reload_configuration_as_code()
+            draw.bite()
 
     draw.every(span, 15 * MINUTE, reload)
     name = at.controller.name
@@ -193,6 +203,7 @@ def instance_ended_by_hand(draw: Draw) -> Unkindness:
             if instance.is_on() and (node is None or not (node.builds or node.handed)):
                 instance.interrupted = True  # no doing of ours
                 draw.life.world.ec2.end(instance)
+                draw.bite()
                 return
 
     draw.every(span, 20 * MINUTE, end_one)

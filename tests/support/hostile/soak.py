@@ -1,8 +1,8 @@
 """Hostile worlds for as long as you like, or one of them again, made smaller.
 
-``python -m support.hostile.soak MINUTES JOBS [SEED]`` prints how often each switch and each property had something to check, and what broke.
-``python -m support.hostile.soak --seed N [--with a,b] [--without a,b] [--as-it-is]`` lives one world, and drops switches one by one as
-long as it breaks in the same way.
+``python -m support.hostile.soak MINUTES JOBS [SEED]`` prints how often each switch and each property had something to check, and what
+broke. ``python -m support.hostile.soak --seed N [--with a,b] [--without a,b] [--as-it-is]`` lives one world, and drops switches one by
+one as long as it breaks in the same way.
 """
 
 import argparse
@@ -28,6 +28,7 @@ class Lived:
 
     seed: int
     switches: tuple[str, ...]
+    bit: frozenset[str]  # those that did anything
     verdict: Verdict
     cpu_seconds: float
     hours: float
@@ -56,7 +57,7 @@ def live(seed: int, switches: Collection[str] | None = None) -> Lived:
     began = time.process_time()
     life = Life(seed, switches).live()
     hours = (life.world.timeline.now - life.drawn.begin_at) / 3600.0
-    return Lived(seed, life.switches, judge(life), time.process_time() - began, hours)
+    return Lived(seed, life.switches, life.bit, judge(life), time.process_time() - began, hours)
 
 
 def shrunk(lived: Lived, name: str) -> Lived:
@@ -69,17 +70,20 @@ def shrunk(lived: Lived, name: str) -> Lived:
 
 
 def table(tally: Tally) -> Iterable[str]:
-    """How often each switch was drawn, had something to check, and how many worlds with it broke, by property."""
+    """How often each switch was drawn, did anything, and had something to check; how many worlds with it broke, by property."""
     drawn = Counter(switch for one in tally.worlds for switch in one.switches)
     by_switch = sum((one.verdict.by_switch for one in tally.worlds), Counter[tuple[str, str]]())
     broken = tally.broken()
-    yield f"{'switch':<26}{'worlds':>7}" + "".join(f"{name:>13}" for name in PROPERTIES)
+    bit = Counter(switch for one in tally.worlds for switch in one.bit)
+    yield f"{'switch':<26}{'worlds':>7}{'bit':>5}" + "".join(f"{name:>13}" for name in PROPERTIES)
     for switch in sorted(SWITCHES):
-        cells = (f"{by_switch[switch, name]}" + (f" ({len(worlds)})" if (worlds := broken.get((switch, name))) else "") for name in PROPERTIES)
-        yield f"{switch:<26}{drawn[switch]:>7}" + "".join(f"{cell:>13}" for cell in cells)
+        cells = (
+            f"{by_switch[switch, name]}" + (f" ({len(worlds)})" if (worlds := broken.get((switch, name))) else "") for name in PROPERTIES
+        )
+        yield f"{switch:<26}{drawn[switch]:>7}{bit[switch]:>5}" + "".join(f"{cell:>13}" for cell in cells)
     totals = tally.obligations()
-    yield f"{'all':<26}{len(tally.worlds):>7}" + "".join(f"{totals[name]:>13}" for name in PROPERTIES)
-    yield "Obligations, and in brackets the worlds in which the property broke."
+    yield f"{'all':<26}{len(tally.worlds):>7}{'':>5}" + "".join(f"{totals[name]:>13}" for name in PROPERTIES)
+    yield "bit: worlds in which the switch did anything. Then obligations, and in brackets the worlds in which the property broke."
 
 
 def report(tally: Tally, *, shrinks: bool) -> Iterable[str]:

@@ -23,7 +23,8 @@ class Unkindness:
 
     ``touches``: builds whose waiting it may change; ``strikes``: instances that it may keep from ending; ``words``: any of them in a
     message names it; ``closes``: pools of which no fresh agent can be had; ``prevents``: builds that no fresh agent takes;
-    ``is_noise``: it disturbs calls or clocks, so that nothing exact can be promised meanwhile.
+    ``keeps``: instances that a person wants as they are, whatever they cost; ``is_noise``: it disturbs calls or clocks, so that nothing
+    exact can be promised meanwhile.
     """
 
     switch: str
@@ -34,6 +35,7 @@ class Unkindness:
     strikes: Callable[[Instance], bool] = lambda _instance: False
     prevents: Touches = lambda _build: False
     closes: frozenset[str] = frozenset()
+    keeps: Callable[[Instance], bool] = lambda _instance: False
     words: set[str] = field(default_factory=set)
     is_noise: bool = False
 
@@ -52,6 +54,7 @@ class Draw:
     life: "Life"
     chance: Random
     switch: str
+    bites: int = 0  # how often it did anything: a switch that never bites proves nothing
 
     def span(self, least: float = 10.0, most: float = 90.0, for_ever: float = 0.0) -> tuple[float, float]:
         """Draw a span of minutes within the chaos, or one without an end. It often begins early, so that it lasts."""
@@ -76,10 +79,32 @@ class Draw:
         if when < inf:
             self.life.world.timeline.at(when, happen)
 
-    def while_it_lasts(self, span: tuple[float, float], hooks: list, hook) -> None:
+    def bite(self) -> None:
+        self.bites += 1
+
+    def bite_if(self, span: tuple[float, float], happens: Callable[[], bool]) -> None:
+        """Look each minute whether it does anything."""
+        self.every(span, MINUTE, lambda: self.bite() if happens() else None)
+
+    def bite_where_jobs_wait(self, span: tuple[float, float], touches: Touches) -> None:
+        controllers = self.life.world.controllers.values()
+        self.bite_if(span, lambda: any(touches(build) for controller in controllers for build in controller.queue))
+
+    def counted(self, hook: Callable) -> Callable:
+        """Count a hook's answers."""
+
+        def answer(*given):
+            answered = hook(*given)
+            self.bites += bool(answered)
+            return answered
+
+        return answer
+
+    def while_it_lasts(self, span: tuple[float, float], hooks: list, hook: Callable) -> None:
         """Put a hook in at the beginning, and take it out at the end."""
-        self.at(span[0], lambda: hooks.append(hook))
-        self.at(span[1], lambda: hooks.remove(hook))
+        counted = self.counted(hook)
+        self.at(span[0], lambda: hooks.append(counted))
+        self.at(span[1], lambda: hooks.remove(counted))
 
     def every(self, span: tuple[float, float], seconds: float, happen: Callable[[], None]) -> None:
         """Let something happen again and again; what has no end ends with the world."""

@@ -1,0 +1,76 @@
+"""Worlds that are unkind in several ways at once: jobs that wait are served or people are told, and nothing is paid for in vain.
+
+The commit draws the worlds, from the switches under which all properties hold so far (`support.hostile.known`). `make soak` draws from all.
+A planted bug that one of the `WORLDS` finds names the test by that world's name.
+"""
+
+import pytest
+
+from support.hostile.claims import claim_of
+from support.hostile.judge import judge
+from support.hostile.known import NOT_YET
+from support.hostile.life import SWITCHES, Life, switches_of
+from support.hostile.soak import live, told
+from support.sampling import some
+
+_SEEDS = 400
+_WORLDS = 7
+_KIND = sorted(SWITCHES.keys() - {switch for switch, _ in NOT_YET})
+# Worlds that are lived each time: a seed and the switches.
+WORLDS = {"nothing is unkind": (1, ())}
+_NOON = 1_800_000_000.0
+
+
+@pytest.mark.parametrize("seed", some(map(str, range(_SEEDS)), most=_WORLDS))
+def test_the_properties_hold_in_worlds_drawn_by_the_commit(seed, record_property):
+    lived = live(int(seed), switches_of(int(seed), _KIND))
+    assert lived.verdict.broken == [], "\n".join(told(lived))
+    record_property("counted", ("obligations in hostile worlds", lived.verdict.obligations.total()))
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_properties_hold_where(name):
+    lived = live(*WORLDS[name])
+    assert lived.verdict.broken == [], "\n".join(told(lived))
+
+
+def test_every_switch_can_be_drawn_and_lasts_no_longer_than_the_chaos_or_for_ever():
+    for seed in range(5):
+        life = Life(seed, SWITCHES)
+        assert [one.switch for one in life.unkind] == sorted(SWITCHES)
+        assert [str(one) for one in life.unkind if life.drawn.calm_at < one.until_at < life.drawn.end_at] == []
+
+
+@pytest.mark.parametrize(("function", "broken"), [("scale_up", {"C1", "C2"}), ("scale_down", {"D"})])
+def test_a_function_that_never_runs_is_found(function, broken):
+    life = Life(4, ())
+    life.functions = tuple(each for each in life.functions if each.__name__ != function)
+    assert broken <= set(judge(life.live()).properties)
+
+
+def test_a_node_deleted_under_its_build_is_found():
+    life = Life(1, ())
+    jenkins = life.world.controllers["main"]
+
+    def delete(build):
+        life.world.timeline.after(20.0, lambda: jenkins.nodes.get(build.node) and jenkins.delete_node(build.node))
+
+    life.jenkins["main"].begun.append(delete)
+    assert "A" in judge(life.live()).properties
+
+
+@pytest.mark.parametrize(
+    ("lines", "seconds", "has_cause"),
+    [
+        (["x waits", "it would start at once on an executor of cpu; a new agent takes 3 min to boot"], 0.0, True),
+        (["it would start in 3 min 20 s on an executor of cpu; a new agent takes 3 min to boot"], 200.0, True),
+        (["it starts at 08:10 UTC"], 600.0, True),
+        (["it starts by 2027-01-15 09:00 UTC, when the breaker closes"], 3600.0, True),
+        (["no executor that is there or on its way will ever take it"], None, False),
+        (["no executor that is there or on its way will ever take it", "not done: no-capacity: SomethingNew"], None, True),
+        ([], None, False),
+    ],
+)
+def test_a_promise_is_read(lines, seconds, has_cause):
+    claim = claim_of(lines, _NOON)
+    assert (claim.seconds, claim.has_cause) == (seconds, has_cause)
