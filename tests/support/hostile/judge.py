@@ -297,12 +297,11 @@ def _end_of(life: Life, build: Build) -> float:
 
 
 def _is_named(life: Life, instance: Instance) -> bool:
-    """Tell whether a message that names it is open in the end."""
+    """Tell whether people were told of it by its name while it was paid for."""
     names = {instance.id, instance.tags.get("autoscaler:node", instance.id)}
-    open_now = {}
-    for _, message in life.fleet.notifier.timed:
-        open_now[message.about] = "" if is_over(message) else f"{message.subject}\n{message.text}"
-    return any(name in text for text in open_now.values() for name in names)
+    until = instance.ended_at or inf
+    texts = (f"{message.subject}\n{message.text}" for time, message in life.fleet.notifier.timed if time < until and not is_over(message))
+    return any(name in text for text in texts for name in names)
 
 
 def _launches(life: Life, verdict: Verdict) -> None:
