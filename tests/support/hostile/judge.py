@@ -339,7 +339,7 @@ def _check_claim(life: Life, verdict: Verdict, asked: Asked, said: str) -> None:
     if (asked.build.started_at or inf) > until:
         promised = "at once" if asked.claim.at_once else f"in {(asked.claim.seconds or 0.0) / MINUTE:.0f} min"
         lines = asked.claim.text.splitlines()
-        verdict.breaks("E", f"{promised} {said}, and it began {_begun(life, asked.build)}: {' | '.join(lines[:3])[:400]}")
+        verdict.breaks("E", f"{promised} {said}, and it began {_begun(life, asked.build)}: {' | '.join(lines)}")
 
 
 def _is_uneventful(life: Life, since: float, until: float) -> bool:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from random import SystemRandom
 
-from support.hostile.judge import PROPERTIES, Verdict, judge
+from support.hostile.judge import PROPERTIES, Verdict, Violation, judge
 from support.hostile.known import is_known
 from support.hostile.life import SWITCHES, Life, switches_of
 
-_SHOWN = 3
+_SHOWN, _WIDEST = 3, 500
 
 
 @dataclass(slots=True)
@@ -102,9 +102,14 @@ def report(tally: Tally, *, shrinks: bool) -> Iterable[str]:
 def told(lived: Lived, *names: str) -> Iterable[str]:
     for violation in lived.verdict.broken:
         if not names or violation.property in names:
-            known = " (known)" if is_known(violation.property, lived.switches) else ""
-            yield f"  {violation.property}{known}: {violation.text}"
+            known = " (known)" if is_known(violation, lived.switches) else ""
+            yield f"  {violation.property}{known}: {violation.text[:_WIDEST]}"
     yield f"    python -m support.hostile.soak --seed {lived.seed} --with {','.join(lived.switches) or 'none'}"
+
+
+def new_in(lived: Lived) -> list[Violation]:
+    """What broke, and is not known."""
+    return [violation for violation in lived.verdict.broken if not is_known(violation, lived.switches)]
 
 
 def soak(minutes: float, jobs: int, first: int) -> int:
@@ -117,8 +122,7 @@ def soak(minutes: float, jobs: int, first: int) -> int:
     tally.worlds.sort(key=lambda lived: lived.seed)
     for line in (*table(tally), *report(tally, shrinks=True)):
         print(line)  # noqa: T201
-    new = [one for one in tally.worlds if any(not is_known(name, one.switches) for name in one.verdict.properties)]
-    return 1 if new else 0
+    return 1 if any(new_in(lived) for lived in tally.worlds) else 0
 
 
 def again(seed: int, switches: Collection[str], *, shrinks: bool) -> int:
