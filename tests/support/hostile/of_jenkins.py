@@ -192,7 +192,7 @@ def login_page(draw: Draw) -> Unkindness:
     at, span = _controller(draw), draw.span(5, 60)
     page = "<!DOCTYPE html><html><head><title>Sign in</title></head><body>Sign in</body></html>"
     _while(draw, span, at, "login_page", during=page, after="")
-    return _of_controller(draw, at, span, words={"Sign in", "login", "not JSON", "HTML", "is not Jenkins"})
+    return _of_controller(draw, at, span, words={"Sign in", "login", "JSON", "HTML", "is not Jenkins"})
 
 
 def _while(draw: Draw, span: tuple[float, float], at: AtJenkins, field: str, *, during: object, after: object) -> None:
