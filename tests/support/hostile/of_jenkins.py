@@ -183,23 +183,21 @@ def quiet_mode(draw: Draw) -> Unkindness:
 def login_outage(draw: Draw) -> Unkindness:
     """The login service is away: each token is answered 401."""
     at, span = _controller(draw), draw.span(5, 60)
-    _while(draw, span, at, "refuses_everybody", during=True, after=False)
+    accounts = draw.life.fleet.apis[at.controller.name].accounts
+    draw.at(span[0], lambda: accounts.update(nobody="x"))
+    draw.at(span[1], accounts.clear)
+    draw.at(span[0], draw.bite)
     return _of_controller(draw, at, span, words={"401", "credentials"})
 
 
 def login_page(draw: Draw) -> Unkindness:
-    """A proxy answers everything with its own login page, status 200."""
+    """A login service answers everything with its own page, status 200."""
     at, span = _controller(draw), draw.span(5, 60)
-    page = "<!DOCTYPE html><html><head><title>Sign in</title></head><body>Sign in</body></html>"
-    _while(draw, span, at, "login_page", during=page, after="")
-    return _of_controller(draw, at, span, words={"Sign in", "login", "JSON", "HTML", "is not Jenkins"})
-
-
-def _while(draw: Draw, span: tuple[float, float], at: AtJenkins, field: str, *, during: object, after: object) -> None:
     api = draw.life.fleet.apis[at.controller.name]
-    draw.at(span[0], lambda: setattr(api, field, during))
+    draw.at(span[0], lambda: setattr(api, "login_page", True))
+    draw.at(span[1], lambda: setattr(api, "login_page", False))
     draw.at(span[0], draw.bite)
-    draw.at(span[1], lambda: setattr(api, field, after))
+    return _of_controller(draw, at, span, words={"Sign in", "login", "JSON", "HTML", "is not Jenkins"})
 
 
 def slow_answers(draw: Draw) -> Unkindness:
