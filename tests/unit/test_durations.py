@@ -7,7 +7,8 @@ import pytest
 
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.forecast.durations import job_key, pool_key, quantiles, quantiles_of, remaining_seconds
-from autoscaler.domain.learn import assess, learn_from_builds
+from autoscaler.domain.learn import assess
+from autoscaler.domain.lessons import learn_from_builds
 from support.builders import NOW, a_build, a_fleet, a_memory, a_snapshot, a_view, an_agent, an_item
 
 

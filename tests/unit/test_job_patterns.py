@@ -9,7 +9,8 @@ from autoscaler.domain.facts.memory import Arrivals, Follower, Learned
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
-from autoscaler.domain.learn import assess, learn_from_builds
+from autoscaler.domain.learn import assess
+from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.memo import Memo
 from support.builders import (
     NOW,

@@ -8,7 +8,8 @@ from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Runn
 from autoscaler.domain.facts.memory import ControllerSession, Learned, Sighting
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, BuildResult, RunEnd
 from autoscaler.domain.forecast.spread import quantile
-from autoscaler.domain.learn import assess, learn_from_builds
+from autoscaler.domain.learn import assess
+from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED, BegunBuild, Changes, changes_of, ends_of, note_changes
 from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_memory, a_snapshot, a_view, an_agent, an_item
 

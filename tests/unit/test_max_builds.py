@@ -8,7 +8,8 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.learn import assess, learn_from_builds
+from autoscaler.domain.learn import assess
+from autoscaler.domain.lessons import learn_from_builds
 from support.builders import NOW, a_build, a_fleet, a_node, a_pool, a_record, a_snapshot, a_view, an_item
 from support.decisions import scale_down, scale_up
 

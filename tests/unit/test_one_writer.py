@@ -1,11 +1,11 @@
-"""What is remembered has one writer: no module but `learn` makes a memory, or changes one."""
+"""What is remembered has two writers: `learn` makes and changes a memory, `lessons` what was learned; no other module does."""
 
 import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "layers" / "core" / "autoscaler"
 # The state's adapter reads it, and counts its versions.
-WRITERS = {"domain/learn.py", "domain/facts/memory.py", "adapters/dynamodb.py", "ports.py"}
+WRITERS = {"domain/learn.py", "domain/lessons.py", "domain/facts/memory.py", "adapters/dynamodb.py", "ports.py"}
 MAKES_MEMORY = re.compile(r"\b(Memory|Learned)\((?!\))|replace\(\s*(situation\.)?(memory|learned)\b")
 
 

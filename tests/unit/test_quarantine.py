@@ -10,7 +10,8 @@ from autoscaler.domain.facts.memory import Learned, Sighting, Streak
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import BuildResult
-from autoscaler.domain.learn import assess, learn_from_builds
+from autoscaler.domain.learn import assess
+from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.scale_in.build_results import Tally
 from support.builders import NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_instance, cordoned
 from support.builders import a_mark as mark_of

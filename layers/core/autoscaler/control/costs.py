@@ -7,7 +7,7 @@ from autoscaler.build_ports import CostStore
 from autoscaler.domain.facts.costs import CostBatch, MonthCosts
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.metering import month_name
-from autoscaler.domain.learn import Lesson
+from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.costs import By, CostList, list_costs
 from autoscaler.domain.report.estimates import estimates_of
 from autoscaler.domain.report.job_costs import CostLook, holds_anything, in_month, is_due, is_news, note_look, opened, share_out

@@ -9,7 +9,8 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_weights import Source
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.telemetry import Telemetry
-from autoscaler.domain.learn import Lesson, assess
+from autoscaler.domain.learn import assess
+from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report import eta as report_eta
 from autoscaler.domain.report import jobs as report_jobs
 from autoscaler.domain.report import needs as report_needs

@@ -13,7 +13,8 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.snapshot import RunEnd, Snapshot
 from autoscaler.domain.facts.telemetry import Telemetry
-from autoscaler.domain.learn import Lesson, assess, learn_from_builds
+from autoscaler.domain.learn import assess
+from autoscaler.domain.lessons import Lesson, learn_from_builds
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.pass_notes import PassNotes

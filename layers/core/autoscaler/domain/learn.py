@@ -1,22 +1,20 @@
-"""Learn from each look: the only module that writes what is remembered.
+"""Learn from each look: the only module that writes the memory of passes.
 
 `assess` carries the memory on to what a pass sees, `watch` adds what a look teaches of conditions and needs, `conclude` what follows
-from a decision, `note_results` what became of its steps. The pass that holds the lease saves that. `learn_from_builds` learns from the
-builds of one controller; the function that publishes metrics saves that.
+from a decision, `note_results` what became of its steps. The pass that holds the lease saves that.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.memory import CapacityDelay, Growth, IdleReturns, Learned, Memory, Missing, Stuck, Trial, Window
+from autoscaler.domain.facts.memory import CapacityDelay, Growth, IdleReturns, Memory, Missing, Stuck, Trial, Window
 from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_since
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.room import with_known_weights
-from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, LOOK_GAP_SECONDS, BuildResult, RunEnd, Snapshot
+from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, LOOK_GAP_SECONDS, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
-from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.idle_returns import (
     Needed,
@@ -27,8 +25,6 @@ from autoscaler.domain.forecast.idle_returns import (
     next_peaks,
     note_returns,
 )
-from autoscaler.domain.forecast.job_patterns import note_arrivals
-from autoscaler.domain.forecast.stages import learn_stages
 from autoscaler.domain.launch.backoff import Had, Refusal, lacks_capacity, note_refusals, note_stops, note_taken_back
 from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
@@ -40,14 +36,21 @@ from autoscaler.domain.repair.interruption import offerings_of, taken_back
 from autoscaler.domain.repair.lost_builds import still_lost
 from autoscaler.domain.repair.ran_again import answered
 from autoscaler.domain.repair.two_looks import next_observations
-from autoscaler.domain.scale_in.build_results import Tally, gone_since, note_streaks, tally
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
 from autoscaler.domain.situation.agents import Agent, Phase, next_missing
-from autoscaler.domain.situation.breakers import note_connected, note_consoles, note_failed, note_tried, still_failing, still_open
-from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
+from autoscaler.domain.situation.breakers import (
+    FAILED_BOOTS_KEPT,
+    note_connected,
+    note_consoles,
+    note_failed,
+    note_tried,
+    still_failing,
+    still_open,
+)
+from autoscaler.domain.situation.canary import late_agents
 from autoscaler.domain.situation.connections import still_refused
 from autoscaler.domain.situation.controller_restarts import next_sessions
-from autoscaler.domain.situation.ended_builds import next_asked, said_to_have_ended, without_ended
+from autoscaler.domain.situation.ended_builds import next_asked, without_ended
 from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, still_tried
 from autoscaler.domain.situation.launched import launched_versions
@@ -61,8 +64,6 @@ from autoscaler.domain.situation.trials import close, of_boot, of_connections, o
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
 _BOOTS_KEPT = 50
-_JOBS_KEPT = 2000
-_STAGES_KEPT = 500
 
 
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
@@ -300,8 +301,12 @@ def remember_request(situation: Situation, request_id: str | None) -> Memory:
 
 
 def close_breaker(situation: Situation, pool: str) -> Memory:
-    """Note that a person closed a pool's breaker, or wants its new image tried again. Failed boots stay named: none counts once more."""
-    return replace(situation.memory, trials=close(situation.memory.trials, closed_by_a_person(situation.fleet, pool), situation.now))
+    """Note that a person closed a pool's breaker, or wants its new image tried again. No boot that failed until now counts once more."""
+    trials = close(situation.memory.trials, closed_by_a_person(situation.fleet, pool), situation.now)
+    if trial := trials.get(of_boot(pool)):
+        late = (agent.record.instance_id for agent in late_agents(situation, pool))
+        trials[of_boot(pool)] = replace(trial, failed=tuple(dict.fromkeys((*trial.failed, *late)))[-FAILED_BOOTS_KEPT:])
+    return replace(situation.memory, trials=trials)
 
 
 def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
@@ -360,55 +365,3 @@ def _next_trials(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -
     for pool, refusals in outcomes.refused:
         trials = note_refusals(trials, fleet.pools[pool], refusals, now)
     return note_stops(trials, outcomes.stopped, outcomes.unstoppable.values(), now)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
-    """What one look taught."""
-
-    learned: Learned
-    job_waits: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
-    tallies: Mapping[str, Tally] = field(default_factory=dict)  # by pool
-    ends: Mapping[str, RunEnd] = field(default_factory=dict)  # of builds gone since, by run; as far as Jenkins was asked
-
-
-def learn_from_builds(situation: Situation, controller: str, results: Mapping[str, BuildResult]) -> Lesson:
-    """Compare this look with the last one; an incomplete view teaches nothing. ``results``: of builds gone since, by run."""
-    before, view, now = situation.snapshot.learned[controller], situation.snapshot.controllers[controller], situation.now
-    if not view.complete:
-        return Lesson(learned=before)
-    fresh, running = running_builds(situation, controller, before)
-    unseen = said_to_have_ended({**situation.snapshot.memory.asked, **situation.memory.asked}, controller)
-    samples = _durations(before, running.keys() | unseen, now)
-    runs, stages = learn_stages(before, runs_present(situation, controller), now)
-    waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
-    begun = begun_builds(fresh.values(), before, waiting)
-    arrived = arrivals_of(situation, controller, begun)
-    noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
-    gone = gone_since(before, view)
-    streaks, succeeded_at = note_streaks(before, gone, results, view, now)
-    learned = Learned(
-        builds=builds_had(situation, controller, fresh.values()),
-        streaks=streaks,
-        succeeded_at=succeeded_at,
-        runs=runs,
-        stages=dict(list(stages.items())[-_STAGES_KEPT:]),
-        samples=dict(list(samples.items())[-_JOBS_KEPT:]),
-        running=running,
-        waiting=waiting,
-        arrivals=noted.arrivals,
-        followers=noted.followers,
-        schedules=noted.schedules,
-        seen_at=now,
-        version=before.version,
-    )
-    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tally(gone, results))
-
-
-def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:
-    """Note how long those builds took that have ended."""
-    samples = dict(before.samples)
-    for key, sighting in before.running.items():
-        if key not in running:  # it ended somewhere between the two looks; the middle is the best guess
-            note_duration(samples, sighting.job, sighting.pool, max((before.seen_at + now) / 2 - sighting.since_at, 1.0))
-    return samples

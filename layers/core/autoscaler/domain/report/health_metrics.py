@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.facts.telemetry import CONTROLLER, Telemetry
-from autoscaler.domain.learn import Lesson
+from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.scale_in.build_results import Tally
 from autoscaler.domain.situation.agents import Agent

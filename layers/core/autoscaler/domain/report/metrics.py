@@ -10,7 +10,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.snapshot import Build, ControllerView, RecordState
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.learn import Lesson
+from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.report.health_metrics import (
     Healths,

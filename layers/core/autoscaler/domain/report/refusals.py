@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from autoscaler.domain.report.told import Seen
-from autoscaler.domain.situation.distrust import Refused
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import counted, duration, listed
 
 _RUNBOOK = "operations.md#free-executors-refuse"
@@ -12,24 +12,23 @@ _RUNBOOK = "operations.md#free-executors-refuse"
 
 def refusals_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the labels whose jobs wait for too long beside free executors, and the nodes that take no build."""
-    for controller, demand in situation.demands.items():
-        by_scope: dict[str, list[Refused]] = {}
-        for refused in demand.refused:
-            by_scope.setdefault(refused.scope, []).append(refused)
-        for scope, waiting in by_scope.items():
-            if any(_is_overdue(refused) for refused in waiting):
-                yield f"refused/{controller}/{scope}", _refused(controller, scope, waiting)
+    for controller in situation.demands:
+        distrust = situation.distrust(controller)
+        for scope, ration in distrust.rations.items():
+            # While an agent is tried no executor refuses the job: it waits for the same cause all the same.
+            waiting = [want for want in situation.demands[controller].runnable if want.item.job in ration.jobs]
+            if not ration.taken and any(map(_is_overdue, waiting)):
+                yield f"refused/{controller}/{scope}", _refused(situation, controller, scope, waiting)
         yield from _useless(situation, controller)
 
 
-def _is_overdue(refused: Refused) -> bool:
-    item, pools = refused.want.item, refused.want.pools
-    return item.waiting_seconds >= min((pool.max_wait_seconds for pool in pools), default=0.0)
+def _is_overdue(want: Want) -> bool:
+    return want.item.waiting_seconds >= min((pool.max_wait_seconds for pool in want.pools), default=0.0)
 
 
-def _refused(controller: str, scope: str, waiting: list[Refused]) -> Seen:
-    longest = max((refused.want.item for refused in waiting), key=lambda item: item.waiting_seconds)
-    nodes = list(dict.fromkeys(name for refused in waiting for name in refused.nodes))
+def _refused(situation: Situation, controller: str, scope: str, waiting: list[Want]) -> Seen:
+    longest, jobs = max((want.item for want in waiting), key=lambda item: item.waiting_seconds), {want.item.job for want in waiting}
+    nodes = [name for name, node in situation.distrust(controller).nodes.items() if not jobs.isdisjoint(node.refused)]
     text = (
         f"{counted(len(waiting), 'job')} for {scope or 'any label'} on {controller}: {longest.job} for {duration(longest.waiting_seconds)}."
     )

@@ -8,8 +8,9 @@ from autoscaler.domain.facts.snapshot import InstanceState, Record
 from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.boot_times import BOOTS_TO_TRUST
 from autoscaler.domain.situation.canary import why_outdated
-from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
+from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import ACCOUNT, of_offering, of_pool, of_stops, open_trial
 from autoscaler.domain.situation.warm_pool import count_stopped, in_service, may_be_kept_stopped, stopped_wanted

@@ -1,6 +1,6 @@
 """Canaries: pools of which only one agent may boot at a time, after failed boots or a new launch template."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.reasons import Reason
@@ -18,7 +18,7 @@ def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | N
     """Say why only one agent may boot for now; None where as many may as are needed."""
     if failed := open_trial(situation.memory, of_boot(pool)):
         return Reason.ONE_TRIAL, f"{told_boots(failed)}; one agent is tried until one connects"
-    if late := _late(situation, pool):
+    if late := next(late_agents(situation, pool), None):
         return Reason.ONE_TRIAL, f"{late.record.instance_id} has not connected by its deadline; one agent is tried until one connects"
     if is_canary(situation, pool) and pool not in situation.to_try:
         follows = told_follows(situation.current[pool], situation.memory.proven[pool])
@@ -26,13 +26,15 @@ def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | N
     return None
 
 
-def _late(situation: Situation, pool: str) -> Agent | None:
-    """Find an agent that has not connected by its deadline, and does not count as a failed boot yet: that takes a second look."""
+def late_agents(situation: Situation, pool: str) -> Iterator[Agent]:
+    """Find the agents that have not connected by their deadline, and do not count as failed boots yet: that takes a second look."""
+    trial = situation.memory.trials.get(of_boot(pool))
+    counted = trial.failed if trial else ()
     late = (agent for agent in situation.agents if agent.pool.name == pool and agent.phase in LATE and agent.record.is_instance)
     for agent in late:
-        if never_connected(agent.record, situation.memory.connected) and not shows_that_it_boots(situation, agent.record):
-            return agent
-    return None
+        is_new = agent.record.instance_id not in counted and never_connected(agent.record, situation.memory.connected)
+        if is_new and not shows_that_it_boots(situation, agent.record):
+            yield agent
 
 
 def never_connected(record: Record, connected: Collection[str]) -> bool:

@@ -9,7 +9,8 @@ from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.pool_schedules import moment, now_and_next, pool_at
 from autoscaler.domain.facts.snapshot import RecordState, Snapshot
-from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, trusted_boots, trusted_starts
+from autoscaler.domain.situation.boot_times import trusted_boots, trusted_starts
+from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE
 
 # Of ten agents nine are there by then. All must be there when their schedule begins, and half of them boot more slowly than the median.
 _SHARE_IN_TIME = 0.9

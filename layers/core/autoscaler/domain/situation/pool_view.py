@@ -18,6 +18,7 @@ from autoscaler.domain.forecast.hedging import worth_adding
 from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
 from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.boot_times import trusted_boots, trusted_starts
 from autoscaler.domain.situation.breakers import told_boots
 from autoscaler.domain.situation.marks import TRY_EVERY_SECONDS, is_doubtful
 from autoscaler.domain.situation.trials import (
@@ -37,8 +38,6 @@ from autoscaler.domain.situation.trials import (
 )
 from autoscaler.domain.wording import duration, moment
 
-# p50 of the boots seen is used once there are this many.
-BOOTS_TO_TRUST = 10
 # From the call until EC2 says that an instance has stopped, about: the operating system shuts down.
 STOP_SECONDS = 40.0
 # Until that many starts were seen, one is believed to take this share of a boot.
@@ -373,22 +372,6 @@ class PoolView:
 
 def _is_given_up(agent: Agent) -> bool:
     return agent.mark is not None and agent.mark.kind in (MarkClass.QUARANTINE, MarkClass.OPERATOR)
-
-
-def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:
-    """How long agents of a pool took to boot lately, in seconds; none before enough were seen."""
-    return _trusted(memory.boots.get(pool, ()))
-
-
-def trusted_starts(memory: Memory, pool: str) -> tuple[float, ...]:
-    """How long stopped agents of a pool took to start lately, likewise."""
-    return _trusted(memory.starts.get(pool, ()))
-
-
-def _trusted(times: tuple[float, ...]) -> tuple[float, ...]:
-    """Leave out what cannot be: an earlier version noted it, or a clock was wrong."""
-    possible = tuple(seconds for seconds in times if seconds > 0.0)
-    return possible if len(possible) >= BOOTS_TO_TRUST else ()
 
 
 def agent_costs(pool: Pool, offerings: tuple[Offering, ...], boots: tuple[float, ...], look_seconds: float) -> AgentCosts:

@@ -17,13 +17,14 @@ from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Sna
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, Phase, disagreement, forgotten, forgotten_for_a_day, join_agents
+from autoscaler.domain.situation.boot_times import trusted_boots
 from autoscaler.domain.situation.controller_restarts import Resumption, in_grace, is_recovering, waits_to_resume
 from autoscaler.domain.situation.demand import Demand, executors_by_pool, read_demand, starved_by_pool
 from autoscaler.domain.situation.distrust import Distrust, distrust_of
 from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
 from autoscaler.domain.situation.looks import EC2, blind_seconds, next_looks
 from autoscaler.domain.situation.pool_schedules import scheduled
-from autoscaler.domain.situation.pool_view import PoolView, agent_costs, trusted_boots
+from autoscaler.domain.situation.pool_view import PoolView, agent_costs
 from autoscaler.domain.situation.reserved_capacity import closes_at
 from autoscaler.domain.situation.trials import offered
 from autoscaler.domain.situation.trials import to_try as offerings_to_try

@@ -1,0 +1,69 @@
+"""Lessons of builds: what one look at a controller teaches of durations, stages, arrivals and streaks. `publish_metrics` saves it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from autoscaler.domain.facts.memory import Learned
+from autoscaler.domain.facts.snapshot import BuildResult, RunEnd
+from autoscaler.domain.forecast.durations import note_duration
+from autoscaler.domain.forecast.job_patterns import note_arrivals
+from autoscaler.domain.forecast.stages import learn_stages
+from autoscaler.domain.scale_in.build_results import Tally, gone_since, note_streaks, tally
+from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
+from autoscaler.domain.situation.ended_builds import said_to_have_ended
+from autoscaler.domain.situation.situation import Situation
+
+_JOBS_KEPT = 2000
+_STAGES_KEPT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What one look taught."""
+
+    learned: Learned
+    job_waits: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
+    tallies: Mapping[str, Tally] = field(default_factory=dict)  # by pool
+    ends: Mapping[str, RunEnd] = field(default_factory=dict)  # of builds gone since, by run; as far as Jenkins was asked
+
+
+def learn_from_builds(situation: Situation, controller: str, results: Mapping[str, BuildResult]) -> Lesson:
+    """Compare this look with the last one; an incomplete view teaches nothing. ``results``: of builds gone since, by run."""
+    before, view, now = situation.snapshot.learned[controller], situation.snapshot.controllers[controller], situation.now
+    if not view.complete:
+        return Lesson(learned=before)
+    fresh, running = running_builds(situation, controller, before)
+    unseen = said_to_have_ended({**situation.snapshot.memory.asked, **situation.memory.asked}, controller)
+    samples = _durations(before, running.keys() | unseen, now)
+    runs, stages = learn_stages(before, runs_present(situation, controller), now)
+    waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
+    begun = begun_builds(fresh.values(), before, waiting)
+    arrived = arrivals_of(situation, controller, begun)
+    noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
+    gone = gone_since(before, view)
+    streaks, succeeded_at = note_streaks(before, gone, results, view, now)
+    learned = Learned(
+        builds=builds_had(situation, controller, fresh.values()),
+        streaks=streaks,
+        succeeded_at=succeeded_at,
+        runs=runs,
+        stages=dict(list(stages.items())[-_STAGES_KEPT:]),
+        samples=dict(list(samples.items())[-_JOBS_KEPT:]),
+        running=running,
+        waiting=waiting,
+        arrivals=noted.arrivals,
+        followers=noted.followers,
+        schedules=noted.schedules,
+        seen_at=now,
+        version=before.version,
+    )
+    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tally(gone, results))
+
+
+def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:
+    """Note how long those builds took that have ended."""
+    samples = dict(before.samples)
+    for key, sighting in before.running.items():
+        if key not in running:  # it ended somewhere between the two looks; the middle is the best guess
+            note_duration(samples, sighting.job, sighting.pool, max((before.seen_at + now) / 2 - sighting.since_at, 1.0))
+    return samples
