@@ -251,8 +251,7 @@ class InMemory:
         """From now on read the world in process, in half the time. ``keeps_looks``: False where a test changes the world itself."""
         self._containers = {}
         controllers = tuple(
-            InProcessController(api, self.fleet.job_parameters, self._connecting(api), keeps_looks=keeps_looks)
-            for api in self.apis.values()
+            InProcessController(api, self.fleet.job_parameters, self.connecting(api), keeps_looks=keeps_looks) for api in self.apis.values()
         )
         compute = InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet, self.sdk_attempts)
         self.ports = replace(self.ports, controllers=controllers, compute=compute, builds=_builds_of(controllers))
@@ -273,10 +272,11 @@ class InMemory:
 
     def _controller(self, api: JenkinsApi) -> JenkinsController:
         return JenkinsController(
-            api.controller.name, api.base, self._connecting(api), lambda: self.world.timeline.now, self.fleet.job_parameters
+            api.controller.name, api.base, self.connecting(api), lambda: self.world.timeline.now, self.fleet.job_parameters
         )
 
-    def _connecting(self, api: JenkinsApi) -> Callable[[], Any]:
+    def connecting(self, api: JenkinsApi) -> Callable[[], Any]:
+        """How a function opens a session there, with the token of that time."""
         return lambda: LocalSession(api, _USER, self.token)
 
     def _compute(self) -> Compute:

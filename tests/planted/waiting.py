@@ -58,8 +58,8 @@ WAITING = (
     Bug(
         name="what cannot be brought back is kept for the jobs that wait",
         file="domain/scale_in/reclaim.py",
-        was="is_able = may_come_back(agent, situation.pools[agent.key]) and not keeps_failing(cannot_come_back(situation.memory, agent))",
-        becomes="is_able = may_come_back(agent, situation.pools[agent.key])",
+        was="may_come_back(agent, pool) and not keeps_failing(cannot_come_back(situation.memory, agent))",
+        becomes="may_come_back(agent, pool)",
         found_by=("tests/scenarios/test_failing_steps.py::test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room",),
     ),
     Bug(

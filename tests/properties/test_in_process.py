@@ -21,7 +21,8 @@ class AnythingHappensAndIsSeenStraight(AnythingHappens):
         if not hasattr(self, "world"):
             return
         if not hasattr(self, "straight"):
-            self.straight = InProcessController(self.fleet.apis["main"], self.fleet.fleet.job_parameters)
+            api = self.fleet.apis["main"]
+            self.straight = InProcessController(api, self.fleet.fleet.job_parameters, self.fleet.connecting(api))
             self.compute = InProcessCompute(Ec2Api(self.world.ec2), self.fleet.fleet)
         self.fleet.faults.dice = None
         read = self.fleet.ports.controllers[0]

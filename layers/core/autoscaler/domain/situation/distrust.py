@@ -34,6 +34,13 @@ class Distrust:
         since_at = min((self.nodes[name].since_at for name in refusers), default=0.0)
         return scope_of(want) if self.began_at >= since_at else ""
 
+    def limit(self, want: Want, scope: str) -> tuple[int, float]:
+        """Say for how many items of a scope agents may be tried at once, and from when on. A pause of the whole controller counts, too."""
+        ration = self.rations.get(scope)
+        most = 2 ** min(ration.taken, _MOST_DOUBLINGS) if ration else 1
+        untaken = (one for one in (ration, self.rations.get("")) if one and not one.taken and want.item.job in one.jobs)
+        return most, max((one.until_at for one in untaken), default=self.now)
+
     def scope_without_nodes(self, want: Want) -> str | None:
         """Name the label of a job whose refusing nodes have gone: as long as none has taken it, what comes next may fare the same."""
         rations = ((scope, self.rations.get(scope)) for scope in (scope_of(want), ""))
@@ -90,8 +97,7 @@ def ration(wants: Iterable[Want], distrust: Distrust, free: Collection[tuple[Nod
         if scope is None:
             yield want
             continue
-        limit = distrust.rations.get(scope)
-        most, until_at = (2 ** min(limit.taken, _MOST_DOUBLINGS), limit.until_at) if limit else (1, distrust.now)
+        most, until_at = distrust.limit(want, scope)
         if distrust.now < until_at or passed.get(scope, 0) >= most:
             yield Refused(want=want, nodes=names, scope=scope, until_at=until_at)
         else:
