@@ -91,11 +91,14 @@ def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows
     starts = _starts(situation, asked.controller, tracker, durations) if wants else {}
     for want in wants:
         yield _of_want(asked.controller, want, starts.get(want.item.id), durations[want.item.id], tracker)
-    served = {want.item.id for want in situation.demands[asked.controller].wants}
+    demand = situation.demands[asked.controller]
+    served = {want.item.id for want in demand.wants}
+    causes = {unmet.item.id: unmet.detail for unmet in demand.unmet}
+    causes |= {refused.want.item.id: "free executors do not take it" for refused in demand.refused}
     view = situation.snapshot.controllers[asked.controller]
     for item in view.items:
         if item.job == asked.job and item.id not in served and asked.item in {None, item.id}:
-            detail = told_quiet(view) if item.in_quiet_mode else _NOT_SERVED
+            detail = told_quiet(view) if item.in_quiet_mode else causes.get(item.id, _NOT_SERVED)
             yield _entry(asked, item, pool="", starts=None, ends=None, detail=detail)
 
 
