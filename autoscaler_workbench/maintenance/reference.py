@@ -1,4 +1,4 @@
-"""Writes what is made from definitions in the code: the fleet file's schema, and the pages of its keys and of all reasons."""
+"""Writes what is made from definitions in the code: the fleet file's schema, and the pages of keys, reasons and deadlines."""
 
 import json
 import sys
@@ -11,6 +11,8 @@ from autoscaler.config.schema import FILE, fleet_schema
 from autoscaler.config.settings import Tuning
 from autoscaler.config.words import PATTERNS
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.situation.deadlines import AGENT_ROWS
+from autoscaler.domain.situation.other_deadlines import OTHER_ROWS
 
 ROOT = Path(__file__).parents[2]
 _FROM, _TO = "<!-- from here on made by `make reference` -->\n", "<!-- up to here -->\n"
@@ -32,6 +34,7 @@ def written(root: Path) -> dict[Path, str]:
         root / "autoscaler_workbench" / "data" / FILE: json.dumps(fleet_schema(), indent=2) + "\n",
         docs / "fleet-file.md": _between_marks(docs / "fleet-file.md", key_reference(fleet_schema())),
         docs / "reasons.md": _between_marks(docs / "reasons.md", reason_reference()),
+        docs / "deadlines.md": _between_marks(docs / "deadlines.md", deadline_reference()),
     }
 
 
@@ -66,6 +69,17 @@ def reason_reference() -> str:
     for reason in Reason:
         lines += ["", f"## {_GROUPS[reason]}", ""] if reason in _GROUPS else []
         lines += _item(f"**`{reason}`** {reason.meaning}")
+    return "\n".join(lines[1:]) + "\n"
+
+
+def deadline_reference() -> str:
+    """List all rows of the table of deadlines."""
+    lines: list[str] = []
+    for title, rows in {"Agents": AGENT_ROWS, "Everything else": OTHER_ROWS}.items():
+        lines += ["", f"## {title}", ""]
+        for row in rows:
+            facts = f"Recognised by: {row.recognised_by}. Ended by: {row.ended_by}. Deadline: {row.deadline}. Then: {row.then}."
+            lines += _item(f"**`{row.name}`** {facts} Told: {row.told}.")
     return "\n".join(lines[1:]) + "\n"
 
 

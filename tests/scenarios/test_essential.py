@@ -81,12 +81,13 @@ def test_an_agent_that_runs_full_is_named_with_pool_value_and_threshold_and_it_i
     assert subjects(day)[1:] == ["over: agent disk low: pool cpu of main"]
 
 
-def test_jobs_that_wait_too_long_ring_by_themselves_and_the_message_names_their_pool():
+def test_jobs_that_wait_too_long_ring_by_themselves_and_the_message_names_the_cause():
     day = a_day(a_pool("cpu", max_agents=1, executors=1))
     day.minutes(2).queue(2, seconds=3 * 3600.0)
     day.minutes(50)
     assert "LongQueue" in rings(day)
-    assert "which is over 30 min (JobWaitAlarmSeconds)." in text_of(day, "job waits: pool cpu of main")
+    assert "job-1 for 30 min" in text_of(day, "jobs on main wait: max-agents of cpu")
+    assert [subject for subject in subjects(day) if subject.startswith("job waits")] == []
 
 
 def test_agents_that_ec2_does_not_show_ring_and_are_counted_by_minutes():

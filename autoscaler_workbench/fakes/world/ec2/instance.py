@@ -38,6 +38,7 @@ class Instance:
     booted_at: float | None = None
     protected: bool = False  # against being terminated
     stop_protected: bool = False
+    hangs_in: str = ""  # a state that EC2 never lets it leave, "stopping" or "shutting-down"
     interrupted: bool = False  # EC2 took it back
     profile: str = ""
     console: str = ""

@@ -234,6 +234,8 @@ class Ec2:
         return all(self._to_be_had(offering, number) >= number for offering, number in wanted.items())
 
     def _ended(self, instance: Instance) -> None:
+        if instance.hangs_in == instance.state:
+            return
         instance.state = "terminated"
         self.changes += 1
         self.announce(instance, "state")
@@ -373,7 +375,9 @@ class Ec2:
     def _forget(self) -> None:
         ended_before = self.timeline.now - _FORGOTTEN_AFTER_SECONDS
         while self._ended_ids and (self.instances[self._ended_ids[0]].ended_at or 0.0) < ended_before:
-            del self.remembered[self._ended_ids.popleft()]
+            instance_id = self._ended_ids.popleft()
+            if self.instances[instance_id].state == "terminated":  # one that hangs is shown for as long
+                del self.remembered[instance_id]
 
     @staticmethod
     def _passes(instance: Instance, filters: dict[str, list[str]]) -> bool:

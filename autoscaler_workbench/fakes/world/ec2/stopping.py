@@ -63,7 +63,7 @@ def begin_start(ec2: "Ec2", instance: Instance) -> None:
 
 def _stopped(ec2: "Ec2", instance: Instance, life: int, why: str = "") -> None:
     """Let an instance be stopped, unless it ended, or was started, meanwhile."""
-    if not instance.alive() or instance.life != life:
+    if not instance.alive() or instance.life != life or instance.hangs_in == instance.state:
         return
     if instance.is_on():
         instance.spells[-1].ended_at = ec2.timeline.now

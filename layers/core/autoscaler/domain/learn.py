@@ -58,6 +58,7 @@ from autoscaler.domain.situation.marks import next_marked, note_counted
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.reserved_capacity import closes_at
+from autoscaler.domain.situation.rows import next_rows
 from autoscaler.domain.situation.situation import Look, Situation, join, situate
 from autoscaler.domain.situation.steps import Decided
 from autoscaler.domain.situation.trials import close, of_boot, of_connections, of_image, still_remembered
@@ -204,6 +205,7 @@ def watch(situation: Situation) -> Situation:
     free_nodes = note_free_nodes(situation)
     noted = replace(
         memory,
+        rows=next_rows(situation),
         free_nodes=free_nodes,
         rations=note_rations(situation, free_nodes),
         observations=seen,

@@ -102,6 +102,15 @@ class Observation:
     idle_before_at: float | None = None  # the look before showed it ready and idle: cordoned while idle
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InRow:
+    """In which row of the table of deadlines an agent is, by its name, and since when. ``pool``: of an instance without a record."""
+
+    row: str
+    since_at: float
+    pool: str = ""
+
+
 EC2_ANSWERED = "EC2 answered "  # what the cause of a refusal begins with
 
 
@@ -247,6 +256,7 @@ class Memory:
     idle_returns: Mapping[str, Mapping[str, IdleReturns]] = field(default_factory=dict)  # by controller/pool, then by level
     growths: Mapping[str, tuple[Growth, ...]] = field(default_factory=dict)  # of the last bursts, by controller/pool
     observations: Mapping[str, Observation] = field(default_factory=dict)  # by instance id or node
+    rows: Mapping[str, InRow] = field(default_factory=dict)  # of the table of deadlines, by instance id
     idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     trials: Mapping[str, Trial] = field(default_factory=dict)  # by scope, as `situation.trials` names them
     capacity_delays: Mapping[str, CapacityDelay] = field(default_factory=dict)  # by pool

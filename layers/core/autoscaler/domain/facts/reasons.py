@@ -68,6 +68,7 @@ class Reason(StrEnum):
     DRAINED = "drained", "The agent carries our mark and was seen idle before and after it; it is terminated."
     KEPT_STOPPED = "kept-stopped", "The agent is not needed now. Stopped, it costs its disk only, and is back sooner than a new one."
     HAS_STOPPED = "has-stopped", "EC2 says that the instance has stopped; its node is deleted, and it can be started again."
+    STOP_HANGS = "stop-hangs", "EC2 has said for 20 minutes that the instance is stopping; it is terminated."
     START_FAILED = "start-failed", "The instance was to start, and EC2 shows it stopped again; another one is started or launched."
     START_AGAIN = "start-again", "A start was written down, and EC2 does not show it yet; it is asked for again."
     STARTED_BY_HAND = "started-by-hand", "A person started this stopped agent; it is used like any other."

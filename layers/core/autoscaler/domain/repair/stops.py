@@ -7,6 +7,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, RecordState
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.deadlines import STOPS_SECONDS
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import hold_back, hold_unread, terminate
 
@@ -27,6 +28,9 @@ def is_off(agent: Agent) -> bool:
 def finish(situation: Situation, agent: Agent) -> Iterator[FinishStop | Terminate | Start | Held]:
     """Go on with one that EC2 says is off, once it has stopped."""
     instance = situation.instances.get(agent.record.instance_id)
+    if instance is not None and _hangs(situation, agent):
+        minutes = STOPS_SECONDS / 60
+        yield terminate(agent, Reason.STOP_HANGS, f"EC2 says for more than {minutes:.0f} min that {instance.id} is stopping")
     if instance is None or instance.state is not InstanceState.STOPPED:
         return
     if agent.record.state is RecordState.STARTING:
@@ -38,6 +42,15 @@ def finish(situation: Situation, agent: Agent) -> Iterator[FinishStop | Terminat
         yield finish_stop(agent, Reason.HAS_STOPPED, f"EC2 says that {instance.id} has stopped; it can be started again")
     else:
         yield hold_back(agent, Reason.STILL_BUSY, f"{instance.id} has stopped, and something waits for its node {agent.record.node}")
+
+
+def _hangs(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a stop that we asked for does not end. Nothing runs on the machine any more."""
+    is_stopping = agent.record.state is RecordState.STOPPING and agent.instance is InstanceState.STOPPING
+    if not is_stopping or situation.ec2_seen_seconds(agent.record.changed_at) < STOPS_SECONDS:
+        return False
+    may_be_judged = not situation.no_giving_up(agent.record.controller) and not _is_unread(situation, agent)
+    return may_be_judged and (agent.node is None or is_unused(situation, agent))
 
 
 def _is_unread(situation: Situation, agent: Agent) -> bool:

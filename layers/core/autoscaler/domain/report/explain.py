@@ -13,6 +13,7 @@ from autoscaler.domain.report.controllers import told_controller
 from autoscaler.domain.report.devices import told_devices
 from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
+from autoscaler.domain.report.lasting import told_row
 from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
 from autoscaler.domain.report.marks import told_marked
@@ -106,6 +107,7 @@ def _of_node(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
         if subject in _names(agent):
             decided = list(_decided(plans, _about(_names(agent))))
             yield from _of_agent(situation, agent)
+            yield from told_row(situation, agent)
             if not any(line.startswith("now to be done") for line in decided) and (kept := why_kept(situation, agent)):
                 yield kept
             yield from decided

@@ -17,6 +17,7 @@ from autoscaler.domain.report.controllers import controllers_seen
 from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.large_queues import large_queues_seen
+from autoscaler.domain.report.lasting import lasting_seen
 from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.marks import marks_seen
 from autoscaler.domain.report.problems import Problem
@@ -25,7 +26,8 @@ from autoscaler.domain.report.refused import launches_seen
 from autoscaler.domain.report.reruns import lost_seen
 from autoscaler.domain.report.reservations import is_taken_away, reserved_now
 from autoscaler.domain.report.stopped import refused_starts, why_refused
-from autoscaler.domain.report.told import LOST, Message, Seen, Told, Trouble
+from autoscaler.domain.report.told import LOST, Message, Seen, Span, Told, Trouble
+from autoscaler.domain.report.waiting import WAITS, is_slow, waits_seen
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
@@ -39,6 +41,8 @@ TAKEN_BACK = 3  # spells; one or two are what spot is
 STARTS_REFUSED = 3  # one may fail by itself
 SUBJECT_CHARACTERS = 100  # SNS takes no more
 DAY_SECONDS = 86_400.0
+# Jobs that wait for builds and boots are told once that has lasted, and begins anew once it was not so for a while.
+SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 
 
 def write_messages(told: Told, situation: Situation, runbooks: str, problems: Sequence[Problem] = ()) -> tuple[Told, list[Message]]:
@@ -47,13 +51,25 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
     ``problems``: what else people are told of, each unless a message of its own says the same.
     """
     seen, now = _all_seen(situation, problems, told.troubles), situation.now
+    spans = _next_spans(told.spans, seen, now)
+    seen = {n: one for n, one in seen.items() if n in told.troubles or not is_slow(n) or now - spans[n].since_at >= SLOW_SECONDS}
+    superseded = {one.breach.name for one in problems} - seen.keys()
     due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
     began = [_began(situation, name, one, runbooks) for name, one in due.items()]
     over = {n: t for n, t in told.troubles.items() if n not in seen and now - t.seen_at >= _over_after(n)}
-    ended = [_ended(situation, name, trouble) for name, trouble in over.items() if not name.startswith(LOST)]
+    # What a message of its own says by now is not over.
+    is_over = {name: trouble for name, trouble in over.items() if not (name.startswith(LOST) or name in superseded)}
+    ended = [_ended(situation, name, trouble) for name, trouble in is_over.items()]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     troubles |= {name: _seen_again(told.troubles.get(name), one, now, is_told=name in due) for name, one in seen.items()}
-    return replace(told, troubles=troubles), [*began, *ended]
+    return replace(told, troubles=troubles, spans=spans), [*began, *ended]
+
+
+def _next_spans(known: Mapping[str, Span], seen: Collection[str], now: float) -> dict[str, Span]:
+    """Carry on since when jobs wait for builds and boots: these end by themselves, mostly before anybody needs to know."""
+    spans = {name: span for name, span in known.items() if not is_slow(name) or now - span.seen_at < SLOW_GAP_SECONDS}
+    slow = [name for name in seen if is_slow(name)]
+    return spans | {name: Span(since_at=spans[name].since_at if name in spans else now, seen_at=now) for name in slow}
 
 
 def _seen_again(known: Trouble | None, seen: Seen, now: float, *, is_told: bool) -> Trouble:
@@ -88,17 +104,20 @@ def _is_news(before: Trouble, after: Trouble) -> bool:
     return after.told_at != before.told_at or after.seen_at - before.seen_at >= LIMIT_OVER_SECONDS / 3
 
 
-def _all_seen(situation: Situation, problems: Sequence[Problem], told: Collection[str]) -> dict[str, Seen]:
+def _all_seen(situation: Situation, problems: Sequence[Problem], told: Mapping[str, Trouble]) -> dict[str, Seen]:
     seen = dict(_seen(situation, told))
+    seen = dict(waits_seen(situation, told, seen.keys())) | seen
     return seen | {one.breach.name: one.seen for one in problems if not _is_told_otherwise(one, seen)}
 
 
 def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
-    return any(name.startswith(problem.breach.rule.told_by) for name in seen)
+    controller = problem.breach.place.rpartition(" ")[2]
+    begins = tuple(prefix.format(controller=controller) for prefix in problem.breach.rule.told_by)
+    return any(name.startswith(begins) for name in seen)
 
 
 def _over_after(name: str) -> float:
-    return LIMIT_OVER_SECONDS if name.startswith(("limit/", "launches/", "refused/", "queue/")) else 0.0
+    return LIMIT_OVER_SECONDS if name.startswith(("limit/", "launches/", "refused/", "queue/", WAITS)) else 0.0
 
 
 def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -119,6 +138,7 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
     yield from marks_seen(situation)
     yield from lost_seen(situation)
     yield from refusals_seen(situation)
+    yield from lasting_seen(situation, told)
 
 
 def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:

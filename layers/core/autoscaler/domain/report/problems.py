@@ -13,6 +13,7 @@ _ONE_LOOK_SECONDS = 90.0
 # What was not seen for so long, since nobody looked, begins anew.
 _FORGOTTEN_SECONDS = 3600.0
 _NAMES = 5
+PROBLEM = "problem/"
 
 Places = Mapping[str, Sequence[str]]  # by metric, where the fleet's value comes from
 
@@ -28,7 +29,7 @@ class Breach:
     @property
     def name(self) -> str:
         """The name under which it is remembered."""
-        return f"problem/{self.rule.name}/{self.place}"
+        return f"{PROBLEM}{self.rule.name}/{self.place}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ def judge(told: Told, rules: Iterable[Rule], data: Sequence[Datum], places: Plac
     by_rule = {rule.name: rule for rule in rules}
     measured = dict(_values(by_rule.values(), data))
     breaches = {breach.name: breach for breach in measured.values() if breach.rule.breached_by(breach.value)}
-    spans = {name: span for name, span in told.spans.items() if _stays(by_rule.get(name.split("/")[1]), span, now, name in measured)}
+    spans = {name: span for name, span in told.spans.items() if _stays(by_rule, name, span, now, name in measured)}
     spans |= {name: Span(since_at=_since(told.spans.get(name), now), seen_at=now) for name in breaches}
     lasting = [breach for name, breach in breaches.items() if now - spans[name].since_at >= breach.rule.seconds]
     problems = tuple(Problem(breach=breach, seen=_seen(breach, places)) for breach in lasting)
@@ -97,8 +98,11 @@ def _since(span: Span | None, now: float) -> float:
     return span.since_at if span is not None and now - span.seen_at < _FORGOTTEN_SECONDS else now
 
 
-def _stays(rule: Rule | None, span: Span, now: float, is_measured: bool) -> bool:  # noqa: FBT001
-    """Tell whether what this look did not see is remembered."""
+def _stays(rules: Mapping[str, Rule], name: str, span: Span, now: float, is_measured: bool) -> bool:  # noqa: FBT001
+    """Tell whether what this look did not see is remembered. Spans of other messages are theirs to forget."""
+    if not name.startswith(PROBLEM):
+        return True
+    rule = rules.get(name.split("/")[1])
     if rule is None:
         return False
     if not is_measured and rule.stays:

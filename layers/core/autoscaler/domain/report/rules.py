@@ -37,7 +37,8 @@ class Rule:
     ``by``: the dimensions beside the fleet's. ``given``: the field of `Thresholds` that is its threshold; ``setting``: the parameter.
 
     ``seconds``: how long it must have been so. ``strict``: one look that sees otherwise ends it; else it takes two in a row.
-    ``stays``: where a look has no value, it is as it was. ``told_by``: what messages of their own that say the same begin with.
+    ``stays``: where a look has no value, it is as it was. ``told_by``: what messages of their own that say the same begin with,
+    ``{controller}``: where it is.
     ``has_alarm``: an alarm of its own rings for it, so that it is no problem more.
     """
 
@@ -118,8 +119,18 @@ _RULES = (
         setting="FailureStreakAlarm",
         comparison=Comparison.AT_LEAST,
     ),
-    Rule(name="drains-overdue", metric="DrainsOverdue", says="An agent drains for longer than drain_timeout_seconds; its builds go on."),
-    Rule(name="agents-stuck", metric="AgentsStuck", says="EC2 does not let an instance be terminated; it goes on costing money."),
+    Rule(
+        name="drains-overdue",
+        metric="DrainsOverdue",
+        says="An agent drains for longer than drain_timeout_seconds; its builds go on.",
+        told_by=("lasts/drains/",),
+    ),
+    Rule(
+        name="agents-stuck",
+        metric="AgentsStuck",
+        says="EC2 does not let an instance be terminated; it goes on costing money.",
+        told_by=("lasts/ends/",),
+    ),
     Rule(
         name="breakers-open",
         metric="BreakersOpen",
@@ -213,6 +224,7 @@ _RULES = (
         given="job_wait_seconds",
         setting="JobWaitAlarmSeconds",
         seconds=_FOUR_LOOKS,
+        told_by=("waits/{controller}/", "refused/{controller}/", "quiet/{controller}", "breaker/", "most-marked/{controller}"),
         has_alarm=True,
     ),
     Rule(
@@ -221,6 +233,7 @@ _RULES = (
         says="A queue item waits that no pool can ever serve.",
         by=_CONTROLLER,
         seconds=_FOUR_LOOKS,
+        told_by=("waits/{controller}/unservable",),
     ),
     Rule(
         name="executors-free",

@@ -1,0 +1,180 @@
+"""Messages about what lasts: agents that stay in a row of the table of deadlines for too long, one message for a row and a pool.
+
+Rows that have a message of their own are not told here. A message that was sent is over once none of its agents is in that row.
+"""
+
+from collections.abc import Collection, Iterator
+from math import ceil, inf
+
+from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.snapshot import Build
+from autoscaler.domain.report.keeping import why_kept
+from autoscaler.domain.report.stopped import usd_per_hour_of
+from autoscaler.domain.report.told import Seen
+from autoscaler.domain.situation import deadlines
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.deadlines import Row
+from autoscaler.domain.situation.other_deadlines import LEFT_THE_FILE
+from autoscaler.domain.situation.rows import row_named, seen_seconds
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import counted, dollars, duration, listed, moment
+
+LASTS = "lasts/"
+_RUNBOOK = "operations.md#lasts-too-long"
+_NAMED = 10
+# The first look after an outage counts a minute less than the look before it.
+_SLACK_SECONDS = 120.0
+# Nothing is paid for these: the machine of another record, or one of the operator's own.
+_TOLD_OF_OTHERS = (deadlines.PERSON, deadlines.KEPT, deadlines.LOST, deadlines.DRAINS, deadlines.BOUND)
+
+
+def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
+    """Name the rows and pools with agents that stay there for too long. ``told``: names of what people were told."""
+    lasting: dict[tuple[str, str], list[Agent]] = {}
+    for agent in situation.agents:
+        if (row := _row(situation, agent)) is not None and _lasts_too_long(situation, agent, row, told):
+            lasting.setdefault((row.name, agent.pool.name), []).append(agent)
+    for (name, pool), agents in lasting.items():
+        row = row_named(name)
+        if row is not None:
+            yield _key(row, pool), _seen(situation, row, pool, agents)
+    yield from _without_agents(situation)
+
+
+def told_row(situation: Situation, agent: Agent) -> Iterator[str]:
+    """Say in which row an agent is, since when, until when at most, and what follows then."""
+    known = situation.memory.rows.get(agent.record.instance_id)
+    row = row_named(known.row) if known else None
+    if known is None or row is None:
+        return
+    limit = row.limit(agent.pool, situation.fleet.resume_timeout(agent.record.controller)) if row.limit else None
+    unseen = situation.now - known.since_at - seen_seconds(situation, agent, row, known.since_at)
+    until = f"{moment(known.since_at + limit + unseen)} at the latest" if limit is not None else row.deadline
+    yield f"{row.name} since {moment(known.since_at)}; deadline: {until}; then: {row.then}"
+
+
+def _key(row: Row, pool: str) -> str:
+    return f"{LASTS}{row.name}/{pool}"
+
+
+def _row(situation: Situation, agent: Agent) -> Row | None:
+    """Find the row of an agent, if people are told by this rule when it lasts."""
+    known = situation.memory.rows.get(agent.record.instance_id)
+    row = row_named(known.row) if known else None
+    if row is None or row.told_after is None:
+        return None
+    return row if agent.record.is_instance or row in _TOLD_OF_OTHERS else None
+
+
+def _lasts_too_long(situation: Situation, agent: Agent, row: Row, told: Collection[str]) -> bool:
+    if row.told_after is None or _is_explained(situation, agent, row):
+        return False
+    slack = _SLACK_SECONDS if _key(row, agent.pool.name) in told else 0.0
+    after = row.told_after(agent.pool, situation.fleet.resume_timeout(agent.record.controller))
+    return _lasted(situation, agent, row) >= after - slack
+
+
+def _lasted(situation: Situation, agent: Agent, row: Row) -> float:
+    """How long an agent is in its row. A drain lasts from its mark on, whatever begins and ends on its executors meanwhile."""
+    since_at = situation.memory.rows[agent.record.instance_id].since_at
+    if row is deadlines.DRAINS:
+        since_at = min(since_at, situation.memory.draining_since.get(agent.record.instance_id, since_at))
+    return seen_seconds(situation, agent, row, since_at)
+
+
+def _is_explained(situation: Situation, agent: Agent, row: Row) -> bool:
+    """Tell whether settings or a person want an agent where it is: idle agents of a minimum, and one side of a busy machine."""
+    others = situation.sides.get(agent.record.machine, ())
+    if row in (deadlines.DRAINED, deadlines.IDLE) and any(not side.idle or side.mark is None for side in others if side is not agent):
+        return True
+    if row is not deadlines.IDLE:
+        return False
+    pool = agent.pool
+    floor = max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
+    ready = sum(len(view.ready) for (_, name), view in situation.pools.items() if name == pool.name)
+    return situation.now < agent.record.keep_until or ready <= floor or bool(agent.record.devices_for)
+
+
+def _seen(situation: Situation, row: Row, pool: str, agents: list[Agent]) -> Seen:
+    agents = sorted(agents, key=lambda agent: -_lasted(situation, agent, row))
+    lines = [_line(situation, row, agent) for agent in agents[:_NAMED]]
+    lines += [f"and {len(agents) - _NAMED} more"] if len(agents) > _NAMED else []
+    usd = sum(usd_per_hour_of(situation, agent.record) for agent in agents)
+    cost = f"{counted(len(agents), 'agent')} of {pool} cost {dollars(usd)} an hour." if usd else ""
+    text = "\n".join(filter(None, [*lines, f"Deadline: {row.deadline}. Then: {row.then}.", cost]))
+    names = [agent.record.node or agent.record.instance_id for agent in agents]
+    title = f"{listed(names, 2)} of {pool}: {row.name} too long"
+    return Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}", daily=row.daily)
+
+
+def _line(situation: Situation, row: Row, agent: Agent) -> str:
+    name = agent.record.instance_id if row.by_ec2 else agent.record.node or agent.record.instance_id
+    causes = "; ".join(_causes(situation, row, agent))
+    return f"{name} {row.says}, for {duration(_lasted(situation, agent, row))}" + (f": {causes}" if causes else "")
+
+
+def _causes(situation: Situation, row: Row, agent: Agent) -> Iterator[str]:
+    """Say what keeps an agent where it is, in the words of Jenkins, of EC2 or of a person as far as there are any."""
+    record, node = agent.record, agent.node
+    if hold := situation.overrides.hold_on(record.controller, record.pool):
+        yield hold.text(situation.now)
+    if node and node.builds:
+        yield f"busy with {listed(sorted({name_of_build(build) for build in node.builds}))}"
+    if node and node.offline and node.reason and agent.mark is None:
+        yield f"'{node.reason}'"
+    if record.trouble:
+        yield record.trouble
+    if record.instance_id in situation.memory.stuck:
+        yield "EC2 does not let us terminate it"
+    if reason := situation.no_giving_up(record.controller):
+        yield f"nothing is terminated on {record.controller} now: {reason}"
+    if row is deadlines.BOUND:
+        yield from _bound_to(situation, agent)
+    if row is deadlines.IDLE and (kept := why_kept(situation, agent)):
+        yield kept
+    names = {record.node, record.instance_id}
+    yield from (failing.why for key, failing in situation.memory.failing.items() if names & {*key.split("/")})
+
+
+def name_of_build(build: Build) -> str:
+    """Name a build as Jenkins' pages do: release #12."""
+    number = build.run.rstrip("/").rpartition("/")[2]
+    return f"{build.job} #{number}" if number.isdigit() else build.job or build.run
+
+
+def _bound_to(situation: Situation, agent: Agent) -> Iterator[str]:
+    view, life = situation.snapshot.controllers[agent.record.controller], situation.memory.sessions.get(agent.record.controller)
+    name = agent.record.node or ""
+    yield from (f"{item.job} waits for it by name" for item in view.items if name in (*item.wait.nodes, item.wait.named))
+    if life and (runs := [run for run in life.suspects.get(name, ()) if run]):
+        yield f"{listed(runs)} ran there before {agent.record.controller} restarted"
+
+
+def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the pools that left the fleet file and whose agents go on, and instances without a record that EC2 does not end."""
+    agents = {agent.record.instance_id for agent in situation.agents}
+    waits = {LEFT_THE_FILE: HOUR_SECONDS, deadlines.SHUTS_DOWN.name: deadlines.SHUTS_DOWN_SECONDS}
+    pools: dict[tuple[str, str], list[str]] = {}
+    for name, known in situation.memory.rows.items():
+        after = waits.get(known.row, inf)
+        if name not in agents and situation.ec2_seen_seconds(known.since_at) >= after:
+            pools.setdefault((known.row, known.pool), []).append(name)
+    for (row, pool), names in pools.items():
+        yield (
+            f"{LASTS}{row}/{pool}",
+            _left_the_file(situation, pool, names) if row == LEFT_THE_FILE else _shuts_down(situation, pool, names),
+        )
+
+
+def _shuts_down(situation: Situation, pool: str, names: list[str]) -> Seen:
+    row, rows = deadlines.SHUTS_DOWN, situation.memory.rows
+    lines = [f"{name} {row.says}, for {duration(situation.now - rows[name].since_at)}" for name in names[:_NAMED]]
+    text = "\n".join([*lines, f"Deadline: {row.deadline}. Then: {row.then}."])
+    return Seen(f"{listed(names, 2)} of {pool}: {row.name} too long", text, _RUNBOOK, "autoscaler status", daily=True)
+
+
+def _left_the_file(situation: Situation, pool: str, names: list[str]) -> Seen:
+    cost = dollars(sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.instance_id in names))
+    text = f"{listed(names, _NAMED)}: the fleet file does not name their pool or controller any more."
+    then = f"They cost {cost} an hour. Nothing drains them: restore the pool, or terminate them yourself."
+    return Seen(f"agents of {pool} left the fleet file", f"{text}\n{then}", _RUNBOOK, "autoscaler agents", daily=True)

@@ -1,0 +1,243 @@
+"""Messages about jobs that wait for longer than max_wait_seconds: one for each cause, in Jenkins', EC2's or a person's own words.
+
+What has a message of its own is not told again: quiet mode, refused jobs, broken pools, marks of monitors, limits of fleet and teams.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from autoscaler.domain.facts.overrides import Hold
+from autoscaler.domain.facts.plan import Held
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem
+from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.placement import QueuePlacement
+from autoscaler.domain.launch.queue import place_queue
+from autoscaler.domain.launch.turns import kept_room
+from autoscaler.domain.report.lasting import name_of_build
+from autoscaler.domain.report.told import Seen, Trouble
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.demand import Demand, Unmet
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.supply import elapsed_seconds
+from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.wording import counted, duration, listed
+
+WAITS = "waits/"
+_RUNBOOK = "operations.md#jobs-wait-too-long"
+# A boot, or a build before it, is over for most jobs that have just become late.
+_SOON_SECONDS = 240.0
+_NAMED = 3
+_WORDS_CHARACTERS = 80
+# Reasons of which messages of their own tell, and how the names of these begin; "{}": the pool.
+_TOLD_BY = {
+    Reason.BREAKER_OPEN: ("breaker/{}",),
+    Reason.ONE_TRIAL: ("breaker/{}",),
+    Reason.CANARY: ("image/{}",),
+    Reason.MOST_MARKED: ("most-marked/",),
+    **dict.fromkeys((Reason.FLEET_MAX_AGENTS, Reason.TEAM_MAX_AGENTS), ("limit/agents",)),
+    **dict.fromkeys((Reason.LAUNCH_RATE, Reason.USD_PER_HOUR, Reason.HOURS_PER_DAY, Reason.NOT_ITS_TURN), ("limit/",)),
+    Reason.OF_HOSTS: ("host/",),
+}
+_OF_POOLS = ("breaker", "image", "starts", "taken-back")
+# EC2 refuses launches: one cause, whichever of them holds in this look.
+_REFUSED = (Reason.NO_OFFERING, Reason.POOL_PAUSED, Reason.ACCOUNT_THROTTLED)
+_BUSY = (Reason.WORTH_WAITING, Reason.NOT_LENT)
+# Builds and boots that jobs wait for are told as one cause, and not while another cause was there a moment ago: it may explain both.
+_AGENTS = "agents/"
+_BOOTS = (Phase.REQUESTED, Phase.CONNECTING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What keeps jobs waiting. ``name``: the same for all of them; ``says``: in the words of EC2, of Jenkins or of a person.
+
+    ``is_limit``: name and title are those of the message that tells of this limit later on.
+    """
+
+    name: str
+    title: str
+    says: str
+    is_limit: bool = False
+
+
+def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collection[str]) -> Iterator[tuple[str, Seen]]:
+    """Name the causes for which jobs wait too long. ``told``: what people were told; ``seen``: names of all other messages now.
+
+    While a controller cannot be read nobody knows whether its jobs still wait: nothing that was told of it is over.
+    """
+    for view in situation.views():
+        if not view.complete:
+            yield from ((name, _again(one)) for name, one in told.items() if name.startswith(f"{WAITS}{view.name}/"))
+            continue
+        place, waiting = f"{WAITS}{view.name}/", dict[Cause, list[QueueItem]]()
+        is_explained = any(name.startswith(place) and not is_slow(name) for name in told)
+        for item, cause in _causes(situation, view, {*seen, *told}):
+            waiting.setdefault(cause, []).append(item)
+        by_name: dict[str, tuple[Cause, list[QueueItem]]] = {}
+        for cause, items in waiting.items():
+            if is_explained and cause.name.startswith(_AGENTS):
+                continue
+            by_name.setdefault(cause.name, (cause, []))[1].extend(items)
+        yield from ((f"{'' if one[0].is_limit else place}{name}", _seen(view.name, *one)) for name, one in by_name.items())
+
+
+def is_slow(name: str) -> bool:
+    """Tell whether a message is about builds and boots that jobs wait for: it is told only once that has lasted."""
+    return name.startswith(WAITS) and f"/{_AGENTS}" in name
+
+
+def _again(trouble: Trouble) -> Seen:
+    return Seen(trouble.title, "", _RUNBOOK, "autoscaler queue")
+
+
+def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
+    longest = sorted(items, key=lambda item: -item.waiting_seconds)
+    jobs = listed([f"{item.job or 'a job'} for {duration(item.waiting_seconds)}" for item in longest], _NAMED)
+    text = f"{cause.says}\n{counted(len(items), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
+    title = cause.title if cause.is_limit else f"jobs on {controller} wait: {cause.title}"
+    return Seen(title, text, _RUNBOOK, f"autoscaler why {longest[0].job}")
+
+
+def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
+    demand = situation.demands[view.name]
+    refused = {one.want.item.id for one in demand.refused}
+    for item, hold in demand.held:
+        if _is_late(situation, view.name, item):
+            yield item, _of_hold(situation, hold)
+    for unmet in demand.unmet:
+        if _is_late(situation, view.name, unmet.item):
+            yield unmet.item, _of_unmet(view, unmet)
+    wanted = {want.item.id for want in demand.wants}
+    for item in demand.unknown:
+        if item.id not in refused | wanted:
+            yield item, _of_unknown(item)
+    if not view.quieting_down:
+        yield from _of_wants(situation, view, demand, others)
+        yield from _of_old_nodes(situation, view, demand)
+
+
+def _is_late(situation: Situation, controller: str, item: QueueItem, pools: Collection[str] = (), soon: float = 0.0) -> bool:
+    """Tell whether an item waits for longer than its pools let it; if it has none, than any pool of its controller does."""
+    specs = [view.spec for name, view in situation.pools_of(controller).items() if not pools or name in pools]
+    return bool(specs) and item.waiting_seconds >= min(spec.max_wait_seconds for spec in specs) + soon
+
+
+def _of_hold(situation: Situation, hold: Hold) -> Cause:
+    place = f"{hold.scope} {hold.name}".strip()
+    return Cause(name=f"held/{place}", title=f"{hold.by} holds {place}", says=f"{hold.text(situation.now)}.")
+
+
+def _of_unmet(view: ControllerView, unmet: Unmet) -> Cause:
+    wait = unmet.item.wait
+    asked = unmet.item.asked_label or wait.named or ", ".join(wait.nodes) or "no label"
+    titles = {Reason.WAITS_FOR_NODE: f"{asked} alone can take them", Reason.UNSERVABLE: f"no pool serves {asked}"}
+    title = titles.get(unmet.reason, "Jenkins does not name their label")
+    scope = "" if unmet.reason is Reason.LABEL_UNKNOWN else f"/{asked}"
+    nodes = [state for node in view.nodes if _may_take(unmet, node, asked) and (state := _state_of_node(node))]
+    return Cause(name=f"{unmet.reason}{scope}", title=title, says="; ".join([unmet.detail, *nodes[:_NAMED]]) + ".")
+
+
+def _may_take(unmet: Unmet, node: Node, asked: str) -> bool:
+    return node.name == asked or (unmet.expression is not None and unmet.expression.matches(node.labels))
+
+
+def _state_of_node(node: Node) -> str:
+    """Say what a node does, or why it is offline, in Jenkins' words."""
+    if node.offline:
+        return f"{node.name} is offline: {node.reason}" if node.reason else f"{node.name} is offline"
+    return f"{node.name} is busy with {listed([name_of_build(build) for build in node.builds])}" if node.builds else ""
+
+
+def _of_unknown(item: QueueItem) -> Cause:
+    words = " ".join(item.wait.unclear.split())
+    name = re.sub(r"\d+", "#", words)[:_WORDS_CHARACTERS]
+    return Cause(name=f"{Reason.UNCLEAR}/{name}", title=words[:_WORDS_CHARACTERS], says=f"{Reason.UNCLEAR.meaning} Jenkins says: {words}")
+
+
+def _of_old_nodes(situation: Situation, view: ControllerView, demand: Demand) -> Iterator[tuple[QueueItem, Cause]]:
+    """Name the parts of pipelines that wait for the node that they had before a restart."""
+    ids = {want.item.id for want in demand.wants} | {one.item.id for one in demand.unmet} | {one.want.item.id for one in demand.refused}
+    ids |= {item.id for item, _ in demand.held} | {item.id for item in demand.unknown}
+    for item in view.items:
+        if item.starved and item.id not in ids and _is_late(situation, view.name, item):
+            nodes = listed([*item.wait.nodes, *filter(None, [item.wait.named])])
+            yield item, Cause(name="old-node", title="the nodes that they had before a restart", says=f"They wait for {nodes}.")
+
+
+def _of_wants(situation: Situation, view: ControllerView, demand: Demand, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
+    late = [want for want in demand.wants if _is_late(situation, view.name, want.item, [pool.name for pool in want.pools])]
+    if not late:
+        return
+    placement = place_queue(situation, view.name, Budget(situation, kept=kept_room(situation)))
+    for want in late:
+        if (cause := _of_want(situation, placement, want, others)) is not None:
+            yield want.item, cause
+
+
+def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others: set[str]) -> Cause | None:
+    """Find what keeps an item that pools may serve; None if another message says it, or if it is about to begin."""
+    names = {pool.name for pool in want.pools}
+    held = [one for one in placement.purchase.held.values() if one.pool in names]
+    of_pools = {f"{kind}/{name}" for kind in _OF_POOLS for name in names} | {f"quiet/{placement.controller}"}
+    if any(_is_told(one, others) for one in held) or of_pools & others:
+        return None
+    hold = next((hold for name in sorted(names) if (hold := situation.overrides.hold_on(placement.controller, name))), None)
+    if hold is not None:
+        return _of_hold(situation, hold)
+    if refused := next((name for name in sorted(names) if _refusals(situation, name)), ""):
+        says = f"EC2 refuses launches of {refused}: {_refusals(situation, refused)}."
+        return Cause(name=f"ec2/{refused}", title=f"EC2 refuses launches of {refused}", says=says)
+    if (first := next((one for one in held if one.reason not in (*_BUSY, *_REFUSED)), None)) is not None:
+        return _of_held(first)
+    return _of_agents(situation, placement, want, names)
+
+
+def _refusals(situation: Situation, pool: str) -> str:
+    """Say what EC2 lately answered instead of launching agents of a pool; "" if it refused none. What it took back is told elsewhere."""
+    keys = {pool, "account", *(f"{pool}/{offering.key}" for offering in situation.fleet.pools[pool].offerings)}
+    return ", ".join(sorted({one.why for key, one in situation.memory.cool_offs.items() if key in keys and not one.taken_back}))
+
+
+def _of_held(held: Held) -> Cause:
+    if held.reason is Reason.USD_PER_MONTH:
+        of, place = ("", "") if held.limit_of in ("", "the fleet") else (f" of {held.limit_of}", f"/{held.limit_of}")
+        says = f"Jobs wait: {held.detail}."
+        return Cause(name=f"limit/usd-per-month{place}", title=f"the month's limit{of} is reached", says=says, is_limit=True)
+    title = f"{held.reason} of {held.pool}"
+    return Cause(name=f"{held.reason}/{held.pool}", title=title, says=f"{held.reason.meaning} {held.detail}.")
+
+
+def _is_told(held: Held, others: set[str]) -> bool:
+    prefixes = tuple(prefix.format(held.pool) for prefix in _TOLD_BY.get(held.reason, ()))
+    return bool(prefixes) and any(name.startswith(prefixes) for name in others)
+
+
+def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, names: set[str]) -> Cause | None:
+    """Say which builds, or which boots, an item waits for."""
+    if not _is_late(situation, placement.controller, want.item, names, _SOON_SECONDS):
+        return None
+    agents = [agent for agent in situation.agents if agent.record.controller == placement.controller and agent.pool.name in names]
+    pools = ", ".join(sorted(names))
+    if busy := [agent for agent in agents if agent.busy_executors and agent.phase is Phase.READY]:
+        says = f"The executors of {pools} are busy: {listed(_longest(situation, busy))}."
+        return Cause(name=f"{_AGENTS}{pools}", title=f"executors of {pools} are busy", says=says)
+    if boots := [agent for agent in agents if agent.phase in _BOOTS]:
+        first = min(boots, key=lambda agent: agent.record.began_at).record
+        trouble = f"; {first.trouble}" if first.trouble else ""
+        says = f"{first.instance_id} of {first.pool} boots for {duration(situation.now - first.began_at)}{trouble}."
+        return Cause(name=f"{_AGENTS}{pools}", title=f"agents of {pools} boot", says=says)
+    says = "No executor that is there or on its way takes them, and none is launched now."
+    return Cause(name=f"{_AGENTS}{pools}", title=f"no executor of {pools} takes them", says=says)
+
+
+def _longest(situation: Situation, agents: list[Agent]) -> list[str]:
+    """Name the builds that have run longest, and where."""
+    builds: list[tuple[float, str]] = []
+    for agent in agents:
+        learned = situation.snapshot.learned[agent.record.controller]
+        for build in agent.node.builds if agent.node else ():
+            seconds = elapsed_seconds(build, learned, situation.now)
+            builds.append((seconds, f"{name_of_build(build)} on {agent.record.node} for {duration(seconds)}"))
+    return [says for _, says in sorted(builds, reverse=True)]

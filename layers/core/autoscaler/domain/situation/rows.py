@@ -1,0 +1,147 @@
+"""Which row of the table of deadlines each agent is in, and since when."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import InRow
+from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
+from autoscaler.domain.situation import deadlines
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.deadlines import AGENT_ROWS, Row
+from autoscaler.domain.situation.looks import EC2
+from autoscaler.domain.situation.other_deadlines import LEFT_THE_FILE
+from autoscaler.domain.situation.situation import Situation
+
+_OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
+_ON = (InstanceState.PENDING, InstanceState.RUNNING)
+_BY_NAME = {row.name: row for row in AGENT_ROWS}
+_HOST_AWAY = (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING, Phase.LOST)
+_GIVEN_UP = {
+    RecordState.CONDEMNED: deadlines.ENDS,
+    RecordState.STOPPING: deadlines.STOPPING,
+    RecordState.STOPPED: deadlines.STOPPED,
+}
+_OF_PHASE = {
+    Phase.REQUESTED: deadlines.BOOTS,
+    Phase.OVERDUE: deadlines.BOOTS,
+    Phase.CONNECTING: deadlines.BOOTS,
+    Phase.INTERRUPTED: deadlines.INTERRUPTED,
+    Phase.UNSEEN: deadlines.UNSEEN,
+    Phase.RESERVED: deadlines.RESERVED,
+    Phase.NODELESS: deadlines.NODELESS,
+    Phase.SET_ASIDE: deadlines.PERSON,
+    Phase.MARKED: deadlines.MONITOR,
+    Phase.LOST: deadlines.LOST,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What else decides in which row an agent is: whether a person keeps it, a build may be bound to it, and it refuses all jobs."""
+
+    now: float = 0.0
+    is_kept: bool = False
+    is_bound: bool = False
+    refuses: bool = False
+
+
+def row_of(agent: Agent, circumstances: Circumstances) -> Row:
+    """Find the one row that fits an agent: what EC2 says of its machine comes first, then its record, then its node."""
+    if agent.instance_ended:
+        return deadlines.NODE_LEFT if agent.machine_gone else deadlines.SHUTS_DOWN
+    if (given_up := _GIVEN_UP.get(agent.record.state)) is not None:
+        return _given_up(agent, given_up)
+    if agent.phase is Phase.INTERRUPTED:
+        return deadlines.INTERRUPTED
+    if agent.record.state is RecordState.STARTING:
+        return deadlines.STARTS
+    if agent.instance in _OFF and agent.phase not in (Phase.UNSEEN, Phase.RESERVED):
+        return deadlines.BY_HAND
+    if agent.record.is_host and agent.phase in _HOST_AWAY:
+        return deadlines.HOST_AWAY
+    if agent.record.state is RecordState.REQUESTED:
+        return deadlines.BOOTS_TO_STOP if agent.record.to_stop else deadlines.BOOTS
+    return _in_service(agent, circumstances)
+
+
+def _given_up(agent: Agent, row: Row) -> Row:
+    if agent.instance is None:
+        return deadlines.MISSING
+    if row is deadlines.STOPPED and agent.instance is not InstanceState.STOPPED:
+        return deadlines.STOPPING if agent.instance is InstanceState.STOPPING else deadlines.BY_HAND
+    return row
+
+
+def _in_service(agent: Agent, circumstances: Circumstances) -> Row:
+    if agent.phase in (Phase.DRAINING, Phase.RETIRING):
+        return _marked_by_us(agent, circumstances)
+    return _ready(agent, circumstances) if agent.phase is Phase.READY else _OF_PHASE[agent.phase]
+
+
+def _marked_by_us(agent: Agent, circumstances: Circumstances) -> Row:
+    if not agent.idle:
+        return deadlines.DRAINS
+    if circumstances.is_bound:
+        return deadlines.BOUND
+    if circumstances.is_kept or agent.record.is_host:
+        return deadlines.KEPT
+    return deadlines.ROTATES if agent.mark and agent.mark.kind is MarkClass.ROTATE else deadlines.DRAINED
+
+
+def _ready(agent: Agent, circumstances: Circumstances) -> Row:
+    if not agent.idle or (agent.node and agent.node.ended):
+        return deadlines.WORKS
+    if circumstances.refuses:
+        return deadlines.REFUSES
+    return deadlines.LENT if agent.record.is_lent(circumstances.now) else deadlines.IDLE
+
+
+def circumstances_of(situation: Situation, agent: Agent) -> Circumstances:
+    """Look up what decides the row of an agent beside itself."""
+    free_node = situation.distrust(agent.record.controller).nodes.get(agent.record.node or "")
+    return Circumstances(
+        now=situation.now,
+        is_kept=agent.record.instance_id in situation.memory.kept,
+        is_bound=situation.protected(agent),
+        refuses=free_node is not None and free_node.is_useless,
+    )
+
+
+def next_rows(situation: Situation) -> dict[str, InRow]:
+    """Carry on since when each agent is in its row. What EC2, or a controller, did not show in this look stays where it was."""
+    before, rows = situation.memory.rows, dict[str, InRow]()
+    for agent in situation.agents:
+        name, known = agent.record.instance_id, before.get(agent.record.instance_id)
+        row = row_of(agent, circumstances_of(situation, agent)).name
+        is_unseen = row == deadlines.UNSEEN.name or name not in situation.snapshot.states
+        rows[name] = known if known is not None and (is_unseen or known.row == row) else InRow(row=row, since_at=situation.now)
+    return rows | _rows_without_agents(situation, rows)
+
+
+def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InRow]:
+    """Carry on since when records stand in no pool of the fleet file, and since when instances shut down whose records are closed."""
+    snapshot = situation.snapshot
+    left = {one.instance_id: (LEFT_THE_FILE, one.pool) for one in snapshot.living if left_the_file(situation, one)}
+    ending = [one for one in snapshot.instances if one.state is InstanceState.SHUTTING_DOWN and one.id not in taken]
+    rows: dict[str, InRow] = {}
+    for name, (row, pool) in (left | {one.id: (deadlines.SHUTS_DOWN.name, one.pool) for one in ending}).items():
+        known = situation.memory.rows.get(name)
+        since_at = known.since_at if known is not None and known.row == row else situation.now
+        rows[name] = InRow(row=row, since_at=since_at, pool=pool)
+    return rows
+
+
+def left_the_file(situation: Situation, record: Record) -> bool:
+    """Tell whether the fleet file does not name the pool or the controller of a record any more."""
+    return record.pool not in situation.fleet.pools or record.controller not in situation.snapshot.controllers
+
+
+def row_named(name: str) -> Row | None:
+    """Find a row by its name; None for one that this version does not have."""
+    return _BY_NAME.get(name)
+
+
+def seen_seconds(situation: Situation, agent: Agent, row: Row, since_at: float) -> float:
+    """Count the seconds since then that count towards the deadline of a row."""
+    return situation.seen_seconds(EC2 if row.by_ec2 else agent.record.controller, since_at)
