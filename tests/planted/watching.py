@@ -22,7 +22,7 @@ WATCHING = (
     Bug(
         name="what a message of its own says is told twice",
         file="domain/report/messages.py",
-        was="    return any(name.startswith(problem.breach.rule.told_by) for name in seen)\n",
+        was="    return any(name.startswith(begins) for name in seen)\n",
         becomes="    return False\n",
         found_by=(f"{_PROBLEMS}what_a_message_of_its_own_says_is_not_said_twice",),
     ),

@@ -1,12 +1,123 @@
 """The table of deadlines: one row fits each state of record, instance and node; every row is met, and says what it should."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import InRow, Missing
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
-from autoscaler.domain.situation.agents import Phase
+from autoscaler.domain.learn import assess, watch
+from autoscaler.domain.report.explain import explain
 from autoscaler.domain.situation.deadlines import AGENT_ROWS
 from autoscaler.domain.situation.other_deadlines import OTHER_ROWS
 from autoscaler.domain.situation.rows import Circumstances, row_of
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_build,
+    a_fleet,
+    a_host,
+    a_mark,
+    a_memory,
+    a_node,
+    a_pool,
+    a_pool_of_hosts,
+    a_record,
+    a_reservation,
+    a_snapshot,
+    a_view,
+    an_instance,
+    cordoned,
+)
+
+FLEET = a_fleet(a_pool("cpu"), a_pool_of_hosts("rocm"), hosts=(a_host("rocm-1", "rocm"),))
+NAME = "cpu-1"
+ONLINE = a_node(NAME, "cpu")
+BUSY = a_node(NAME, "cpu", builds=(a_build(),))
+MARKED = {"offline": True, "temporarily_offline": True}
+NODES = {
+    "absent": None,
+    "offline": replace(ONLINE, offline=True),
+    "offline, busy": replace(BUSY, offline=True),
+    "online": ONLINE,
+    "busy": BUSY,
+    "marked by us": cordoned(ONLINE),
+    "marked by us, busy": cordoned(BUSY),
+    "rotates": cordoned(ONLINE, a_mark(MarkClass.ROTATE)),
+    "in quarantine": cordoned(ONLINE, a_mark(MarkClass.QUARANTINE)),
+    "marked by a person": replace(ONLINE, **MARKED, cause=OfflineCause.PERSON, reason="disk check"),
+    "marked by a person, busy": replace(BUSY, **MARKED, cause=OfflineCause.PERSON, reason="disk check"),
+    "marked by a monitor": replace(ONLINE, **MARKED, cause=OfflineCause.OTHER, reason="disk low"),
+}
+STATES = [state for state in RecordState if state is not RecordState.GONE]
+AGES = {"young": NOW - 60.0, "old": LONG_AGO}
+CIRCUMSTANCES = [Circumstances(now=NOW), *(Circumstances(now=NOW, **{name: True}) for name in ("is_kept", "is_bound", "refuses"))]
+
+
+def look_at(state, fate, node, began_at, *, was_connected, complete=True, **facts):
+    record = a_record("i-1", node=None if state is RecordState.REQUESTED else NAME, state=state, launched_at=began_at, **facts)
+    memory = a_memory(connected=frozenset({record.life_id} if was_connected else ()), missing={"i-1": Missing(since_at=LONG_AGO)})
+    listed = (an_instance("i-1", state=fate),) if fate is not InstanceState.NOT_FOUND else ()
+    fates = {} if listed else {"i-1": fate}
+    view = a_view(*([node] if node else ()), problem=None if complete else "401")
+    return a_snapshot(view, records=(record,), memory=memory, instances=listed, fates=fates)
+
+
+def rows_met(**facts):
+    met = set()
+    for state, fate, node, began_at, was_connected in product(STATES, InstanceState, NODES.values(), AGES.values(), (False, True)):
+        [agent] = assess(look_at(state, fate, node, began_at, was_connected=was_connected, **facts), FLEET).agents
+        met |= {row_of(agent, circumstances).name for circumstances in CIRCUMSTANCES}
+    return met
+
+
+def test_one_row_fits_each_state_and_every_row_is_met():
+    met = rows_met() | rows_met(to_stop=True) | rows_met(lent_until=NOW + 60.0) | rows_met(interrupted_at=NOW - 60.0)
+    met |= rows_met(reservation=a_reservation()) | rows_met(complete=False)
+    host = a_record("host-rocm-1", pool="rocm", node=None, state=RecordState.REQUESTED)
+    hosts = [agent for agent in assess(a_snapshot(a_view(), records=(host,)), FLEET).agents if agent.record.is_host]
+    met |= {row_of(agent, Circumstances()).name for agent in hosts}
+    rows = {row.name for row in AGENT_ROWS}
+    assert (met - rows, rows - met) == (set(), set())
+
+
+@pytest.mark.parametrize("row", [*AGENT_ROWS, *OTHER_ROWS], ids=lambda row: row.name)
+def test_a_row_has_words_for_everything_and_what_this_rule_tells_has_words_for_an_agent(row):
+    assert all((row.recognised_by, row.ended_by, row.deadline, row.then, row.told))
+    assert bool(row.says) == (row.told_after is not None)
+    assert not row.daily or row.told_after is not None
+
+
+def test_no_two_rows_have_one_name():
+    names = [row.name for row in (*AGENT_ROWS, *OTHER_ROWS)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("node", "row"),
+    [("busy", "works"), ("marked by a person", "offline-by-a-person"), ("marked by us, busy", "drains"), ("offline", "lost")],
+)
+def test_since_when_an_agent_is_in_its_row_is_remembered_until_the_row_changes(node, row):
+    snapshot = look_at(RecordState.REGISTERED, InstanceState.RUNNING, NODES[node], LONG_AGO, was_connected=True)
+    before = {"i-1": InRow(row=row, since_at=NOW - 600.0)}
+    known = replace(snapshot, memory=replace(snapshot.memory, rows=before))
+    assert watch(assess(known, FLEET)).memory.rows == before
+    assert watch(assess(snapshot, FLEET)).memory.rows == {"i-1": InRow(row=row, since_at=NOW)}
+
+
+def test_what_ec2_or_jenkins_does_not_show_stays_in_its_row():
+    before = {"i-1": InRow(row="drains", since_at=NOW - 600.0)}
+    for facts in ({"complete": False}, {"complete": True}):
+        snapshot = look_at(RecordState.REGISTERED, InstanceState.RUNNING, ONLINE, LONG_AGO, was_connected=True, **facts)
+        unseen = replace(snapshot, instances=()) if facts["complete"] else snapshot
+        rows = watch(assess(replace(unseen, memory=replace(snapshot.memory, rows=before)), FLEET)).memory.rows
+        assert rows == before
+
+
+def test_why_names_the_deadline_as_a_time():
+    snapshot = look_at(RecordState.REGISTERED, InstanceState.RUNNING, NODES["marked by us, busy"], LONG_AGO, was_connected=True)
+    snapshot = replace(snapshot, memory=replace(snapshot.memory, rows={"i-1": InRow(row="drains", since_at=NOW)}))
+    [line] = [line for line in explain(snapshot, FLEET, "i-1") if line.startswith("drains since ")]
+    assert "UTC at the latest; then: its runs are asked" in line

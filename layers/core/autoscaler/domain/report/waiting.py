@@ -97,7 +97,8 @@ def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
     jobs = listed([f"{item.job or 'a job'} for {duration(item.waiting_seconds)}" for item in longest], _NAMED)
     text = f"{cause.says}\n{counted(len(items), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
     title = cause.title if cause.is_limit else f"jobs on {controller} wait: {cause.title}"
-    return Seen(title, text, _RUNBOOK, f"autoscaler why {longest[0].job}")
+    runbook = "operations.md#usd-per-month" if cause.is_limit else _RUNBOOK
+    return Seen(title, text, runbook, f"autoscaler why {longest[0].job}")
 
 
 def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
