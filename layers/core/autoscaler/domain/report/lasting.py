@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from math import ceil, inf
 
 from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.snapshot import Build
+from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
@@ -118,10 +118,8 @@ def _causes(situation: Situation, row: Row, agent: Agent) -> Iterator[str]:
     record, node = agent.record, agent.node
     if hold := situation.overrides.hold_on(record.controller, record.pool):
         yield hold.text(situation.now)
-    if node and node.builds:
-        yield f"busy with {listed(sorted({name_of_build(build) for build in node.builds}))}"
-    if node and node.offline and node.reason and agent.mark is None:
-        yield f"'{node.reason}'"
+    if node:
+        yield from _on_node(agent, node)
     if record.trouble:
         yield record.trouble
     if record.instance_id in situation.memory.stuck:
@@ -132,8 +130,18 @@ def _causes(situation: Situation, row: Row, agent: Agent) -> Iterator[str]:
         yield from _bound_to(situation, agent)
     if row is deadlines.IDLE and (kept := why_kept(situation, agent)):
         yield kept
-    names = {record.node, record.instance_id}
-    yield from (failing.why for key, failing in situation.memory.failing.items() if names & {*key.split("/")})
+    yield from _failing_steps(situation, {record.node or "", record.instance_id})
+
+
+def _on_node(agent: Agent, node: Node) -> Iterator[str]:
+    if node.builds:
+        yield f"busy with {listed(sorted({name_of_build(build) for build in node.builds}))}"
+    if node.offline and node.reason and agent.mark is None:
+        yield f"'{node.reason}'"
+
+
+def _failing_steps(situation: Situation, names: set[str]) -> Iterator[str]:
+    return (failing.why for key, failing in situation.memory.failing.items() if names & {*key.split("/")})
 
 
 def name_of_build(build: Build) -> str:

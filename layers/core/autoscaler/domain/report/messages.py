@@ -50,19 +50,30 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
 
     ``problems``: what else people are told of, each unless a message of its own says the same.
     """
-    seen, now = _all_seen(situation, problems, told.troubles), situation.now
-    spans = _next_spans(told.spans, seen, now)
-    seen = {n: one for n, one in seen.items() if n in told.troubles or not is_slow(n) or now - spans[n].since_at >= SLOW_SECONDS}
-    superseded = {one.breach.name for one in problems} - seen.keys()
+    every, now = _all_seen(situation, problems, told.troubles), situation.now
+    spans = _next_spans(told.spans, every, now)
+    seen = {name: one for name, one in every.items() if name in told.troubles or _has_lasted(name, spans, now)}
     due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
     began = [_began(situation, name, one, runbooks) for name, one in due.items()]
-    over = {n: t for n, t in told.troubles.items() if n not in seen and now - t.seen_at >= _over_after(n)}
-    # What a message of its own says by now is not over.
-    is_over = {name: trouble for name, trouble in over.items() if not (name.startswith(LOST) or name in superseded)}
-    ended = [_ended(situation, name, trouble) for name, trouble in is_over.items()]
+    over = _over(told, seen, now)
+    ended = [_ended(situation, name, over[name]) for name in _to_end(over, {one.breach.name for one in problems})]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     troubles |= {name: _seen_again(told.troubles.get(name), one, now, is_told=name in due) for name, one in seen.items()}
     return replace(told, troubles=troubles, spans=spans), [*began, *ended]
+
+
+def _has_lasted(name: str, spans: Mapping[str, Span], now: float) -> bool:
+    return not is_slow(name) or now - spans[name].since_at >= SLOW_SECONDS
+
+
+def _to_end(over: Collection[str], problems: Collection[str]) -> list[str]:
+    """Name the messages whose end is told: not those that a message of its own replaces by now."""
+    return [name for name in over if not (name.startswith(LOST) or name in problems)]
+
+
+def _over(told: Told, seen: Collection[str], now: float) -> dict[str, Trouble]:
+    """Find what people were told of and that is not seen any more."""
+    return {n: trouble for n, trouble in told.troubles.items() if n not in seen and now - trouble.seen_at >= _over_after(n)}
 
 
 def _next_spans(known: Mapping[str, Span], seen: Collection[str], now: float) -> dict[str, Span]:

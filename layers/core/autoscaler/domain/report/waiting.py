@@ -21,6 +21,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.demand import Demand, Unmet
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import elapsed_seconds
+from autoscaler.domain.situation.trials import in_the_way
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import counted, duration, listed
 
@@ -40,7 +41,7 @@ _TOLD_BY = {
     **dict.fromkeys((Reason.LAUNCH_RATE, Reason.USD_PER_HOUR, Reason.HOURS_PER_DAY, Reason.NOT_ITS_TURN), ("limit/",)),
     Reason.OF_HOSTS: ("host/",),
 }
-_OF_POOLS = ("breaker", "image", "starts", "taken-back")
+_OF_POOLS = ("breaker", "image", "starts", "taken-back", "launches")
 # EC2 refuses launches: one cause, whichever of them holds in this look.
 _REFUSED = (Reason.NO_OFFERING, Reason.POOL_PAUSED, Reason.ACCOUNT_THROTTLED)
 _BUSY = (Reason.WORTH_WAITING, Reason.NOT_LENT)
@@ -71,16 +72,14 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
         if not view.complete:
             yield from ((name, _again(one)) for name, one in told.items() if name.startswith(f"{WAITS}{view.name}/"))
             continue
-        place, waiting = f"{WAITS}{view.name}/", dict[Cause, list[QueueItem]]()
+        place = f"{WAITS}{view.name}/"
         is_explained = any(name.startswith(place) and not is_slow(name) for name in told)
-        for item, cause in _causes(situation, view, {*seen, *told}):
-            waiting.setdefault(cause, []).append(item)
         by_name: dict[str, tuple[Cause, list[QueueItem]]] = {}
-        for cause, items in waiting.items():
-            if is_explained and cause.name.startswith(_AGENTS):
-                continue
-            by_name.setdefault(cause.name, (cause, []))[1].extend(items)
-        yield from ((f"{'' if one[0].is_limit else place}{name}", _seen(view.name, *one)) for name, one in by_name.items())
+        for item, cause in _causes(situation, view, {*seen, *told}):
+            if not (is_explained and cause.name.startswith(_AGENTS)):
+                by_name.setdefault(cause.name, (cause, []))[1].append(item)
+        for name, (cause, items) in by_name.items():
+            yield name if cause.is_limit else f"{place}{name}", _seen(view.name, cause, items)
 
 
 def is_slow(name: str) -> bool:
@@ -181,24 +180,38 @@ def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others
     """Find what keeps an item that pools may serve; None if another message says it, or if it is about to begin."""
     names = {pool.name for pool in want.pools}
     held = [one for one in placement.purchase.held.values() if one.pool in names]
-    of_pools = {f"{kind}/{name}" for kind in _OF_POOLS for name in names} | {f"quiet/{placement.controller}"}
-    if any(_is_told(one, others) for one in held) or of_pools & others:
+    if any(_is_told(one, others) for one in held) or _has_a_message(situation, placement.controller, want, others):
         return None
-    hold = next((hold for name in sorted(names) if (hold := situation.overrides.hold_on(placement.controller, name))), None)
-    if hold is not None:
-        return _of_hold(situation, hold)
-    if refused := next((name for name in sorted(names) if _refusals(situation, name)), ""):
-        says = f"EC2 refuses launches of {refused}: {_refusals(situation, refused)}."
-        return Cause(name=f"ec2/{refused}", title=f"EC2 refuses launches of {refused}", says=says)
+    if (cause := _of_people_or_ec2(situation, placement.controller, sorted(names))) is not None:
+        return cause
     if (first := next((one for one in held if one.reason not in (*_BUSY, *_REFUSED)), None)) is not None:
         return _of_held(first)
     return _of_agents(situation, placement, want, names)
 
 
+def _of_people_or_ec2(situation: Situation, controller: str, pools: list[str]) -> Cause | None:
+    """Name the person who holds one of these pools, or what EC2 answers instead of launching its agents."""
+    for name in pools:
+        if hold := situation.overrides.hold_on(controller, name):
+            return _of_hold(situation, hold)
+        if refusals := _refusals(situation, name):
+            title = f"EC2 refuses launches of {name}"
+            return Cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.")
+    return None
+
+
+def _has_a_message(situation: Situation, controller: str, want: Want, others: set[str]) -> bool:
+    """Tell whether a message says what is wrong with its pools or its controller, or that free executors refuse it."""
+    of_pools = {f"{kind}/{pool.name}" for kind in _OF_POOLS for pool in want.pools}
+    of_controller = {f"quiet/{controller}", f"connect/{controller}", "launches/account"}
+    rations = situation.distrust(controller).rations.values()
+    is_refused = any(want.item.job in ration.jobs and not ration.taken for ration in rations)
+    return is_refused or not others.isdisjoint(of_pools | of_controller)
+
+
 def _refusals(situation: Situation, pool: str) -> str:
     """Say what EC2 lately answered instead of launching agents of a pool; "" if it refused none. What it took back is told elsewhere."""
-    keys = {pool, "account", *(f"{pool}/{offering.key}" for offering in situation.fleet.pools[pool].offerings)}
-    return ", ".join(sorted({one.why for key, one in situation.memory.cool_offs.items() if key in keys and not one.taken_back}))
+    return ", ".join(sorted({trial.why for trial in in_the_way(situation.fleet.pools[pool], situation.memory).values()}))
 
 
 def _of_held(held: Held) -> Cause:
@@ -221,7 +234,7 @@ def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, name
         return None
     agents = [agent for agent in situation.agents if agent.record.controller == placement.controller and agent.pool.name in names]
     pools = ", ".join(sorted(names))
-    if busy := [agent for agent in agents if agent.busy_executors and agent.phase is Phase.READY]:
+    if busy := _busy(agents):
         says = f"The executors of {pools} are busy: {listed(_longest(situation, busy))}."
         return Cause(name=f"{_AGENTS}{pools}", title=f"executors of {pools} are busy", says=says)
     if boots := [agent for agent in agents if agent.phase in _BOOTS]:
@@ -231,6 +244,10 @@ def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, name
         return Cause(name=f"{_AGENTS}{pools}", title=f"agents of {pools} boot", says=says)
     says = "No executor that is there or on its way takes them, and none is launched now."
     return Cause(name=f"{_AGENTS}{pools}", title=f"no executor of {pools} takes them", says=says)
+
+
+def _busy(agents: list[Agent]) -> list[Agent]:
+    return [agent for agent in agents if agent.busy_executors and agent.phase is Phase.READY]
 
 
 def _longest(situation: Situation, agents: list[Agent]) -> list[str]:
