@@ -144,7 +144,7 @@ def test_jobs_that_ec2_has_no_machines_for_are_told_in_ec2s_code():
     day.fleet.faults.plan(Fault("ec2 CreateFleet", status=400, code="SomethingNew", times=10**9))
     day.queue(2, seconds=60.0)
     day.minutes(90)
-    assert subjects(day) == ["[f] jobs on main wait: EC2 refuses launches of cpu"]
+    assert subjects(day) == ["[f] EC2 refuses launches of cpu"]
     assert "SomethingNew" in texts(day)[0]
 
 

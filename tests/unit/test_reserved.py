@@ -250,7 +250,8 @@ def test_what_has_registered_for_a_person_does_not_keep_others_of_a_new_version_
     instances = (an_instance("i-1", template_version="2"),)
     waits = {"items": (an_item(label="cpu"),), "instances": instances, **new}
     assert kinds(decide_up((record, node), **waits)) == [Launch]
-    assert kinds(decide_up((replace(record, reservation=None), replace(node, temporarily_offline=False, reason="")), **waits)) == []
+    boots = replace(record, reservation=None, launched_at=NOW - 60.0)
+    assert kinds(decide_up((boots, replace(node, temporarily_offline=False, reason="")), **waits)) == []
 
 
 def test_nothing_that_is_launched_for_a_person_tries_a_new_image_and_nothing_waits_for_it():
