@@ -139,7 +139,7 @@ def test_a_job_whose_label_no_pool_has_is_told_once():
     assert subjects(day) == ["[f] jobs on main wait: no pool serves nowhere"]
 
 
-def test_jobs_that_ec2_has_no_machines_for_are_told_in_ec2s_code():
+def test_jobs_that_ec2_has_no_machines_for_are_told_in_ec2s_code_and_by_one_message():
     day = a_day(max_wait_seconds=1200.0)
     day.fleet.faults.plan(Fault("ec2 CreateFleet", status=400, code="SomethingNew", times=10**9))
     day.queue(2, seconds=60.0)

@@ -224,7 +224,15 @@ _RULES = (
         given="job_wait_seconds",
         setting="JobWaitAlarmSeconds",
         seconds=_FOUR_LOOKS,
-        told_by=("waits/{controller}/", "refused/{controller}/", "quiet/{controller}", "breaker/", "most-marked/{controller}"),
+        told_by=(
+            "waits/{controller}/",
+            "refused/{controller}/",
+            "quiet/{controller}",
+            "breaker/",
+            "launches/",
+            "connect/{controller}",
+            "most-marked/{controller}",
+        ),
         has_alarm=True,
     ),
     Rule(
