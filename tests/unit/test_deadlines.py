@@ -10,6 +10,7 @@ from autoscaler.domain.facts.memory import InRow, Missing
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.report.explain import explain
+from autoscaler.domain.report.lasting import lasting_seen
 from autoscaler.domain.situation.deadlines import AGENT_ROWS
 from autoscaler.domain.situation.other_deadlines import OTHER_ROWS
 from autoscaler.domain.situation.rows import Circumstances, row_of
@@ -121,3 +122,13 @@ def test_why_names_the_deadline_as_a_time():
     snapshot = replace(snapshot, memory=replace(snapshot.memory, rows={"i-1": InRow(row="drains", since_at=NOW)}))
     [line] = [line for line in explain(snapshot, FLEET, "i-1") if line.startswith("drains since ")]
     assert "UTC at the latest; then: its runs are asked" in line
+
+
+def test_an_agent_whose_controller_left_the_fleet_file_stops_no_pass_and_is_told_after_an_hour():
+    record = a_record("i-9", controller="gone", node="cpu-9")
+    snapshot = a_snapshot(a_view(), records=(record,))
+    situation = watch(assess(snapshot, FLEET))
+    assert situation.memory.rows == {"i-9": InRow(row="left-the-file", since_at=NOW, pool="cpu")}
+    memory = replace(snapshot.memory, rows={"i-9": InRow(row="left-the-file", since_at=NOW - 4000.0, pool="cpu")})
+    told = dict(lasting_seen(watch(assess(replace(snapshot, memory=memory), FLEET)), ()))
+    assert [seen.title for seen in told.values()] == ["agents of cpu left the fleet file"]

@@ -151,9 +151,9 @@ def name_of_build(build: Build) -> str:
 
 
 def _bound_to(situation: Situation, agent: Agent) -> Iterator[str]:
-    view, life = situation.snapshot.controllers[agent.record.controller], situation.memory.sessions.get(agent.record.controller)
+    view, life = situation.snapshot.controllers.get(agent.record.controller), situation.memory.sessions.get(agent.record.controller)
     name = agent.record.node or ""
-    yield from (f"{item.job} waits for it by name" for item in view.items if name in (*item.wait.nodes, item.wait.named))
+    yield from (f"{item.job} waits for it by name" for item in (view.items if view else ()) if name in (*item.wait.nodes, item.wait.named))
     if life and (runs := [run for run in life.suspects.get(name, ()) if run]):
         yield f"{listed(runs)} ran there before {agent.record.controller} restarted"
 
@@ -165,7 +165,8 @@ def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:
     pools: dict[tuple[str, str], list[str]] = {}
     for name, known in situation.memory.rows.items():
         after = waits.get(known.row, inf)
-        if name not in agents and situation.ec2_seen_seconds(known.since_at) >= after:
+        is_told_here = known.row == LEFT_THE_FILE or name not in agents
+        if is_told_here and situation.ec2_seen_seconds(known.since_at) >= after:
             pools.setdefault((known.row, known.pool), []).append(name)
     for (row, pool), names in pools.items():
         yield (

@@ -99,7 +99,7 @@ def _ready(agent: Agent, circumstances: Circumstances) -> Row:
 
 def circumstances_of(situation: Situation, agent: Agent) -> Circumstances:
     """Look up what decides the row of an agent beside itself."""
-    free_node = situation.distrust(agent.record.controller).nodes.get(agent.record.node or "")
+    free_node = situation.memory.free_nodes.get(f"{agent.record.controller}/{agent.record.node}")
     return Circumstances(
         now=situation.now,
         is_kept=agent.record.instance_id in situation.memory.kept,
