@@ -222,15 +222,6 @@ COSTLY = (
         found_by=("tests/scenarios/test_capacity.py::test_a_refusal_that_says_nothing_of_machines_is_no_shortage",),
     ),
     Bug(
-        name="a breaker that a broken launch template opened outlives it",
-        file="domain/situation/breakers.py",
-        was="    return differ(trial.version, current)",
-        becomes="    return False",
-        found_by=(
-            "tests/scenarios/test_template_versions.py::test_a_broken_version_takes_one_agent_and_what_is_put_back_is_launched_at_once",
-        ),
-    ),
-    Bug(
         name="a boot of the launch template that was put back counts against the one in force",
         file="domain/situation/breakers.py",
         was="failure.beside or differ(failure.version, current) or",

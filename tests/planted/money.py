@@ -67,13 +67,6 @@ MONEY = (
         found_by=("tests/unit/test_month_limit.py::test_nothing_is_launched_not_even_for_the_minimum_and_what_retires_stays_so",),
     ),
     Bug(
-        name="jobs that ask for a label which one node has keep that node beyond the month's limit",
-        file="domain/situation/situation.py",
-        was="    if stopped := _stopped_levels(look.fleet, memory, look.now):\n",
-        becomes="    if stopped := ():\n",
-        found_by=("tests/scenarios/test_month_limit.py::test_the_month_ends_at_its_limit_and_what_runs_is_finished",),
-    ),
-    Bug(
         name="an agent that a begun pipeline waits for is given up at the month's limit",
         file="domain/situation/demand.py",
         was="resumes=resolver.all_named(item for item in bound if item.run)",

@@ -47,11 +47,4 @@ ROTATION = (
         becomes="        if 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
         found_by=(f"{_TIMELINES}::test_it_comes_back_when_jobs_wait_there_again",),
     ),
-    Bug(
-        name="an agent that is to go and that an own job waits for neither goes nor comes back",
-        file="domain/scale_in/rotate.py",
-        was="    if situation.protected(agent):\n",
-        becomes="    if False:\n",
-        found_by=(f"{_TIMELINES}::test_an_own_job_that_comes_once_it_is_cordoned_has_it_first_and_then_the_other_one",),
-    ),
 )

@@ -123,13 +123,6 @@ TEAMS = (
         becomes="",
         found_by=("tests/scenarios/test_teams.py::test_a_lane_of_higher_priority_never_starves_beside_a_queue_that_never_ends",),
     ),
-    Bug(
-        name="a team hands over more than brings both level",
-        file="domain/scale_in/hand_over.py",
-        was="return after[0] / team.weight <= after[1] / other.weight",
-        becomes="return bool(after)",
-        found_by=("tests/scenarios/test_teams.py::test_a_team_that_comes_later_gets_its_share_beside_one_whose_queue_never_ends",),
-    ),
     breaks(
         "who_hands_over_comes_after_a_pool_that_then_gets_more",
         "a team that has spent less hands over",

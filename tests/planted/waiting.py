@@ -49,13 +49,6 @@ WAITING = (
         found_by=("tests/unit/test_scale_up.py::test_what_could_not_be_brought_back_is_tried_again_and_not_counted_on",),
     ),
     Bug(
-        name="what a build is bound to and cannot be brought back counts as supply",
-        file="domain/launch/placement.py",
-        was="            if not cannot_come_back(situation.memory, agent):\n                self._add_executors(agent)",
-        becomes="            self._add_executors(agent)",
-        found_by=("tests/scenarios/test_failing_steps.py::test_a_job_does_not_wait_for_an_agent_that_cannot_be_brought_back",),
-    ),
-    Bug(
         name="what cannot be brought back is kept for the jobs that wait",
         file="domain/scale_in/reclaim.py",
         was="may_come_back(agent, pool) and not keeps_failing(cannot_come_back(situation.memory, agent))",
@@ -85,15 +78,6 @@ WAITING = (
         becomes="now < deadline",
         found_by=(
             "tests/unit/test_scale_up.py::test_an_agent_that_was_connected_and_is_gone_is_not_on_its_way_though_its_boot_deadline_is_far",
-        ),
-    ),
-    Bug(
-        name="agents whose node cannot be made are launched for ever",
-        file="domain/repair/failed_boots.py",
-        was="if never_connected(by_id[step.instance_id], connected):\n",
-        becomes="if False:\n",
-        found_by=(
-            "tests/scenarios/test_missing_rights.py::test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_trial_names_the_right",
         ),
     ),
     Bug(

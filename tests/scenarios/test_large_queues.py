@@ -37,7 +37,7 @@ def test_jobs_that_can_run_start_and_nothing_ends_until_the_queue_fits_in_one_an
     assert (build.ended, step.ended) == (Ended.FINISHED, Ended.FINISHED)
     assert len(ended(day)) == before
     assert day.agents("cpu") == 6
-    assert [message.subject for message in day.fleet.notifier.sent] == [SUBJECT]
+    assert SUBJECT in [message.subject for message in day.fleet.notifier.sent]
     told = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
     assert "larger than 30000 bytes; of" in told.problems["main"]
     why = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu")
@@ -46,4 +46,5 @@ def test_jobs_that_can_run_start_and_nothing_ends_until_the_queue_fits_in_one_an
         day.jenkins.abort(item)
     day.minutes(60)
     assert day.agents("cpu") == 0
-    assert [message.subject for message in day.fleet.notifier.sent] == [SUBJECT, f"{SUBJECT[:4]}over: {SUBJECT[4:]}"]
+    told = [message.subject for message in day.fleet.notifier.sent if "too large" in message.subject]
+    assert told == [SUBJECT, f"{SUBJECT[:4]}over: {SUBJECT[4:]}"]

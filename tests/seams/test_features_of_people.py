@@ -91,7 +91,7 @@ def test_an_agent_that_a_person_drains_ends_after_its_build_and_people_are_told_
         here.minutes(5)
         assert here.subjects() == []
         here.minutes(2)
-        assert here.subjects() == [f"drains overdue: {build.node} of pool cpu"]
+        assert here.subjects() == [f"{build.node} of cpu: drains too long"]
         here.until(lambda: build.ended, within=20)
         here.minutes(2)
         assert (build.ended, here.machines()) == (Ended.FINISHED, [])

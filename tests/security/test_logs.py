@@ -17,7 +17,16 @@ def test_every_log_line_is_json_with_a_constant_event(life):
     lines = [json.loads(line) for line in life.log.splitlines()]
     assert {line["message"] for line in lines} <= {
         *("pass", "step", "held", "measured", "registered", "registration_refused", "boot_failed", "builds_at_risk", "set_aside"),
-        *("node_exists", "controller_incomplete", "stale_tick", "operated", "build_ended", "no_job_shown", "notified"),
+        *(
+            "node_exists",
+            "controller_incomplete",
+            "stale_tick",
+            "operated",
+            "build_ended",
+            "no_job_shown",
+            "notified",
+            "interruption_noted",
+        ),
     }
     assert all("Traceback" not in json.dumps(line) for line in lines)
 

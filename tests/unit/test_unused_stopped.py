@@ -152,7 +152,7 @@ def test_what_has_booted_is_stopped_without_a_node_and_without_a_second_look():
 
 
 def test_its_stop_is_finished_once_ec2_says_so():
-    stopping = filler(state=RecordState.STOPPING)
+    stopping = filler(state=RecordState.STOPPING, changed_at=NOW - 60.0)
     assert down(seen(stopping, states={"i-1": InstanceState.STOPPING})) == []
     assert down(seen(stopping, states={"i-1": InstanceState.STOPPED})) == [(FinishStop, Reason.HAS_STOPPED)]
 

@@ -302,7 +302,7 @@ class Record:
 
     def is_interrupted(self, now: float) -> bool:
         """Tell whether EC2 announced that it takes the instance back, so lately that it may be about to end."""
-        return 0.0 <= now - self.interrupted_at < INTERRUPTION_SECONDS
+        return self.interrupted_at > 0.0 and 0.0 <= now - self.interrupted_at < INTERRUPTION_SECONDS
 
     def is_lent(self, now: float) -> bool:
         """Tell whether jobs of a more general kind may use it."""
