@@ -90,7 +90,7 @@ def test_what_really_runs_goes_on_however_long():
     builds = day.queue(2, seconds=30 * 3600.0, kind=Kind.PIPELINE)
     day.minutes(20)
     drain(day, builds[0].node)
-    day.minutes(28 * 60)
+    day.hours(28)
     assert [build.ended for build in builds] == [None, None]
     day.minutes(3 * 60)
     assert [build.ended for build in builds] == [Ended.FINISHED] * 2
@@ -111,7 +111,7 @@ def test_what_jenkins_does_not_show_proves_nothing(status):
     day = a_day()
     [build] = zombies(day, 1)
     day.fleet.faults.plan(Fault("jenkins job", status=status, times=10**6))
-    day.minutes(24 * 60)
+    day.hours(24)
     assert build.node in day.jenkins.nodes
     assert TOLD not in subjects(day)
 

@@ -40,16 +40,16 @@ def begin_hold(day, scope, name, **facts):
 def test_a_drain_of_13_hours_is_told_with_its_build_at_12_hours_and_once_more_a_day_later_and_is_over_once():
     day = a_day(max_agent_hours=1.0)
     day.queue(1, seconds=60 * 3600.0)
-    day.minutes(13 * HOUR)
+    day.hours(13)
     assert subjects(day) == []
     day.minutes(HOUR)
     [name] = day.nodes()
     assert subjects(day) == [f"[f] {name} of cpu: drains too long"]
     assert f"{name} drains, for 12 h" in texts(day)[0]
     assert "busy with job-0 #1" in texts(day)[0]
-    day.minutes(24 * HOUR)
+    day.hours(24)
     assert len(subjects(day)) == 2
-    day.minutes(30 * HOUR)
+    day.hours(30)
     assert subjects(day)[-1] == f"[f] over: {name} of cpu: drains too long"
     assert len(subjects(day)) in (3, 4)
 
@@ -61,12 +61,12 @@ def test_an_agent_that_a_person_took_offline_is_told_after_a_day_in_their_words_
     [name] = day.nodes()
     node = day.jenkins.nodes[name]
     node.temporarily_offline, node.cause, node.reason = True, "hudson.slaves.OfflineCause$UserCause", "disk check"
-    day.minutes(23 * HOUR)
+    day.hours(23)
     assert subjects(day) == []
     day.minutes(2 * HOUR)
     assert subjects(day) == [f"[f] {name} of cpu: offline-by-a-person too long"]
     assert "'disk check'" in texts(day)[0]
-    day.minutes(24 * HOUR)
+    day.hours(24)
     assert len(subjects(day)) == 2
     node.clear_mark()
     day.minutes(5)
@@ -83,7 +83,7 @@ def test_an_instance_that_shuts_down_for_ever_is_told_after_half_an_hour_and_eac
     [subject] = subjects(day)
     assert subject.endswith("of cpu: shuts-down too long")
     assert f"{instance.id} shuts down, for 3" in texts(day)[0]
-    day.minutes(24 * HOUR)
+    day.hours(24)
     assert subjects(day) == [subject] * 2
     instance.state = "terminated"
     day.minutes(5)

@@ -47,7 +47,7 @@ def test_why_begins_with_it():
 
 def test_it_is_told_again_each_day_and_over_once_it_is_over():
     day, _ = a_day()
-    day.minutes(50 * 60)
+    day.hours(50)
     assert subjects(day) == [TOLD, TOLD, TOLD]
     assert "Jenkins names no reason" in day.fleet.notifier.sent[0].text
     day.jenkins.cancel_quiet_down()

@@ -131,7 +131,7 @@ def test_what_is_paid_and_cannot_be_judged_for_an_hour_is_told_each_day_with_the
     assert "2027-01-15 08:13 UTC" in told.text
     assert "Jenkins refused the credentials (401)" in told.text
     assert "4 agents there cost $12.00 an hour" in told.text
-    day.minutes(24 * 60)
+    day.hours(24)
     assert subjects(day) == ["[f] controller main cannot be read"] * 2
     answers_again(day)
     day.minutes(2)

@@ -25,6 +25,13 @@ class Day:
             self.failed += failed_steps(self.fleet.scale_up()) + failed_steps(self.fleet.scale_down())
         return self
 
+    def hours(self, count: float) -> "Day":
+        """Let hours pass with a look every three minutes, which is no gap: a third of the time for what takes days."""
+        for _ in range(round(count * 20)):
+            self.world.move_to(self.world.timeline.now + 2 * MINUTE)
+            self.minutes(1)
+        return self
+
     def queue(self, count: int, label: str = "cpu", seconds: float = 600.0, **facts) -> list[Build]:
         return [self.jenkins.submit(f"job-{n}", label, seconds, **facts) for n in range(count)]
 
