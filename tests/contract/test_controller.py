@@ -4,7 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from autoscaler.domain.facts.fleet import agent_spec, beacon_specs
+from autoscaler.domain.facts.beacons import beacon_specs
+from autoscaler.domain.facts.fleet import agent_spec
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.snapshot import BuildResult, OfflineCause

@@ -90,7 +90,7 @@ WAITING = (
     Bug(
         name="a free executor that refuses a job counts for it for ever",
         file="domain/situation/promises.py",
-        was="        refused |= {job: now for job, seconds in beside.items() if seconds >= BROKEN_SECONDS}",
+        was="        refused |= {job: now for job, seconds in waits.items() if seconds >= BROKEN_SECONDS}",
         becomes="        refused |= {}",
         found_by=(f"{REFUSING}::test_a_throttle_on_each_node_costs_an_agent_for_each_build_and_no_build_waits_for_long",),
     ),
@@ -112,7 +112,7 @@ WAITING = (
     ),
     Bug(
         name="sets of labels have no beacons",
-        file="domain/facts/fleet.py",
+        file="domain/facts/beacons.py",
         was="    if pools:\n        beacons.append(",
         becomes="    del beacons[1:]\n    if not pools:\n        beacons.append(",
         found_by=(f"{OTHER_LABELS}::test_the_only_agent_of_a_label_is_replaced_like_any_other",),

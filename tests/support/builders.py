@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from autoscaler.config.hosts import FREE
-from autoscaler.domain.facts.fleet import Fleet, Host, Limits, Market, Offering, Platform, Pool, Quarantine, beacon_specs
+from autoscaler.domain.facts.beacons import beacon_specs
+from autoscaler.domain.facts.fleet import Fleet, Host, Limits, Market, Offering, Platform, Pool, Quarantine
 from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Trial, Window

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.fleet import beacon_specs
+from autoscaler.domain.facts.beacons import beacon_specs
 from autoscaler.domain.facts.plan import CreateBeacon, RemoveBeacon
 from support.builders import a_build, a_fleet, a_node, a_pool, a_snapshot, a_view, beacons
 from support.decisions import steps_of
@@ -62,3 +62,14 @@ def test_an_outdated_beacon_is_removed_unless_somebody_uses_it(node):
 
 def test_nodes_of_others_are_no_beacons():
     assert steps(*beacons(FLEET), a_node("autoscaler-beacon-f2~gone", "gone", offline=True), kind=RemoveBeacon) == []
+
+
+def test_a_beacon_to_which_a_plugin_adds_labels_stays_and_one_that_lost_a_label_is_made_anew():
+    """The plugin Implied Labels adds labels to each node."""
+    first, *others = beacons(FLEET)
+    given = {spec.name: spec for spec in beacon_specs(FLEET, "main")}
+    made = [replace(node, description=given[node.name].description) for node in (first, *others)]
+    implied = [replace(node, labels=node.labels | {"posix"}) for node in made]
+    assert steps(*implied, kind=RemoveBeacon) == []
+    poorer = replace(implied[1], labels=frozenset({implied[1].name, "posix"}))
+    assert [step.node for step in steps(implied[0], poorer, *implied[2:], kind=RemoveBeacon)] == [poorer.name]

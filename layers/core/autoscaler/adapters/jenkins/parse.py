@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from autoscaler.adapters.jenkins.parameters import ACTIONS, parameters_of
 from autoscaler.adapters.jenkins.why import named_nodes, read_why, told_label, waits_for_quiet_mode
 from autoscaler.domain.facts.job_parameters import JobParameters
-from autoscaler.domain.facts.snapshot import Build, Node, OfflineCause, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import ONE_OFF, Build, Node, OfflineCause, QueueItem, Wait
 from autoscaler.errors import TransientError
 
 QUEUE_TREE = (
@@ -179,7 +179,7 @@ def read_node(raw: Any, date: datetime, tell_apart: JobParameters = _NOTHING_TEL
     builtin = kind.endswith("MasterComputer") or computer.displayName in {"master", "Built-In Node"}
     builds = [b for e in computer.executors if (b := _build(computer.displayName, e, date, tell_apart))]
     # One-off executors count as work: a flyweight task on the node is a build as any other.
-    builds += [b for e in computer.oneOffExecutors if (b := _build(f"{computer.displayName}/one-off", e, date, tell_apart))]
+    builds += [b for e in computer.oneOffExecutors if (b := _build(computer.displayName + ONE_OFF.rstrip("/"), e, date, tell_apart))]
     return Node(
         name=computer.displayName,
         labels=frozenset(label.name for label in computer.assignedLabels),

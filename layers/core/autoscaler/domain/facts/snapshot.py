@@ -16,11 +16,10 @@ from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.run_orders import RunOrder
 
-# A look is worth nothing when passes were missing since: what happened in between is unknown.
-LOOK_GAP_SECONDS = 180.0
+LOOK_GAP_SECONDS = 180.0  # after a longer gap a look is worth nothing: what happened in between is unknown
 INTERRUPTION_SECONDS = 600.0  # EC2 ends what it takes back two minutes after it said so: what is there long after that stays
-# The schedule's interval.
-MINUTE_SECONDS = 60.0
+MINUTE_SECONDS = 60.0  # the schedule's interval
+ONE_OFF = "/one-off/"  # in the key of what takes no executor
 
 
 class BuildResult(StrEnum):
@@ -90,6 +89,11 @@ class Build:
     elapsed_seconds: float | None
     estimate_seconds: float | None
     signature: str = ""  # as of a queue item, as far as an executor tells it
+
+    @property
+    def is_one_off(self) -> bool:
+        """Tell whether it takes no executor: a pipeline's own step, or the parent of a matrix."""
+        return ONE_OFF in self.key
 
 
 class OfflineCause(StrEnum):

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, beacon_specs
+from autoscaler.domain.facts.beacons import beacon_labels, beacon_specs
+from autoscaler.domain.facts.fleet import CORDONED_LABEL
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.node_labels import are_as_wanted
@@ -51,7 +52,8 @@ def keep_beacons(situation: Situation, controller: str, _decided: Decided) -> De
             yield CreateBeacon(controller=controller, spec=spec, reason=Reason.BEACON, detail=name)
     for name, node in there.items():
         given = frozenset(wanted[name].labels) - {name} if name in wanted else None
-        if node.labels - {name} != given and _is_unused(node):
+        is_right = given == beacon_labels(name, node.description, node.labels) and given <= node.labels
+        if not is_right and _is_unused(node):
             yield RemoveBeacon(controller=controller, node=name, reason=Reason.BEACON_LEFT, detail=name)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.memory import ControllerSession
-from autoscaler.domain.facts.snapshot import ControllerView, Node
+from autoscaler.domain.facts.snapshot import Build, ControllerView, Node
 from autoscaler.domain.situation.looks import blind_seconds
 
 # After a controller restart every agent looks offline and idle for some seconds, and resumed builds are invisible (recorded: f21).
@@ -58,13 +58,23 @@ def next_session(
     still = {name: _still_missing(runs, nodes[name], ended) for name, runs in life.suspects.items() if name in nodes}
     seen_seconds = now - life.since_at - blind_seconds(looks, life.since_at, now)
     left = _but_empty({name: _in_time(runs, seen_seconds, timeout_seconds) for name, runs in still.items()})
-    began_at = now if _has_begun(life, seen) else life.began_at
+    began_at = now if begun_since(life, view) else life.began_at
     return replace(seen, since_at=life.since_at, began_at=began_at, restarted=life.restarted, suspects=left)
 
 
-def _has_begun(before: ControllerSession, now: ControllerSession) -> bool:
-    """Tell whether a build runs that did not in the last look."""
-    return any(run not in before.busy.get(name, ()) for name, runs in now.busy.items() for run in runs)
+def begun_since(life: ControllerSession | None, view: ControllerView) -> dict[str, list[Build]]:
+    """Find the builds that have begun on agents since the last look, by node; none that anybody knows of after a restart.
+
+    A step that takes no executor is no such build: each pipeline has one on the controller itself, for as long as it runs or waits.
+    """
+    if life is None or life.session != view.session:
+        return {}
+    agents = (node for node in view.nodes if node.agent)
+    begun = {
+        node.name: [build for build in node.builds if not build.is_one_off and build.run not in life.busy.get(node.name, ())]
+        for node in agents
+    }
+    return {name: builds for name, builds in begun.items() if builds}
 
 
 def _marked(nodes: Mapping[str, Node]) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from itertools import combinations
 from operator import attrgetter
 from typing import TypeVar
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet, Pool, beacon_specs, labels_given
+from autoscaler.domain.facts.beacons import beacon_specs
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet, Pool, labels_given
 from autoscaler.domain.facts.overrides import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
@@ -69,9 +70,9 @@ def read_demand(
     resolver = _Resolver(view, fleet, records, distrust)
     unclear = [] if resumption.recovering else resolver.unclear()
     held, starved, unmet = _starved(view, resolver, overrides, recovering=resumption.recovering)
-    overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.free)]
+    overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.refusing)]
     bound = [item for item in view.items if resolver.bound_to(item, resumption)]
-    rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides), *starved], distrust, resolver.free))
+    rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides), *starved], distrust, resolver.refusing))
     return Demand(
         wants=_only(Want, rationed),
         unmet=unmet,
@@ -264,6 +265,11 @@ class _Resolver:
         pools = self._pool_of_node
         return [(node, pools[node.name].name if node.name in pools else None) for node in nodes]
 
+    @cached_property
+    def refusing(self) -> list[tuple[Node, str | None]]:
+        """Those of them that refuse any job; mostly there are none."""
+        return [(node, pool) for node, pool in self.free if node.name in self._distrust.nodes] if self._distrust.nodes else []
+
     def is_free(self, want: Want) -> bool:
         """Tell whether an executor that should take it is idle."""
         free = (node for node, _ in self.free if not self._distrust.refuses(node.name, want.item.job))
@@ -298,8 +304,7 @@ class _Resolver:
 
     def _waits_for_a_node(self, item: QueueItem, name: str) -> Unmet:
         """Say that one node alone can take an item: it asks for it by name, or for a label that no other node has, and no pool gives."""
-        specs = beacon_specs(self._fleet, self._view.name)
-        if item.label is None and not all({*spec.labels} - {spec.name} in self._labels_of_beacons for spec in specs):
+        if item.label is None and not all(spec.name in self._nodes for spec in beacon_specs(self._fleet, self._view.name)):
             detail = f"Jenkins names {name} in place of a label; the beacons will make it show the label"
             return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
         node = self._nodes.get(name)

@@ -38,8 +38,8 @@ class Distrust:
         """Say for how many items of a scope agents may be tried at once, and from when on. A pause of the whole controller counts, too."""
         ration = self.rations.get(scope)
         most = 2 ** min(ration.taken, _MOST_DOUBLINGS) if ration else 1
-        untaken = (one for one in (ration, self.rations.get("")) if one and not one.taken and want.item.job in one.jobs)
-        return most, max((one.until_at for one in untaken), default=self.now)
+        pauses = (limit for limit in (ration, self.rations.get("")) if limit and not limit.taken and want.item.job in limit.jobs)
+        return most, max((limit.until_at for limit in pauses), default=self.now)
 
     def scope_without_nodes(self, want: Want) -> str | None:
         """Name the label of a job whose refusing nodes have gone: as long as none has taken it, what comes next may fare the same."""
@@ -60,10 +60,10 @@ class Refused:
 def distrust_of(memory: Memory, controller: str, now: float) -> Distrust:
     """Find what is remembered of the nodes of one controller that refuse jobs."""
     prefix = f"{controller}/"
-    nodes = {name.removeprefix(prefix): one for name, one in memory.free_nodes.items() if name.startswith(prefix)}
+    nodes = {name.removeprefix(prefix): node for name, node in memory.free_nodes.items() if name.startswith(prefix)}
     life = memory.sessions.get(controller)
     return Distrust(
-        nodes={name: one for name, one in nodes.items() if one.refused or one.is_useless},
+        nodes={name: node for name, node in nodes.items() if node.refused or node.is_useless},
         rations={name.removeprefix(prefix): ration for name, ration in memory.rations.items() if name.startswith(prefix)},
         began_at=life.began_at if life else 0.0,
         now=now,
@@ -75,9 +75,12 @@ def scope_of(want: Want) -> str:
     return want.item.asked_label or f"pools {', '.join(pool.name for pool in want.pools)}"
 
 
-def refusers(want: Want, distrust: Distrust, free: Iterable[tuple[Node, str | None]]) -> tuple[str, ...]:
-    """Name the free nodes that an item may take and that refuse its job. ``free``: each with its pool, if it is an agent of ours."""
-    return tuple(node.name for node, pool in free if distrust.refuses(node.name, want.item.job) and may_take(want, node, pool))
+def refusers(want: Want, distrust: Distrust, refusing: Iterable[tuple[Node, str | None]]) -> tuple[str, ...]:
+    """Name the nodes that an item may take and that refuse its job.
+
+    ``refusing``: free nodes that refuse any job, each with its pool if it is an agent of ours.
+    """
+    return tuple(node.name for node, pool in refusing if distrust.refuses(node.name, want.item.job) and may_take(want, node, pool))
 
 
 def may_take(want: Want, node: Node, pool: str | None) -> bool:
@@ -85,14 +88,14 @@ def may_take(want: Want, node: Node, pool: str | None) -> bool:
     if want.expression is not None:
         return want.expression.matches(node.labels)
     names_a_node = want.item.wait.named is not None or bool(want.item.wait.nodes)
-    return not names_a_node and any(one.name == pool for one in want.pools)
+    return not names_a_node and any(served.name == pool for served in want.pools)
 
 
-def ration(wants: Iterable[Want], distrust: Distrust, free: Collection[tuple[Node, str | None]]) -> Iterator[Want | Refused]:
+def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[tuple[Node, str | None]]) -> Iterator[Want | Refused]:
     """Let through what no free executor refuses, and of the rest as many items as agents may be tried for now."""
     passed: dict[str, int] = {}
     for want in wants:
-        names = refusers(want, distrust, free)
+        names = refusers(want, distrust, refusing)
         scope = distrust.scope(want, names) if names else distrust.scope_without_nodes(want)
         if scope is None:
             yield want

@@ -29,7 +29,6 @@ ENDED_SECONDS, MAY_HAVE_ENDED_SECONDS = 600.0, 3600.0
 # For so long after its executor has gone people may read of it.
 TOLD_SECONDS = 3600.0
 _MOST_REMEMBERED = 500
-_ONE_OFF = "/one-off/"
 
 
 def name_of(controller: str, build: Build) -> str:
@@ -122,7 +121,7 @@ def _nodes_of_ours(view: ControllerView, records: Iterable[Record]) -> Iterator[
 
 def _may_be_asked(build: Build) -> bool:
     """Tell whether a run's own page says anything about this executor: a one-off executor shows more than its run."""
-    return bool(build.run) and _ONE_OFF not in build.key
+    return bool(build.run) and not build.is_one_off
 
 
 def _ask_after(build: Build, pool: str, learned: Learned) -> float:

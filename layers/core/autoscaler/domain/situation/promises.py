@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from autoscaler.domain.facts.memory import FreeNode, Ration
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, ControllerView, Node
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.controller_restarts import begun_since
 from autoscaler.domain.situation.distrust import Distrust, may_take, refusers
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import builds_left, free_executors
@@ -37,13 +38,10 @@ class _Free:
     executors: int
 
 
-def begun_jobs(situation: Situation, view: ControllerView) -> dict[str, set[str]]:
+def _begun_jobs(situation: Situation, view: ControllerView) -> dict[str, set[str]]:
     """Name the jobs of which a build began since the last look, by node."""
-    life = situation.snapshot.memory.sessions.get(view.name)
-    if life is None or life.session != view.session:
-        return {}
-    begun = {node.name: {build.job for build in node.builds if build.run not in life.busy.get(node.name, ())} for node in view.nodes}
-    return {name: jobs for name, jobs in begun.items() if jobs}
+    begun = begun_since(situation.snapshot.memory.sessions.get(view.name), view)
+    return {name: {build.job for build in builds} for name, builds in begun.items()}
 
 
 def note_free_nodes(situation: Situation) -> dict[str, FreeNode]:
@@ -60,39 +58,39 @@ def note_free_nodes(situation: Situation) -> dict[str, FreeNode]:
 
 
 def _on_controller(situation: Situation, view: ControllerView, before: Mapping[str, FreeNode]) -> Iterator[tuple[str, FreeNode]]:
-    begun, free = begun_jobs(situation, view), {one.node.name: one for one in _free_nodes(situation, view)}
+    begun, free = _begun_jobs(situation, view), {free_node.node.name: free_node for free_node in _free_nodes(situation, view)}
     longest = _longest_waits(situation.demands[view.name].runnable)
     for node in view.nodes:
-        known = _still(before.get(f"{view.name}/{node.name}"), view, begun.get(node.name, ()), situation.now)
-        beside = _beside(free[node.name], longest) if node.name in free else {}
-        if beside:
-            yield node.name, _stands(known, node, view.session, beside, situation.now)
-        elif known and (known.refused or known.is_useless):
-            yield node.name, replace(known, looks=0)
+        past = _without_taken(before.get(f"{view.name}/{node.name}"), view, begun.get(node.name, ()), situation.now)
+        jobs = _jobs_beside(free[node.name], longest) if node.name in free else {}
+        if jobs:
+            yield node.name, _looked_at(past, node, view.session, jobs, situation.now)
+        elif past and (past.refused or past.is_useless):
+            yield node.name, replace(past, looks=0)
 
 
-def _still(known: FreeNode | None, view: ControllerView, took: Collection[str], now: float) -> FreeNode | None:
-    """Carry on what is known of a node, but for the jobs that it took."""
-    if known is None or known.session != view.session:
+def _without_taken(past: FreeNode | None, view: ControllerView, taken: Collection[str], now: float) -> FreeNode | None:
+    """Carry a node's refusals on, except for the jobs that it took since; a restart of the controller ends them."""
+    if past is None or past.session != view.session:
         return None
-    refused = {job: at for job, at in known.refused.items() if job not in took and now - at < FORGOTTEN_SECONDS}
-    return replace(known, refused=refused, is_useless=known.is_useless and not took)
+    refused = {job: at for job, at in past.refused.items() if job not in taken and now - at < FORGOTTEN_SECONDS}
+    return replace(past, refused=refused, is_useless=past.is_useless and not taken)
 
 
-def _stands(known: FreeNode | None, node: Node, session: str, beside: Mapping[str, float], now: float) -> FreeNode:
-    """Note that a node stands free beside these jobs, each with how long it has waited."""
+def _looked_at(past: FreeNode | None, node: Node, session: str, waits: Mapping[str, float], now: float) -> FreeNode:
+    """Note that a node is free in one look more. ``waits``: seconds that each job beside it has waited."""
     labels = tuple(sorted(node.labels))
-    if known is None:
+    if past is None:
         return FreeNode(since_at=now, seen_at=now, looks=1, session=session, labels=labels)
-    if known.looks == 0 or known.labels != labels or now - known.seen_at > LOOK_GAP_SECONDS:
-        return replace(known, since_at=now, seen_at=now, looks=1, labels=labels)
-    refused, is_useless = dict(known.refused), known.is_useless
-    is_new = now - known.seen_at >= _LOOK_SECONDS
-    looks = known.looks + is_new
-    if now - known.since_at >= BROKEN_SECONDS and looks >= BROKEN_LOOKS:
-        refused |= {job: now for job, seconds in beside.items() if seconds >= BROKEN_SECONDS}
-        is_useless = is_useless or _is_at_fault(refused.keys() & beside.keys(), now - known.since_at)
-    return replace(known, seen_at=now if is_new else known.seen_at, looks=looks, refused=refused, is_useless=is_useless)
+    if past.looks == 0 or past.labels != labels or now - past.seen_at > LOOK_GAP_SECONDS:
+        return replace(past, since_at=now, seen_at=now, looks=1, labels=labels)
+    refused, is_useless = dict(past.refused), past.is_useless
+    is_new = now - past.seen_at >= _LOOK_SECONDS
+    looks = past.looks + is_new
+    if now - past.since_at >= BROKEN_SECONDS and looks >= BROKEN_LOOKS:
+        refused |= {job: now for job, seconds in waits.items() if seconds >= BROKEN_SECONDS}
+        is_useless = is_useless or _is_at_fault(refused.keys() & waits.keys(), now - past.since_at)
+    return replace(past, seen_at=now if is_new else past.seen_at, looks=looks, refused=refused, is_useless=is_useless)
 
 
 def _is_at_fault(jobs: Collection[str], seconds: float) -> bool:
@@ -131,24 +129,24 @@ def _longest_waits(wants: Iterable[Want]) -> list[tuple[Want, dict[str, float]]]
     return list(kinds.values())
 
 
-def _beside(free: _Free, kinds: Iterable[tuple[Want, Mapping[str, float]]]) -> dict[str, float]:
-    """Find the jobs that wait beside a free node which may take them, and how long each has waited."""
-    found: dict[str, float] = {}
+def _jobs_beside(free: _Free, kinds: Iterable[tuple[Want, Mapping[str, float]]]) -> dict[str, float]:
+    """Find the jobs that wait beside a free node which may take them, and the seconds that each has waited."""
+    waits: dict[str, float] = {}
     for want, jobs in kinds:
         if want.weight <= free.executors and may_take(want, free.node, free.pool):
-            found |= {job: max(seconds, found.get(job, 0.0)) for job, seconds in jobs.items()}
-    return found
+            waits |= {job: max(seconds, waits.get(job, 0.0)) for job, seconds in jobs.items()}
+    return waits
 
 
 def _newest(free_nodes: Mapping[str, FreeNode]) -> dict[str, FreeNode]:
     """Keep the newest refusals; what is forgotten is seen again within minutes."""
-    ages = sorted((at for one in free_nodes.values() for at in one.refused.values()), reverse=True)
+    ages = sorted((at for node in free_nodes.values() for at in node.refused.values()), reverse=True)
     if len(ages) <= _REFUSALS_KEPT:
         return dict(free_nodes)
     oldest = ages[_REFUSALS_KEPT - 1]
     return {
-        name: replace(one, refused={job: at for job, at in list(one.refused.items())[-_JOBS_KEPT:] if at >= oldest})
-        for name, one in free_nodes.items()
+        name: replace(node, refused={job: at for job, at in list(node.refused.items())[-_JOBS_KEPT:] if at >= oldest})
+        for name, node in free_nodes.items()
     }
 
 
@@ -160,7 +158,7 @@ def note_rations(situation: Situation, free_nodes: Mapping[str, FreeNode]) -> di
         if situation.no_giving_up(view.name):
             noted |= before
             continue
-        began = {job for jobs in begun_jobs(situation, view).values() for job in jobs}
+        began = {job for jobs in _begun_jobs(situation, view).values() for job in jobs}
         waiting = {want.item.job for want in situation.demands[view.name].runnable}
         kept = {name: _after_begun(_seen(ration, waiting, situation.now), began, situation.now) for name, ration in before.items()}
         kept = {name: ration for name, ration in kept.items() if situation.now - ration.seen_at < FORGOTTEN_SECONDS}
@@ -182,31 +180,31 @@ def _refused_now(
     situation: Situation, view: ControllerView, free_nodes: Mapping[str, FreeNode], kept: Mapping[str, Ration]
 ) -> dict[str, Ration]:
     prefix, before = f"{view.name}/", situation.distrust(view.name)
-    nodes = {name.removeprefix(prefix): one for name, one in free_nodes.items() if name.startswith(prefix) and one.looks}
+    nodes = {name.removeprefix(prefix): node for name, node in free_nodes.items() if name.startswith(prefix) and node.looks}
     distrust = Distrust(nodes=nodes, began_at=before.began_at)
-    free = [(one.node, one.pool) for one in _free_nodes(situation, view)]
+    refusing = [(free.node, free.pool) for free in _free_nodes(situation, view) if free.node.name in nodes]
     jobs: dict[str, dict[str, None]] = {}
-    fresh: dict[str, float] = {}  # since when the newest stands free of those that refuse for the first time
+    newest: dict[str, float] = {}  # since when the newest node is free of those that refuse for the first time
     for want, waits in _longest_waits(situation.demands[view.name].runnable):
         for job in waits:
-            one = replace(want, item=replace(want.item, job=job))
-            if names := refusers(one, distrust, free):
-                scope = f"{prefix}{distrust.scope(one, names)}"
+            of_job = replace(want, item=replace(want.item, job=job))
+            if names := refusers(of_job, distrust, refusing):
+                scope = f"{prefix}{distrust.scope(of_job, names)}"
                 jobs.setdefault(scope, {})[job] = None
                 since = (nodes[name].since_at for name in names if not before.refuses(name, job))
-                fresh[scope] = max((fresh.get(scope, 0.0), *since))
-    return {scope: _next(kept.get(scope), tuple(names), situation.now, fresh[scope]) for scope, names in jobs.items()}
+                newest[scope] = max((newest.get(scope, 0.0), *since))
+    return {scope: _next(kept.get(scope), tuple(names), situation.now, newest[scope]) for scope, names in jobs.items()}
 
 
-def _next(known: Ration | None, jobs: tuple[str, ...], now: float, newest_at: float) -> Ration:
-    """Carry a ration on. ``newest_at``: since when the newest node stands free that has just refused; 0: none has.
+def _next(ration: Ration | None, jobs: tuple[str, ...], now: float, newest_at: float) -> Ration:
+    """Carry a ration on. ``newest_at``: since when the newest node is free that has just refused; 0 if none has.
 
-    A node that came after the last refusal was tried in vain; an older one tells nothing new.
+    A node that came after the last refusal was tried in vain. An older one proves nothing new.
     """
-    jobs = tuple(dict.fromkeys((*(known.jobs if known else ()), *jobs)))[-_JOBS_KEPT:]
-    if known is None:
+    jobs = tuple(dict.fromkeys((*(ration.jobs if ration else ()), *jobs)))[-_JOBS_KEPT:]
+    if ration is None:
         return Ration(refused_at=(now,), until_at=now, seen_at=now, jobs=jobs)
-    if newest_at < known.refused_at[-1]:
-        return replace(known, seen_at=now, jobs=jobs)
-    pause = PAUSES[min(len(known.refused_at), len(PAUSES)) - 1]
-    return replace(known, refused_at=(*known.refused_at, now)[-len(PAUSES) :], until_at=now + pause, seen_at=now, jobs=jobs, taken=0)
+    if newest_at < ration.refused_at[-1]:
+        return replace(ration, seen_at=now, jobs=jobs)
+    pause = PAUSES[min(len(ration.refused_at), len(PAUSES)) - 1]
+    return replace(ration, refused_at=(*ration.refused_at, now)[-len(PAUSES) :], until_at=now + pause, seen_at=now, jobs=jobs, taken=0)

@@ -53,6 +53,7 @@ class Supply:
 
     labels: dict[str, frozenset[str]] = field(default_factory=dict)
     refused: dict[str, frozenset[str]] = field(default_factory=dict)  # jobs that a server does not take
+    pool_of: dict[str, str] = field(default_factory=dict)  # of agents that are servers of their own, and have the labels of their pool
     _heaps: dict[str, list[tuple[float, int, ExecutorSlot]]] = field(default_factory=dict)
     _uncounted: dict[str, Callable[[], Iterable[ExecutorSlot]]] = field(default_factory=dict)
     _order: Iterator[int] = field(default_factory=count)
@@ -257,17 +258,26 @@ def _has_other_labels(agent: Agent, ownership_label: str, asked: Collection[str]
 
 def add_by_labels(supply: Supply, situation: Situation, agent: Agent, labels: frozenset[str]) -> None:
     """Take in an agent by its labels: whoever asks for one of them may have it, except for the jobs that it refuses."""
-    name = agent.node.name if agent.node else ""
-    free_node = situation.distrust(agent.record.controller).nodes.get(name)
-    if free_node and free_node.is_useless:
+    server = _enter(supply, situation, agent.record.controller, agent.node.name if agent.node else "", labels)
+    if server is None:
         return
-    server = _server_of(labels - {name})
-    if free_node:
-        server = f"{server}\n{name}"
-        supply.refused[server] = frozenset(free_node.refused)
-    supply.labels[server] = labels
+    if agent.pool.labels <= labels and not agent.record.is_lent(situation.now):
+        supply.pool_of[server] = agent.pool.name
     for seconds, build in _open_slots(situation, agent):
         supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build, machine=agent.record.machine))
+
+
+def _enter(supply: Supply, situation: Situation, controller: str, node: str, labels: frozenset[str]) -> str | None:
+    """Make a server of a node's labels; of the node alone if it refuses jobs. None if it takes no job at all."""
+    free_node = situation.distrust(controller).nodes.get(node)
+    server = _server_of(labels - {node})
+    if free_node:
+        if free_node.is_useless:
+            return None
+        server = f"{server}\n{node}"
+        supply.refused[server] = frozenset(free_node.refused)
+    supply.labels[server] = labels - {node}
+    return server
 
 
 def _open_slots(situation: Situation, agent: Agent) -> Iterable[tuple[float, str]]:
@@ -365,15 +375,11 @@ def _remaining_seconds(situation: Situation, controller: str, build: Build, pool
 
 
 def _add_others_node(supply: Supply, situation: Situation, controller: str, node: Node) -> None:
-    labels = node.labels - {node.name}
-    free_node = situation.distrust(controller).nodes.get(node.name)
-    if situation.fleet.ownership_label in labels or (free_node and free_node.is_useless):
-        return  # ours without a record, which may be given up any moment; or it takes nothing
-    server = _server_of(labels)
-    if free_node:
-        server = f"{server}\n{node.name}"
-        supply.refused[server] = frozenset(free_node.refused)
-    supply.labels[server] = labels
+    if situation.fleet.ownership_label in node.labels:
+        return  # ours without a record: it may be given up any moment
+    server = _enter(supply, situation, controller, node.name, node.labels)
+    if server is None:
+        return
     for build in node.builds:
         supply.add(
             ExecutorSlot(server, _remaining_seconds(situation, controller, build, ""), spare=False, build=build.key, machine=node.name)

@@ -1,0 +1,38 @@
+"""Free executors that refuse: what proves that a job has begun, and what a look costs."""
+
+from dataclasses import replace
+
+from autoscaler.domain.facts.memory import ControllerSession, Ration
+from autoscaler.domain.learn import assess, watch
+from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_snapshot, a_view, an_agent, an_item, with_beacons
+
+RATION = Ration(refused_at=(NOW - 600.0, NOW - 60.0), until_at=NOW + 540.0, seen_at=NOW - 60.0, jobs=("release",))
+
+
+def watched(*nodes, records=(), busy=None):
+    session = ControllerSession(session="s1", since_at=NOW - 1e6, busy=busy or {})
+    memory = a_memory(sessions={"main": session}, rations={"main/cpu": RATION})
+    view = a_view(*nodes, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
+    return watch(assess(with_beacons(a_snapshot(view, records=records, memory=memory), a_fleet()), a_fleet())).memory
+
+
+def test_the_step_of_a_pipeline_that_jenkins_shows_on_the_controller_itself_is_no_build_that_has_begun():
+    """Each pipeline that runs, or waits for a node, has one there for as long as it lasts."""
+    step = replace(a_build("release", run="job/release/7"), key="Built-In Node/one-off/-1/job/release/7")
+    builtin = replace(a_node("Built-In Node", builds=(step,)), agent=False, executors=0)
+    assert watched(builtin).rations["main/cpu"].until_at == RATION.until_at
+
+
+def test_a_step_that_takes_no_executor_of_an_agent_is_none_either():
+    record, node = an_agent()
+    step = replace(a_build("release", run="job/release/7"), key="cpu-1/one-off/-1/job/release/7")
+    assert watched(replace(node, builds=(step,)), records=(record,)).rations["main/cpu"].until_at == RATION.until_at
+
+
+def test_a_build_that_begins_on_an_agent_lets_the_next_one_be_tried_at_once():
+    record, node = an_agent()
+    build = replace(a_build("release", run="job/release/7"), key="cpu-1/0/job/release/7")
+    noted = watched(replace(node, builds=(build,)), records=(record,)).rations["main/cpu"]
+    assert (noted.until_at, noted.taken) == (NOW, 1)
+    again = watched(replace(node, builds=(build,)), records=(record,), busy={"cpu-1": ("job/release/7",)})
+    assert again.rations["main/cpu"].until_at == RATION.until_at
