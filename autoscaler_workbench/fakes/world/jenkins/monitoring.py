@@ -1,7 +1,7 @@
 """Node monitors that take nodes offline by themselves, look after look, and bring back what has recovered.
 
-hudson.node_monitors.AbstractNodeMonitorDescriptor: each looks some seconds after a node came online, and once an hour. What is marked
-already it leaves alone (markOffline), and it takes back its own marks and nobody else's (markOnline). It sees only what is connected.
+As hudson.node_monitors.AbstractNodeMonitorDescriptor does it: a monitor looks at a connected node some seconds after it came online, and
+then once an hour. It leaves marked nodes alone (markOffline), and takes back only its own marks (markOnline).
 """
 
 from collections.abc import Callable

@@ -50,7 +50,7 @@ _SECRET = re.compile(rb"<argument>([0-9a-f]{64})</argument>")
 # hudson.plugins.heavy_job.HeavyJobProperty, as XStream writes it.
 _HEAVY = re.compile(rb"<hudson\.plugins\.heavy__job\.HeavyJobProperty\b[^>]*>\s*<weight>(\d{1,6})</weight>")
 _MOST_WEIGHT = 1000
-# Of the reason that somebody gave for quiet mode, so many characters are kept.
+# Characters that are kept of the reason for quiet mode.
 MOST_REASON = 200
 # io.jenkins.plugins.casc.core.CascKeepNode (configuration-as-code-plugin, pull request 2844), as a form spells it.
 _KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.snapshot import BuildResult, RunEnd
 from autoscaler.errors import TransientError
 
 RESULT_TREE = "building,result,duration"
-# Of a pipeline its flow graph: which steps are under way.
+# With the flow graph of a pipeline, which shows the steps that are under way.
 WHETHER_ENDED_TREE = "building,inProgress,actions[nodes[displayName,running]]"
 # As InputStep names itself in a flow graph.
 _INPUT = "Wait for interactive input"

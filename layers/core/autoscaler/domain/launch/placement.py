@@ -239,7 +239,7 @@ def _why_bought(want: Want) -> tuple[Reason, str]:
     """Say why an agent is bought for an item that no executor will take."""
     job = want.item.job or "a job"
     if want.refused_by:
-        return Reason.REFUSED, f"{job} waits, and {listed(want.refused_by)} stood free beside it and did not take it"
+        return Reason.REFUSED, f"{job} waits, and {listed(want.refused_by)} had a free executor and did not take it"
     return Reason.NOBODY_CAN_SERVE, f"{job} waits, and no executor can ever take it"
 
 

@@ -1,6 +1,6 @@
 """Lists for people: every agent, and every item of the queue with what it waits for."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -180,13 +180,17 @@ def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int
 def _of_refused(situation: Situation, controller: str, refused: Refused) -> tuple[str, str, str]:
     nodes = situation.distrust(controller).nodes
     since_at = min((nodes[name].since_at for name in refused.nodes), default=situation.now)
-    stood = f"{listed(refused.nodes)} stood free beside it for {duration(situation.now - since_at)} and did not take it"
+    refusal = f"{listed(refused.nodes)} {_have(refused.nodes)} been free for {duration(situation.now - since_at)} and did not take it"
     if not refused.nodes:
-        stood = "no free executor took it so far, and those have gone since"
+        refusal = "free executors did not take it, and their agents have ended since"
     then = f"another agent is tried for {refused.scope or 'any job'} at {clock(max(refused.until_at, situation.now))}"
     if not refused.scope:
-        return "refused", "Jenkins starts nothing", f"{stood}; no build has begun on {controller} meanwhile; {then}"
-    return "refused", "no free executor takes it", f"{stood}; {then}"
+        return "refused", "Jenkins starts nothing", f"{refusal}; no build has begun on {controller} meanwhile; {then}"
+    return "refused", "no free executor takes it", f"{refusal}; {then}"
+
+
+def _have(names: Collection[str]) -> str:
+    return "has" if len(names) == 1 else "have"
 
 
 def _another(pools: Iterable[PoolView]) -> str:

@@ -32,7 +32,7 @@ def _refused(situation: Situation, controller: str, scope: str, waiting: list[Wa
     text = (
         f"{counted(len(waiting), 'job')} for {scope or 'any label'} on {controller}: {longest.job} for {duration(longest.waiting_seconds)}."
     )
-    text += f"\n{listed(nodes) or 'Agents that have gone since'} stood free beside them for three minutes and more, and did not take them."
+    text += f"\n{listed(nodes) or 'Agents that have ended since'} had a free executor for three minutes and did not take them."
     if words := longest.wait.unclear:
         text += f"\nJenkins says: {words}"
     if not scope:
@@ -48,6 +48,6 @@ def _useless(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]
     nodes = [name for name, one in distrust.nodes.items() if one.is_useless and one.since_at <= distrust.began_at]
     if nodes:
         jobs = sorted({job for name in nodes for job in distrust.nodes[name].refused})
-        text = f"{listed(nodes)} on {controller} stood free beside {listed(jobs)} and took no build, while other nodes did."
-        text += "\nSuch nodes count for nothing until they take a build. Idle agents of ours are replaced, one after another."
+        text = f"{listed(nodes)} on {controller} had free executors for {listed(jobs)} and took no build, while other nodes did."
+        text += "\nThese nodes count for nothing until they take a build. Idle agents are replaced, one after another."
         yield f"refuses/{controller}", Seen(f"{listed(nodes, 2)} take no builds", text, _RUNBOOK, f"autoscaler why {nodes[0]}")

@@ -38,7 +38,7 @@ def _why_refusing(situation: Situation, distrust: Distrust, agent: Agent) -> tup
     if free_node is None or not free_node.is_useless or distrust.began_at < free_node.since_at:
         return None
     jobs = ", ".join(sorted(free_node.refused))
-    return Reason.REFUSES_ALL, f"it stood free beside {jobs} for {duration(situation.now - free_node.since_at)} and took none"
+    return Reason.REFUSES_ALL, f"it has been free for {duration(situation.now - free_node.since_at)}, and took none of {jobs}"
 
 
 def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
