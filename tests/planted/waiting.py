@@ -186,4 +186,50 @@ WAITING = (
         becomes="_allowed(situation, pool, mine)",
         found_by=("tests/unit/test_outdated.py::test_no_agent_is_taken_while_no_replacement_can_be_launched",),
     ),
+    Bug(
+        name="what a build is bound to and cannot be brought back counts as supply",
+        file="domain/launch/placement.py",
+        was="            if not cannot_come_back(situation.memory, agent):\n                self._add_executors(agent)",
+        becomes="            self._add_executors(agent)",
+        found_by=(
+            "tests/unit/test_scale_up.py::test_an_agent_that_a_build_is_bound_to_and_that_cannot_be_brought_back_serves_no_other_job",
+        ),
+    ),
+    Bug(
+        name="agents whose node cannot be made are launched for ever",
+        file="domain/repair/failed_boots.py",
+        was="if never_connected(by_id[step.instance_id], connected):\n",
+        becomes="if False:\n",
+        found_by=("tests/scenarios/test_missing_rights.py::test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told",),
+    ),
+    Bug(
+        name="an agent that is to go and that an own job waits for neither goes nor comes back",
+        file="domain/scale_in/rotate.py",
+        was="    if situation.protected(agent):\n",
+        becomes="    if False:\n",
+        found_by=("tests/scenarios/test_rotation.py::test_an_own_job_that_asks_for_it_by_name_once_it_is_cordoned_gets_it_back",),
+    ),
+    Bug(
+        name="a team hands over more than brings both level",
+        file="domain/scale_in/hand_over.py",
+        was="return after[0] / team.weight <= after[1] / other.weight",
+        becomes="return bool(after)",
+        found_by=(
+            "tests/scenarios/test_turns_of_teams.py::test_two_teams_whose_queues_never_end_take_turns_of_half_an_hour_and_no_faster",
+        ),
+    ),
+    Bug(
+        name="a breaker that a broken launch template opened outlives it",
+        file="domain/situation/breakers.py",
+        was="    return differ(trial.version, current)",
+        becomes="    return False",
+        found_by=("tests/scenarios/test_template_versions.py::test_a_default_that_is_moved_back_needs_no_trial",),
+    ),
+    Bug(
+        name="jobs that ask for a node's name keep that node beyond the month's limit",
+        file="domain/situation/situation.py",
+        was="    if stopped := _stopped_levels(look.fleet, memory, look.now):\n",
+        becomes="    if stopped := ():\n",
+        found_by=("tests/unit/test_month_limit.py::test_a_job_that_asks_for_a_label_which_one_node_has_keeps_nothing",),
+    ),
 )

@@ -130,9 +130,20 @@ def test_an_own_job_that_comes_once_it_is_cordoned_has_it_first_and_then_the_oth
     day.world.move_to(day.world.timeline.now + 60)
     day.fleet.scale_up()
     assert reasons(day, Cordon) == [Reason.ROTATES]
-    [own] = day.queue(1, label="gpu", seconds=60.0)  # Jenkins names the node: it is the only one of its label
+    [own] = day.queue(1, label="gpu", seconds=60.0)
     day.minutes(20)
     assert (own.ended, build.ended, len(day.done(Launch))) == (Ended.FINISHED, Ended.FINISHED, 1)
+
+
+def test_an_own_job_that_asks_for_it_by_name_once_it_is_cordoned_gets_it_back():
+    day = a_day()
+    elsewhere(day)
+    day.world.move_to(day.world.timeline.now + 60)
+    day.fleet.scale_up()
+    [name] = nodes_of(day.jenkins)
+    [own] = day.queue(1, label=name, seconds=60.0)
+    day.minutes(6)
+    assert (own.ended, reasons(day, Uncordon)[0]) == (Ended.FINISHED, Reason.PINNED)
 
 
 def test_where_nobody_waits_any_more_it_stays():

@@ -11,9 +11,9 @@ from autoscaler.domain.situation.steps import Decided, hold_back, uncordon
 
 
 def unwanted_elsewhere(situation: Situation, agent: Agent) -> Uncordon | None:
-    """Give an agent back to its controller where no other one waits for it any more, or a build is bound to it; None where it may go.
+    """Give an agent back to its controller if no other one waits for it any more, or a build is bound to it; None if it may go.
 
-    Of a label that one node has, Jenkins names the node: an own job that came meanwhile would keep it where it is, and never begin.
+    A job that asks for the node by name would keep it where it is, and never begin.
     """
     if situation.protected(agent):
         return uncordon(agent, Reason.PINNED, f"a build of {agent.record.controller} waits for {agent.record.node} by name")
