@@ -44,8 +44,8 @@ UNSEEN = (
     Bug(
         name="a build that waits for a person makes its machine suspect",
         file="domain/situation/ended_builds.py",
-        was="(known.ended_at is not None or known.waits_for_input)",
-        becomes="known.ended_at is not None",
+        was="(run.ended_at is not None or run.waits_for_input)",
+        becomes="run.ended_at is not None",
         found_by=(f"{_OVERDUE}::test_a_build_that_waits_for_input_makes_no_machine_suspect_and_costs_no_second_one",),
     ),
 )

@@ -54,8 +54,8 @@ def _in_parts(session: JenkinsSession, monotonic: Callable[[], float], until: fl
     parts = _Parts(session, monotonic, until, entries)
     parts.read()
     needed = sum(needs_why(entry) for entry in entries)
-    told = f"{problem}; of {len(entries)} items {needed} do not tell their label, and of {len(parts.whys)} Jenkins' reason was read"
-    return QueueAnswer(items, _sessions(items) | parts.sessions, body, parts.whys, told)
+    summary = f"{problem}; of {len(entries)} items {needed} do not tell their label, and of {len(parts.whys)} Jenkins' reason was read"
+    return QueueAnswer(items, _sessions(items) | parts.sessions, body, parts.whys, summary)
 
 
 @dataclass(slots=True)
@@ -105,13 +105,13 @@ class _Parts:
         tree = f"items[{ID_AND_WHY}]{{{start},{last}}}"
         self.session.allow_seconds(max(0.0, self.until - self.monotonic()))
         part = self.session.get(QUEUE, tree, Patience(_MOST_PART_BYTES))
-        found = [one for one in entries_of(part.json(), "items") if isinstance(one, dict) and isinstance(one.get("id"), int)]
+        entries = [entry for entry in entries_of(part.json(), "items") if isinstance(entry, dict) and isinstance(entry.get("id"), int)]
         self.sessions |= _sessions(part)
-        self.whys |= {one["id"]: one["why"] for one in found if isinstance(one.get("why"), str)}
+        self.whys |= {entry["id"]: entry["why"] for entry in entries if isinstance(entry.get("why"), str)}
         # A few short reasons do not say that all are short.
-        self._item_bytes = max(len(part.body) / max(1, len(found)), self._item_bytes / 4, _LEAST_ITEM_BYTES)
-        for place, one in enumerate(found):
-            if (before := self._places.get(one["id"])) is not None:
+        self._item_bytes = max(len(part.body) / max(1, len(entries)), self._item_bytes / 4, _LEAST_ITEM_BYTES)
+        for place, entry in enumerate(entries):
+            if (before := self._places.get(entry["id"])) is not None:
                 self._moved = start + place - before
                 return
 

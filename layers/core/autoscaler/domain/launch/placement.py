@@ -223,13 +223,13 @@ class QueuePlacement:
         names = tuple(pool.name for pool in want.pools)
         if want.expression is None:  # it tells no label: any agent of its pools will do
             mine = (server for server, pool in self.supply.pool_of.items() if pool in names)
-            return self._taking(want, (*names, *mine))
+            return self._willing(want, (*names, *mine))
         if want.expression.name not in self._servers:
             matching = (server for server, labels in self.supply.labels.items() if want.expression.matches(labels))
             self._servers[want.expression.name] = (*names, *matching)
-        return self._taking(want, self._servers[want.expression.name])
+        return self._willing(want, self._servers[want.expression.name])
 
-    def _taking(self, want: Want, servers: tuple[str, ...]) -> tuple[str, ...]:
+    def _willing(self, want: Want, servers: tuple[str, ...]) -> tuple[str, ...]:
         """Leave out the servers that refuse the job of an item."""
         refused = self.supply.refused
         return tuple(server for server in servers if want.item.job not in refused.get(server, ())) if refused else servers

@@ -52,21 +52,21 @@ def try_what_was_refused(situation: Situation, decided: Decided) -> Iterator[Lau
 def _wanted(situation: Situation, decided: Decided) -> set[tuple[str, str]]:
     """Find the pools of which EC2 refuses what would be launched, or what would be launched instead of what is."""
     decided = list(decided)
-    found = {(step.controller, step.pool) for step in decided if isinstance(step, Held) and step.reason is Reason.NO_OFFERING}
+    refused = {(step.controller, step.pool) for step in decided if isinstance(step, Held) and step.reason is Reason.NO_OFFERING}
     if launched := {(step.controller, step.pool) for step in decided if isinstance(step, Launch)}:
-        found |= _cheaper_than(situation, launched)
-    return {key for key in found if key in situation.pools and situation.pools[key].offerings_to_try}
+        refused |= _cheaper_than(situation, launched)
+    return {key for key in refused if key in situation.pools and situation.pools[key].offerings_to_try}
 
 
 def _cheaper_than(situation: Situation, launched: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """Find the pools that would take jobs for which a dearer one launches."""
-    found = set()
+    cheaper = set()
     for controller, demand in situation.demands.items():
         for want in demand.wants:
             pools = [situation.pools[controller, pool.name] for pool in want.pools]
             dearest = max((pool.usd_per_hour for pool in pools if pool.key in launched), default=0.0)
-            found |= {pool.key for pool in pools if _cheapest_to_try(pool) < dearest}
-    return found
+            cheaper |= {pool.key for pool in pools if _cheapest_to_try(pool) < dearest}
+    return cheaper
 
 
 def _cheapest_to_try(pool: PoolView) -> float:
@@ -88,7 +88,7 @@ def _refused_to_jobs(situation: Situation, controller: str) -> set[str]:
 
 
 def _wants(situation: Situation, controller: str, pool: str) -> list[Want]:
-    return [want for want in situation.demands[controller].wants if want.mature and any(one.name == pool for one in want.pools)]
+    return [want for want in situation.demands[controller].wants if want.mature and any(served.name == pool for served in want.pools)]
 
 
 def _longest_wait(situation: Situation, controller: str, pool: str) -> float:
@@ -97,11 +97,11 @@ def _longest_wait(situation: Situation, controller: str, pool: str) -> float:
 
 def _try(situation: Situation, controller: str, name: str, decided: Decided, kept: KeptRoom) -> list[Launch | Start | Held]:
     """Plan one agent of what was refused: for jobs one that is stopped, if there is any."""
-    known = situation.pools[controller, name]
-    pool = replace(known, offerings=known.offerings_to_try)
+    view = situation.pools[controller, name]
+    pool = replace(view, offerings=view.offerings_to_try)
     budget = Budget(situation, decided=decided, kept=kept)
     purchase = Purchase(controller, Supply(), budget, slots_left(situation, controller), {name: startable(situation, pool)})
-    detail = f"whether EC2 launches agents of {name} again: {known.refused_detail}"
+    detail = f"whether EC2 launches agents of {name} again: {view.refused_detail}"
     if _wants(situation, controller, name):
         purchase.note_waiting(pool, _longest_wait(situation, controller, name))
         purchase.buy(pool, Reason.TRIES_AGAIN, detail)

@@ -43,14 +43,14 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
 
 def told_row(situation: Situation, agent: Agent) -> Iterator[str]:
     """Say in which row an agent is, since when, until when at most, and what follows then."""
-    known = situation.memory.rows.get(agent.record.instance_id)
-    row = row_named(known.row) if known else None
-    if known is None or row is None:
+    past = situation.memory.rows.get(agent.record.instance_id)
+    row = row_named(past.row) if past else None
+    if past is None or row is None:
         return
     limit = row.limit(agent.pool, situation.fleet.resume_timeout(agent.record.controller)) if row.limit else None
-    unseen = situation.now - known.since_at - seen_seconds(situation, agent, row, known.since_at)
-    until = f"{moment(known.since_at + limit + unseen)} at the latest" if limit is not None else row.deadline
-    yield f"{row.name} since {moment(known.since_at)}; deadline: {until}; then: {row.then}"
+    unseen = situation.now - past.since_at - seen_seconds(situation, agent, row, past.since_at)
+    until = f"{moment(past.since_at + limit + unseen)} at the latest" if limit is not None else row.deadline
+    yield f"{row.name} since {moment(past.since_at)}; deadline: {until}; then: {row.then}"
 
 
 def _key(row: Row, pool: str) -> str:
@@ -59,8 +59,8 @@ def _key(row: Row, pool: str) -> str:
 
 def _row(situation: Situation, agent: Agent) -> Row | None:
     """Find the row of an agent, if people are told by this rule when it lasts."""
-    known = situation.memory.rows.get(agent.record.instance_id)
-    row = row_named(known.row) if known else None
+    past = situation.memory.rows.get(agent.record.instance_id)
+    row = row_named(past.row) if past else None
     if row is None or row.told_after is None:
         return None
     return row if agent.record.is_instance or row in _TOLD_OF_OTHERS else None
@@ -163,11 +163,11 @@ def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:
     agents = {agent.record.instance_id for agent in situation.agents}
     waits = {LEFT_THE_FILE: HOUR_SECONDS, deadlines.SHUTS_DOWN.name: deadlines.SHUTS_DOWN_SECONDS}
     pools: dict[tuple[str, str], list[str]] = {}
-    for name, known in situation.memory.rows.items():
-        after = waits.get(known.row, inf)
-        is_told_here = known.row == LEFT_THE_FILE or name not in agents
-        if is_told_here and situation.ec2_seen_seconds(known.since_at) >= after:
-            pools.setdefault((known.row, known.pool), []).append(name)
+    for name, past in situation.memory.rows.items():
+        after = waits.get(past.row, inf)
+        is_told_here = past.row == LEFT_THE_FILE or name not in agents
+        if is_told_here and situation.ec2_seen_seconds(past.since_at) >= after:
+            pools.setdefault((past.row, past.pool), []).append(name)
     for (row, pool), names in pools.items():
         yield (
             f"{LASTS}{row}/{pool}",

@@ -70,7 +70,7 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
     """
     for view in situation.views():
         if not view.complete:
-            yield from ((name, _again(one)) for name, one in told.items() if name.startswith(f"{WAITS}{view.name}/"))
+            yield from ((name, _again(trouble)) for name, trouble in told.items() if name.startswith(f"{WAITS}{view.name}/"))
             continue
         place = f"{WAITS}{view.name}/"
         is_explained = any(name.startswith(place) and not is_slow(name) for name in told)
@@ -102,7 +102,7 @@ def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
 
 def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
     demand = situation.demands[view.name]
-    refused = {one.want.item.id for one in demand.refused}
+    refused = {job.want.item.id for job in demand.refused}
     for item, hold in demand.held:
         if _is_late(situation, view.name, item):
             yield item, _of_hold(situation, hold)
@@ -158,7 +158,7 @@ def _of_unknown(item: QueueItem) -> Cause:
 
 def _of_old_nodes(situation: Situation, view: ControllerView, demand: Demand) -> Iterator[tuple[QueueItem, Cause]]:
     """Name the parts of pipelines that wait for the node that they had before a restart."""
-    ids = {want.item.id for want in demand.wants} | {one.item.id for one in demand.unmet} | {one.want.item.id for one in demand.refused}
+    ids = {want.item.id for want in demand.wants} | {unmet.item.id for unmet in demand.unmet} | {job.want.item.id for job in demand.refused}
     ids |= {item.id for item, _ in demand.held} | {item.id for item in demand.unknown}
     for item in view.items:
         if item.starved and item.id not in ids and _is_late(situation, view.name, item):
@@ -179,12 +179,12 @@ def _of_wants(situation: Situation, view: ControllerView, demand: Demand, others
 def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others: set[str]) -> Cause | None:
     """Find what keeps an item that pools may serve; None if another message says it, or if it is about to begin."""
     names = {pool.name for pool in want.pools}
-    held = [one for one in placement.purchase.held.values() if one.pool in names]
-    if any(_is_told(one, others) for one in held) or _has_a_message(situation, placement.controller, want, others):
+    held = [refusal for refusal in placement.purchase.held.values() if refusal.pool in names]
+    if any(_is_told(refusal, others) for refusal in held) or _has_a_message(situation, placement.controller, want, others):
         return None
     if (cause := _of_people_or_ec2(situation, placement.controller, sorted(names))) is not None:
         return cause
-    if (first := next((one for one in held if one.reason not in (*_BUSY, *_REFUSED)), None)) is not None:
+    if (first := next((refusal for refusal in held if refusal.reason not in (*_BUSY, *_REFUSED)), None)) is not None:
         return _of_held(first)
     return _of_agents(situation, placement, want, names)
 

@@ -35,7 +35,7 @@ def has_jobs(situation: Situation, pool: PoolView) -> bool:
 
 
 def _own(pool: PoolView, wants: Iterable[Want]) -> list[Want]:
-    return [want for want in wants if any(one.name == pool.name for one in want.pools)]
+    return [want for want in wants if any(served.name == pool.name for served in want.pools)]
 
 
 def _any_will_do(wants: Iterable[Want]) -> bool:
@@ -47,14 +47,14 @@ def _waiting(situation: Situation, pool: PoolView) -> tuple[list[Want], list[Unm
     """What waits on the controllers that an agent may serve, with what no pool serves."""
     names = pool.spec.controllers if pool.spec.share is Share.ROTATE else (pool.controller,)
     demands = [situation.demands[name] for name in names if name in situation.demands]
-    return [want for demand in demands for want in demand.wants], [one for demand in demands for one in demand.unmet]
+    return [want for demand in demands for want in demand.wants], [unmet for demand in demands for unmet in demand.unmet]
 
 
 def _asked(situation: Situation, pool: PoolView) -> list[LabelExpression]:
     """List the label expressions of what waits, each once."""
     wants, unmet = _waiting(situation, pool)
-    expressions = (*(want.expression for want in wants), *(one.expression for one in unmet))
-    return list({one.name: one for one in expressions if one is not None}.values())
+    expressions = (*(want.expression for want in wants), *(item.expression for item in unmet))
+    return list({expression.name: expression for expression in expressions if expression is not None}.values())
 
 
 def _may_take_any(situation: Situation, agent: Agent, asked: Iterable[LabelExpression]) -> bool:
@@ -62,7 +62,7 @@ def _may_take_any(situation: Situation, agent: Agent, asked: Iterable[LabelExpre
     is_lent_never = agent.pool.lend is Lending.NEVER or why_refused(situation, situation.pools[agent.key])
     labels = _labels(agent)
     several = (labels,) if is_lent_never else (labels, labels | agent.pool.lent_labels)
-    return any(one.matches(some) for one in asked for some in several)
+    return any(expression.matches(some) for expression in asked for some in several)
 
 
 def _labels(agent: Agent) -> frozenset[str]:

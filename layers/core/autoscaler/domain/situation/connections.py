@@ -30,18 +30,18 @@ def still_refused(memory: Memory, agents: Iterable[Agent], controllers: Collecti
         if agent.record.is_instance and not agent.instance_ended:
             of_each.setdefault(agent.record.controller, []).append(agent)
     before = by_pool(memory, of_connections)
-    found = {name: _next(before.get(name), memory, of_each.get(name, []), now) for name in controllers}
-    return {of_connections(name): trial for name, trial in found.items() if trial}
+    trials = {name: _next(before.get(name), memory, of_each.get(name, []), now) for name in controllers}
+    return {of_connections(name): trial for name, trial in trials.items() if trial}
 
 
 def _next(before: Trial | None, memory: Memory, agents: Collection[Agent], now: float) -> Trial | None:
     if any(_works(before, memory, agent) for agent in agents):
         return None
-    known = before.failed if before else ()
-    refused = [agent for agent in agents if _is_refused(memory, agent) and agent.record.instance_id not in known]
+    counted = before.failed if before else ()
+    refused = [agent for agent in agents if _is_refused(memory, agent) and agent.record.instance_id not in counted]
     if not refused:
         return before
-    failed = (*known, *(agent.record.instance_id for agent in refused))[-_FAILED_KEPT:]
+    failed = (*counted, *(agent.record.instance_id for agent in refused))[-_FAILED_KEPT:]
     if before and all(agent.record.began_at < before.failed_at for agent in refused):
         trial = before  # they were launched before it was known
     else:

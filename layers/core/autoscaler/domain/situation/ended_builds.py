@@ -53,36 +53,36 @@ def runs_to_ask(
     return tuple(dict.fromkeys(run for *_, run in sorted(due)))[:RUNS_ASKED_A_LOOK]
 
 
-def next_asked(known: Mapping[str, AskedRun], snapshot: Snapshot) -> dict[str, AskedRun]:
+def next_asked(before: Mapping[str, AskedRun], snapshot: Snapshot) -> dict[str, AskedRun]:
     """Carry on what runs said, as long as their executors show them in the same session of their controller."""
-    asked = dict(_kept(known, snapshot))
+    asked = dict(_kept(before, snapshot))
     for view in snapshot.controllers.values():
         answers = snapshot.run_answers.get(view.name, {})
         for build in (build for node in view.nodes for build in (*node.builds, *node.ended)):
             name, answer = name_of(view.name, build), answers.get(build.run)
             if answer is not None and _may_be_asked(build):
                 asked[name] = _answered(_of_session(asked, view, build), answer, view.session, snapshot.taken_at)
-            elif (before := _of_session(asked, view, build)) is not None:
-                asked[name] = replace(before, seen_at=snapshot.taken_at)
+            elif (run := _of_session(asked, view, build)) is not None:
+                asked[name] = replace(run, seen_at=snapshot.taken_at)
     return dict(sorted(asked.items(), key=lambda item: item[1].asked_at)[-_MOST_REMEMBERED:])
 
 
 def is_no_fault_of_its_machine(asked: Mapping[str, AskedRun], controller: str, build: Build) -> bool:
     """Tell whether a build runs for so long because it has ended, or waits for a person."""
-    known = asked.get(name_of(controller, build))
-    return known is not None and (known.ended_at is not None or known.waits_for_input)
+    run = asked.get(name_of(controller, build))
+    return run is not None and (run.ended_at is not None or run.waits_for_input)
 
 
 def said_to_have_ended(asked: Mapping[str, AskedRun], controller: str) -> frozenset[str]:
     """Return the keys of the builds of which nobody saw when they ended: their executors showed them for longer."""
     place = f"{controller}/"
-    return frozenset(name.removeprefix(place) for name, one in asked.items() if one.ended_at is not None and name.startswith(place))
+    return frozenset(name.removeprefix(place) for name, run in asked.items() if run.ended_at is not None and name.startswith(place))
 
 
 def without_ended(snapshot: Snapshot) -> Snapshot:
     """Return what is to be seen without the builds that have ended: their executors are neither at work nor free."""
     asked = next_asked(snapshot.memory.asked, snapshot)
-    over = {name: one.session for name, one in asked.items() if one.over_at is not None}
+    over = {name: run.session for name, run in asked.items() if run.over_at is not None}
     if not over:
         return snapshot
     views = {
@@ -93,8 +93,8 @@ def without_ended(snapshot: Snapshot) -> Snapshot:
 
 
 def _of_session(asked: Mapping[str, AskedRun], view: ControllerView, build: Build) -> AskedRun | None:
-    known = asked.get(name_of(view.name, build))
-    return known if known is not None and known.session == view.session else None
+    run = asked.get(name_of(view.name, build))
+    return run if run is not None and run.session == view.session else None
 
 
 def _without_ended(view: ControllerView, node: Node, over: Mapping[str, str]) -> Node:
@@ -139,7 +139,7 @@ def _drains_too_long(memory: Memory, record: Record, fleet: Fleet, now: float) -
     return now - since_at - blind_seconds(memory.looks.get(record.controller), since_at, now) > limit
 
 
-def _kept(known: Mapping[str, AskedRun], snapshot: Snapshot) -> Iterator[tuple[str, AskedRun]]:
+def _kept(before: Mapping[str, AskedRun], snapshot: Snapshot) -> Iterator[tuple[str, AskedRun]]:
     """Forget what is not shown any more, or was shown before a restart; what was over is remembered for people a while longer."""
     shown = {
         name_of(view.name, build): view.session
@@ -148,10 +148,10 @@ def _kept(known: Mapping[str, AskedRun], snapshot: Snapshot) -> Iterator[tuple[s
         for build in (*node.builds, *node.ended)
     }
     unread = tuple(f"{view.name}/" for view in snapshot.controllers.values() if not view.complete)
-    for name, one in known.items():
-        is_told = one.over_at is not None and snapshot.taken_at - one.seen_at < TOLD_SECONDS
-        if shown.get(name) == one.session or name.startswith(unread) or is_told:
-            yield name, one
+    for name, run in before.items():
+        is_told = run.over_at is not None and snapshot.taken_at - run.seen_at < TOLD_SECONDS
+        if shown.get(name) == run.session or name.startswith(unread) or is_told:
+            yield name, run
 
 
 def _answered(before: AskedRun | None, answer: RunAnswer, session: str, now: float) -> AskedRun:

@@ -112,22 +112,22 @@ def next_rows(situation: Situation) -> dict[str, InRow]:
     """Carry on since when each agent is in its row. What EC2, or a controller, did not show in this look stays where it was."""
     before, rows = situation.memory.rows, dict[str, InRow]()
     for agent in situation.agents:
-        name, known = agent.record.instance_id, before.get(agent.record.instance_id)
+        name, past = agent.record.instance_id, before.get(agent.record.instance_id)
         row = row_of(agent, circumstances_of(situation, agent)).name
         is_unseen = row == deadlines.UNSEEN.name or name not in situation.snapshot.states
-        rows[name] = known if known is not None and (is_unseen or known.row == row) else InRow(row=row, since_at=situation.now)
+        rows[name] = past if past is not None and (is_unseen or past.row == row) else InRow(row=row, since_at=situation.now)
     return rows | _rows_without_agents(situation, rows)
 
 
 def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InRow]:
     """Carry on since when records stand in no pool of the fleet file, and since when instances shut down whose records are closed."""
     snapshot = situation.snapshot
-    left = {one.instance_id: (LEFT_THE_FILE, one.pool) for one in snapshot.living if left_the_file(situation, one)}
-    ending = [one for one in snapshot.instances if one.state is InstanceState.SHUTTING_DOWN and one.id not in taken]
+    left = {record.instance_id: (LEFT_THE_FILE, record.pool) for record in snapshot.living if left_the_file(situation, record)}
+    ending = [instance for instance in snapshot.instances if instance.state is InstanceState.SHUTTING_DOWN and instance.id not in taken]
     rows: dict[str, InRow] = {}
-    for name, (row, pool) in (left | {one.id: (deadlines.SHUTS_DOWN.name, one.pool) for one in ending}).items():
-        known = situation.memory.rows.get(name)
-        since_at = known.since_at if known is not None and known.row == row else situation.now
+    for name, (row, pool) in (left | {instance.id: (deadlines.SHUTS_DOWN.name, instance.pool) for instance in ending}).items():
+        past = situation.memory.rows.get(name)
+        since_at = past.since_at if past is not None and past.row == row else situation.now
         rows[name] = InRow(row=row, since_at=since_at, pool=pool)
     return rows
 
