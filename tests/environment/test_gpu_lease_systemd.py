@@ -34,7 +34,7 @@ until_ '[ "$(held)" = 3 ]'
 (systemd-run --quiet --scope --slice=gpulease-2.slice sleep 401 &)
 until_ 'pgrep -f "sleep 401" >/dev/null'
 systemctl daemon-reload
-until_ 'grep -q . /sys/fs/cgroup/gpulease.slice/gpulease-2.slice/*.scope/cgroup.procs'
+until_ 'grep -qs . /sys/fs/cgroup/gpulease.slice/gpulease-2.slice/*.scope/cgroup.procs'
 status
 echo '== its supervisor is killed'
 kill -9 "$(systemctl show 'gpu-lease@*' -p MainPID --value | head -n 1)"

@@ -391,7 +391,8 @@ def test_how_long_an_agent_booted_is_noted_once():
 
 def test_an_agent_that_a_build_is_bound_to_and_that_cannot_be_brought_back_serves_no_other_job():
     record, node = an_agent()
-    by_name, other = an_item(1, label="cpu-1", waiting_seconds=120.0), an_item(2, label="cpu", waiting_seconds=120.0)
+    by_name = an_item(1, label="cpu-1", waiting_seconds=120.0, why=Wait(for_executor=True, nodes=("cpu-1",)))
+    other = an_item(2, label="cpu", waiting_seconds=120.0)
     failing = {"uncordon main/cpu-1": Failing(times=1, since_at=NOW - 60.0, tried_at=NOW - 60.0, why="403")}
     agent = record, cordoned(node)
     able, unable = (decide_up(agent, items=(by_name, other), memory=a_memory(failing=known)) for known in ({}, failing))
