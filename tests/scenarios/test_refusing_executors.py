@@ -5,7 +5,7 @@ import pytest
 from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
-from support.builders import a_pool
+from support.builders import a_pool, an_offering
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
 
@@ -68,6 +68,18 @@ def test_a_lock_costs_one_agent_after_another_ever_more_rarely_and_is_told_once(
     told = [message for message in day.fleet.notifier.sent if "executors" in message.subject]
     assert [message.subject for message in told] == ["[f] main starts no builds though executors are free"]
     assert "Waiting for the licence" in told[0].text
+
+
+def test_an_agent_beside_which_a_job_waits_is_no_surplus_before_it_is_known_to_refuse():
+    """The job counts for the pool with the fewest labels, and gets an agent of the cheaper one, which nobody else needs."""
+    facts = {"max_agents": 10, "idle_seconds": 300.0, "queue_maturity_seconds": 0.0}
+    dear = a_pool("dear", labels=LINUX, offerings=(an_offering(usd_per_hour=9.0),), **facts)
+    cheap = a_pool("cheap", labels=LINUX | {"docker"}, offerings=(an_offering(usd_per_hour=1.0),), **facts)
+    day = Day(in_memory(dear, cheap)).minutes(30)
+    day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job == "licensed" else None
+    day.jenkins.submit("licensed", "linux", 600.0)
+    day.minutes(2 * 60)
+    assert launched(day) <= 6
 
 
 def test_while_one_job_is_refused_the_others_of_its_label_are_served_as_always():

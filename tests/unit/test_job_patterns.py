@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Arrivals, Follower, Learned
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
@@ -29,6 +30,13 @@ CPU, GPU = a_pool("cpu"), a_pool("gpu")
 FLEET = a_fleet(CPU, GPU)
 HOUR, DAY = 3600.0, 86_400.0
 POOLS = {name: pool.costs for name, pool in assess(a_snapshot(a_view()), FLEET).pools_of("main").items()}
+
+
+def at_price(usd_per_hour: float) -> Fleet:
+    return a_fleet(CPU, replace(GPU, offerings=tuple(replace(offering, usd_per_hour=usd_per_hour) for offering in GPU.offerings)))
+
+
+AT_13_DOLLARS = at_price(13.0)
 
 
 def after(*arrivals: tuple[str, float], pools=POOLS) -> Learned:
@@ -193,11 +201,35 @@ def test_a_guess_by_the_clock_is_trusted_as_far_as_others_of_its_kind_came_true(
     assert expected.share == pytest.approx(share, abs=0.03)
 
 
+def test_a_burst_after_several_builds_is_one_occasion():
+    builds = [("build", 900.0 + 120.0 * number) for number in range(8)]
+    assert after(*builds, *(("tests", 600.0 - number) for number in range(8))).followers == {}
+
+
+def test_builds_that_no_tests_follow_any_more_are_believed_less_each_time():
+    """Tests followed eight builds. Then they stop: at $13 an hour an agent is still launched for the first builds, for the last none."""
+    known = after(*builds_and_tests(8, until=DAY))
+    expected = []
+    for number in range(12):
+        known = note(known, "build", NOW + number * 900.0)
+        expected.append(bool(foreseen(known, AT_13_DOLLARS, now=NOW + number * 900.0 + 400.0)))
+    assert expected[0]
+    assert expected == sorted(expected, reverse=True)
+    assert not expected[-1]
+
+
+def test_one_that_tests_follow_again_does_not_make_the_others_forgotten():
+    known = after(*builds_and_tests(8, until=DAY))
+    for number in range(12):
+        known = note(known, "build", NOW + number * 900.0)
+    known = note(note(known, "tests", NOW + 12 * 900.0 - 300.0), "build", NOW + 12 * 900.0)
+    assert foreseen(known, AT_13_DOLLARS, now=NOW + 12 * 900.0 + 400.0) == {}
+
+
 def test_where_guesses_came_to_nothing_no_dear_machine_is_launched_for_one():
     in_vain = [(f"job {day}", ago) for day in range(1, 9) for ago in each(HOUR, 3, until=day * DAY)]
     known = after(*in_vain, *(("ninth", ago) for ago in each(HOUR, 3, until=HOUR)))
-    dear = a_fleet(CPU, replace(GPU, offerings=tuple(replace(offering, usd_per_hour=30.0) for offering in GPU.offerings)))
-    assert [foreseen(known, fleet, now=NOW - 180.0) for fleet in (FLEET, dear)] == [{"gpu": (1, "ninth comes at this time")}, {}]
+    assert [foreseen(known, fleet, now=NOW - 180.0) for fleet in (FLEET, at_price(30.0))] == [{"gpu": (1, "ninth comes at this time")}, {}]
 
 
 def test_one_job_that_is_announced_twice_over_comes_once():

@@ -91,11 +91,17 @@ class Draw:
         self.bite_if(span, lambda: any(touches(build) for controller in controllers for build in controller.queue))
 
     def counted(self, hook: Callable) -> Callable:
-        """Count a hook's answers."""
+        """Count a hook's answers. The first on each node or instance, and each on a call, is an event: nobody could know it before."""
+        struck = set[str]()
 
         def answer(*given):
             answered = hook(*given)
-            self.bites += bool(answered)
+            if answered:
+                self.bites += 1
+                name = getattr(given[-1], "name", None) or getattr(given[-1], "id", "")
+                if name not in struck:
+                    self.life.notes.events.append(self.life.world.timeline.now)
+                    struck.update({name} - {""})
             return answered
 
         return answer

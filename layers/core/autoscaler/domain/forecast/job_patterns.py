@@ -8,6 +8,8 @@ what agents would have idled, for nothing where it did not come.
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf
 from statistics import fmean
 
 from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Learned, TrackRecord
@@ -161,6 +163,7 @@ def _came(times: tuple[float, ...], at: float, period: float) -> tuple[int, int]
 _AT_LEAST_SECONDS, _AT_MOST_SECONDS = 60.0, 1800.0
 # Guesses that came true less often than this did so in vain where machines are dear: of those trusted at four in ten, one in ten came.
 _HITS_TO_TRUST = 5
+_OCCASIONS_TO_TRUST = 3  # builds that come at once prove as much as one of them
 _TRUSTED_SHARE = 0.6
 # Among many jobs some one has always come before by chance: so many times more are taken to have been in vain.
 _DOUBT = 2.0
@@ -186,7 +189,9 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, 
             continue
         outcomes = _outcomes(other.times, mine, now)
         delays = tuple(round(delay, 1) for delay in outcomes if delay is not None)
-        if len(delays) < max(_HITS_TO_TRUST, _TRUSTED_SHARE * len(outcomes)):
+        if len(delays) < _TRUSTED_SHARE * len(outcomes) or len(delays) < _HITS_TO_TRUST:
+            continue
+        if _occasions(other.times, outcomes) < _OCCASIONS_TO_TRUST:
             continue
         usd = _worth_usd(outcomes, costs) / sum(at >= other.times[0] for at in mine)
         if usd > most_usd:
@@ -195,15 +200,21 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, 
 
 
 def forecasts_after(follower: Follower, arrivals: Mapping[str, Arrivals], mine: Arrivals, now: float) -> Iterator[ArrivalForecast]:
-    """When a job may come, for each time that it was announced and has not come yet."""
+    """When a job may come, for each time that it was announced and has not come yet.
+
+    The job was last judged when it came. What was announced in vain since then counts, too: else a job that stays away is believed.
+    """
     other = arrivals.get(follower.after)
     if other is None or now - other.times[-1] > _AT_MOST_SECONDS:
         return
     lately = [at for at in other.times if now - at <= _AT_MOST_SECONDS]
-    for at in lately[len(_outcomes(lately, mine.times, now)) :]:
+    still_open = lately[len(_outcomes(lately, mine.times, now)) :]
+    missed = max(follower.missed, _outcomes(other.times, mine.times, now).count(None))
+    missed += sum(now - at > max(follower.delays) for at in still_open)
+    for at in still_open:
         follow = sorted(delay - (now - at) for delay in follower.delays if delay > now - at)
         if follow:
-            share = len(follow) / (len(follow) + follower.missed + _DOUBT)
+            share = len(follow) / (len(follow) + missed + _DOUBT)
             yield ArrivalForecast(soon=follow[len(follow) // 4], late=fmean(follow), ends=follow[-1], share=share)
 
 
@@ -219,6 +230,12 @@ def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> li
         elif now - at > _AT_MOST_SECONDS and at > then[0] - _AT_MOST_SECONDS:
             outcomes.append(None)
     return outcomes
+
+
+def _occasions(first: Iterable[float], outcomes: Iterable[float | None]) -> int:
+    """Count the moments at which something followed; what came within a minute is one."""
+    times = sorted(at + delay for at, delay in zip(first, outcomes, strict=False) if delay is not None)
+    return sum(at - before >= _AT_LEAST_SECONDS for before, at in pairwise((-inf, *times)))
 
 
 def _worth_usd(outcomes: list[float | None], costs: AgentCosts) -> float:

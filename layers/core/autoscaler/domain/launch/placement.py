@@ -67,6 +67,15 @@ class _Account:
         return f"{items} would wait {hours:.2g} h together, ${usd:.2f}, {relation} an agent of ${price:.2f}"
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedStart:
+    """The executor that an item takes: of which server, in how many seconds, and the key of the build that has it now, if any."""
+
+    server: str
+    seconds: float
+    build: str = ""
+
+
 class QueuePlacement:
     """One controller's executors over time, the items placed on them, and what is bought and brought back for them."""
 
@@ -82,7 +91,7 @@ class QueuePlacement:
         self.uncordons: list[Uncordon] = []
         self.loans = Loans(situation, controller)
         self.rotations = Rotations(situation, controller, decided)
-        self.starts: dict[int, tuple[str, float]] = {}  # of each item: whose executor it takes, and in how many seconds
+        self.starts: dict[int, PlannedStart] = {}  # by item
         self._accounts = {name: _Account() for name in self.pools}
         self._items_for: dict[str, int] = {}
         self._servers: dict[str, tuple[str, ...]] = {}
@@ -187,7 +196,7 @@ class QueuePlacement:
         server, begins = room[-1].server, room[-1].free_seconds
         excess = begins - self.purchase.ready_seconds(pool)
         work = quantiles_of(self.learned, want.item.job, server if server in self.pools else pool.name).p50_seconds
-        self.starts[want.item.id] = server, begins
+        self.starts[want.item.id] = PlannedStart(server, begins, room[-1].build)
         planned = self.supply.occupy_together(room, work)
         if excess > 0:
             self._accounts[pool.name].book(want, planned, work, excess)

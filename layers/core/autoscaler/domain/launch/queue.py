@@ -7,7 +7,7 @@ from autoscaler.domain.facts.plan import Held, Launch, Start, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.placement import QueuePlacement, may_come_back
+from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may_come_back
 from autoscaler.domain.launch.top_ups import for_floors, for_forecasts, hedge, keep_up
 from autoscaler.domain.launch.turns import kept_room
 from autoscaler.domain.repair.bring_back import pinned
@@ -79,7 +79,7 @@ def floors_of(situation: Situation) -> list[Launch | Start]:
     return planned
 
 
-def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[str, float]]:
+def expected_starts(situation: Situation, controller: str) -> dict[int, PlannedStart]:
     """Predict for each mature item whose executor it gets, a new agent's included, and in how many seconds."""
     if not situation.snapshot.controllers[controller].complete:
         return {}

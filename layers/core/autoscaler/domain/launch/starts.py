@@ -32,11 +32,15 @@ class WaitsFor(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BareStart:
-    """A predicted start, before it is corrected by what came of others. ``server``: the pool whose executor it takes, or another node's."""
+    """A predicted start, before it is corrected by what came of others.
+
+    ``server``: the pool whose executor it takes, or another node's; ``is_guess``: a build runs there, and nobody knows when it ends.
+    """
 
     seconds: float
     waits_for: WaitsFor
     server: str
+    is_guess: bool = False
 
 
 def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float], work: Mapping[int, float]) -> dict[int, BareStart]:
@@ -53,7 +57,9 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
     for want in mature.demands[controller].wants:
         if room := supply.room(placement.servers_of(want), want.weight):
             slot = room[-1]
-            starts[want.item.id] = BareStart(seconds=slot.free_seconds, waits_for=_waits_for(slot), server=slot.server)
+            is_guess = bool(slot.build) and slot.build not in ends
+            start = BareStart(seconds=slot.free_seconds, waits_for=_waits_for(slot), server=slot.server, is_guess=is_guess)
+            starts[want.item.id] = start
             supply.occupy_together(room, work.get(want.item.id) or _assumed_work(placement, want, slot))
     return starts
 

@@ -89,7 +89,7 @@ def keep_up(placement: QueuePlacement) -> None:
 
     The jobs that wait now may be done before they are there; those that come next are not.
     """
-    for name, items in Counter(server for server, _ in placement.starts.values()).items():
+    for name, items in Counter(start.server for start in placement.starts.values()).items():
         if pool := placement.pools.get(name):
             needed = items + sum(agent.taken_executors for agent in pool.agents if agent.phase is Phase.READY)
             while (there := placement.supply.executors(name)) < needed and _is_worth_keeping(placement, pool, there // pool.executors + 1):
@@ -124,8 +124,8 @@ def hedge(placement: QueuePlacement) -> None:
 
 def _pools_waited_for(placement: QueuePlacement) -> Iterable[str]:
     """Of each item that waits for an agent which is far from ready: its pool."""
-    for server, seconds in placement.starts.values():
-        if server in placement.pools:
-            ready = placement.purchase.ready_seconds(placement.pools[server])
-            if _EARLY * ready < seconds <= ready:
-                yield server
+    for start in placement.starts.values():
+        if start.server in placement.pools:
+            ready = placement.purchase.ready_seconds(placement.pools[start.server])
+            if _EARLY * ready < start.seconds <= ready:
+                yield start.server

@@ -9,6 +9,7 @@ from autoscaler.domain.forecast.estimates import best_row, duration_of, left_of,
 from autoscaler.domain.launch.starts import BareStart, WaitsFor, bare_starts
 from autoscaler.domain.report.controllers import told_quiet
 from autoscaler.domain.report.job_tracking import Rows, ends_of, item_duration
+from autoscaler.domain.report.uncertain import why_uncertain
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import duration
@@ -90,7 +91,11 @@ def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows
     durations = {want.item.id: item_duration(want, rows, tracker) for want in wants}
     starts = _starts(situation, asked.controller, tracker, durations) if wants else {}
     for want in wants:
-        yield _of_want(asked.controller, want, starts.get(want.item.id), durations[want.item.id], tracker)
+        bare = starts.get(want.item.id)
+        if uncertain := why_uncertain(situation, asked.controller, want, bare.server if bare else "", bare.seconds if bare else None):
+            yield _entry(asked, want.item, pool="", starts=None, ends=None, detail=uncertain[-1])
+        else:
+            yield _of_want(asked.controller, want, bare, durations[want.item.id], tracker)
     demand = situation.demands[asked.controller]
     served = {want.item.id for want in demand.wants}
     causes = {unmet.item.id: unmet.detail for unmet in demand.unmet}
@@ -115,8 +120,11 @@ def _of_want(controller: str, want: Want, bare: BareStart | None, takes: Estimat
             "nobody knows when it starts: no executor that is there or on its way will ever take it, and nothing may be launched for it"
         )
         return _entry(asked, want.item, pool=want.pools[0].name, starts=None, ends=None, detail=f"{detail}; {_told_duration(takes)}")
-    starts, _ = start_of(bare.seconds, start_kinds(bare.waits_for, bare.server, mature=want.mature), tracker)
     where = "another node" if bare.server.startswith("\n") else bare.server
+    if bare.is_guess:
+        detail = f"it waits for {_FOR[bare.waits_for]} ({where}), and nobody knows when the build ends that runs there"
+        return _entry(asked, want.item, pool=where, starts=None, ends=None, detail=f"{detail}; {_told_duration(takes)}")
+    starts, _ = start_of(bare.seconds, start_kinds(bare.waits_for, bare.server, mature=want.mature), tracker)
     ends = sum_of(starts, takes) if takes else None
     detail = (
         f"it waits for {_FOR[bare.waits_for]} ({where})" if bare.waits_for is not WaitsFor.JENKINS else f"an executor of {where} is free"

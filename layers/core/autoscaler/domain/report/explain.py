@@ -26,8 +26,8 @@ from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.month_limit import told_hours, what_holds
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.remaining import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.supply import elapsed_seconds
 from autoscaler.domain.wording import counted, dollars, duration
 
 Meant = Callable[[Step | Held], bool]

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from autoscaler.domain.facts.snapshot import ControllerView, QueueItem
+from autoscaler.domain.facts.snapshot import Build, ControllerView, QueueItem
+from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts
 from autoscaler.domain.report.controllers import told_quiet
 from autoscaler.domain.report.hosts import told_host
@@ -13,12 +14,12 @@ from autoscaler.domain.report.lending import told_lent
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
 from autoscaler.domain.report.telemetry import Figures, Reports, figures_of
+from autoscaler.domain.report.uncertain import why_uncertain
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.distrust import Refused
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.remaining import elapsed_seconds, ends_in_time
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.trials import of_boot, of_connections, open_trial
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import clock, duration, listed
 
@@ -162,19 +163,30 @@ def _entry(controller: str, item: QueueItem, told: tuple[str, str, str], pools: 
     )
 
 
-def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, tuple[str, float]]) -> tuple[str, str, str]:
+def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, PlannedStart]) -> tuple[str, str, str]:
     if not want.mature:
         seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
         return "young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)"
-    server, free_seconds = starts.get(want.item.id, ("", None))
-    if free_seconds != 0.0 and (told := _not_to_come(situation, controller, [server] if server else [pool.name for pool in want.pools])):
+    start = starts.get(want.item.id)
+    if told := why_uncertain(situation, controller, want, start.server if start else "", start.seconds if start else None):
         return told
-    if free_seconds is None:
+    if start is None:
         return "no-executor", "no executor", "no executor that is there or on its way will ever take it"
     another = _another([situation.pools[controller, pool.name] for pool in want.pools])
-    when = f"in {duration(free_seconds)}" if free_seconds else "at once"
-    where = "another node" if server.startswith("\n") else server
+    where = "another node" if start.server.startswith("\n") else start.server
+    if unknown := _of_unknown_length(situation, controller, start):
+        since = duration(elapsed_seconds(unknown, situation.snapshot.learned[controller], situation.now))
+        running = f"{unknown.job} on {where}, which has run for {since}; nobody knows when it ends"
+        return "placed", "once a build ends", f"it waits for {running}; {another}"
+    when = f"in {duration(start.seconds)}" if start.seconds else "at once"
     return "placed", when, f"it would start {when} on an executor of {where}; {another}"
+
+
+def _of_unknown_length(situation: Situation, controller: str, start: PlannedStart) -> Build | None:
+    """Find the build that has the executor, if nobody knows how long builds of its job take, or if it takes longer."""
+    builds = (build for node in situation.snapshot.controllers[controller].nodes for build in node.builds if build.key == start.build)
+    build = next(builds, None) if start.build else None
+    return build if build and not ends_in_time(build, start.server, situation.snapshot.learned[controller], situation.now) else None
 
 
 def _of_refused(situation: Situation, controller: str, refused: Refused) -> tuple[str, str, str]:
@@ -199,15 +211,6 @@ def _another(pools: Iterable[PoolView]) -> str:
     if starts:
         return f"a stopped agent takes {duration(min(starts))} to start"
     return f"a new agent takes {duration(min(pool.boot_seconds for pool in pools))} to boot"
-
-
-def _not_to_come(situation: Situation, controller: str, pools: Iterable[str]) -> tuple[str, str, str] | None:
-    """Say why no new agent comes, though one may be planned or on its way; None if that is not known."""
-    if broken := next((pool for pool in pools if is_tripped(situation.memory.trials.get(of_boot(pool)))), None):
-        return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
-    if refused := open_trial(situation.memory, of_connections(controller)):
-        return "cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})"
-    return None
 
 
 def _of_other(view: ControllerView, item: QueueItem) -> tuple[str, str, str]:

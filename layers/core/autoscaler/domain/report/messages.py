@@ -45,6 +45,10 @@ DAY_SECONDS = 86_400.0
 SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 
 
+# These come and go while their cause lasts: between two trials, or while another job waits. The others end by an event.
+_COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", WAITS)
+
+
 def write_messages(told: Told, situation: Situation, runbooks: str, problems: Sequence[Problem] = ()) -> tuple[Told, list[Message]]:
     """Return what is to be told now, and what has been told then. ``runbooks``: where the documentation is to be read.
 
@@ -128,7 +132,7 @@ def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
 
 
 def _over_after(name: str) -> float:
-    return LIMIT_OVER_SECONDS if name.startswith(("limit/", "launches/", "refused/", "queue/", WAITS)) else 0.0
+    return LIMIT_OVER_SECONDS if name.startswith(_COMES_AND_GOES) else 0.0
 
 
 def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:

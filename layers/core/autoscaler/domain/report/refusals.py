@@ -45,7 +45,10 @@ def _refused(situation: Situation, controller: str, scope: str, waiting: list[Wa
 
 def _useless(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]]:
     distrust = situation.distrust(controller)
-    nodes = [name for name, one in distrust.nodes.items() if one.is_useless and one.since_at <= distrust.began_at]
+    # What a label's jobs wait for is one cause: its own message names these nodes.
+    refused = {job for ration in distrust.rations.values() if not ration.taken for job in ration.jobs}
+    useless = ((name, node) for name, node in distrust.nodes.items() if node.is_useless and node.since_at <= distrust.began_at)
+    nodes = [name for name, node in useless if not node.refused.keys() <= refused]
     if nodes:
         jobs = sorted({job for name in nodes for job in distrust.nodes[name].refused})
         text = f"{listed(nodes)} on {controller} had free executors for {listed(jobs)} and took no build, while other nodes did."

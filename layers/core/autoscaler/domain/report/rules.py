@@ -137,7 +137,13 @@ _RULES = (
         says="The agents of a pool do not boot; one at a time is tried, ever more rarely.",
         told_by=("breaker/", "image/", "connect/"),
     ),
-    Rule(name="boot-failures", metric="BootFailures", says="Three boots have failed within the hour.", threshold=2),
+    Rule(
+        name="boot-failures",
+        metric="BootFailures",
+        says="Three boots have failed within the hour.",
+        threshold=2,
+        told_by=("breaker/", "image/"),
+    ),
     Rule(
         name="starts-failed",
         metric="StartsFailed",

@@ -19,8 +19,8 @@ from autoscaler.domain.report.lasting import name_of_build
 from autoscaler.domain.report.told import Seen, Trouble
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.demand import Demand, Unmet
+from autoscaler.domain.situation.remaining import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.supply import elapsed_seconds
 from autoscaler.domain.situation.trials import in_the_way
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import counted, duration, listed
@@ -70,9 +70,11 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
     """
     for view in situation.views():
         if not view.complete:
-            yield from ((name, _again(trouble)) for name, trouble in told.items() if name.startswith(f"{WAITS}{view.name}/"))
+            yield from _told_again(told, f"{WAITS}{view.name}/")
             continue
         place = f"{WAITS}{view.name}/"
+        if situation.demands[view.name].refused:  # once free executors refuse a job, Jenkins' words for it may change or end
+            yield from _told_again(told, f"{place}{Reason.UNCLEAR}/")
         is_explained = any(name.startswith(place) and not is_slow(name) for name in told)
         by_name: dict[str, tuple[Cause, list[QueueItem]]] = {}
         for item, cause in _causes(situation, view, {*seen, *told}):
@@ -87,8 +89,10 @@ def is_slow(name: str) -> bool:
     return name.startswith(WAITS) and f"/{_AGENTS}" in name
 
 
-def _again(trouble: Trouble) -> Seen:
-    return Seen(trouble.title, "", _RUNBOOK, "autoscaler queue")
+def _told_again(told: Mapping[str, Trouble], place: str) -> Iterator[tuple[str, Seen]]:
+    """Take what people were told of in this place as still there."""
+    troubles = ((name, trouble) for name, trouble in told.items() if name.startswith(place))
+    yield from ((name, Seen(trouble.title, "", _RUNBOOK, "autoscaler queue")) for name, trouble in troubles)
 
 
 def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
@@ -112,7 +116,7 @@ def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Ite
     wanted = {want.item.id for want in demand.wants}
     for item in demand.unknown:
         if item.id not in refused | wanted:
-            yield item, _of_unknown(item)
+            yield item, _of_unknown(situation, item)
     if not view.quieting_down:
         yield from _of_wants(situation, view, demand, others)
         yield from _of_old_nodes(situation, view, demand)
@@ -150,8 +154,11 @@ def _state_of_node(node: Node) -> str:
     return f"{node.name} is busy with {listed([name_of_build(build) for build in node.builds])}" if node.builds else ""
 
 
-def _of_unknown(item: QueueItem) -> Cause:
-    words = " ".join(item.wait.unclear.split())
+def _of_unknown(situation: Situation, item: QueueItem) -> Cause:
+    """Name the cause in Jenkins' words. It gives a reason for each node: each reason counts once, those of beacons do not."""
+    beacons = f"‘{situation.fleet.beacon}"
+    reasons = dict.fromkeys(reason for reason in " ".join(item.wait.unclear.split()).split("; ") if not reason.startswith(beacons))
+    words = "; ".join(reasons)
     name = re.sub(r"\d+", "#", words)[:_WORDS_CHARACTERS]
     return Cause(name=f"{Reason.UNCLEAR}/{name}", title=words[:_WORDS_CHARACTERS], says=f"{Reason.UNCLEAR.meaning} Jenkins says: {words}")
 

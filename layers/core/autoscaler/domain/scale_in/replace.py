@@ -32,9 +32,9 @@ from autoscaler.domain.situation.canary import is_canary, why_replaced
 from autoscaler.domain.situation.ended_builds import is_no_fault_of_its_machine
 from autoscaler.domain.situation.marks import MARKED_SECONDS
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.remaining import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
-from autoscaler.domain.situation.supply import elapsed_seconds
 from autoscaler.domain.situation.trials import of_boot, of_image, open_trial
 from autoscaler.domain.wording import duration
 

@@ -13,6 +13,7 @@ from autoscaler.domain.scale_in.device_reservations import devices_reserved
 from autoscaler.domain.scale_in.stranded import has_jobs, stranded_of
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_replaced
+from autoscaler.domain.situation.distrust import is_on_trial
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon
@@ -122,7 +123,10 @@ def _least(situation: Situation, pool: PoolView) -> int:
 
 
 def _free_to_go(situation: Situation, agents: list[Agent]) -> list[Agent]:
-    return [a for a in agents if not situation.protected(a) and situation.now >= a.record.keep_until]
+    """Leave out agents to which a build may be bound, that are kept, or that may still take a job which waits beside them."""
+    free_nodes, now = situation.memory.free_nodes, situation.now
+    loose = (agent for agent in agents if not situation.protected(agent) and now >= agent.record.keep_until)
+    return [agent for agent in loose if not is_on_trial(free_nodes.get(f"{agent.record.controller}/{agent.record.node}"), now)]
 
 
 def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:

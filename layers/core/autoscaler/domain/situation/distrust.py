@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import FreeNode, Memory, Ration
-from autoscaler.domain.facts.snapshot import Node
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Node
 from autoscaler.domain.situation.wants import Want
 
+# A promise is broken if an executor that may take a job stood free beside it for so long, and in so many looks.
+BROKEN_SECONDS, BROKEN_LOOKS = 180.0, 3
 # After each job that began, twice as many items may have an agent launched: a throttle on each node must not make a burst wait in line.
 _MOST_DOUBLINGS = 5
 
@@ -81,6 +83,18 @@ def refusers(want: Want, distrust: Distrust, refusing: Iterable[tuple[Node, str 
     ``refusing``: free nodes that refuse any job, each with its pool if it is an agent of ours.
     """
     return tuple(node.name for node, pool in refusing if distrust.refuses(node.name, want.item.job) and may_take(want, node, pool))
+
+
+def is_on_trial(free_node: FreeNode | None, now: float) -> bool:
+    """Tell whether a node stands free beside a job, and not yet for so long that it is known to refuse it."""
+    if free_node is None or not free_node.looks or free_node.refused or free_node.is_useless:
+        return False
+    return now - free_node.seen_at <= LOOK_GAP_SECONDS and not is_broken(free_node, now)
+
+
+def is_broken(free_node: FreeNode, now: float) -> bool:
+    """Tell whether a node has been free beside a job for so long that it should have taken it."""
+    return now - free_node.since_at >= BROKEN_SECONDS and free_node.looks >= BROKEN_LOOKS
 
 
 def may_take(want: Want, node: Node, pool: str | None) -> bool:

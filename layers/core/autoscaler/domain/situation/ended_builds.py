@@ -15,7 +15,7 @@ from autoscaler.domain.facts.run_answers import AskedRun, RunAnswer
 from autoscaler.domain.facts.snapshot import Build, ControllerView, Node, Record, Snapshot
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.situation.looks import blind_seconds
-from autoscaler.domain.situation.supply import elapsed_seconds
+from autoscaler.domain.situation.remaining import elapsed_seconds
 
 # A build is asked about when it has run for ten times what its job takes, and for an hour.
 ASK_AFTER_TIMES, ASK_AFTER_AT_LEAST_SECONDS = 10.0, 3600.0

@@ -12,12 +12,11 @@ from autoscaler.domain.facts.memory import FreeNode, Ration
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, ControllerView, Node
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.controller_restarts import begun_since
-from autoscaler.domain.situation.distrust import Distrust, may_take, refusers
+from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Distrust, is_broken, may_take, refusers
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import builds_left, free_executors
 from autoscaler.domain.situation.wants import Want
 
-BROKEN_SECONDS, BROKEN_LOOKS = 180.0, 3
 # A node that takes nothing, though one job alone waits for it, is at fault itself after so long.
 USELESS_SECONDS = 900.0
 # A second look within one invocation is no look more.
@@ -87,7 +86,7 @@ def _looked_at(past: FreeNode | None, node: Node, session: str, waits: Mapping[s
     refused, is_useless = dict(past.refused), past.is_useless
     is_new = now - past.seen_at >= _LOOK_SECONDS
     looks = past.looks + is_new
-    if now - past.since_at >= BROKEN_SECONDS and looks >= BROKEN_LOOKS:
+    if is_broken(replace(past, looks=looks), now):
         refused |= {job: now for job, seconds in waits.items() if seconds >= BROKEN_SECONDS}
         is_useless = is_useless or _is_at_fault(refused.keys() & waits.keys(), now - past.since_at)
     return replace(past, seen_at=now if is_new else past.seen_at, looks=looks, refused=refused, is_useless=is_useless)

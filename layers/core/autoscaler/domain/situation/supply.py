@@ -8,17 +8,16 @@ from itertools import count
 from math import inf
 
 from autoscaler.domain.facts.fleet import FULL_LABEL, Share
-from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.plan import Held, Launch, Step
 from autoscaler.domain.facts.snapshot import Build, Node
-from autoscaler.domain.forecast.durations import quantiles_of, quantiles_of_job, remaining_seconds
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.remaining import build_remaining_seconds
 from autoscaler.domain.situation.rotation import ROTATION_SECONDS, destinations
 from autoscaler.domain.situation.situation import Situation
 
 # An agent past its expected boot may be there any moment; this keeps it from looking free already.
-_ANY_MOMENT_SECONDS = 15.0
+ANY_MOMENT_SECONDS = 15.0
 # After a controller's restart its agents are back within this (recorded: 6-7 s).
 _RECONNECT_SECONDS = 30.0
 
@@ -130,23 +129,6 @@ class Supply:
             for slot in count_them():
                 self.add(slot)
         return self._heaps.setdefault(server, [])
-
-
-def elapsed_seconds(build: Build, learned: Learned, now: float) -> float:
-    """Return how long a build has had its executor: by Jenkins, if plausible, else since we first saw it."""
-    if build.elapsed_seconds is not None:
-        return build.elapsed_seconds
-    seen = learned.running.get(build.key)
-    return now - seen.since_at if seen else 0.0
-
-
-def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: float, queued_runs: frozenset[str]) -> float:
-    """Estimate the end of one build; `inf` if its own run still waits in the queue."""
-    if build.run and build.run in queued_runs:
-        return inf
-    known = quantiles_of_job(learned, build.job, pool)
-    job_p80 = known.p80_seconds if known else build.estimate_seconds
-    return remaining_seconds(elapsed_seconds(build, learned, now), job_p80, lambda: quantiles_of(learned, "", pool).p80_seconds)
 
 
 def agent_remaining_seconds(situation: Situation, agent: Agent) -> tuple[float, ...]:
@@ -359,14 +341,14 @@ def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator
 def _is_there_in(agent: Agent, pool: PoolView) -> float:
     """How long one that was launched or started takes until it is there."""
     if not agent.record.is_measured:
-        return max(agent.record.began_at + ROTATION_SECONDS - pool.now, _ANY_MOMENT_SECONDS)
+        return max(agent.record.began_at + ROTATION_SECONDS - pool.now, ANY_MOMENT_SECONDS)
     if not agent.record.starts:
         return _boots_in(agent.record.launched_at, pool)
-    return max(agent.record.began_at + pool.start_seconds - pool.now, _ANY_MOMENT_SECONDS)
+    return max(agent.record.began_at + pool.start_seconds - pool.now, ANY_MOMENT_SECONDS)
 
 
 def _boots_in(launched_at: float, pool: PoolView) -> float:
-    return max(launched_at + pool.boot_seconds - pool.now, _ANY_MOMENT_SECONDS)
+    return max(launched_at + pool.boot_seconds - pool.now, ANY_MOMENT_SECONDS)
 
 
 def _remaining_seconds(situation: Situation, controller: str, build: Build, pool: str) -> float:

@@ -1,0 +1,47 @@
+"""Why nobody can say when a job starts, though it has a place: what it counts on was refused, is broken, or is late."""
+
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
+from autoscaler.domain.situation.breakers import is_tripped
+from autoscaler.domain.situation.distrust import BROKEN_SECONDS, is_on_trial, may_take
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
+from autoscaler.domain.situation.trials import of_boot, of_connections, open_trial
+from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.wording import clock, duration
+
+Told = tuple[str, str, str]  # the state of a queue item, in a few words, in a sentence
+
+
+def why_uncertain(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> Told | None:
+    """Say why an item may not start as planned; None if nothing speaks against it.
+
+    ``server``: whose executor it takes, a pool's or another node's, "" for none; ``seconds``: in how many, None for never.
+    """
+    if seconds == 0.0:
+        return _not_taken_yet(situation, controller, want)
+    if situation.distrust(controller).scope_without_nodes(want) is not None:
+        return "tried", "an agent is tried", "free executors did not take it; an agent is tried for it"
+    pools = [server] if server else [pool.name for pool in want.pools]
+    if broken := next((pool for pool in pools if is_tripped(situation.memory.trials.get(of_boot(pool)))), None):
+        return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
+    if refused := open_trial(situation.memory, of_connections(controller)):
+        return "cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})"
+    if seconds == ANY_MOMENT_SECONDS and server in situation.fleet.pools:
+        timeout = duration(situation.fleet.pools[server].boot_timeout_seconds)
+        return "late-agent", "agent is late", f"it waits for an agent of {server} that takes longer than usual; each has {timeout} in all"
+    return None
+
+
+def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Told | None:
+    """Name a node that has stood free beside the item for a look or more: Jenkins gives it out within seconds."""
+    pools = {agent.record.node: agent.pool.name for agent in situation.agents if agent.record.controller == controller}
+    for node in situation.snapshot.controllers[controller].nodes:
+        free = situation.memory.free_nodes.get(f"{controller}/{node.name}")
+        if free is None or not is_on_trial(free, situation.now) or not may_take(want, node, pools.get(node.name)):
+            continue
+        since = min(situation.now - free.since_at, want.item.waiting_seconds)
+        if since >= MINUTE_SECONDS:
+            until = clock(max(free.since_at + BROKEN_SECONDS, situation.now))
+            detail = f"{node.name} has been free for {duration(since)} and has not taken it; from {until} on it does not count for it"
+            return "not-taken", "not taken yet", detail
+    return None
