@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, inf
 
+from autoscaler.domain.report.told import Message
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
 from autoscaler_workbench.simulate.result import pool_of
@@ -30,6 +31,7 @@ _LEAST_SPAN, _AT_ONCE = 5 * MINUTE, 2 * MINUTE
 _TIMES_A_CLAIM = 3.0
 # A drain, a settle and a look or two around each end.
 _ROUND = 10 * MINUTE
+_CHEAP = 20.0  # times dearer is an hour of waiting than one of such an agent
 _SAID_AGAIN = 4  # the same words in one world
 
 
@@ -245,13 +247,28 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
         if not any(word in text for word in unkind.words) or not unkind.from_at < time < unkind.until_at:
             continue
         verdict.oblige(life, "C3", {unkind.switch})
-        still = [build for build in _wanting(life) if unkind.touches(build) and _waited_around(build, time)]
-        if still:
+        here = about.split("/")[1:2]
+        others = life.world.controllers.keys() - here if set(here) <= life.world.controllers.keys() else ()
+        waiting = (build for build in _wanting(life) if unkind.touches(build) and _waits_too_long(life, build, time))
+        still = [build for build in waiting if build.controller not in others]
+        if still and not _is_open_elsewhere(life, unkind, time, about):
             verdict.breaks("C3", f"{unkind}: over in {at(life, time)}, and {named(still[0])} waits for it: {began[-1].subject}")
 
 
-def _waited_around(build: Build, time: float) -> bool:
-    return build.buildable_at < time - 5 * MINUTE and min(build.started_at or inf, build.ended_at or inf) > time + 5 * MINUTE
+def _is_open_elsewhere(life: Life, unkind: Unkindness, time: float, about: str) -> bool:
+    """Tell whether another message that names the cause is not over."""
+    last: dict[str, Message] = {}
+    for when, message in life.fleet.notifier.timed:
+        if when <= time and (not is_over(message) or message.about in last):
+            last[message.about] = message
+    texts = (f"{one.subject}\n{one.text}" for name, one in last.items() if name != about and not is_over(one))
+    return any(word in text for text in texts for word in unkind.words)
+
+
+def _waits_too_long(life: Life, build: Build, time: float) -> bool:
+    """Tell whether a build had waited longer than its pools let it, and went on waiting: the message was about such ones."""
+    patience = max(pool.max_wait_seconds for pool in life.pools_serving(build))
+    return build.buildable_at + patience < time and min(build.started_at or inf, build.ended_at or inf) > time + 5 * MINUTE
 
 
 # D
@@ -265,7 +282,7 @@ def _pays(life: Life, verdict: Verdict) -> None:
             one for one in life.unkind if one.strikes(instance) and one.overlaps(instance.launched_at, instance.ended_at or inf, _HOUR)
         ]
         is_kept = any(one.keeps(instance) for one in life.unkind)
-        if lost <= _ROUND + _HOUR * len(struck) or is_kept or _is_named(life, instance):
+        if lost <= _ROUND + sum(one.pays_seconds for one in struck) or is_kept or _is_named(life, instance):
             continue
         node = instance.tags.get("autoscaler:node", "no node")
         how = f"struck by {', '.join(one.switch for one in struck)}" if struck else "untouched"
@@ -305,12 +322,17 @@ def _is_named(life: Life, instance: Instance) -> bool:
 
 
 def _launches(life: Life, verdict: Verdict) -> None:
-    """At most what all builds could have asked for, and what failed as often as pauses of five minutes allow."""
+    """At most what all builds could have asked for, and what failed as often as pauses of five minutes allow.
+
+    An agent that is so cheap is worth launching for any job that another one may follow.
+    """
     for pool in life.drawn.fleet.pools.values():
         launched = sum(one.tags.get("autoscaler:pool") == pool.name for one in life.world.ec2.instances.values())
         asked = sum(pool in life.pools_serving(build) for build in life.builds())
         struck = [one for one in life.unkind if one.closes or any(map(one.strikes, life.ec2.of(pool))) or one.is_noise or one.words]
         minutes = sum((min(one.until_at, life.world.timeline.now) - one.from_at) / MINUTE for one in struck)
+        if min(offering.usd_per_hour for offering in pool.offerings) * _CHEAP <= pool.wait_usd_per_hour:
+            asked += sum(build.controller in pool.controllers for build in life.builds())
         allowed = 3 + ceil(1.25 * asked) + (pool.max_agents + ceil(minutes / 5) if struck else 0)
         verdict.oblige(life, "D")
         if launched > allowed:

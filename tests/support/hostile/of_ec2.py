@@ -78,9 +78,16 @@ def boots_hang(draw: Draw) -> Unkindness:
 def never_connects(draw: Draw) -> Unkindness:
     """The agents of one pool register, and never connect."""
     pool, span = draw.pool(), draw.span(15, 120, for_ever=0.15)
+    unkind = _fails(draw, pool, span)
+
+    def refuses(node) -> bool:
+        if is_of(node, pool):
+            unkind.words.add(node.name)
+        return is_of(node, pool)
+
     for at in draw.life.jenkins.values():
-        draw.while_it_lasts(span, at.unconnectable, lambda node: is_of(node, pool))
-    return _fails(draw, pool, span)
+        draw.while_it_lasts(span, at.unconnectable, refuses)
+    return unkind
 
 
 def _fails(draw: Draw, pool: Pool, span: tuple[float, float], *, closes: bool = True) -> Unkindness:

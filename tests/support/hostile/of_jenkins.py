@@ -6,6 +6,7 @@ from random import Random
 
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.hostile.drawn import MINUTE
 from support.hostile.hooks import AtJenkins, is_of
@@ -147,14 +148,24 @@ def zombies(draw: Draw) -> Unkindness:
         shown.append(build)
         draw.life.zombies[build] = build.ended_at or 0.0
         unkind.words.update((node.name, build.job))
+        unkind.pays_seconds = max(unkind.pays_seconds, _asked_after(at_of[build.controller], build))
         return True
 
+    at_of = draw.life.world.controllers
     for at in draw.life.jenkins.values():
         draw.while_it_lasts(span, at.keeps, keeps)
     # What was shown falsely by then goes on being shown so.
     strikes = draw.life.instances_of(pool)
     unkind = draw.make(pool.name, (span[0], inf), touches=draw.life.served_by(pool), strikes=strikes)
     return unkind
+
+
+def _asked_after(controller: Controller, build: Build) -> float:
+    """A run is asked at ten times the longest build of its job, after an hour at least; after twelve if none was seen."""
+    ended = [
+        other.ended_at - other.started_at for other in controller.builds if other.job == build.job and other is not build and other.ended_at
+    ]
+    return max(3600.0, 10.0 * max(ended)) + 30 * MINUTE if ended else 12 * 3600.0
 
 
 def builds_end_late(draw: Draw) -> Unkindness:

@@ -24,7 +24,7 @@ class Unkindness:
     ``touches``: builds whose waiting it may change; ``strikes``: instances that it may keep from ending; ``words``: any of them in a
     message names it; ``closes``: pools of which no fresh agent can be had; ``prevents``: builds that no fresh agent takes;
     ``keeps``: instances that a person wants as they are, whatever they cost; ``is_noise``: it disturbs calls or clocks, so that nothing
-    exact can be promised meanwhile.
+    exact can be promised meanwhile; ``pays_seconds``: for so long an instance that it strikes may be paid for in vain.
     """
 
     switch: str
@@ -38,6 +38,7 @@ class Unkindness:
     keeps: Callable[[Instance], bool] = lambda _instance: False
     words: set[str] = field(default_factory=set)
     is_noise: bool = False
+    pays_seconds: float = 3600.0
 
     def overlaps(self, begin: float, end: float, linger: float = 0.0) -> bool:
         return self.from_at <= end and begin <= self.until_at + linger

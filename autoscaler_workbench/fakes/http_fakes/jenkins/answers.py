@@ -1,5 +1,6 @@
 """The world's Jenkins in Jenkins' own JSON and words, as recorded from 2.504.3."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -102,7 +103,8 @@ def why_of(controller: Controller, build: Build, said: dict[str, str]) -> str:
         return "Jenkins is about to shut down"
     veto = controller.veto
     if veto and (vetoes := [words for node in controller.free_for(build) if (words := veto(build, node))]):
-        return "; ".join([*vetoes, *_causes_of_others(controller, build)])
+        causes = Counter([*vetoes, *_causes_of_others(controller, build)])
+        return "; ".join(f"{cause} ({times} times)" if times > 1 else cause for cause, times in sorted(causes.items()))
     if build.asks_for not in said:
         # With no agent node at all, Jenkins leaves the label out: the reason for the beacon.
         labelled = build.expression if controller.nodes else None

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from autoscaler.adapters.jenkins.parameters import ACTIONS, parameters_of
-from autoscaler.adapters.jenkins.why import named_nodes, read_why, told_label, waits_for_quiet_mode
+from autoscaler.adapters.jenkins.why import named_nodes, read_why, told_label, unknown_words, waits_for_quiet_mode
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.snapshot import ONE_OFF, Build, Node, OfflineCause, QueueItem, Wait
 from autoscaler.errors import TransientError
@@ -232,7 +232,7 @@ def unknown_wait(why: str, node_names: Collection[str]) -> Wait:
     """Stand for a wording that is not understood. Whatever node it mentions may be what it waits for, but for a list of all nodes."""
     label = told_label(why)
     nodes = named_nodes(why, node_names) if label is None else ()
-    return Wait(for_executor=False, label=label, nodes=nodes, unclear=why[:_WHY_KEPT] or "(nothing)")
+    return Wait(for_executor=False, label=label, nodes=nodes, unclear=unknown_words(why)[:_WHY_KEPT] or "(nothing)")
 
 
 def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime, tell_apart: JobParameters) -> QueueItem:

@@ -59,6 +59,13 @@ def told_label(why: str) -> str | None:
     return next((cause[2] for cause in causes if cause), None)
 
 
+def unknown_words(why: str) -> str:
+    """Leave out what Jenkins itself says of other nodes; all of it is kept if nothing else is there."""
+    causes = dict.fromkeys(_TIMES.sub("", part) for part in _SEPARATOR.split(why))
+    unknown = [cause for cause in causes if not any(known.fullmatch(cause) for known in (_MISSING, _NODE, _RESERVED))]
+    return "; ".join(unknown) or why
+
+
 def _stands_alone(name: str, why: str) -> bool:
     # A full stop ends a sentence; within a word it is a part of it.
     return re.search(rf"(?<![^{_BETWEEN_WORDS}]){re.escape(name)}(?=\.?(?:[{_BETWEEN_WORDS}]|$))", why) is not None

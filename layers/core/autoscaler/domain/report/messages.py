@@ -20,7 +20,7 @@ from autoscaler.domain.report.large_queues import large_queues_seen
 from autoscaler.domain.report.lasting import lasting_seen
 from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.marks import marks_seen
-from autoscaler.domain.report.problems import Problem
+from autoscaler.domain.report.problems import PROBLEM, Problem
 from autoscaler.domain.report.refusals import refusals_seen
 from autoscaler.domain.report.refused import launches_seen
 from autoscaler.domain.report.reruns import lost_seen
@@ -48,6 +48,9 @@ SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 # These come and go while their cause lasts: between two trials, or while another job waits. The others end by an event.
 _COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", WAITS)
 
+# They happened, and do not last.
+_HAVE_NO_END = (LOST, f"{PROBLEM}quarantine/")
+
 
 def write_messages(told: Told, situation: Situation, runbooks: str, problems: Sequence[Problem] = ()) -> tuple[Told, list[Message]]:
     """Return what is to be told now, and what has been told then. ``runbooks``: where the documentation is to be read.
@@ -72,7 +75,7 @@ def _has_lasted(name: str, spans: Mapping[str, Span], now: float) -> bool:
 
 def _to_end(over: Collection[str], problems: Collection[str]) -> list[str]:
     """Name the messages whose end is told: not those that a message of its own replaces by now."""
-    return [name for name in over if not (name.startswith(LOST) or name in problems)]
+    return [name for name in over if not (name.startswith(_HAVE_NO_END) or name in problems)]
 
 
 def _over(told: Told, seen: Collection[str], now: float) -> dict[str, Trouble]:

@@ -157,7 +157,7 @@ _RULES = (
         says="A build was lost with its agent and is not run again: a person must see to it.",
         told_by=("lost/",),
     ),
-    Rule(name="quarantine", metric="Quarantines", says="An agent was put in quarantine."),
+    Rule(name="quarantine", metric="Quarantines", says="An agent was put in quarantine.", told_by=("breaker/", "image/", "connect/")),
     Rule(
         name="builds-overdue",
         metric="BuildsOverdue",

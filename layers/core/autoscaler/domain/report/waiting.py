@@ -18,10 +18,11 @@ from autoscaler.domain.launch.turns import kept_room
 from autoscaler.domain.report.lasting import name_of_build
 from autoscaler.domain.report.told import Seen, Trouble
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import told_boots
 from autoscaler.domain.situation.demand import Demand, Unmet
 from autoscaler.domain.situation.remaining import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.trials import in_the_way
+from autoscaler.domain.situation.trials import in_the_way, of_boot
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import counted, duration, listed
 
@@ -44,9 +45,11 @@ _TOLD_BY = {
 _OF_POOLS = ("breaker", "image", "starts", "taken-back", "launches")
 # EC2 refuses launches: one cause, whichever of them holds in this look.
 _REFUSED = (Reason.NO_OFFERING, Reason.POOL_PAUSED, Reason.ACCOUNT_THROTTLED)
+_ON_TRIAL = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
 _BUSY = (Reason.WORTH_WAITING, Reason.NOT_LENT)
 # Builds and boots that jobs wait for are told as one cause, and not while another cause was there a moment ago: it may explain both.
 _AGENTS = "agents/"
+_BOOT_TROUBLE = "boots/"
 _BOOTS = (Phase.REQUESTED, Phase.CONNECTING)
 
 
@@ -75,6 +78,8 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
         place = f"{WAITS}{view.name}/"
         if situation.demands[view.name].refused:  # once free executors refuse a job, Jenkins' words for it may change or end
             yield from _told_again(told, f"{place}{Reason.UNCLEAR}/")
+        for pool in (name.partition("/")[2] for name in seen if name.startswith("breaker/")):
+            yield from _told_again(told, f"{place}{_BOOT_TROUBLE}{pool}")
         is_explained = any(name.startswith(place) and not is_slow(name) for name in told)
         by_name: dict[str, tuple[Cause, list[QueueItem]]] = {}
         for item, cause in _causes(situation, view, {*seen, *told}):
@@ -116,7 +121,7 @@ def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Ite
     wanted = {want.item.id for want in demand.wants}
     for item in demand.unknown:
         if item.id not in refused | wanted:
-            yield item, _of_unknown(situation, item)
+            yield item, _of_unknown(item)
     if not view.quieting_down:
         yield from _of_wants(situation, view, demand, others)
         yield from _of_old_nodes(situation, view, demand)
@@ -154,11 +159,8 @@ def _state_of_node(node: Node) -> str:
     return f"{node.name} is busy with {listed([name_of_build(build) for build in node.builds])}" if node.builds else ""
 
 
-def _of_unknown(situation: Situation, item: QueueItem) -> Cause:
-    """Name the cause in Jenkins' words. It gives a reason for each node: each reason counts once, those of beacons do not."""
-    beacons = f"‘{situation.fleet.beacon}"
-    reasons = dict.fromkeys(reason for reason in " ".join(item.wait.unclear.split()).split("; ") if not reason.startswith(beacons))
-    words = "; ".join(reasons)
+def _of_unknown(item: QueueItem) -> Cause:
+    words = " ".join(item.wait.unclear.split())
     name = re.sub(r"\d+", "#", words)[:_WORDS_CHARACTERS]
     return Cause(name=f"{Reason.UNCLEAR}/{name}", title=words[:_WORDS_CHARACTERS], says=f"{Reason.UNCLEAR.meaning} Jenkins says: {words}")
 
@@ -192,7 +194,7 @@ def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others
     if (cause := _of_people_or_ec2(situation, placement.controller, sorted(names))) is not None:
         return cause
     if (first := next((refusal for refusal in held if refusal.reason not in (*_BUSY, *_REFUSED)), None)) is not None:
-        return _of_held(first)
+        return _of_boots(situation, first) if first.reason in _ON_TRIAL else _of_held(first)
     return _of_agents(situation, placement, want, names)
 
 
@@ -221,6 +223,19 @@ def _refusals(situation: Situation, pool: str) -> str:
     return ", ".join(sorted({trial.why for trial in in_the_way(situation.fleet.pools[pool], situation.memory).values()}))
 
 
+def _of_boots(situation: Situation, held: Held) -> Cause:
+    """Say which boots of a pool failed, before there are so many that they have a message of their own."""
+    trial = situation.memory.trials.get(of_boot(held.pool))
+    if trial is None:
+        return _of_held(held)
+    last = f", {trial.failed[-1]}" if trial.failed else ""
+    return _of_boot_trouble(held.pool, f"{held.pool}: {told_boots(trial)}{last}. One agent at a time is tried.")
+
+
+def _of_boot_trouble(pool: str, says: str) -> Cause:
+    return Cause(name=f"{_BOOT_TROUBLE}{pool}", title=f"agents of {pool} do not come up", says=says)
+
+
 def _of_held(held: Held) -> Cause:
     if held.reason is Reason.USD_PER_MONTH:
         of, place = ("", "") if held.limit_of in ("", "the fleet") else (f" of {held.limit_of}", f"/{held.limit_of}")
@@ -237,20 +252,37 @@ def _is_told(held: Held, others: set[str]) -> bool:
 
 def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, names: set[str]) -> Cause | None:
     """Say which builds, or which boots, an item waits for."""
-    if not _is_late(situation, placement.controller, want.item, names, _SOON_SECONDS):
-        return None
     agents = [agent for agent in situation.agents if agent.record.controller == placement.controller and agent.pool.name in names]
     pools = ", ".join(sorted(names))
+    boots = [agent for agent in agents if agent.phase in _BOOTS]
+    if late := [agent for agent in boots if _boots_too_long(situation, agent)]:
+        return _of_boot_trouble(min(late, key=lambda agent: agent.record.began_at).pool.name, _of_boot(situation, late))
+    if not _is_late(situation, placement.controller, want.item, names, _SOON_SECONDS):
+        return None
     if busy := _busy(agents):
         says = f"The executors of {pools} are busy: {listed(_longest(situation, busy))}."
         return Cause(name=f"{_AGENTS}{pools}", title=f"executors of {pools} are busy", says=says)
-    if boots := [agent for agent in agents if agent.phase in _BOOTS]:
-        first = min(boots, key=lambda agent: agent.record.began_at).record
-        trouble = f"; {first.trouble}" if first.trouble else ""
-        says = f"{first.instance_id} of {first.pool} boots for {duration(situation.now - first.began_at)}{trouble}."
-        return Cause(name=f"{_AGENTS}{pools}", title=f"agents of {pools} boot", says=says)
+    if boots:
+        return Cause(name=f"{_AGENTS}{pools}", title=f"agents of {pools} boot", says=_of_boot(situation, boots))
     says = "No executor that is there or on its way takes them, and none is launched now."
     return Cause(name=f"{_AGENTS}{pools}", title=f"no executor of {pools} takes them", says=says)
+
+
+def _boots_too_long(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a boot or a start takes twice as long as usual, or longer."""
+    pool = situation.pools.get(agent.key)
+    if pool is None:
+        return False
+    usual = pool.start_seconds if agent.record.starts else pool.boot_seconds
+    return situation.seen_seconds(agent.record.controller, agent.record.began_at) > 2 * usual
+
+
+def _of_boot(situation: Situation, agents: list[Agent]) -> str:
+    """Name the agent that boots longest, and what keeps it."""
+    first = min(agents, key=lambda agent: agent.record.began_at).record
+    what = "starts" if first.starts else "boots"
+    trouble = f"; {first.trouble}" if first.trouble else ""
+    return f"{first.node or first.instance_id} of {first.pool} {what} for {duration(situation.now - first.began_at)}{trouble}."
 
 
 def _busy(agents: list[Agent]) -> list[Agent]:
