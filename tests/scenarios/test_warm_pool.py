@@ -172,6 +172,19 @@ def test_a_machine_that_a_person_stops_is_kept_and_its_node_goes():
     assert (instance.state, record(day).state, day.nodes(), day.done(Stop)) == ("stopped", RecordState.STOPPED, [], [])
 
 
+def test_a_machine_that_stops_for_ever_is_terminated_though_nobody_knows_who_stopped_it():
+    day = a_day()
+    day.minutes(1).queue(1, seconds=300.0)
+    day.minutes(10)
+    [instance] = instances(day)
+    day.world.ec2.physics = replace(day.world.ec2.physics, stop_from_seconds=86_400.0, stop_to_seconds=86_400.0)
+    day.world.ec2.stop(instance.id)
+    day.minutes(15)
+    assert instance.state == "stopping"
+    day.minutes(15)
+    assert (instance.alive(), day.nodes(), steps(day, Terminate)) == (False, [], [(instance.id, Reason.STOP_HANGS)])
+
+
 def test_a_machine_that_a_person_stops_is_terminated_where_its_pool_keeps_none():
     day = a_day(warm=None)
     day.minutes(1).queue(1, seconds=300.0)

@@ -30,7 +30,7 @@ _TOLD_AFTER = 5 * MINUTE
 _LEAST_SPAN, _AT_ONCE = 5 * MINUTE, 2 * MINUTE
 _TIMES_A_CLAIM = 3.0
 # A drain, a settle and a look or two around each end.
-_ROUND = 10 * MINUTE
+_ROUND = 15 * MINUTE
 _CHEAP = 20.0  # times dearer is an hour of waiting than one of such an agent
 _SAID_AGAIN = 4  # the same words in one world
 
@@ -250,7 +250,7 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
         here = about.split("/")[1:2]
         others = life.world.controllers.keys() - here if set(here) <= life.world.controllers.keys() else ()
         waiting = (build for build in _wanting(life) if unkind.touches(build) and _waits_too_long(life, build, time))
-        still = [build for build in waiting if build.controller not in others]
+        still = [build for build in waiting if build.controller not in others and touched(life, build, time, time) == [unkind]]
         if still and not _is_open_elsewhere(life, unkind, time, about):
             verdict.breaks("C3", f"{unkind}: over in {at(life, time)}, and {named(still[0])} waits for it: {began[-1].subject}")
 
@@ -281,6 +281,7 @@ def _pays(life: Life, verdict: Verdict) -> None:
         struck = [
             one for one in life.unkind if one.strikes(instance) and one.overlaps(instance.launched_at, instance.ended_at or inf, _HOUR)
         ]
+        lost -= 10 * MINUTE * any(one.is_noise for one in life.unkind)
         is_kept = any(one.keeps(instance) for one in life.unkind)
         if lost <= _ROUND + sum(one.pays_seconds for one in struck) or is_kept or _is_named(life, instance):
             continue

@@ -32,6 +32,7 @@ def suspended(draw: Draw) -> Unkindness:
             there = [node.name for at in draw.life.jenkins.values() for node in at.ours(pool) if node.connected]
             names.update(there[:most])
             unkind.words |= names
+            draw.life.notes.events += [draw.life.world.timeline.now] * bool(names)
 
     for at in draw.life.jenkins.values():
         if says_why:

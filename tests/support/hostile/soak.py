@@ -19,7 +19,7 @@ from support.hostile.judge import PROPERTIES, Verdict, Violation, judge
 from support.hostile.known import is_known
 from support.hostile.life import SWITCHES, Life, switches_of
 
-_SHOWN, _WIDEST = 3, 500
+_SHOWN, _WIDEST = 3, 1500
 
 
 @dataclass(slots=True)

@@ -87,7 +87,7 @@ def left_of(duration: Estimate, elapsed: float) -> Estimate | None:
         return None
     passed = _share_below(duration, elapsed)
     low, mid, high = (_quantile_of(duration, passed + (1.0 - passed) * share) - elapsed for share in (TAIL, 0.5, 1.0 - TAIL))
-    return Estimate(low=max(0.0, low), mid=max(0.0, mid), high=max(0.0, high))
+    return Estimate(low=max(0.0, low), mid=max(0.0, mid), high=high) if high > 0.0 else None
 
 
 def _share_below(duration: Estimate, seconds: float) -> float:

@@ -31,6 +31,7 @@ from autoscaler.domain.repair.stops import finish_stop, is_unused, start_again
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen, is_fact
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
 from autoscaler.domain.situation.canary import never_connected
+from autoscaler.domain.situation.deadlines import STOPS_SECONDS
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate
 from autoscaler.domain.situation.wants import Want
@@ -256,6 +257,10 @@ def _take_stopped(situation: Situation, agent: Agent, fact: Observation) -> Iter
         step = terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped by somebody, and its pool keeps no stopped agents")
         yield replace(step, mark=None) if agent.by_labels else step  # then its node carries no mark to go by
     elif agent.instance is not InstanceState.STOPPED:
+        if situation.ec2_seen_seconds(fact.first_at) >= STOPS_SECONDS:
+            detail = f"EC2 says for more than {STOPS_SECONDS / 60:.0f} min that {agent.record.instance_id} is stopping"
+            yield terminate(agent, Reason.STOP_HANGS, detail)
+            return
         yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.record.instance_id} is being stopped by somebody")
     else:
         yield finish_stop(agent, Reason.HAS_STOPPED, f"somebody has stopped {agent.record.instance_id}")
