@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler.domain.facts.memory import ControllerSession, Ration
 from autoscaler.domain.learn import assess, watch
 from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_snapshot, a_view, an_agent, an_item, with_beacons
@@ -36,3 +37,12 @@ def test_a_build_that_begins_on_an_agent_lets_the_next_one_be_tried_at_once():
     assert (noted.until_at, noted.taken) == (NOW, 1)
     again = watched(replace(node, builds=(build,)), records=(record,), busy={"cpu-1": ("job/release/7",)})
     assert again.rations["main/cpu"].until_at == RATION.until_at
+
+
+def test_a_job_that_weighs_more_than_any_machine_has_is_beside_a_machine_that_is_free_altogether():
+    """Planning gives it the whole machine. Jenkins' Heavy Job plugin never starts it: without this nobody would notice."""
+    fleet = a_fleet(weights=JobWeights(by_pattern=(("release", 4),)))
+    record, node = an_agent()
+    view = a_view(node, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
+    memory = watch(assess(with_beacons(a_snapshot(view, records=(record,)), fleet), fleet)).memory
+    assert list(memory.free_nodes) == ["main/cpu-1"]

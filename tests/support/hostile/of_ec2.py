@@ -9,7 +9,7 @@ from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.hostile.drawn import MINUTE
-from support.hostile.hooks import is_of
+from support.hostile.hooks import AtJenkins, is_of
 from support.hostile.unkind import Draw, Unkindness
 
 _UNKNOWN_CODES = (
@@ -87,7 +87,15 @@ def never_connects(draw: Draw) -> Unkindness:
 
     for at in draw.life.jenkins.values():
         draw.while_it_lasts(span, at.unconnectable, refuses)
+        draw.at(span[1], partial(_reconnect_all, draw, at, pool))
     return unkind
+
+
+def _reconnect_all(draw: Draw, at: AtJenkins, pool: Pool) -> None:
+    """Let in the agents whose processes go on trying."""
+    for node in at.ours(pool):
+        if not node.connected:
+            draw.life.reconnect(at, node)
 
 
 def _fails(draw: Draw, pool: Pool, span: tuple[float, float], *, closes: bool = True) -> Unkindness:

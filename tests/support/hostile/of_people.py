@@ -112,7 +112,7 @@ def queue_reordered(draw: Draw) -> Unkindness:
 def jobs_relabelled(draw: Draw) -> Unkindness:
     """A job gets the label of another pool while its builds wait."""
     job, span = draw.chance.choice(draw.jobs()), draw.span(10, 90)
-    pool = draw.chance.choice(draw.life.drawn.fleet.pools_of(job.controller))
+    pool = draw.chance.choice([pool for pool in draw.life.drawn.fleet.pools_of(job.controller) if pool.executors >= job.weight])
 
     def relabel() -> None:
         for build in draw.life.world.controllers[job.controller].queue:
@@ -148,13 +148,14 @@ def another_cloud(draw: Draw) -> Unkindness:
 
     def comes_and_goes() -> None:
         now = draw.life.world.timeline.now
+        held = {build.resumes_on or build.node for build in at.controller.builds if build.ended is None}
         for name in names:
             node = at.controller.nodes.get(name)
             if node is None and now < span[1] and draw.chance.random() < 0.4:
                 at.controller.add_node(_of_cloud(name, pool))
                 at.controller.connect(name)
                 draw.bite()
-            elif node is not None and not node.builds and not node.handed and (now >= span[1] or draw.chance.random() < 0.3):
+            elif node is not None and name not in held and not node.handed and (now >= span[1] or draw.chance.random() < 0.3):
                 at.controller.delete_node(name)
 
     draw.every((span[0], span[1] + 30 * MINUTE), 2 * MINUTE, comes_and_goes)

@@ -132,7 +132,7 @@ def _jobs_beside(free: _Free, kinds: Iterable[tuple[Want, Mapping[str, float]]])
     """Find the jobs that wait beside a free node which may take them, and the seconds that each has waited."""
     waits: dict[str, float] = {}
     for want, jobs in kinds:
-        if want.weight <= free.executors and may_take(want, free.node, free.pool):
+        if min(want.weight, free.node.executors) <= free.executors and may_take(want, free.node, free.pool):
             waits |= {job: max(seconds, waits.get(job, 0.0)) for job, seconds in jobs.items()}
     return waits
 
