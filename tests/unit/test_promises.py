@@ -41,7 +41,7 @@ def test_a_build_that_begins_on_an_agent_lets_the_next_one_be_tried_at_once():
 
 def test_a_job_that_weighs_more_than_any_machine_has_is_beside_a_machine_that_is_free_altogether():
     """Planning gives it the whole machine. Jenkins' Heavy Job plugin never starts it: without this nobody would notice."""
-    fleet = a_fleet(weights=JobWeights(by_pattern=(("release", 4),)))
+    fleet = replace(a_fleet(), weights=JobWeights(by_pattern=(("release", 4),)))
     record, node = an_agent()
     view = a_view(node, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
     memory = watch(assess(with_beacons(a_snapshot(view, records=(record,)), fleet), fleet)).memory
