@@ -176,6 +176,7 @@ def builds_end_late(draw: Draw) -> Unkindness:
     def begins(build: Build) -> None:
         if build.job == job.name:
             draw.bite()
+            draw.life.notes.events.append(draw.life.world.timeline.now)
             build.seconds = max(build.seconds, min(draw.chance.uniform(30, 120) * MINUTE, draw.life.drawn.calm_at - build.started_at))
 
     draw.while_it_lasts(span, draw.life.jenkins[job.controller].begun, begins)

@@ -57,7 +57,7 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
     for want in mature.demands[controller].wants:
         if room := supply.room(placement.servers_of(want), want.weight):
             slot = room[-1]
-            is_guess = bool(slot.build) and slot.build not in ends
+            is_guess = bool(slot.build) and ends.get(slot.build, 0.0) <= 0.0
             start = BareStart(seconds=slot.free_seconds, waits_for=_waits_for(slot), server=slot.server, is_guess=is_guess)
             starts[want.item.id] = start
             supply.occupy_together(room, work.get(want.item.id) or _assumed_work(placement, want, slot))

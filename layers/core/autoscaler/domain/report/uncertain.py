@@ -2,7 +2,7 @@
 
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.situation.breakers import is_tripped
-from autoscaler.domain.situation.distrust import BROKEN_SECONDS, is_on_trial, may_take
+from autoscaler.domain.situation.distrust import BROKEN_SECONDS, may_take
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
 from autoscaler.domain.situation.trials import of_boot, of_connections, open_trial
@@ -37,10 +37,10 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Told | 
     pools = {agent.record.node: agent.pool.name for agent in situation.agents if agent.record.controller == controller}
     for node in situation.snapshot.controllers[controller].nodes:
         free = situation.memory.free_nodes.get(f"{controller}/{node.name}")
-        if free is None or not is_on_trial(free, situation.now) or not may_take(want, node, pools.get(node.name)):
+        if free is None or want.item.job in free.refused or free.is_useless or not may_take(want, node, pools.get(node.name)):
             continue
         since = min(situation.now - free.since_at, want.item.waiting_seconds)
-        if since >= MINUTE_SECONDS:
+        if since >= MINUTE_SECONDS and free.looks:
             until = clock(max(free.since_at + BROKEN_SECONDS, situation.now))
             detail = f"{node.name} has been free for {duration(since)} and has not taken it; from {until} on it does not count for it"
             return "not-taken", "not taken yet", detail
