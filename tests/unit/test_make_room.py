@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain.facts.fleet import Lending
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import ControllerSession, Stuck, Window
+from autoscaler.domain.facts.memory import ControllerSession, FreeNode, Stuck, Window
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
@@ -124,7 +124,15 @@ def test_a_dear_agent_goes_alone_for_several_cheap_ones():
 
 def test_an_agent_that_works_or_is_needed_soon_stays():
     assert gone(an_agent(1, builds=(a_build(),)), max_agents=1) == set()
-    assert gone(an_agent(1), items=(*GPU_JOB, an_item(2, label="cpu", waiting_seconds=1.0)), max_agents=1) == set()
+    record, node = an_agent(1)
+    free = FreeNode(since_at=NOW - 600.0, seen_at=NOW - 60.0, looks=9, session="s1", labels=tuple(sorted(node.labels)))
+    items = (*GPU_JOB, an_item(2, label="cpu", waiting_seconds=1.0))
+    assert gone((record, node), items=items, max_agents=1, memory={"free_nodes": {"main/cpu-1": free}}) == set()
+
+
+def test_an_agent_that_has_just_become_free_beside_a_job_may_still_take_it():
+    items = (*GPU_JOB, an_item(2, label="cpu", waiting_seconds=1.0))
+    assert gone(an_agent(1), an_agent(2), items=items, max_agents=2) == set()
 
 
 @pytest.mark.parametrize("asked", [{"min_agents": 1}, {"warm_executors": 1}], ids=str)

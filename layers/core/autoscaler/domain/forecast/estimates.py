@@ -18,8 +18,6 @@ _ENOUGH = 9  # of fewer values no two enclose four fifths of what comes
 _ASSUMED = Estimate(low=0.5, mid=1.0, high=2.0)
 # A prediction of a few seconds that is off by a few is not twice wrong.
 SLACK_SECONDS = 30.0
-# Beyond this many times the upper end nobody knows when a build will end.
-_LOST_FACTOR = 3.0
 _MOST_SHARE = 0.98
 _NO_RECORD_ERROR, _FEW_VALUES_ERROR = 0.5, 0.3
 _WORTH_CORRECTING = 0.8
@@ -83,8 +81,6 @@ def _range_of(spread: Spread) -> Estimate | None:
 
 def left_of(duration: Estimate, elapsed: float) -> Estimate | None:
     """Estimate how much longer a build runs that has run so long; None where it runs longer than anybody can tell."""
-    if elapsed > _LOST_FACTOR * duration.high:
-        return None
     passed = _share_below(duration, elapsed)
     low, mid, high = (_quantile_of(duration, passed + (1.0 - passed) * share) - elapsed for share in (TAIL, 0.5, 1.0 - TAIL))
     return Estimate(low=max(0.0, low), mid=max(0.0, mid), high=high) if high > 0.0 else None
