@@ -30,6 +30,7 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.answers import (
     builtin_json,
     computers_json,
     item_kind,
+    lasting_pipelines,
     node_json,
     why_of,
 )
@@ -66,7 +67,8 @@ class InProcessController(JenkinsController):
         self._world = api.controller
         self._nodes: dict[str, tuple[tuple[Any, ...], Node]] = {}
         self._items: dict[int, tuple[str, str]] = {}
-        self._builtin = read_node(builtin_json(self._world.monitors, self._world.timeline.now), _LONG_AGO)
+        self._pipelines: tuple[str, ...] = ()
+        self._builtin = read_node(builtin_json(self._world, api.base), _LONG_AGO)
         self._last: tuple[tuple[float, int, int], ControllerView] | None = None
         self._healths: tuple[dict[str, tuple[Any, ...]], dict[str, Health]] | None = None
 
@@ -128,13 +130,19 @@ class InProcessController(JenkinsController):
             quieting_down=self._world.quieting_down,
             quiet_reason=self._world.quiet_reason or "",
             items=tuple([self._item(build, now, said) for build in self._world.queue]),
-            nodes=(self._builtin, *[self._node(node) for node in self._world.nodes.values()]),
+            nodes=(self._builtin_now(), *[self._node(node) for node in self._world.nodes.values()]),
             unread=frozenset(),
             set_aside=(),
             response_seconds=0.0,
             version=read_version(self._world.version),
             shows_jobs=bool(self._world.builds or self._api.jobs.jobs or self._api.jobs.folders),
         )
+
+    def _builtin_now(self) -> Node:
+        """Read the built-in node anew if other pipelines last."""
+        if (pipelines := lasting_pipelines(self._world)) != self._pipelines:
+            self._pipelines, self._builtin = pipelines, read_node(builtin_json(self._world, self._api.base), _LONG_AGO)
+        return self._builtin
 
     def _item(self, build: Build, now: float, said: dict[str, str]) -> QueueItem:
         pipeline = build.kind is Kind.PIPELINE

@@ -162,6 +162,15 @@ def test_a_reason_is_read_as_it_was_written():
     assert node_of("c05_tempoffline_no_message").reason == ""
 
 
+@pytest.mark.parametrize("name", ["c04_computer_tempoffline_idle_depth1", "c05_tempoffline_html_message"])
+def test_the_person_who_took_a_node_offline_is_read(name):
+    assert node_of(name).offline_by == "admin"
+
+
+def test_nobody_in_particular_took_a_node_offline_that_a_monitor_marked():
+    assert node_of("c15_computer_low_disk").offline_by == ""
+
+
 # What the stand-in answers.
 
 

@@ -61,11 +61,12 @@ def test_an_agent_that_a_person_took_offline_is_told_after_a_day_in_their_words_
     [name] = day.nodes()
     node = day.jenkins.nodes[name]
     node.temporarily_offline, node.cause, node.reason = True, "hudson.slaves.OfflineCause$UserCause", "disk check"
+    node.user = "alice"
     day.hours(23)
     assert subjects(day) == []
     day.minutes(2 * HOUR)
     assert subjects(day) == [f"[f] {name} of cpu: offline-by-a-person too long"]
-    assert "'disk check'" in texts(day)[0]
+    assert "taken offline by alice: 'disk check'" in texts(day)[0]
     day.hours(24)
     assert len(subjects(day)) == 2
     node.clear_mark()

@@ -12,6 +12,7 @@ REASONS: dict[str, str] = {
     "Looks.at": "moves deadlines by the minutes of an outage: tests/unit/test_unseen_time.py",
     "Looks.blind": "moves deadlines by the minutes of an outage: tests/unit/test_unseen_time.py",
     "ControllerView.quiet_reason": "told to people once jobs have waited for long in quiet mode: tests/scenarios/test_quiet_mode.py",
+    "Node.offline_by": "told to people once a node is offline for a day: tests/scenarios/test_lasting.py",
     "QueueItem.in_quiet_mode": "told to people once jobs have waited for long in quiet mode: tests/scenarios/test_quiet_mode.py",
     "Trouble.told_at": "lets a message come again a day later: tests/scenarios/test_quiet_mode.py",
     "Memory.asked": "decides once a run was asked twice, ten minutes apart: tests/scenarios/test_ended_builds.py",

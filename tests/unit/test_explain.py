@@ -208,7 +208,7 @@ def test_an_agent_that_is_marked_says_by_whom():
     ours = asked("cpu-1", (record, cordoned(node, a_mark(MarkClass.OPERATOR))))
     assert any(fact.startswith("it was marked by pass ") and fact.endswith(": operator") for fact in ours)
     theirs = asked("cpu-1", (record, cordoned_by_a_person(node)))
-    assert "it is offline, and not by us: my disk is full" in theirs
+    assert "it is offline, and not by us: 'my disk is full'" in theirs
 
 
 def cordoned_by_a_person(node):

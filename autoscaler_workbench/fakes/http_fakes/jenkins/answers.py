@@ -35,7 +35,7 @@ def computers_json(controller: Controller, base: str) -> dict[str, Any]:
     return {
         "_class": "hudson.model.ComputerSet",
         "busyExecutors": busy,
-        "computer": [builtin_json(controller.monitors, now), *nodes],
+        "computer": [builtin_json(controller, base), *nodes],
         "displayName": "Nodes",
         "totalExecutors": total,
     }
@@ -48,9 +48,22 @@ def root_json(controller: Controller, base: str) -> dict[str, Any]:
     return {"_class": "hudson.model.Hudson", "url": base, "useCrumbs": True, "useSecurity": True} | node | quiet
 
 
-def builtin_json(monitors: Monitors, now: float) -> dict[str, Any]:
-    """The built-in node, without executors."""
-    return _computer("hudson.model.Hudson$MasterComputer", "Built-In Node", ("built-in",), _BUILTIN, monitors, now)
+def builtin_json(controller: Controller, base: str) -> dict[str, Any]:
+    """The built-in node, without executors. Each pipeline has a step of its own there, which takes none, for as long as it lasts."""
+    shown = _computer(
+        "hudson.model.Hudson$MasterComputer", "Built-In Node", ("built-in",), _BUILTIN, controller.monitors, controller.timeline.now
+    )
+    steps = [
+        {"currentExecutable": {"url": base + path}, "idle": False, "likelyStuck": False, "number": -1, "progress": -1}
+        for path in lasting_pipelines(controller)
+    ]
+    return shown | {"idle": not steps, "oneOffExecutors": steps}
+
+
+def lasting_pipelines(controller: Controller) -> tuple[str, ...]:
+    """Name the runs of pipelines that wait or run, by their paths."""
+    running = (build for node in controller.nodes.values() for build in node.builds.values())
+    return tuple(dict.fromkeys(build.run_path for build in (*running, *controller.queue) if build.kind is Kind.PIPELINE))
 
 
 def node_json(node: Node, base: str, now: float) -> dict[str, Any]:

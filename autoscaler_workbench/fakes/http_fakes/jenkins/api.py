@@ -184,7 +184,7 @@ class JenkinsApi:
             case []:
                 body = self._hidden(computers_json(self.controller, self.base))
             case ["(built-in)" | "(master)"]:
-                body = builtin_json(self.controller.monitors, self.controller.timeline.now)
+                body = builtin_json(self.controller, self.base)
             case [known] if known in self.controller.nodes:
                 body = node_json(self.controller.nodes[known], self.base, self.controller.timeline.now)
             case _:

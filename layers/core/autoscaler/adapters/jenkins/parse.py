@@ -23,7 +23,7 @@ QUEUE_TREE = (
 ID_AND_WHY = "id,why"
 WITHOUT_WHY = ("id,why,", "id,")
 NODE_FIELDS = (
-    "_class,displayName,description,offline,temporarilyOffline,idle,numExecutors,offlineCauseReason,offlineCause[_class,timestamp],"
+    "_class,displayName,description,offline,temporarilyOffline,idle,numExecutors,offlineCauseReason,offlineCause[_class,timestamp,description],"
     "assignedLabels[name],executors[idle,number,currentExecutable[_class,url,fullDisplayName,timestamp,estimatedDuration]],"
     "oneOffExecutors[idle,currentExecutable[url]]"
 )
@@ -33,6 +33,7 @@ QUEUE_TREE_WITH_PARAMETERS = QUEUE_TREE.replace("items[", f"items[{ACTIONS},")
 COMPUTER_TREE_WITH_PARAMETERS = COMPUTER_TREE.replace("number,currentExecutable[", f"number,currentExecutable[{ACTIONS},")
 ROOT_TREE = "quietingDown,quietDownReason,jobs[name]{0,1}"
 
+_BY_PERSON = re.compile(r"Disconnected by (.+?)(?: : |$)")
 _WHY_KEPT = 200  # of a wording that is not understood, as many characters
 # As many as a pool may have. Executors are gone through one by one; whoever may configure a node could make that last for ever.
 _MOST_EXECUTORS = 1000
@@ -193,6 +194,7 @@ def read_node(raw: Any, date: datetime, tell_apart: JobParameters = _NOTHING_TEL
         builds=tuple(builds),
         agent=not builtin,
         lost_at=_lost_at(computer),
+        offline_by=_person(computer),
     )
 
 
@@ -305,6 +307,13 @@ def _lost_at(computer: _Computer) -> float | None:
     at = cause.get("timestamp")
     told = str(cause.get("_class")).endswith("ChannelTermination") and isinstance(at, int | float)
     return at / 1000.0 if told and at else None
+
+
+def _person(computer: _Computer) -> str:
+    """Read who took a node offline; "" if nobody did, or if Jenkins says it in another language."""
+    said = str((computer.offlineCause or {}).get("description") or "")
+    found = _BY_PERSON.match(html.unescape(said)) if _cause(computer) is OfflineCause.PERSON else None
+    return found[1] if found else ""
 
 
 def _cause(computer: _Computer) -> OfflineCause:

@@ -122,6 +122,7 @@ class Node:
     agent: bool  # False: the controller's built-in node
     ended: tuple[Build, ...] = ()  # builds that have ended, and that executors go on showing: no work
     lost_at: float | None = None  # when its agent's connection was lost, by the controller's clock; a mark hides that
+    offline_by: str = ""  # the person who took it offline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

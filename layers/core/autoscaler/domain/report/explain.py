@@ -13,7 +13,7 @@ from autoscaler.domain.report.controllers import told_controller
 from autoscaler.domain.report.devices import told_devices
 from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
-from autoscaler.domain.report.lasting import told_row
+from autoscaler.domain.report.lasting import told_offline, told_row
 from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
 from autoscaler.domain.report.marks import told_marked
@@ -150,7 +150,7 @@ def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
     if agent.mark:
         yield f"it was marked by pass {agent.mark.pass_id}: {agent.mark.kind}"
     elif agent.node and agent.node.offline and agent.node.reason and not agent.is_of_monitor:
-        yield f"it is offline, and not by us: {agent.node.reason}"
+        yield f"it is offline, and not by us: {told_offline(agent.node)}"
     yield from told_marked(situation, agent)
     if agent.record.is_interrupted(situation.now):
         ago = duration(situation.now - agent.record.interrupted_at)

@@ -137,7 +137,13 @@ def _on_node(agent: Agent, node: Node) -> Iterator[str]:
     if node.builds:
         yield f"busy with {listed(sorted({name_of_build(build) for build in node.builds}))}"
     if node.offline and node.reason and agent.mark is None:
-        yield f"'{node.reason}'"
+        yield told_offline(node)
+
+
+def told_offline(node: Node) -> str:
+    """Say who took a node offline, as far as Jenkins tells, and why."""
+    by = f"taken offline by {node.offline_by}: " if node.offline_by else ""
+    return f"{by}'{node.reason}'"
 
 
 def _failing_steps(situation: Situation, names: set[str]) -> Iterator[str]:
