@@ -162,7 +162,7 @@ def test_a_reason_is_read_as_it_was_written():
     assert node_of("c05_tempoffline_no_message").reason == ""
 
 
-@pytest.mark.parametrize("name", ["c04_computer_tempoffline_idle_depth1", "c05_tempoffline_html_message"])
+@pytest.mark.parametrize("name", ["c04_computer_tempoffline_idle_depth1", "c06_computer_tempoffline_busy_depth1"])
 def test_the_person_who_took_a_node_offline_is_read(name):
     assert node_of(name).offline_by == "admin"
 
