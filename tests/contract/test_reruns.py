@@ -7,7 +7,7 @@ from botocore.stub import Stubber
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.reruns import DynamoReruns
-from autoscaler.domain.facts.reruns import Rerun, RerunState, rerun_key, times_of
+from autoscaler.domain.facts.reruns import Rerun, RerunState, origin_key, rerun_key, times_of
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryState
@@ -109,3 +109,5 @@ def test_the_parameter_of_a_build_tells_how_often_it_was_run_again():
     assert a_rerun(times=2).id == "job/größe%201/7@1799999000~2"
     assert [times_of(text) for text in ("", "7", "main~1", "a@b~", "a@b~x", "a@b~²")] == [0] * 6
     assert rerun_key("main", "job/a/7", 12.6) == "main#job/a/7@13"
+    assert origin_key("main", a_rerun(times=2).id) == a_rerun().key
+    assert [origin_key("main", text) for text in ("", "main~1", f"{'a' * 1100}@1~1")] == [None] * 3

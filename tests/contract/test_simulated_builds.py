@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.adapters.jenkins import builds as builds_over_http
+from autoscaler.adapters.jenkins import runs
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
+from autoscaler.adapters.jenkins.runs import read_job
 from autoscaler.adapters.jenkins.session import StartingError
 from autoscaler.domain.facts.runs import ItemState, Parameter
 from autoscaler.errors import ConfigError, NoAnswerError, RefusedBuildError, UnansweredError
@@ -187,15 +190,47 @@ def test_a_crumb_is_sent_once_jenkins_asks_for_one():
         assert [build.job for build in here.jenkins.queue] == ["job"]
 
 
-def test_a_job_with_more_builds_than_are_listed_is_not_known_as_a_whole():
+def test_a_job_with_more_builds_than_are_listed_is_not_known_as_a_whole(monkeypatch):
+    for module in (runs, builds_over_http):
+        monkeypatch.setattr(module, "BUILDS_LISTED", ((0, 3), (2, 6), (5, 9)))
     with world_rig("memory") as here:
         here.add_agent("agent-1", "cpu")
         job = here.define("job", "cpu", 1.0)
         before = here.stand.world.timeline.now
-        for _ in range(51):
+        for count in range(1, 12):
             begun(here, job, here.builds.start(job, None))
-        assert not here.builds.job(job, before).is_whole
-        assert here.builds.job(job, here.stand.world.timeline.now - 1.0).is_whole
+            known = here.builds.job(job, before)
+            assert len(known.entries) == min(count, 9)
+            assert len({entry.run for entry in known.entries}) == len(known.entries)
+            assert known.is_whole is (count < 9)
+        recent = here.builds.job(job, here.stand.world.timeline.now - 1.0)
+        assert (recent.is_whole, len(recent.entries)) == (True, 3)
+
+
+@pytest.mark.parametrize("deleted", [1, 2])
+def test_a_build_that_is_deleted_between_two_lists_leaves_no_gap_unnoticed(monkeypatch, deleted):
+    for module in (runs, builds_over_http):
+        monkeypatch.setattr(module, "BUILDS_LISTED", ((0, 3), (2, 9)))
+    builds = [{"url": f"http://j/job/a/{number}/", "building": False, "timestamp": 1000 * number} for number in range(9, 0, -1)]
+    first, following = builds[:3], builds[deleted:][2:8]
+    known = read_job({"builds": first}, {"items": []}, "job/a", 0.0, "me", [{"allBuilds": following}])
+    assert known.is_whole is False
+
+
+@pytest.mark.parametrize("kind", ["memory", "http"])
+def test_a_rebuild_names_the_build_that_it_repeats_which_is_no_parent_of_it(kind):
+    with world_rig(kind) as here:
+        here.add_agent("agent-1", "cpu")
+        job = here.define("job", "cpu", 1.0, declares=("REF",))
+        first = begun(here, job, here.builds.start(job, {"REF": "x"}))
+        [build] = here.stand.jenkins.builds
+        here.stand.api.jobs.rebuild(build, "anna")
+        here.until(lambda: len(here.builds.job(job, 0.0).entries) == 2, "it waits or has begun")
+        again = max(here.builds.job(job, 0.0).entries, key=lambda entry: entry.item)
+        assert (again.repeats, again.is_by_person, again.is_ours, again.has("REF", "x")) == ((first,), True, False, True)
+        here.until(lambda: all(entry.build for entry in here.builds.job(job, 0.0).entries), "it has begun")
+        assert [entry.build.upstream for entry in here.builds.job(job, 0.0).entries] == [(), ()]
+        assert all(entry.build == here.builds.run(entry.run) for entry in here.builds.job(job, 0.0).entries)
 
 
 def test_the_builds_that_caused_another_one_are_named():

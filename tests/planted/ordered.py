@@ -107,8 +107,8 @@ ORDERED = (
     planted(
         "a lost build of an order is run again by its pool, too",
         file="domain/repair/lost_builds.py",
-        was="    if _is_of_an_order(situation, facts) or _is_over(situation, lost, facts):\n        return None\n",
-        becomes="    if _is_over(situation, lost, facts) and not _is_of_an_order(situation, facts):\n        return None\n",
+        was="    if _is_of_an_order(situation, lost, facts) or _is_over(situation, lost, facts):\n        return None\n",
+        becomes="    if _is_over(situation, lost, facts) and not _is_of_an_order(situation, lost, facts):\n        return None\n",
         found_by=f"{_RUNS}a_build_that_is_lost_with_its_machine_is_started_again_by_its_order_and_by_nobody_else",
     ),
     planted(

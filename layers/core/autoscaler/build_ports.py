@@ -17,7 +17,10 @@ class Builds(Protocol):
         """Read one build; None where Jenkins does not show it: it was deleted, or this account may not see it."""
 
     def job(self, path: str, since: float) -> Job | None:
-        """Read one job, with what waits in the queue and what began of it; None where Jenkins does not show it."""
+        """Read one job, with what waits in the queue and what began of it; None where Jenkins does not show it.
+
+        Four requests at most: `Job.is_whole` says whether everything since then is among its builds.
+        """
 
     def item(self, item: int) -> Item:
         """Read what became of a queue item."""

@@ -222,7 +222,7 @@ def actions_of(started: Started) -> list[dict[str, Any]]:
     if started.parameters:
         shown.append({"_class": "hudson.model.ParametersAction", "parameters": [_parameter(*named) for named in started.parameters]})
     users = [{"_class": "hudson.model.Cause$UserIdCause", "shortDescription": f"Started by user {u}", "userId": u} for u in started.users]
-    causes = [*users, *(_upstream(path) for path in started.upstream)]
+    causes = [*users, *(_upstream(path) for path in started.upstream), *(_upstream(path, _REBUILT) for path in started.repeats)]
     return [*shown, {"_class": "hudson.model.CauseAction", "causes": causes}] if causes else shown
 
 
@@ -232,10 +232,14 @@ def _parameter(name: str, value: str | None) -> dict[str, Any]:
     return {"_class": "hudson.model.StringParameterValue", "name": name, "value": value}
 
 
-def _upstream(path: str) -> dict[str, Any]:
+# Of the plugin Rebuilder, whose cause names the build that is repeated as if it were upstream.
+_REBUILT = "com.sonyericsson.rebuild.RebuildCause"
+
+
+def _upstream(path: str, kind: str = "hudson.model.Cause$UpstreamCause") -> dict[str, Any]:
     job, _, number = path.rstrip("/").rpartition("/")
     name = "/".join(unquote(part) for part in job.split("/")[1::2])
-    return {"_class": "hudson.model.Cause$UpstreamCause", "upstreamBuild": int(number), "upstreamProject": name, "upstreamUrl": f"{job}/"}
+    return {"_class": kind, "upstreamBuild": int(number), "upstreamProject": name, "upstreamUrl": f"{job}/"}
 
 
 def _task(build: Build, base: str) -> dict[str, Any]:

@@ -35,11 +35,15 @@ class Stopper(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What a build was started with, and its causes. ``parameters``: None where no value is shown; ``upstream``: paths of runs."""
+    """What a build was started with, and its causes. ``parameters``: None where no value is shown; ``upstream``: paths of runs.
+
+    ``repeats``: paths of runs that somebody repeated by the plugin Rebuilder.
+    """
 
     parameters: tuple[tuple[str, str | None], ...] = ()
     users: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
+    repeats: tuple[str, ...] = ()
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """Looks up what Jenkins says of items that have left its queue, on controllers that may drop them on their way to an agent."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from autoscaler.build_ports import Builds, RerunStore
+from autoscaler.control.lost_builds import is_ordered, origin_of
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.queued_items import QueuedItem, item_key
 from autoscaler.domain.facts.reruns import ItemFacts, LostFacts, rerun_key
@@ -25,15 +26,20 @@ def look_up_items(ports: Ports, fleet: Fleet, stored: StoredState, views: Iterab
         known = [one for one in stored.memory.queued.values() if (one.controller, one.session) == (view.name, view.session)]
         new = to_follow(view, fleet, stored.records).keys() - {one.item for one in known}
         try:
-            found |= _asked_for(ports.builds[view.name], view.name) if new else {}
-            found |= _became(ports.builds[view.name], ports.reruns, _left(known, view))
+            found |= _asked_for(ports, view.name, new, fleet.rerun_parameter) if new else {}
+            found |= _became(ports.builds[view.name], ports.reruns, _left(known, view), fleet.rerun_parameter)
         except AutoscalerError as error:
             ports.log("queue_items_not_read", controller=view.name, error=f"{type(error).__name__}: {error}")
     return found
 
 
-def _asked_for(builds: Builds, controller: str) -> dict[str, ItemFacts]:
-    return {item_key(controller, item): ItemFacts(waiting=asked) for item, asked in builds.waiting().items()}
+def _asked_for(ports: Ports, controller: str, new: Collection[int], own: str) -> dict[str, ItemFacts]:
+    waiting = ports.builds[controller].waiting()
+    return {
+        item_key(controller, item): ItemFacts(waiting=asked, is_ordered=is_ordered(ports, controller, asked.parameters, own, item=item))
+        for item, asked in waiting.items()
+        if item in new
+    }
 
 
 def _left(known: Iterable[QueuedItem], view: ControllerView) -> list[QueuedItem]:
@@ -43,11 +49,11 @@ def _left(known: Iterable[QueuedItem], view: ControllerView) -> list[QueuedItem]
     return left[:ITEMS_ASKED_A_LOOK]
 
 
-def _became(builds: Builds, store: RerunStore, left: Iterable[QueuedItem]) -> dict[str, ItemFacts]:
-    return {one.key: _became_of(builds, store, one) for one in left}
+def _became(builds: Builds, store: RerunStore, left: Iterable[QueuedItem], own: str) -> dict[str, ItemFacts]:
+    return {one.key: _became_of(builds, store, one, own) for one in left}
 
 
-def _became_of(builds: Builds, store: RerunStore, one: QueuedItem) -> ItemFacts:
+def _became_of(builds: Builds, store: RerunStore, one: QueuedItem, own: str) -> ItemFacts:
     item = builds.item(one.item)
     if item.state is not ItemState.UNKNOWN or one.missed_at is None:
         return ItemFacts(item=item)
@@ -55,4 +61,6 @@ def _became_of(builds: Builds, store: RerunStore, one: QueuedItem) -> ItemFacts:
     if one.run:
         return ItemFacts(item=item, lost=LostFacts(run=builds.run(one.run), rerun=rerun))
     upstream = tuple(up for path in one.upstream if (up := builds.run(path)) is not None)
-    return ItemFacts(item=item, lost=LostFacts(run=None, job=builds.job(one.job, one.at), rerun=rerun, upstream=upstream))
+    origin = origin_of(store, one.controller, one.parameters or (), own)
+    job = builds.job(one.job, one.at)
+    return ItemFacts(item=item, lost=LostFacts(run=None, job=job, rerun=rerun, upstream=upstream, origin=origin))

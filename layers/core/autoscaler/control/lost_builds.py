@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.build_ports import Builds, RerunStore
 from autoscaler.control.report import Outcome, Result
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts, Rerun, RerunState, rerun_key
-from autoscaler.domain.facts.runs import job_path_of
+from autoscaler.domain.facts.reruns import LostBuild, LostFacts, Rerun, RerunState, origin_key, rerun_key
+from autoscaler.domain.facts.run_orders import claimed_try
+from autoscaler.domain.facts.runs import Parameter, job_path_of
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
 from autoscaler.ports import Ports
@@ -21,7 +23,7 @@ from autoscaler.ports import Ports
 LOST_ASKED_A_LOOK = 20
 
 
-def look_up(ports: Ports, lost: Mapping[str, LostBuild], views: Iterable[ControllerView]) -> dict[str, LostFacts]:
+def look_up(ports: Ports, fleet: Fleet, lost: Mapping[str, LostBuild], views: Iterable[ControllerView]) -> dict[str, LostFacts]:
     """Ask about the builds that are followed. What cannot be read now is asked for in the next look."""
     found: dict[str, LostFacts] = {}
     for view in views:
@@ -31,14 +33,15 @@ def look_up(ports: Ports, lost: Mapping[str, LostBuild], views: Iterable[Control
         first = int(ports.clock() // MINUTE_SECONDS) * LOST_ASKED_A_LOOK % len(mine)
         for one in [*mine[first:], *mine[:first]][:LOST_ASKED_A_LOOK]:
             try:
-                found[one.key] = _facts(ports.builds[view.name], ports.reruns, one)
+                found[one.key] = _facts(ports, ports.reruns, fleet.rerun_parameter, one)
             except AutoscalerError as error:
                 ports.log("lost_build_not_read", controller=view.name, run=one.run, error=f"{type(error).__name__}: {error}")
                 break
     return found
 
 
-def _facts(builds: Builds, store: RerunStore, lost: LostBuild) -> LostFacts:
+def _facts(ports: Ports, store: RerunStore, own: str, lost: LostBuild) -> LostFacts:
+    builds = ports.builds[lost.controller]
     run = builds.run(lost.run)
     if run is not None and run.building:
         return LostFacts(run=run)
@@ -48,7 +51,31 @@ def _facts(builds: Builds, store: RerunStore, lost: LostBuild) -> LostFacts:
         return LostFacts(run=run, unit=unit, rerun=rerun)
     since = unit.ended_at if unit.ended_at is not None else unit.started_at
     upstream = tuple(up for path in unit.upstream if (up := builds.run(path)) is not None)
-    return LostFacts(run=run, unit=unit, job=builds.job(job_path_of(unit.path), since), rerun=rerun, upstream=upstream)
+    return LostFacts(
+        run=run,
+        unit=unit,
+        job=builds.job(job_path_of(unit.path), since),
+        rerun=rerun,
+        upstream=upstream,
+        origin=origin_of(store, lost.controller, unit.parameters, own),
+        is_ordered=is_ordered(ports, lost.controller, unit.parameters, own, item=unit.item, run=unit.path),
+    )
+
+
+def origin_of(store: RerunStore, controller: str, parameters: Iterable[Parameter], own: str) -> Rerun | None:
+    """Read the answer that a build's own parameter claims to come from. ``own``: that parameter's name."""
+    keys = (origin_key(controller, one.value or "") for one in parameters if one.name == own)
+    key = next((key for key in keys if key is not None), None)
+    return store.rerun(key) if key is not None else None
+
+
+def is_ordered(ports: Ports, controller: str, parameters: Iterable[Parameter], own: str, *, item: int, run: str = "") -> bool:
+    """Ask the order that a build's own parameter names, ended or not, whether it has started this very build."""
+    named = claimed_try(parameters, own)
+    if named is None or ports.run_orders is None:
+        return False
+    order = ports.run_orders.order(named[0])
+    return order is not None and order.has_started(controller, named[1], item=item, run=run)
 
 
 @dataclass(slots=True)
@@ -68,11 +95,13 @@ class Answers:
     def _start(self, step: RunAgain, store: RerunStore) -> Result:
         if step.found is not None:
             return self._note(step, store, replace(step.rerun, state=RerunState.STARTED, item=step.found))
+        builds = self.ports.builds[step.controller]
+        if _is_repeated_by_now(builds, step):
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="a person has started the same just now; the next look tells")
         try:
             self._write(step, store)
         except ConflictError:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="it was answered for before, or another pass acts by now")
-        builds = self.ports.builds[step.controller]
         try:
             item = builds.start(job_path_of(step.rerun.run), step.parameters)
         except (RefusedBuildError, ConfigError) as error:
@@ -114,3 +143,11 @@ class Answers:
         store.change_rerun(rerun, expected=RerunState.WRITTEN)
         self.given.append((step.lost, rerun))
         return Result(step=step, outcome=Outcome.DONE)
+
+
+def _is_repeated_by_now(builds: Builds, step: RunAgain) -> bool:
+    """Tell whether a person has started the same since the look that decided to start it."""
+    given = {name: value for name, value in (step.parameters or {}).items() if value != step.rerun.id}
+    job = builds.job(job_path_of(step.rerun.run), step.rerun.created_at)
+    new = [entry for entry in job.entries if entry.is_by_person and entry.item > step.newest] if job is not None else []
+    return any(given.items() <= {one.name: one.value or "" for one in entry.parameters}.items() for entry in new)

@@ -37,7 +37,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         template_versions=_template_versions(ports, fleet),
         images=_images(ports, fleet),
         spot_prices=_spot_prices(ports, fleet, stored, instances),
-        lost=look_up(ports, stored.memory.lost, views.values()) if stored.memory.lost else {},
+        lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
         queued=look_up_items(ports, fleet, stored, views.values()),
         run_orders=_run_orders(ports, fleet),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),

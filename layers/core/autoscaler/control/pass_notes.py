@@ -64,5 +64,5 @@ def _done(step: Step) -> Iterator[tuple[str, str]]:
     match step:
         case Cordon(pool=pool, node=node, mark=mark) if mark.kind is MarkClass.QUARANTINE:
             yield "Quarantines", f"{node} of pool {pool}"
-        case LeaveLost(pool=pool, job=job):
+        case LeaveLost(pool=pool, job=job) if step.reason is not Reason.REPEATED_BY_PERSON:
             yield "BuildsLeft", f"{job} in pool {pool}"

@@ -11,22 +11,19 @@ from autoscaler.build_ports import Builds, RunOrderStore
 from autoscaler.control.apply import STEP_RESERVE_SECONDS
 from autoscaler.control.events import note
 from autoscaler.control.invocation import Invocation
+from autoscaler.control.order_lookups import OrderLookups, lookups
 from autoscaler.control.report import Report
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.run_orders import Part, RunOrder, Try, TryState, Verdict, job_path
-from autoscaler.domain.facts.runs import ItemState, Job
+from autoscaler.domain.facts.run_orders import RunOrder, TryState, Verdict, job_path
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
-from autoscaler.domain.repair.unanswered_starts import FIND_AFTER_SECONDS
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.run_orders import Outcome, outcome_of, summary_of
 from autoscaler.domain.run_orders.carrying_on import Action, Cancel, Start, Stop, carry_on
-from autoscaler.domain.run_orders.judging import TryFacts, given_up, judge, lost_of, node_of
+from autoscaler.domain.run_orders.judging import given_up, judge
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
 from autoscaler.ports import Ports
 
-# Some small requests each; the others in the next looks.
-TRIES_ASKED_A_LOOK = 30
 STARTS_A_LOOK = 30
 
 
@@ -52,21 +49,28 @@ class RunKeeper:
     outcomes: list[Outcome] = field(default_factory=list)  # of orders that have ended
 
     def carry_on_all(self) -> None:
-        """Carry every open order on. What fails of one is made good in the next look, and keeps no other one waiting."""
-        for order in self.store.open_orders():
+        """Carry every open order on. What fails of one is made good in the next look, and keeps no other one waiting.
+
+        Each look begins with another one, so that none has to wait for ever if time or requests do not suffice for all.
+        """
+        orders = self.store.open_orders()
+        asking = lookups(self.ports, self.memory, orders, self._is_time)
+        first = int(self.ports.clock() // MINUTE_SECONDS) % max(1, len(orders))
+        for order in (*orders[first:], *orders[:first]):
             if not self._is_time():
                 return
             try:
-                self.carry_on(order)
+                self.carry_on(order, asking)
             except ConflictError:
                 self.ports.log("run_order_changed_meanwhile", order=order.id)
             except AutoscalerError as error:
                 self.ports.log("run_order_not_carried_on", order=order.id, error=f"{type(error).__name__}: {error}")
 
-    def carry_on(self, order: RunOrder) -> RunOrder:
+    def carry_on(self, order: RunOrder, asking: OrderLookups | None = None) -> RunOrder:
         """Carry one order on: look, write down what will be done, do it, and write down what came of it."""
         now = self.ports.clock()
-        judged = judge(given_up(order, self.ports.builds, now), self._facts(order), now)
+        asking = asking or lookups(self.ports, self.memory, [order], self._is_time)
+        judged = judge(given_up(order, self.ports.builds, now), asking.facts(order), now)
         following = carry_on(judged, now, STARTS_A_LOOK)
         written = self._write(order, following.order)
         if not written.is_open:
@@ -86,38 +90,6 @@ class RunKeeper:
     def _note(self, order: RunOrder, what: str, where: str, detail: str, *, failed: bool = False) -> None:
         event = Event(at=self.ports.clock(), by=f"run {order.id}", what=what, where=where, subject=order.job, detail=detail)
         self.events.append(replace(event, outcome="failed") if failed else event)
-
-    def _facts(self, order: RunOrder) -> dict[str, TryFacts]:
-        """Ask Jenkins about the builds that are open. A controller that does not answer is not asked again in this look."""
-        open_ones = [(part, part.last) for part in order.parts if part.last is not None and part.last.is_open]
-        first = int(self.ports.clock() // MINUTE_SECONDS) * TRIES_ASKED_A_LOOK % max(1, len(open_ones))
-        found: dict[str, TryFacts] = {}
-        jobs: dict[str, Job | None] = {}
-        failed: set[str] = set()
-        for part, one in [*open_ones[first:], *open_ones[:first]][:TRIES_ASKED_A_LOOK]:
-            controller = part.target.controller
-            if controller in failed or controller not in self.ports.builds or not self._is_time():
-                continue
-            try:
-                found[one.id] = self._facts_of(order, part, one, jobs)
-            except AutoscalerError as error:
-                failed.add(controller)
-                self.ports.log("run_not_read", controller=controller, run=one.run or one.id, error=f"{type(error).__name__}: {error}")
-        return found
-
-    def _facts_of(self, order: RunOrder, part: Part, one: Try, jobs: dict[str, Job | None]) -> TryFacts:
-        builds = self.ports.builds[part.target.controller]
-        if one.state is TryState.RUNNING:
-            node = node_of(part, one, self.memory)
-            return TryFacts(run=builds.run(one.run), run_asked=True, lost=lost_of(part, self.memory.lost), node=node)
-        if one.state is TryState.QUEUED and one.item is not None:
-            item = builds.item(one.item)
-            if item.state is not ItemState.UNKNOWN:
-                return TryFacts(item=item)
-            return TryFacts(item=item, job=_job(order, part, builds, jobs), job_asked=True)
-        if self.ports.clock() - one.at < FIND_AFTER_SECONDS:
-            return TryFacts()
-        return TryFacts(job=_job(order, part, builds, jobs), job_asked=True)
 
     def _act(self, order: RunOrder, actions: Iterable[Action]) -> RunOrder:
         for action in actions:
@@ -158,14 +130,6 @@ class RunKeeper:
 
     def _is_time(self) -> bool:
         return self.ends_at - self.ports.clock() >= STEP_RESERVE_SECONDS
-
-
-def _job(order: RunOrder, part: Part, builds: Builds, jobs: dict[str, Job | None]) -> Job | None:
-    """Read the job once a look and controller."""
-    controller = part.target.controller
-    if controller not in jobs:
-        jobs[controller] = builds.job(job_path(order.job), order.created_at)
-    return jobs[controller]
 
 
 def _with_try(order: RunOrder, number: int, **changes: object) -> RunOrder:

@@ -12,8 +12,10 @@ from autoscaler.adapters.jenkins.runs import (
     BUILDS_LISTED,
     ITEM_TREE,
     JOB_TREE,
+    MORE_BUILDS_TREE,
     QUEUED_TREE,
     RUN_TREE,
+    next_builds,
     read_item,
     read_job,
     read_run,
@@ -54,13 +56,16 @@ class JenkinsBuilds:
         return read_run(answer.json(), path)
 
     def job(self, path: str, since: float) -> Job | None:
-        """Ask the queue first: what leaves it in between is among the builds then."""
+        """Ask the queue first: what leaves it in between is among the builds then. Four requests at most."""
         try:
             queue = self._get(_QUEUE, QUEUED_TREE)
-            shown = self._get(f"{path}/{jenkins.INFO}", JOB_TREE % BUILDS_LISTED)
+            shown = self._get(f"{path}/{jenkins.INFO}", JOB_TREE % BUILDS_LISTED[0]).json()
+            more: list[object] = []
+            while builds := next_builds(shown, more, since):
+                more.append(self._get(f"{path}/{jenkins.INFO}", MORE_BUILDS_TREE % builds).json())
         except NotThereError:
             return None
-        return read_job(shown.json(), queue.json(), path, since, self._connection.ask(lambda session: session.username))
+        return read_job(shown, queue.json(), path, since, self._connection.ask(lambda session: session.username), more)
 
     def item(self, item: int) -> Item:
         """Ask for the item itself, which Jenkins knows until five minutes after it left the queue."""

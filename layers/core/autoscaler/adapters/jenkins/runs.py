@@ -1,22 +1,27 @@
 """Translates what Jenkins tells of one run, one job and one queue item."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from autoscaler.adapters.jenkins.parse import run_of
 from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Parameter, Run, Waiting
 from autoscaler.errors import TransientError
 
-# A job that had more builds since the time in question is not known as a whole.
-BUILDS_LISTED = 50
+# From which build to which one a list goes, the newest first: further lists are read only if the time in question is not reached. Each
+# begins with some of the one before, so that a build that is deleted meanwhile leaves no gap. A job that had more builds since is not known
+# as a whole. ``builds`` shows a hundred at most.
+BUILDS_LISTED = ((0, 50), (40, 200), (190, 500))
 _ACTIONS = "actions[_class,parameters[_class,name,value],causes[_class,userId,upstreamUrl,upstreamBuild]]"
 RUN_TREE = f"_class,building,result,timestamp,duration,builtOn,queueId,{_ACTIONS}"
-JOB_TREE = f"buildable,property[parameterDefinitions[name]],builds[url,timestamp,queueId,{_ACTIONS}]{{0,%d}}"
+JOB_TREE = f"buildable,property[parameterDefinitions[name]],builds[url,{RUN_TREE}]{{%d,%d}}"
+MORE_BUILDS_TREE = f"allBuilds[url,{RUN_TREE}]{{%d,%d}}"
 QUEUED_TREE = f"items[id,inQueueSince,task[url],{_ACTIONS}]"
 ITEM_TREE = "_class,cancelled,executable[url]"
 _AGENT_GONE = ("ExecutorStepExecution$RemovedNodeCause", "ExecutorStepExecution$RemovedNodeTimeoutCause")
+_REPEATS = ("RebuildCause", "Naginator")
 _NO_LIST = BeforeValidator(lambda value: value or [])
 _NO_TEXT = BeforeValidator(lambda value: value or "")
 
@@ -47,6 +52,18 @@ class _Asked(_Theirs):
 
     def causes(self) -> list[dict[str, Any]]:
         """Whom and what it was started by."""
+        return [cause for cause in self._all_causes() if not _is_repeat(cause)]
+
+    def repeats(self) -> list[dict[str, Any]]:
+        """The builds that it was started to repeat: they are no parents of it, and nobody waits for it because of them."""
+        return [cause for cause in self._all_causes() if _is_repeat(cause)]
+
+    @property
+    def is_by_person(self) -> bool:
+        """Tell whether somebody asked for it, or a plugin that repeats builds for people."""
+        return bool(self.repeats()) or any("UserIdCause" in str(cause.get("_class")) for cause in self.causes())
+
+    def _all_causes(self) -> list[dict[str, Any]]:
         return [cause for action in self.actions if not _is_interruption(action) for cause in action.get("causes") or ()]
 
     def interruptions(self) -> list[str]:
@@ -60,6 +77,7 @@ class _Asked(_Theirs):
 
 
 class _Run(_Asked):
+    kind: Annotated[str, _NO_TEXT] = Field(default="", alias="_class")
     building: bool
     result: Annotated[str, _NO_TEXT] = ""
     timestamp: float
@@ -68,10 +86,8 @@ class _Run(_Asked):
     queueId: int = -1  # noqa: N815
 
 
-class _Build(_Asked):
+class _Build(_Run):
     url: str
-    timestamp: float
-    queueId: int = -1  # noqa: N815
 
 
 class _Named(_Theirs):
@@ -86,6 +102,10 @@ class _Job(_Theirs):
     buildable: bool = True
     property: Annotated[list[_Property], _NO_LIST] = []
     builds: Annotated[list[_Build], _NO_LIST] = []
+
+
+class _MoreBuilds(_Theirs):
+    allBuilds: Annotated[list[_Build], _NO_LIST] = []  # noqa: N815
 
 
 class _Task(_Theirs):
@@ -113,12 +133,68 @@ class _Item(_Theirs):
 
 def read_run(body: object, path: str) -> Run:
     """Read one run; `TransientError` where it is not understood."""
-    run = _read(_Run, body, "a run")
-    kind = str(body.get("_class")) if isinstance(body, dict) else ""
+    return _run_at(_read(_Run, body, "a run"), path)
+
+
+def read_job(body: object, queue: object, path: str, since: float, user: str | None, more: Sequence[object] = ()) -> Job:
+    """Read a job with what waits in the queue and what began of it. ``user``: our account; ``more``: the lists of earlier builds."""
+    job, waiting = _read(_Job, body, "a job"), _read(_Queue, queue, "the queue").items
+    builds, is_whole = _joined(job, more, since)
+    queued = [
+        _entry(one, user, Entry(item=one.id, run="", at=one.inQueueSince / 1000.0, is_ours=one.is_of(user), parameters=one.parameters()))
+        for one in waiting
+        if run_of(one.task.url) == path
+    ]
+    began = [_began(one, user) for one in builds]
+    items = {entry.item for entry in began}
+    return Job(
+        path=path,
+        buildable=job.buildable,
+        declares=frozenset(one.name for held in job.property for one in held.parameterDefinitions if one.name),
+        entries=(*(entry for entry in queued if entry.item not in items), *began),
+        is_whole=is_whole,
+    )
+
+
+def next_builds(body: object, more: Sequence[object], since: float) -> tuple[int, int] | None:
+    """Say which builds are to be read next; None: all since this time were, or more than are ever read."""
+    lists = len(more) + 1
+    if lists == len(BUILDS_LISTED) or _joined(_read(_Job, body, "a job"), more, since)[1]:
+        return None
+    return BUILDS_LISTED[lists]
+
+
+def _joined(job: _Job, more: Sequence[object], since: float) -> tuple[list[_Build], bool]:
+    """Join the lists of a job's builds, and tell whether no build since this time is missing."""
+    builds, listed = {one.url: one for one in job.builds}, job.builds
+    gap = False
+    for body in more:
+        following = _read(_MoreBuilds, body, "builds").allBuilds
+        gap = gap or listed[-1].url not in {one.url for one in following}
+        builds |= {one.url: one for one in following if one.url not in builds}
+        listed = following or listed
+    first, last = BUILDS_LISTED[len(more)]
+    is_last = len(listed) < last - first
+    is_early_enough = any(one.timestamp / 1000.0 < since for one in builds.values())
+    return list(builds.values()), not gap and (is_last or is_early_enough)
+
+
+def _began(build: _Build, user: str | None) -> Entry:
+    run = _run_at(build, run_of(build.url))
+    entry = Entry(item=run.item, run=run.path, at=run.started_at, is_ours=build.is_of(user), parameters=run.parameters, build=run)
+    return _entry(build, user, entry)
+
+
+def _entry(asked: _Asked, user: str | None, entry: Entry) -> Entry:
+    """Note who asked for it, and which build it repeats."""
+    return replace(entry, is_by_person=asked.is_by_person and not asked.is_of(user), repeats=_named(asked.repeats()))
+
+
+def _run_at(run: _Run, path: str) -> Run:
     began = run.timestamp / 1000.0
     return Run(
         path=path,
-        is_pipeline=kind.endswith("WorkflowRun"),
+        is_pipeline=run.kind.endswith("WorkflowRun"),
         building=run.building,
         result="" if run.building else run.result,
         started_at=began,
@@ -126,39 +202,15 @@ def read_run(body: object, path: str) -> Run:
         node=run.builtOn,
         item=run.queueId,
         parameters=run.parameters(),
-        upstream=_upstream(run.causes()),
+        upstream=_named(run.causes()),
         interruptions=tuple(_interruption(kind) for kind in run.interruptions()),
-    )
-
-
-def read_job(body: object, queue: object, path: str, since: float, user: str | None) -> Job:
-    """Read a job with what waits in the queue and what began of it. ``user``: our account."""
-    job, waiting = _read(_Job, body, "a job"), _read(_Queue, queue, "the queue").items
-    queued = [
-        Entry(item=one.id, run="", at=one.inQueueSince / 1000.0, is_ours=one.is_of(user), parameters=one.parameters())
-        for one in waiting
-        if run_of(one.task.url) == path
-    ]
-    began = [
-        Entry(item=one.queueId, run=run_of(one.url), at=one.timestamp / 1000.0, is_ours=one.is_of(user), parameters=one.parameters())
-        for one in job.builds
-    ]
-    items = {entry.item for entry in began}
-    return Job(
-        path=path,
-        buildable=job.buildable,
-        declares=frozenset(one.name for held in job.property for one in held.parameterDefinitions if one.name),
-        entries=(*(entry for entry in queued if entry.item not in items), *began),
-        is_whole=len(began) < BUILDS_LISTED or min(entry.at for entry in began) < since,
     )
 
 
 def read_waiting(body: object) -> dict[int, Waiting]:
     """Read what each item of the queue was asked for with."""
     return {
-        one.id: Waiting(
-            job=run_of(one.task.url), at=one.inQueueSince / 1000.0, parameters=one.parameters(), upstream=_upstream(one.causes())
-        )
+        one.id: Waiting(job=run_of(one.task.url), at=one.inQueueSince / 1000.0, parameters=one.parameters(), upstream=_named(one.causes()))
         for one in _read(_Queue, body, "the queue").items
     }
 
@@ -173,10 +225,15 @@ def read_item(body: object) -> Item:
     return Item(state=ItemState.WAITING)
 
 
-def _upstream(causes: Iterable[dict[str, Any]]) -> tuple[str, ...]:
-    """Return the runs that caused another one."""
+def _named(causes: Iterable[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the runs that these causes name."""
     read = [_Cause.model_validate(cause) for cause in causes if cause.get("upstreamUrl")]
     return tuple(f"{run_of(cause.upstreamUrl)}/{cause.upstreamBuild}" for cause in read if cause.upstreamBuild is not None)
+
+
+def _is_repeat(cause: Mapping[str, Any]) -> bool:
+    """Tell whether a cause is of the plugin Rebuilder or Naginator, which name the build that they repeat as if it were upstream."""
+    return str(cause.get("_class")).rpartition(".")[2].startswith(_REPEATS)
 
 
 def _is_interruption(action: dict[str, Any]) -> bool:

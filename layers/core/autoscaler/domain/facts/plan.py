@@ -285,7 +285,8 @@ class CancelItem:
 class RunAgain:
     """Start a lost build again. ``parameters``: None for a job that declares none; ``is_known``: its answer was written down before.
 
-    ``found``: the queue item of an earlier start that was not answered; nothing is sent then.
+    ``found``: the queue item of an earlier start that was not answered; nothing is sent then. ``newest``: the newest queue item of its job
+    that the look has shown; what has come since is looked at before anything is sent.
     """
 
     controller: str
@@ -296,13 +297,14 @@ class RunAgain:
     parameters: Mapping[str, str] | None
     is_known: bool = False
     found: int | None = None
+    newest: int = -1
     reason: Reason
     detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveLost:
-    """Write down that a lost build is not run again, or not once more, and is a person's to see to."""
+    """Write down that a lost build is not run again, or not once more, and is a person's to see to, or was started again by a person."""
 
     controller: str
     pool: str

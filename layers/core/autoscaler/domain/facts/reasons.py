@@ -121,6 +121,7 @@ class Reason(StrEnum):
     PARENT_WAITS = "parent-waits", "Another build waited for the lost one, and would not wait for a new one; that one is to be run again."
     NOT_BUILDABLE = "not-buildable", "The job of the lost build is disabled, or was deleted."
     NODE_BLOCK_DROPPED = "node-block-dropped", "A pipeline waits in vain: Jenkins dropped the item of its node block."
+    REPEATED_BY_PERSON = "repeated-by-person", "A person started the lost build again first; nothing is started beside that."
     RERUN_REFUSED = "rerun-refused", "Jenkins did not start the lost build again, and would not if it were asked once more."
     RERUN_IN_DOUBT = "rerun-in-doubt", "It is not certain whether the build was lost, or was started again already; nothing is sent twice."
     # Why something is not done.

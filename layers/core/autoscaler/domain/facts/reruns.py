@@ -56,11 +56,12 @@ class LostBuild:
 
 
 class RerunState(StrEnum):
-    """``written -> started`` or ``left``. What is written may have been sent."""
+    """``written -> started``, ``left`` or ``repeated``. What is written may have been sent."""
 
     WRITTEN = "written"
     STARTED = "started"
     LEFT = "left"  # to a person
+    REPEATED = "repeated"  # by a person, so that nothing is started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class Rerun:
     times: int
     on_demand: bool
     created_at: float
-    item: int | None = None  # of the queue
+    item: int | None = None  # of the queue: what we started, or the person who repeated it
     why: str = ""  # it is left to a person
 
     @property
@@ -94,19 +95,36 @@ def rerun_key(controller: str, run: str, began_at: float) -> str:
 
 
 def times_of(run_id: str) -> int:
-    """Return how often a build had been run again when it was started with this parameter; 0 for any other text."""
+    """Return how often a build had been run again, as this value of its parameter claims; 0 for any other text."""
     number = run_id.rpartition("~")[2] if "@" in run_id else ""
     return int(number) if number.isascii() and number.isdecimal() else 0
 
 
+def origin_key(controller: str, run_id: str) -> str | None:
+    """Return the name of the answer that a build's parameter claims to come from; None: it claims nothing of the kind.
+
+    Whether the build does come from there is said by that answer's queue item: people who rebuild it copy the parameter.
+    """
+    key = f"{controller}#{run_id.rpartition('~')[0]}"
+    return key if times_of(run_id) and len(key.encode()) <= _MOST_BYTES_OF_A_KEY else None
+
+
+# Of a sort key in DynamoDB. A person may write anything into a parameter.
+_MOST_BYTES_OF_A_KEY = 1024
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RanAgain:
-    """A build that we started, remembered by its queue item: should it be lost, too, this counts. ``run``: that was lost."""
+    """A build that was started again, remembered by its queue item: should it be lost, too, this counts. ``run``: that was lost.
+
+    ``by_person``: a person did it, and ``times`` is 0.
+    """
 
     run: str
     times: int
     on_demand: bool
     at: float
+    by_person: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +141,9 @@ class LeftBuild:
 class LostFacts:
     """What Jenkins and our own store say of one lost build. ``run`` None: Jenkins does not show it.
 
-    ``unit``, ``job``, ``rerun``, ``upstream``: of what would be run again; read once the build has ended.
+    ``unit``, ``job``, ``rerun``, ``upstream``: of what would be run again; read once the build has ended. ``origin``: the answer that its
+    parameter claims to come from; ``is_ordered``: it is a build of an order, by what that has noted; None: nobody has asked the order that
+    its parameter names, if it names any.
     """
 
     run: Run | None
@@ -131,6 +151,8 @@ class LostFacts:
     job: Job | None = None
     rerun: Rerun | None = None
     upstream: tuple[Run, ...] = ()
+    origin: Rerun | None = None
+    is_ordered: bool | None = None
 
     @property
     def is_building(self) -> bool:
@@ -148,9 +170,10 @@ class ItemFacts:
     """What Jenkins says of one queue item, in one of its stages.
 
     ``waiting``: it is in the queue, and not followed yet; ``item``: what became of it since it was there; ``lost``: what is known of a
-    build that Jenkins did not know any more in an earlier look, and does not now.
+    build that Jenkins did not know any more in an earlier look, and does not now; ``is_ordered``: as of `LostFacts`.
     """
 
     waiting: Waiting | None = None
     item: Item | None = None
     lost: LostFacts | None = None
+    is_ordered: bool | None = None

@@ -153,18 +153,29 @@ class RunOrder:
         """Name the next try of a part."""
         return f"{self.id}.{part + 1}.{len(self.parts[part].tries) + 1}"
 
+    def has_started(self, controller: str, try_id: str, *, item: int, run: str = "") -> bool:
+        """Tell whether a build is this try, by what was noted when Jenkins answered; it may be where Jenkins has not answered."""
+        tries = (one for part in self.parts if part.target.controller == controller for one in part.tries if one.id == try_id)
+        return any(one.item in {None, item} or (run != "" and one.run == run) for one in tries)
+
     def runs_on(self, controller: str) -> frozenset[str]:
         """Name its builds that run on a controller, by path."""
         found = (one.run for part in self.parts for one in part.tries if part.target.controller == controller)
         return frozenset(run for run in found if run)
 
 
-def are_of_an_order(parameters: Iterable[Parameter], own: str) -> bool:
-    """Tell whether a build was ordered, by its own parameter: its order answers for it. ``own``: that parameter's name."""
-    return any(one.name == own and _TRY_ID.fullmatch(one.value or "") for one in parameters)
+def claimed_try(parameters: Iterable[Parameter], own: str) -> tuple[str, str] | None:
+    """Return the order and the try that a build's own parameter names; None: none. ``own``: that parameter's name.
+
+    Whether the build is that try is said by the order: people who rebuild it copy the parameter.
+    """
+    for one in parameters:
+        if one.name == own and (named := _TRY_ID.fullmatch(one.value or "")):
+            return named[1], named[0]
+    return None
 
 
-_TRY_ID = re.compile(r"run-[0-9a-f]+\.[0-9]+\.[0-9]+")
+_TRY_ID = re.compile(r"(run-[0-9a-f]{1,64})\.[0-9]+\.[0-9]+")
 
 
 def job_path(name: str) -> str:

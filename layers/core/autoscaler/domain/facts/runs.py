@@ -68,13 +68,20 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A queue item of a job, or a build that came from one. ``is_ours``: our account is among those who asked for it."""
+    """A queue item of a job, or a build that came from one. ``is_ours``: our account is among those who asked for it.
+
+    ``is_by_person``: a person asked for it, or a plugin that repeats builds, and our account did not; ``repeats``: paths of the builds that
+    it was started to repeat, if Jenkins names any; ``build``: what the job's list says of the build, once it has begun.
+    """
 
     item: int
     run: str  # "" while it waits
     at: float
     is_ours: bool
     parameters: tuple[Parameter, ...] = ()
+    is_by_person: bool = False
+    repeats: tuple[str, ...] = ()
+    build: Run | None = None
 
     def has(self, name: str, value: str) -> bool:
         """Tell whether it was started with this parameter."""

@@ -16,11 +16,12 @@ from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.queued_items import QueuedItem, item_key
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
-from autoscaler.domain.facts.run_orders import are_of_an_order
+from autoscaler.domain.facts.run_orders import claimed_try
 from autoscaler.domain.facts.runs import ItemState, Waiting, job_path_of, matrix_of
 from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Record
 from autoscaler.domain.repair.lost_builds import not_repeatable
 from autoscaler.domain.repair.ran_again import again_or_left, leave
+from autoscaler.domain.repair.repeated_builds import leave_repeated
 from autoscaler.domain.repair.unanswered_starts import find
 from autoscaler.domain.situation.demand import homes
 from autoscaler.domain.situation.situation import Look, Situation
@@ -85,9 +86,12 @@ def _there_now(known: QueuedItem | None, item: QueueItem, pool: Pool, view: Cont
     if known is not None:
         return replace(known, pool=pool.name, seen_at=look.now, missed_at=None)
     facts = look.snapshot.queued.get(item_key(view.name, item.id))
-    if facts is None or facts.waiting is None or are_of_an_order(facts.waiting.parameters, look.fleet.rerun_parameter):
+    if facts is None or facts.waiting is None:
         return None
     asked = facts.waiting
+    claims_order = claimed_try(asked.parameters, look.fleet.rerun_parameter) is not None
+    if claims_order if facts.is_ordered is None else facts.is_ordered:
+        return None
     return QueuedItem(
         controller=view.name,
         item=item.id,
@@ -135,6 +139,8 @@ def _answer(situation: Situation, one: QueuedItem, facts: LostFacts, policy: Rer
         return leave(situation, lost, facts, Reason.NODE_BLOCK_DROPPED, detail)
     if facts.rerun is not None:
         return find(situation, lost, facts, unit)
+    if repeated := leave_repeated(situation, lost, facts, unit):
+        return repeated
     if refusal := _not_startable(one, facts) or not_repeatable(situation, facts, unit):
         return leave(situation, lost, facts, *refusal)
     step = again_or_left(situation, lost, facts, unit, policy)
@@ -159,6 +165,6 @@ def _as_lost(one: QueuedItem) -> LostBuild:
         node="",
         instance_id="",
         how=_DROPPED,
-        since_at=one.missed_at or one.seen_at,
+        since_at=one.seen_at,
         seen_at=one.seen_at,
     )

@@ -2,19 +2,21 @@
 
 A build is lost once Jenkins has ended it as failed or aborted with its agent gone: not where a person or a time-out aborted it, where it
 failed before the connection was lost, or where a pipeline has resumed or begun anything elsewhere since. What is lost is answered for
-once: started again with the same parameters, or left to a person.
+once: started again with the same parameters, unless a person has done that, or left to a person.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
+from autoscaler.domain.facts.queued_items import item_key
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
-from autoscaler.domain.facts.run_orders import are_of_an_order
+from autoscaler.domain.facts.run_orders import claimed_try
 from autoscaler.domain.facts.runs import Interruption, Run, hidden, job_name_of
 from autoscaler.domain.repair.followed_builds import MISSING, is_ordered
 from autoscaler.domain.repair.ran_again import again_or_left, leave
+from autoscaler.domain.repair.repeated_builds import leave_repeated
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.repair.unanswered_starts import find
 from autoscaler.domain.situation.situation import Situation
@@ -30,12 +32,14 @@ _NOT_LOST = {"SUCCESS", "UNSTABLE", "NOT_BUILT"}  # unstable: tests failed
 def run_again(situation: Situation, _: Decided) -> Iterator[RunAgain | LeaveLost | Held]:
     """Answer for each build that is lost: start it again, or leave it to a person."""
     answered: set[str] = set()
+    repeats: set[str] = set()
     for lost in situation.memory.lost.values():
-        step = _answer(situation, lost)
+        step = _answer(situation, lost, repeats)
         if isinstance(step, Held):
             yield step
         elif step is not None and step.rerun.key not in answered:  # configurations of one matrix are answered for together
             answered.add(step.rerun.key)
+            repeats.add(item_key(lost.controller, step.rerun.item or 0))
             yield step
 
 
@@ -47,7 +51,7 @@ def still_lost(situation: Situation) -> dict[str, LostBuild]:
 
 def _is_over(situation: Situation, lost: LostBuild, facts: LostFacts) -> bool:
     """Tell whether a build need not be followed any more: it is answered for, or was not lost."""
-    if _is_of_an_order(situation, facts):
+    if _is_of_an_order(situation, lost, facts):
         orders = situation.snapshot.run_orders
         return facts.has_ended and not (is_lost(lost, facts) and (orders is None or is_ordered(lost, orders)))
     if facts.rerun is not None:
@@ -55,10 +59,12 @@ def _is_over(situation: Situation, lost: LostBuild, facts: LostFacts) -> bool:
     return facts.has_ended and not is_lost(lost, facts)
 
 
-def _is_of_an_order(situation: Situation, facts: LostFacts) -> bool:
-    """Tell whether a person ordered a build with `autoscaler run`, by its own parameter: its order answers for it."""
+def _is_of_an_order(situation: Situation, lost: LostBuild, facts: LostFacts) -> bool:
+    """Tell whether a person ordered a build with `autoscaler run`, by what the order has noted: its order answers for it."""
+    if facts.is_ordered is not None:
+        return facts.is_ordered or is_ordered(lost, situation.snapshot.run_orders or ())
     own = situation.fleet.rerun_parameter
-    return any(are_of_an_order(run.parameters, own) for run in (facts.run, facts.unit) if run)
+    return any(claimed_try(run.parameters, own) for run in (facts.run, facts.unit) if run)
 
 
 def is_lost(lost: LostBuild, facts: LostFacts) -> bool:
@@ -81,19 +87,21 @@ def _failed_before(lost: LostBuild, run: Run) -> bool:
     return lost.lost_at is not None and run.ended_at is not None and run.ended_at < lost.lost_at - SLACK_SECONDS
 
 
-def _answer(situation: Situation, lost: LostBuild) -> RunAgain | LeaveLost | Held | None:
+def _answer(situation: Situation, lost: LostBuild, repeats: Collection[str]) -> RunAgain | LeaveLost | Held | None:
     facts, pool = situation.snapshot.lost.get(lost.key), situation.fleet.pools.get(lost.pool)
     if facts is None or pool is None or pool.rerun is None or not _may_judge(situation, lost):
         return None
     if facts.is_building:
         detail = f"{job_name_of(lost.unit)}: {lost.how}, and Jenkins has not ended {lost.run}"
         return Held(pool=lost.pool, controller=lost.controller, reason=Reason.MAY_RESUME, detail=detail)
-    if _is_of_an_order(situation, facts) or _is_over(situation, lost, facts):
+    if _is_of_an_order(situation, lost, facts) or _is_over(situation, lost, facts):
         return None
     unit = facts.unit
     if unit is None:
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "Jenkins does not show the build any more")
-    return find(situation, lost, facts, unit) if facts.rerun else _first_answer(situation, lost, facts, unit, pool)
+    if facts.rerun:
+        return find(situation, lost, facts, unit, repeats)
+    return leave_repeated(situation, lost, facts, unit, repeats) or _first_answer(situation, lost, facts, unit, pool)
 
 
 def _may_judge(situation: Situation, lost: LostBuild) -> bool:

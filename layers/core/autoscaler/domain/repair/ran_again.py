@@ -8,7 +8,7 @@ from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, LostFacts, RanAgain, Rerun, RerunPolicy, RerunState, times_of
+from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, LostFacts, RanAgain, Rerun, RerunPolicy, RerunState
 from autoscaler.domain.facts.runs import Run, job_name_of
 from autoscaler.domain.situation.situation import Situation
 
@@ -19,11 +19,14 @@ _MOST = 1000
 _Noted = TypeVar("_Noted", RanAgain, LeftBuild)
 
 
-def times_before(situation: Situation, lost: LostBuild, unit: Run) -> int:
-    """Count how often a build had been run again when it was lost, by its own parameter or by what is remembered of its queue item."""
-    told = (times_of(one.value or "") for one in unit.parameters if one.name == situation.fleet.rerun_parameter)
-    again = situation.memory.reruns.get(f"{lost.controller}#{unit.item}")
-    return max([*told, again.times if again else 0])
+def times_before(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run) -> int:
+    """Count how often a build had been run again when it was lost, by what was noted of its queue item.
+
+    Its parameter only names the answer that it may come from: a person who rebuilds what we started copies that, and begins anew.
+    """
+    again, origin = situation.memory.reruns.get(f"{lost.controller}#{unit.item}"), facts.origin
+    is_origin = origin is not None and (origin.item == unit.item or (origin.item is None and origin.state is RerunState.WRITTEN))
+    return max(again.times if again else 0, origin.times if origin is not None and is_origin else 0)
 
 
 def wants_on_demand(memory: Memory, controller: str, item: int) -> bool:
@@ -47,7 +50,7 @@ def new_rerun(situation: Situation, lost: LostBuild, unit: Run | None, times: in
 
 def again_or_left(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, policy: RerunPolicy) -> RunAgain | LeaveLost:
     """Start a build again, unless it was lost as often as is allowed."""
-    times = times_before(situation, lost, unit)
+    times = times_before(situation, lost, facts, unit)
     if times >= policy.most:
         told = f"it has been run again {times} times, and was lost each time"
         return leave(situation, lost, facts, Reason.LOST_TOO_OFTEN, told)
@@ -67,6 +70,7 @@ def start(situation: Situation, lost: LostBuild, facts: LostFacts, rerun: Rerun,
         parameters=_parameters(situation, facts, rerun),
         is_known=facts.rerun is not None,
         found=found,
+        newest=max((entry.item for entry in facts.job.entries), default=-1) if facts.job else -1,
         reason=Reason.LOST_BUILD if found is None else Reason.RERUN_FOUND,
         detail=f"{rerun.run}: {lost.how}; it is run again for the {_ordinal(rerun.times)} time{agent}",
     )
@@ -104,7 +108,9 @@ def answered(memory: Memory, answers: Iterable[tuple[str, Rerun]], now: float) -
         if one.state is RerunState.LEFT:
             left[f"{one.controller} {one.run}"] = LeftBuild(controller=one.controller, run=one.run, why=one.why, at=now)
         elif one.item is not None:
-            reruns[f"{one.controller}#{one.item}"] = RanAgain(run=one.run, times=one.times, on_demand=one.on_demand, at=now)
+            is_repeat = one.state is RerunState.REPEATED
+            again = RanAgain(run=one.run, times=one.times, on_demand=one.on_demand, at=now, by_person=is_repeat)
+            reruns[f"{one.controller}#{one.item}"] = again
     done = {name for name, _ in answers}
     return Answered(
         lost={key: lost for key, lost in memory.lost.items() if key not in done},

@@ -1,5 +1,6 @@
 """Starts of lost builds that Jenkins did not answer: each is found, was surely not done, or is in doubt, and then nothing is sent."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
@@ -7,20 +8,22 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts
 from autoscaler.domain.facts.runs import Entry, Job, Run
 from autoscaler.domain.repair.ran_again import leave, start
+from autoscaler.domain.repair.repeated_builds import leave_repeated
 from autoscaler.domain.situation.situation import Situation
 
 # Jenkins shows what it was asked for at once, as soon as it answers again; a request that was under way then has ended, too.
 FIND_AFTER_SECONDS = 60.0
 
 
-def find(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run) -> RunAgain | LeaveLost | None:
-    """Go on with a start that was not answered."""
+def find(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, repeats: Collection[str] = ()) -> RunAgain | LeaveLost | None:
+    """Go on with a start that was not answered. ``repeats``: queue items by which people answer for other builds in this look."""
     job, rerun = facts.job, facts.rerun
     if job is None or rerun is None:
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "its job is not there any more")
     parameter = situation.fleet.rerun_parameter
     is_told = parameter in job.declares
-    found = [one.item for one in job.entries if one.has(parameter, rerun.id)] if is_told else _by_time(parameter, unit, job)
+    # A person who rebuilds what we started copies the parameter: ours is the first that has it.
+    found = sorted(one.item for one in job.entries if one.has(parameter, rerun.id)) if is_told else _by_time(parameter, unit, job)
     if not is_told and _is_ambiguous(situation, lost, found):
         told = f"queue items {', '.join(map(str, found))} may be it; a job that declares {parameter} leaves no doubt"
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, told)
@@ -30,7 +33,8 @@ def find(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run) -> 
         return None
     if not job.is_whole:
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "its job has had too many builds since to find it among them")
-    return start(situation, lost, facts, replace(rerun, created_at=situation.now))
+    again = start(situation, lost, facts, replace(rerun, created_at=situation.now))
+    return leave_repeated(situation, lost, facts, unit, repeats) or again
 
 
 def _is_ambiguous(situation: Situation, lost: LostBuild, found: list[int]) -> bool:

@@ -23,8 +23,11 @@ def told_lost(situation: Situation, job: str) -> Iterator[str]:
             yield f"queue item {one.item} left the queue, and Jenkins does not know it: it was dropped if the next look finds the same"
     for name, again in memory.reruns.items():
         if job_name_of(again.run) == job:
-            item = name.rpartition("#")[2]
-            yield f"{again.run} was lost, and was run again {duration(now - again.at)} ago as queue item {item} (time {again.times})"
+            item, ago = name.rpartition("#")[2], f"{duration(now - again.at)} ago"
+            if again.by_person:
+                yield f"{again.run} was lost; it is not run again, since a person had started it again as queue item {item} (noted {ago})"
+            else:
+                yield f"{again.run} was lost, and was run again {ago} as queue item {item} (time {again.times})"
     for left in memory.left.values():
         if job_name_of(left.run) == job:
             yield f"{left.run} was lost {duration(now - left.at)} ago, and is left to a person: {left.why}"

@@ -24,7 +24,8 @@ _GONE = "its job is not there any more"
 class TryFacts:
     """What Jenkins says of one build; None: it was not asked, or shows nothing of the kind. ``lost``: its agent has gone under it.
 
-    ``node``: on which it was last seen, since Jenkins does not say it of a pipeline's run.
+    ``job_at``: when the job was read; None: now. ``node``: on which the build was last seen, since Jenkins does not say it of a
+    pipeline's run.
     """
 
     item: Item | None = None
@@ -32,6 +33,7 @@ class TryFacts:
     run_asked: bool = False
     job: Job | None = None
     job_asked: bool = False
+    job_at: float | None = None
     lost: LostBuild | None = None
     node: str = ""
 
@@ -77,7 +79,7 @@ def _written(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
         return _ended(one, Verdict.REFUSED, now, _GONE)
     if entry := _entry(one, facts, order):
         return _found(one, entry, now)
-    if now - one.at >= FIND_AFTER_SECONDS and not facts.job.is_whole:
+    if _is_old_enough(one, facts, now) and not facts.job.is_whole:
         return _ended(one, Verdict.IN_DOUBT, now, "Jenkins did not answer, and the job has had too many builds since to find it among them")
     return one
 
@@ -85,7 +87,12 @@ def _written(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
 def _is_surely_absent(one: Try, facts: TryFacts, order: RunOrder, now: float) -> bool:
     """Tell whether Jenkins surely has nothing of what may have been sent."""
     job = facts.job
-    return job is not None and job.is_whole and _entry(one, facts, order) is None and now - one.at >= FIND_AFTER_SECONDS
+    return job is not None and job.is_whole and _entry(one, facts, order) is None and _is_old_enough(one, facts, now)
+
+
+def _is_old_enough(one: Try, facts: TryFacts, now: float) -> bool:
+    """Tell whether Jenkins would have shown a build when its job was read, had the request for it arrived."""
+    return (now if facts.job_at is None else facts.job_at) - one.at >= FIND_AFTER_SECONDS
 
 
 def _queued(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
@@ -95,11 +102,11 @@ def _queued(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
         return _began(one, facts.item.run, now)
     if facts.item.state is ItemState.CANCELLED:
         return _ended(one, Verdict.STOPPED if order.is_over else Verdict.ABORTED, now, "it was taken out of the queue")
-    if not facts.job_asked:
+    if not facts.job_asked or (facts.job_at or now) < one.at:
         return one
     if facts.job is None:
         return _ended(one, Verdict.IN_DOUBT, now, _GONE)
-    if (entry := _entry(one, facts, order)) is not None:
+    if (entry := entry_of_item(one, facts.job)) is not None:
         return _found(one, entry, now)
     if facts.job.is_whole:
         return _ended(one, Verdict.LOST, now, "Jenkins has dropped it from its queue")
@@ -154,10 +161,14 @@ def _why(verdict: Verdict, lost: LostBuild | None) -> str:
 
 
 def _entry(one: Try, facts: TryFacts, order: RunOrder) -> Entry | None:
-    """Find a build, or an item of the queue, by our parameter."""
-    if facts.job is None:
-        return None
-    return next((entry for entry in facts.job.entries if entry.has(order.run_parameter, one.id)), None)
+    """Find what may have been sent by our parameter. A person who rebuilds it copies that: ours is the first that has it."""
+    entries = facts.job.entries if facts.job is not None else ()
+    return min((entry for entry in entries if entry.has(order.run_parameter, one.id)), key=lambda entry: entry.item, default=None)
+
+
+def entry_of_item(one: Try, job: Job | None) -> Entry | None:
+    """Find a build by the queue item that Jenkins answered with, whatever its parameters claim."""
+    return next((entry for entry in job.entries if entry.item == one.item), None) if job is not None else None
 
 
 def _found(one: Try, entry: Entry, now: float) -> Try:
