@@ -139,4 +139,33 @@ ORDERED = (
         becomes="        written = following.order if following.actions else self._write(order, following.order)\n",
         found_by=f"{_RUNS}whatever_call_fails_each_run_is_started_once",
     ),
+    planted(
+        "each build of an order is asked for by itself, however many there are",
+        file="control/order_lookups.py",
+        was="        if len(tries) > FEW_TRIES or ",
+        becomes="        if ",
+        found_by="tests/scenarios/test_large_orders.py::test_the_requests_of_a_look_have_a_bound_whatever_number_of_builds_is_open",
+    ),
+    planted(
+        "builds that no list shows are asked for in the same order in each look",
+        file="control/order_lookups.py",
+        was="(number[one[1].id] - first) % len(order.parts)",
+        becomes="number[one[1].id]",
+        found_by="tests/scenarios/test_large_orders.py::test_each_build_that_no_list_shows_has_its_turn_within_four_looks",
+    ),
+    planted(
+        "a person's rebuild of what was not answered is taken for the order's own",
+        file=_JUDGING,
+        was="return min((entry for entry in entries if",
+        becomes="return max((entry for entry in entries if",
+        found_by="tests/scenarios/test_repeated_builds.py::"
+        "test_a_start_of_an_order_that_was_not_answered_is_the_one_that_came_first_and_not_a_rebuild_of_it",
+    ),
+    planted(
+        "each look begins with the oldest order",
+        file="control/run_orders.py",
+        was="        for order in (*orders[first:], *orders[:first]):\n",
+        becomes="        for order in orders:\n",
+        found_by="tests/scenarios/test_large_orders.py::test_orders_take_turns_if_time_does_not_suffice_for_all",
+    ),
 )

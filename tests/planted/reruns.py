@@ -12,7 +12,64 @@ def planted(name: str, *, file: str = _JUDGE, was: str, becomes: str, found_by: 
     return Bug(name=name, file=file, was=was, becomes=becomes, found_by=(found_by,))
 
 
+_REPEATED = "tests/scenarios/test_repeated_builds.py::test_"
+
 RERUNS = (
+    planted(
+        "a lost build is started beside what a person has started again",
+        was="return leave_repeated(situation, lost, facts, unit, repeats) or _first_answer(",
+        becomes="return _first_answer(",
+        found_by=f"{_REPEATED}what_a_person_has_started_again_is_not_started_beside_that",
+    ),
+    planted(
+        "a start that never arrived is sent beside what a person has started again",
+        file=_FIND,
+        was="return leave_repeated(situation, lost, facts, unit, repeats) or again",
+        becomes="return again",
+        found_by=f"{_REPEATED}a_start_that_never_arrived_is_not_sent_again_where_a_person_has_started_it_meanwhile",
+    ),
+    planted(
+        "what a person starts right before the start is not looked at",
+        file="control/lost_builds.py",
+        was="        if _is_repeated_by_now(builds, step):\n",
+        becomes="        if False:\n",
+        found_by=f"{_REPEATED}what_a_person_starts_between_the_look_and_the_start_counts_too",
+    ),
+    planted(
+        "one press of a person answers for each lost build",
+        file="domain/repair/repeated_builds.py",
+        was="    repeats = (entry for entry in entries if item_key(lost.controller, entry.item) not in answering)\n",
+        becomes="    repeats = iter(entries)\n",
+        found_by=f"{_REPEATED}one_press_without_a_word_of_which_build_answers_for_the_first_of_two_equal_ones",
+    ),
+    planted(
+        "what a person started before the loss answers for it",
+        file="domain/repair/repeated_builds.py",
+        was=" or entry.at < _lost_since(lost, unit):",
+        becomes=":",
+        found_by=f"{_REPEATED}what_a_person_started_before_the_loss_answers_for_nothing",
+    ),
+    planted(
+        "a schedule's build answers for a lost one",
+        file="domain/repair/repeated_builds.py",
+        was="    if not entry.is_by_person or ",
+        becomes="    if ",
+        found_by=f"{_REPEATED}a_build_that_no_person_started_answers_for_nothing",
+    ),
+    planted(
+        "a build has been run again as often as its parameter claims",
+        file="domain/repair/ran_again.py",
+        was="is_origin = origin is not None and (",
+        becomes="is_origin = origin is not None or (",
+        found_by=f"{_REPEATED}a_rebuild_of_what_we_started_is_lost_for_the_first_time",
+    ),
+    planted(
+        "a build is its order's by what its parameter claims",
+        file="control/lost_builds.py",
+        was="return order is not None and order.has_started(controller, named[1], item=item, run=run)",
+        becomes="return order is not None",
+        found_by=f"{_REPEATED}a_rebuild_of_an_ordered_build_is_no_build_of_its_order",
+    ),
     planted(
         "a build that a person aborted counts as lost",
         was="        return Interruption.AGENT_GONE in stops\n",

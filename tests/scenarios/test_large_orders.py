@@ -78,6 +78,19 @@ def test_builds_that_no_list_shows_take_turns_and_none_is_forgotten(monkeypatch)
     assert until_all_have_ended(day, [order_id], minutes=40) == ({"passed": 90}, {"passed"})
 
 
+def test_each_build_that_no_list_shows_has_its_turn_within_four_looks(monkeypatch):
+    for module in (runs, builds_over_http):
+        monkeypatch.setattr(module, "BUILDS_LISTED", ((0, 2), (1, 4), (3, 5)))
+    day = a_day(100, min_agents=100).minutes(6)
+    define(day, seconds=36_000.0)
+    order(day, asked(100, on="cpu"), request_id="r")
+    day.minutes(12)
+    requests, get = set(), LocalSession.get
+    monkeypatch.setattr(LocalSession, "get", lambda self, path, *rest: requests.add(path) or get(self, path, *rest))
+    day.minutes(4)
+    assert {f"job/job/{number}/api/json" for number in range(1, 99)} <= requests
+
+
 def test_few_builds_are_asked_for_one_by_one():
     day = a_day(3)
     define(day, seconds=120.0)

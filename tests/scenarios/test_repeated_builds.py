@@ -57,6 +57,22 @@ def test_a_rebuild_with_other_parameters_of_the_lost_build_answers_for_it_and_no
     assert len(builds(day)) == 4
 
 
+def test_one_press_without_a_word_of_which_build_answers_for_the_first_of_two_equal_ones():
+    day = a_day(executors=2)
+    jobs = define(day)
+    first = jobs.build("job", None, "anna")
+    day.minutes(6)
+    jobs.build("job", None, "ben")
+    day.minutes(2)
+    lose(day, instance_of(day, first))
+    pressed = jobs.build("job", None, "anna")
+    day.minutes(60)
+    assert answers(day)[0] == ("job/job/1", "repeated", 0)
+    assert answers(day)[1] == ("job/job/2", "started", 1)
+    # Jenkins merges equal items of its queue: what we asked for is the same build here.
+    assert {one.item for one in day.fleet.state.reruns.values()} == {pressed.id}
+
+
 def test_one_press_answers_for_one_of_two_equal_builds():
     day = a_day(executors=2)
     jobs = define(day, "job", RUN_ID)

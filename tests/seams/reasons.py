@@ -68,6 +68,7 @@ REASONS: dict[str, str] = {
     "ControllerView.in_parts": "no queue in memory is larger than 32 MB: tests/scenarios/test_large_queues.py makes one seem so",
     "Instance.subnet": "decides where a pool has several subnets and a stopped machine of one: tests/unit/test_warm_pool.py",
     "Job.path": "what the doctor starts to see whether it may; no pass reads it: tests/handlers/test_doctor.py",
+    "Entry.build": "spares a request for each build; without it each is asked for alone: tests/scenarios/test_large_orders.py",
     "Entry.run": "finds a run whose start was not answered: tests/scenarios/test_runs.py",
     "Identity.instance_id": "asked for by the events of EC2, whose door is tests/handlers/test_instance_events.py",
     "Telemetry.root_total": "short together with the work disk, which is the same one here; Telemetry.work_total has its moment",

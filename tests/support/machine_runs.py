@@ -21,8 +21,9 @@ _US = "autoscaler"
 
 
 def parameter_of(build):
-    """What a build was given by which it is found; "": nothing."""
-    return dict(build.started_with.parameters).get(RUN_ID) or ""
+    """What a build was given by us, by which it is found; "": nothing. A person who rebuilds it copies that."""
+    is_copy = build.started_with.repeats and _US not in build.started_with.users
+    return "" if is_copy else dict(build.started_with.parameters).get(RUN_ID) or ""
 
 
 class RunsAreOrdered(RuleBasedStateMachine):
@@ -125,6 +126,21 @@ class RunsAreOrdered(RuleBasedStateMachine):
     def a_machine_is_taken_from_a_build(self, which, minutes):
         """Of one that may run again, as far as there are any."""
         self._is_lost(which)
+        self.minutes(minutes)
+
+    @precondition(lambda self: self.orders_runs or self.rerun)
+    @rule(which=st.integers(0, 9), is_lost=st.booleans(), minutes=st.integers(0, 6))
+    def a_person_rebuilds_a_build(self, which, is_lost, minutes):
+        """Perhaps one that was lost right now, of which the autoscaler does not know yet; with its parameters, ours among them."""
+        if is_lost:
+            self._is_lost(which)
+        ours = [stages[0] for job in self._jobs() for stages in self.started_for(job) if stages[0].ended or not is_lost]
+        if ours:
+            build = ours[-1 - which % len(ours)]
+            jobs = self.fleet.apis[build.controller].jobs
+            if build.job in jobs.jobs:
+                jobs.rebuild(build, "somebody")
+                self.happened["a person rebuilds a build"] += 1
         self.minutes(minutes)
 
     @invariant()
