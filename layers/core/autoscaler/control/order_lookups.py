@@ -63,17 +63,20 @@ class OrderLookups:
         return facts
 
     def _ask(self, order: RunOrder, controller: str, facts: dict[str, TryFacts]) -> None:
-        tries = [(part, part.last) for part in _open_parts(order) if part.target.controller == controller and part.last]
-        unshown = tries
+        tries = _open_tries(order, controller)
         if len(tries) > FEW_TRIES or any(self._is_unanswered(one) for _, one in tries):
-            seen = self._job(order, controller)
-            facts |= {one.id: shown for part, one in tries if (shown := self._by_list(part, one, seen)) is not None}
-            unshown = [(part, one) for part, one in tries if one.id not in facts]
+            facts |= self._listed(tries, self._job(order, controller))
+        # What was not answered has no name in Jenkins by which it could be asked for alone.
+        unshown = [(part, one) for part, one in tries if one.id not in facts and one.state is not TryState.WRITTEN]
         for part, one in _in_turn(unshown, order, self.ports.clock()):
             if self.requests_left <= 0 or not self.is_time():
-                return
+                break
             self.requests_left -= 1
             facts[one.id] = self._alone(order, part, one)
+
+    def _listed(self, tries: Iterable[_Open], seen: _JobSeen) -> dict[str, TryFacts]:
+        shown = {one.id: self._by_list(part, one, seen) for part, one in tries}
+        return {try_id: facts for try_id, facts in shown.items() if facts is not None}
 
     def _is_unanswered(self, one: Try) -> bool:
         return one.item is None and self.ports.clock() - one.at >= FIND_AFTER_SECONDS
@@ -89,10 +92,8 @@ class OrderLookups:
 
     def _alone(self, order: RunOrder, part: Part, one: Try) -> TryFacts:
         builds = self.ports.builds[part.target.controller]
-        if one.state is TryState.RUNNING:
+        if one.state is TryState.RUNNING or one.item is None:
             return self._running(part, one, builds.run(one.run))
-        if one.item is None:
-            return TryFacts()
         item = builds.item(one.item)
         if item.state is not ItemState.UNKNOWN:
             return TryFacts(item=item)
@@ -120,6 +121,10 @@ def lookups(ports: Ports, memory: Memory, orders: Iterable[RunOrder], is_time: C
                 key = part.target.controller, order.job
                 since[key] = min(since.get(key, part.last.at), part.last.at)
     return OrderLookups(ports=ports, memory=memory, is_time=is_time, since=since)
+
+
+def _open_tries(order: RunOrder, controller: str) -> list[_Open]:
+    return [(part, part.last) for part in _open_parts(order) if part.last and part.target.controller == controller]
 
 
 def _open_parts(order: RunOrder) -> Iterable[Part]:

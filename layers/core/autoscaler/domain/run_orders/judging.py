@@ -102,6 +102,11 @@ def _queued(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
         return _began(one, facts.item.run, now)
     if facts.item.state is ItemState.CANCELLED:
         return _ended(one, Verdict.STOPPED if order.is_over else Verdict.ABORTED, now, "it was taken out of the queue")
+    return _left_the_queue(one, facts, now)
+
+
+def _left_the_queue(one: Try, facts: TryFacts, now: float) -> Try:
+    """Find what Jenkins does not know among its items any more."""
     if not facts.job_asked or (facts.job_at or now) < one.at:
         return one
     if facts.job is None:
