@@ -19,7 +19,8 @@ from autoscaler.adapters.jenkins.why import read_why, waits_for_quiet_mode
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.job_parameters import JobParameters
-from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, QueueItem, RunEnd, Wait
+from autoscaler.domain.facts.run_answers import RunEnd
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, QueueItem, Wait
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api, instance_json
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
@@ -97,7 +98,7 @@ class InProcessController(JenkinsController):
         if self._may_be_refused:
             return super().node(name)
         _reach(self._api.faults, f"node {name}", "jenkins computer")
-        node = self._world.nodes.get(name)
+        node = self._world.computer(name)
         return self._node(node) if node is not None else None
 
     def health(self) -> dict[str, Health]:
@@ -130,7 +131,10 @@ class InProcessController(JenkinsController):
             quieting_down=self._world.quieting_down,
             quiet_reason=self._world.quiet_reason or "",
             items=tuple([self._item(build, now, said) for build in self._world.queue]),
-            nodes=(self._builtin_now(), *[self._node(node) for node in self._world.nodes.values()]),
+            nodes=(
+                self._builtin_now(),
+                *[self._node(node) for node in (*self._world.nodes.values(), *self._world.gone.computers.values())],
+            ),
             unread=frozenset(),
             set_aside=(),
             response_seconds=0.0,

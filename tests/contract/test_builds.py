@@ -222,7 +222,7 @@ def test_parameters_of_all_kinds_as_others_have_recorded_them():
         ("jenkins.model.CauseOfInterruption$UserInterruption", Interruption.PERSON),
         ("org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$RemovedNodeCause", Interruption.AGENT_GONE),
         ("org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$RemovedNodeTimeoutCause", Interruption.AGENT_GONE),
-        ("org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$QueueTaskCancelled", Interruption.OTHER),
+        ("org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$QueueTaskCancelled", Interruption.BLOCK_CANCELLED),
         ("org.jenkinsci.plugins.workflow.steps.TimeoutStepExecution$ExceededTimeout", Interruption.OTHER),
     ],
 )

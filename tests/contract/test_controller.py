@@ -7,8 +7,8 @@ import pytest
 from autoscaler.domain.facts.beacons import beacon_specs
 from autoscaler.domain.facts.fleet import agent_spec
 from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.run_answers import RunAnswer
-from autoscaler.domain.facts.snapshot import BuildResult, OfflineCause
+from autoscaler.domain.facts.run_answers import BuildResult, RunAnswer
+from autoscaler.domain.facts.snapshot import OfflineCause
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.rig import live_rig, world_rig

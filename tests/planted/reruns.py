@@ -72,8 +72,8 @@ RERUNS = (
     ),
     planted(
         "a build that a person aborted counts as lost",
-        was="        return Interruption.AGENT_GONE in stops\n",
-        becomes="        return True\n",
+        was="        return Interruption.AGENT_GONE in stops or",
+        becomes="        return True or",
         found_by=f"{_LOST}a_build_that_a_person_aborted_is_not_lost",
     ),
     planted(

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain.facts.plan import RunAgain
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Stopper
 from support.lost import FIRM, a_day, answers, builds, define, instance_of, running
 
 
@@ -76,15 +76,31 @@ def test_whatever_takes_the_agent_the_build_is_run_again_once(happens, kind, res
     assert answers(day) == [("job/job/1", "started", 1)]
 
 
-@pytest.mark.parametrize("happens", [is_stopped, is_cut_off])
-def test_a_pipeline_that_waits_for_its_machine_is_named_and_not_run_again_beside_itself(happens):
+def waiting_for_its_machine(happens, *, waits_for_input):
     day = a_day(offerings=(FIRM,))
     pipeline, instance = running(day, define(day, kind=Kind.PIPELINE))
+    pipeline.waits_for_input = waits_for_input
     happens(day, pipeline, instance)
+    return day, pipeline
+
+
+@pytest.mark.parametrize("happens", [is_stopped, is_cut_off])
+def test_a_pipeline_that_waits_for_its_machine_is_named_and_not_run_again_beside_itself(happens):
+    day, _ = waiting_for_its_machine(happens, waits_for_input=True)
     day.minutes(20)
     assert builds(day) == [(1, None)]
     held = [held for held in day.fleet.reports[-1].plan.held if held.reason is Reason.MAY_RESUME]
     assert [held.detail.partition(":")[0] for held in held] == ["job"]
+
+
+@pytest.mark.parametrize("happens", [is_stopped, is_cut_off])
+def test_a_step_whose_agent_is_away_is_given_up_by_jenkins_after_five_minutes_and_run_again(happens):
+    day, pipeline = waiting_for_its_machine(happens, waits_for_input=False)
+    day.minutes(4)
+    assert (builds(day), answers(day)) == ([(1, None)], [])
+    day.minutes(4)
+    assert (pipeline.ended, pipeline.stopped_by) == (Ended.KILLED, Stopper.AGENT_AWAY)
+    assert answers(day) == [("job/job/1", "started", 1)]
 
 
 @pytest.mark.parametrize("seconds_to_the_look", [8.0, 30.0], ids=["agents are not back yet", "agents are back"])

@@ -124,10 +124,11 @@ def test_a_stack_of_the_same_name_in_another_account_leaves_our_nodes_alone():
 
 
 def test_a_pipeline_that_holds_the_node_of_a_forgotten_machine_ends_after_a_day():
-    """Jenkins keeps it on its executor until the node is deleted, and EC2 will never say more than that it knows no such instance."""
+    """Jenkins keeps what waits for a person on its executor until the node is deleted, and EC2 never says more than that it is unknown."""
     day = Day(in_memory(a_pool("cpu", idle_seconds=300.0))).minutes(2)
     [build] = day.queue(1, seconds=7200.0, kind=Kind.PIPELINE)
     day.minutes(8)
+    build.waits_for_input = True
     [instance] = day.world.alive()
     instance.interrupted = True
     day.world.ec2.announce = lambda _instance, _what: None

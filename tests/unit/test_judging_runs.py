@@ -1,11 +1,14 @@
 """What has become of an order's builds by what Jenkins says, and what is done next."""
 
+from dataclasses import replace
+
 import pytest
 
-from autoscaler.domain.facts.reruns import LostBuild
+from autoscaler.domain.facts.reruns import LostBuild, LostFacts
 from autoscaler.domain.facts.run_orders import Part, RunOrder, Target, Try, TryState, Until, Verdict
 from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Parameter, Run
 from autoscaler.domain.repair.followed_builds import MISSING
+from autoscaler.domain.repair.lost_builds import is_lost
 from autoscaler.domain.run_orders.carrying_on import MOST_SECONDS, Cancel, Start, Stop, carry_on
 from autoscaler.domain.run_orders.judging import Judged, TryFacts, judge
 
@@ -133,6 +136,29 @@ def test_after_a_restart_of_jenkins_an_agent_may_come_back():
 )
 def test_what_stopped_a_build_that_was_aborted(why, order, verdict):
     assert judged(a_try(), TryFacts(run=a_run("ABORTED", interruptions=(why,)), run_asked=True), **order)[0].verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("gone_at", "elsewhere", "why", "verdict"),
+    [
+        (NOW - 400, False, (Interruption.BLOCK_CANCELLED,), Verdict.LOST),
+        (NOW - 400, False, (Interruption.BLOCK_CANCELLED, Interruption.OTHER), Verdict.LOST),
+        (NOW - 400, False, (Interruption.BLOCK_CANCELLED, Interruption.PERSON), Verdict.ABORTED),
+        (NOW - 400, True, (Interruption.BLOCK_CANCELLED,), Verdict.ABORTED),
+        (NOW + 60, False, (Interruption.BLOCK_CANCELLED,), Verdict.ABORTED),
+        (None, False, (Interruption.BLOCK_CANCELLED,), Verdict.ABORTED),
+    ],
+)
+def test_a_cancelled_block_is_lost_if_its_node_was_known_to_be_gone_before_and_else_a_person_cancelled_it(gone_at, elsewhere, why, verdict):
+    run = replace(a_run("ABORTED", interruptions=why), is_pipeline=True, node="")
+    known = replace(lost(), node_gone_at=gone_at, elsewhere=elsewhere)
+    assert is_lost(known, LostFacts(run=run, unit=run)) is (verdict is Verdict.LOST)
+    assert judged(a_try(), TryFacts(run=run, run_asked=True, lost=known))[0].verdict is verdict
+
+
+def test_a_cancelled_block_of_which_no_agent_went_was_cancelled_by_a_person():
+    run = a_run("ABORTED", interruptions=(Interruption.BLOCK_CANCELLED,))
+    assert judged(a_try(), TryFacts(run=run, run_asked=True))[0].verdict is Verdict.ABORTED
 
 
 def test_a_build_that_jenkins_does_not_show_is_in_doubt_after_five_minutes_and_not_if_it_is_back():

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Learned, Sighting, Streak
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import BuildResult
+from autoscaler.domain.facts.run_answers import BuildResult
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.scale_in.build_results import Tally

@@ -13,8 +13,8 @@ from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.run_answers import RunAnswer
-from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, Node, Record, RecordState, RunEnd
+from autoscaler.domain.facts.run_answers import RunAnswer, RunEnd
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, Node, Record, RecordState
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event

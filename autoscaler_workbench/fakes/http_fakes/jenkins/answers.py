@@ -29,7 +29,7 @@ def queue_json(controller: Controller, base: str) -> dict[str, Any]:
 def computers_json(controller: Controller, base: str) -> dict[str, Any]:
     """``/computer/api/json``."""
     now = controller.timeline.now
-    nodes = [node_json(node, base, now) for node in controller.nodes.values()]
+    nodes = [node_json(node, base, now) for node in (*controller.nodes.values(), *controller.gone.computers.values())]
     busy = sum(len(node.builds) for node in controller.nodes.values())
     total = sum(node.executors for node in controller.nodes.values() if not node.offline)
     return {
@@ -68,7 +68,9 @@ def lasting_pipelines(controller: Controller) -> tuple[str, ...]:
 
 def node_json(node: Node, base: str, now: float) -> dict[str, Any]:
     """One computer. ``now``: what its monitors have told by then."""
-    shown = _computer("hudson.slaves.SlaveComputer", node.name, (node.name, *node.labels), node.description, node.monitors, now)
+    labels = () if node.is_deleted else (node.name, *node.labels)
+    about = "" if node.is_deleted else node.description
+    shown = _computer("hudson.slaves.SlaveComputer", node.name, labels, about, node.monitors, now)
     return shown | {
         "executors": _executors(node, base),
         "idle": not (node.builds or node.handed),

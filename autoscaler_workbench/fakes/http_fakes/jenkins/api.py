@@ -147,8 +147,9 @@ class JenkinsApi:
         if name in self.controller.nodes and what == "jenkins-agent.jnlp":
             headers = self._headers() | {"Content-Type": "application/x-java-jnlp-file"}
             return self._lacking(_CONNECT) or Response(200, headers, inbound.jnlp(name))
-        if name in self.controller.nodes and what == "config.xml":
-            return self._lacking(_EXTENDED_READ) or self._config(name)
+        if self.controller.computer(name) and what == "config.xml":  # of a deleted node: 404 to those who may read it
+            refused = self._lacking(_EXTENDED_READ)
+            return refused or (self._config(name) if name in self.controller.nodes else self._not_found())
         return self._not_found()
 
     def _body(self, place: list[str]) -> dict[str, Any] | None:
@@ -185,8 +186,8 @@ class JenkinsApi:
                 body = self._hidden(computers_json(self.controller, self.base))
             case ["(built-in)" | "(master)"]:
                 body = builtin_json(self.controller, self.base)
-            case [known] if known in self.controller.nodes:
-                body = node_json(self.controller.nodes[known], self.base, self.controller.timeline.now)
+            case [known] if (computer := self.controller.computer(known)) is not None:
+                body = node_json(computer, self.base, self.controller.timeline.now)
             case _:
                 return None
         if _CONNECT in self.lacks:
@@ -213,7 +214,7 @@ class JenkinsApi:
                 return self._create(request)
             case ["computer", "(built-in)", "doDelete"]:
                 return self._done(400)
-            case ["computer", name, _] if name in self.controller.nodes:
+            case ["computer", name, _] if self.controller.computer(name):
                 return self._change_node(name, action, request)
             case ["queue", "cancelItem"] if not self._hides_jobs:
                 return self._cancel(request.query.get("id", ""))
@@ -233,6 +234,8 @@ class JenkinsApi:
                 return _PERMISSIONS.get(parts[-1], "")
 
     def _change_node(self, name: str, action: str, request: Request) -> Response:
+        if name not in self.controller.nodes:
+            return self._change_computer(name, action)
         message, user = request.query.get("offlineMessage", ""), request.user or "anonymous"
         match action:
             case "changeOfflineCause":
@@ -249,6 +252,17 @@ class JenkinsApi:
             case _:
                 return self._not_found()
         return self._redirect(f"/{request.path.strip('/').rpartition('/')[0]}/")  # as it was asked for: encoded
+
+    def _change_computer(self, name: str, action: str) -> Response:
+        """Act on the computer that is left of a deleted node: it can be deleted, too; a mark would be kept by its node."""
+        match action:
+            case "doDelete":
+                self.controller.delete_node(name)
+                return self._redirect("/computer/")
+            case "changeOfflineCause" | "toggleOffline":
+                return self._redirect(f"/computer/{name}/")
+            case _:
+                return self._not_found()
 
     def _job(self, action: str, place: list[str], request: Request) -> Response:
         if action == "stop":

@@ -24,11 +24,16 @@ _INTERRUPTED = {
         "_class": "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$RemovedNodeCause",
         "shortDescription": "Agent was removed",
     },
+    Stopper.AGENT_AWAY: {
+        "_class": "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$RemovedNodeTimeoutCause",
+        "shortDescription": "Timeout waiting for agent to come back",
+    },
     Stopper.CANCELLED_ITEM: {
         "_class": "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$QueueTaskCancelled",
         "shortDescription": "Queue task was cancelled",
     },
 }
+_ABORTS = (Stopper.REMOVED_NODE, Stopper.AGENT_AWAY, Stopper.CANCELLED_ITEM)  # Jenkins itself, a pipeline
 _MATRIX, _NODE_LABEL = "matrix-project", "nodelabelparameter"  # plugins
 # Jenkins refuses names with any of these.
 UNSAFE_LETTERS = set("?*/\\%!@#$^&|<>[]:;")
@@ -259,7 +264,7 @@ def result_of(run: list[Build]) -> str | None:
         return None
     if any(build.ended is Ended.ABORTED for build in run):
         return "ABORTED"
-    if any(build.stopped_by is Stopper.REMOVED_NODE for build in run):
+    if any(build.stopped_by in _ABORTS for build in run):
         return "ABORTED"
     return "SUCCESS" if all(build.succeeded for build in run) else "FAILURE"
 

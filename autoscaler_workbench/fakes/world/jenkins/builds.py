@@ -30,7 +30,8 @@ class Stopper(StrEnum):
 
     PERSON = "person"
     REMOVED_NODE = "removed-node"  # a pipeline's, five minutes after its node was deleted
-    CANCELLED_ITEM = "cancelled-item"  # a pipeline's, whose node block was taken out of the queue
+    AGENT_AWAY = "agent-away"  # a pipeline's, five minutes after its agent went away
+    CANCELLED_ITEM = "cancelled-item"  # a pipeline's, whose node block was taken out of the queue, or is on no executor any more
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """The simulated Jenkins controller: queue, executors, exclusive nodes, offline marks, restarts, quiet-down."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import count
 from random import Random
 
 from autoscaler.domain.labels import LabelExpression
+from autoscaler_workbench.fakes.world.jenkins import deleted
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
 from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS, drop, hand_over, take_back
 from autoscaler_workbench.fakes.world.jenkins.heavy import fits, leave, nothing_is_free, take
@@ -16,8 +17,6 @@ from autoscaler_workbench.fakes.world.timeline import Timeline
 
 # Measured on 2.504.3: a restart answers 503 for some seconds, then 200 with agents offline, which return after 6-7 s.
 _DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
-# A pipeline whose node is deleted under it goes on for this long, then it is aborted.
-_ABORT_AFTER_DELETE_SECONDS = 300.0
 _BY_NOBODY = Started()
 Veto = Callable[[Build, Node], str | None]
 
@@ -32,6 +31,7 @@ class Controller:
         self._physics = physics
         self._round_is_due = False
         self.nodes: dict[str, Node] = {}
+        self.gone = deleted.Gone()  # nodes that were deleted under pipelines
         self.queue: list[Build] = []  # next first
         self.builds: list[Build] = []
         self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
@@ -46,8 +46,7 @@ class Controller:
         self.quiet_reason: str | None = None
         self.up, self.up_since = "up", 0.0  # up, starting, down
         self._sessions = 1
-        self.version = CURRENT_VERSION
-        self.handing_seconds = 0.0  # from the choice of an executor until it begins
+        self.version, self.handing_seconds = CURRENT_VERSION, 0.0  # from the choice of an executor until it begins
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
         self.tells_in_progress = True  # of a run; an old Jenkins does not
@@ -176,6 +175,7 @@ class Controller:
     def add_node(self, node: Node) -> None:
         """Create a node; it waits for its agent."""
         self.nodes[node.name] = node
+        deleted.take_over(self, node)
         if node.connected and node.monitors.since_at is None:
             node.monitors.since_at = 0.0  # it was there before this world began
         for expression, matching in self._matching.values():
@@ -188,7 +188,7 @@ class Controller:
         node = self.nodes.get(name)
         if node is None or self.up != "up":
             return
-        node.connected, node.idle_since = True, self.timeline.now
+        node.connected, node.idle_since, node.away_since = True, self.timeline.now, None
         if node.monitors.since_at is None:
             node.monitors.since_at = self.timeline.now
         self._lost.discard(name)
@@ -216,6 +216,7 @@ class Controller:
         for build in list(node.builds.values()):
             if build.kind is Kind.FREESTYLE:
                 self._end(build, Ended.KILLED)
+        deleted.goes_away(self, node)
 
     def set_offline(self, name: str, reason: str, user: str) -> None:
         """Mark a node temporarily offline, over whatever mark there is."""
@@ -253,16 +254,17 @@ class Controller:
         self.schedule()
 
     def delete_node(self, name: str) -> None:
-        """Delete a node: freestyle builds on it end at once, pipelines five minutes later."""
-        node = self.nodes.pop(name)
-        for _, matching in self._matching.values():
-            if node in matching:
-                matching.remove(node)
-        for build in list(node.builds.values()):
-            self._loses_node(build)
-        for build in [b for b in self.queue if b.resumes_on == name]:
-            self._loses_node(build)
-        self.on_delete(name)
+        """Delete a node: freestyle builds on it end at once, pipelines five minutes later. If it is deleted already: its computer."""
+        deleted.delete(self, name)
+
+    def computer(self, name: str | None) -> Node | None:
+        """What is listed under this name: a node, or what is left of a deleted one."""
+        return self.nodes.get(name or "") or self.gone.computers.get(name or "")
+
+    @property
+    def matches(self) -> Collection[tuple[LabelExpression | None, list[Node]]]:
+        """The nodes of each label expression that was asked for."""
+        return self._matching.values()
 
     # The controller itself
 
@@ -280,6 +282,7 @@ class Controller:
         self.up = "down"  # first of all: what ends below must not make room for a build that begins
         connected = [node.name for node in self.nodes.values() if node.connected]
         take_back(self)
+        self._resuming += deleted.resume_elsewhere(self)
         for node in self.nodes.values():
             for build in [build for build in node.builds.values() if build.ended is None]:
                 if build.kind is Kind.FREESTYLE:
@@ -320,15 +323,8 @@ class Controller:
         build.buildable_at = self.timeline.now
         self.queue.insert(0, build)
         if build.node not in self.nodes:
-            self._loses_node(build)
+            deleted.loses_node(self, build)
         self.schedule()
-
-    def _loses_node(self, build: Build) -> None:
-        build.killed_by = build.killed_by or "its node was deleted"
-        if build.kind is Kind.FREESTYLE:
-            self._end(build, Ended.KILLED)
-        else:
-            self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda: self._abort(build))
 
     def _reconnect(self, name: str) -> None:
         if name not in self._lost:  # an agent that ended while the controller was away does not come back
@@ -360,6 +356,10 @@ class Controller:
         self._place(build, node)
         self.begins(build, lambda: self.timeline.after(build.seconds, lambda: self._finish(build)))
 
+    def finish_later(self, build: Build) -> None:
+        """Let a build end when its work is done, whatever has become of an earlier end."""
+        self.timeline.after(max(0.0, build.done_at - self.timeline.now), lambda: self._finish(build))
+
     def _place(self, build: Build, node: Node) -> None:
         # What resumes may find its executor taken by another build: it then runs beside the node's own executors.
         build.executor = next(number for number in count() if number not in node.builds and number not in node.subtasks)
@@ -376,23 +376,17 @@ class Controller:
             # The agent is not connected; the pipeline learns of the end when it is back.
             self.timeline.after(30.0, lambda: self._finish(build))
 
-    def _abort(self, build: Build) -> None:
-        if build.ended is None:
-            if build in self.queue:
-                self.queue.remove(build)
-            build.stopped_by = Stopper.REMOVED_NODE
-            self._end(build, Ended.KILLED)
-
     def _end(self, build: Build, how: Ended) -> None:
         if build.ended is not None:
             return  # its executor shows it still
         build.ended, build.ended_at = how, self.timeline.now
-        node = self.nodes.get(build.node or "")
+        node = self.computer(build.node)
         build.succeeded = how is Ended.FINISHED and not (node is not None and node.fails_builds)
         if node is not None and node.builds.get(build.executor) is build and not build.stays_on_executor:
             del node.builds[build.executor]
             leave(build, node)
             node.idle_since = self.timeline.now
+            deleted.leave_computer(self, node)
         self.has_ended(build)
         if build.on_end:
             build.on_end(build)

@@ -51,6 +51,8 @@ class Node:
     fails_builds: bool = False  # something is wrong with the machine: whatever it builds fails
     most_executors: int = 0  # that it ever had
     subtasks: dict[int, Build] = field(default_factory=dict)  # further executors of heavy builds
+    away_since: float | None = None  # its agent lost its connection, and has not come back
+    is_deleted: bool = False  # this is the computer that is left of it
 
     @property
     def offline(self) -> bool:
@@ -86,8 +88,8 @@ class Node:
 
     @property
     def all_labels(self) -> frozenset[str]:
-        """Its labels, its own name among them."""
-        return frozenset((self.name, *self.labels))
+        """Its labels, its own name among them; none of a deleted node (Computer.getAssignedLabels)."""
+        return frozenset(() if self.is_deleted else (self.name, *self.labels))
 
 
 def secret_of(node: str) -> str:

@@ -7,11 +7,12 @@ from typing import assert_never
 
 from autoscaler.control import launches, nodes, reserving, sides
 from autoscaler.control.cordons import Cordons
+from autoscaler.control.gone_machines import GoneMachines
 from autoscaler.control.lost_builds import Answers
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.control.rotation import Rotation
 from autoscaler.control.stopping import Stopping
-from autoscaler.domain.facts.fleet import HOST, Fleet, agent_spec
+from autoscaler.domain.facts.fleet import Fleet, agent_spec
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.plan import (
@@ -42,7 +43,7 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
 from autoscaler.domain.facts.room import with_known_weights
-from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes, note_results
@@ -184,7 +185,7 @@ class _Actuator:
             case Stop() | FinishStop() | Start():
                 return self._stop_or_start(step)
             case DeleteNode() | FreeSlot():
-                return self._delete(step) if isinstance(step, DeleteNode) else self._free(step)
+                return self._gone_machines().act(step)
             case Adopt() | Forget():
                 return self._adopt(step) if isinstance(step, Adopt) else self._forget(step)
             case _:
@@ -263,7 +264,7 @@ class _Actuator:
         self.terminated.add(step.instance_id)
         # A slot stays cordoned until its machine has surely ended: online again, it would take builds at once.
         if step.node is not None and step.controller not in self._fleet.slot_controllers:
-            self._controllers[step.controller].delete_node(step.node)
+            self._gone_machines().delete_node(step.controller, step.node, step.instance_id)
         return Result(step=step, outcome=Outcome.DONE)
 
     def _disconnect(self, step: Terminate) -> Result:
@@ -346,38 +347,14 @@ class _Actuator:
         if before.state in _NOT_ACTED_ON:
             self._change(self._records[before.instance_id], before.state)
 
-    def _delete(self, step: DeleteNode) -> Result:
-        """Delete a node once EC2, asked again, says that its instance is gone, and Jenkins that nobody is connected."""
-        fate = self._fate(step.instance_id)
-        if fate is not step.fate:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
-        keep = nodes.may_delete(self._controllers[step.controller], step)
-        if keep:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
-        record = self._records.get(step.instance_id)
-        if record is not None and record.state not in _GIVEN_UP:
-            self._change(record, RecordState.CONDEMNED)
-        self._controllers[step.controller].delete_node(step.node)
-        return Result(step=step, outcome=Outcome.DONE)
-
-    def _fate(self, instance_id: str) -> InstanceState:
-        """Ask EC2 for the instance of a record. A host is there as long as it has a record."""
-        machine, _, _ = instance_id.partition(SIDE)
-        if not machine.startswith(HOST):
-            return self._ports.compute.fate(machine)
-        known = any(record.machine == machine for record in self._records.values())
-        return InstanceState.RUNNING if known else InstanceState.TERMINATED
-
-    def _free(self, step: FreeSlot) -> Result:
-        """Give a slot back once EC2, asked again by id, says that its instance has ended."""
-        record = self._records.get(step.instance_id or "")
-        if step.instance_id is not None:
-            fate = self._ports.compute.fate(step.instance_id)
-            if fate is not step.fate:
-                return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
-        if record is not None and record.state not in _GIVEN_UP:
-            self._change(record, RecordState.CONDEMNED)
-        return nodes.free(self._controllers[step.controller], step)
+    def _gone_machines(self) -> GoneMachines:
+        return GoneMachines(
+            controllers=self._controllers,
+            compute=self._ports.compute,
+            records=self._records,
+            write=self._write,
+            clock=self._ports.clock,
+        )
 
     def _adopt(self, step: Adopt) -> Result:
         instance = next(i for i in self._snapshot.instances if i.id == step.instance_id)

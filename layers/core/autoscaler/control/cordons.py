@@ -95,7 +95,7 @@ class Cordons:
     def take_back(self, step: TakeBack, record: Record | None) -> Result:
         """Note that a loan is over, and take the labels of the general kind from the node. Its builds go on."""
         before = self.controller.node(step.node)
-        if record is None or before is None:
+        if record is None or before is None or before.is_deleted:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
         own = replace(record, lent_until=min(record.lent_until, self.clock()), borrowers=tuple(build.key for build in before.builds))
         self.write(own)

@@ -56,12 +56,20 @@ def grant(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record
         return slot if isinstance(slot, Refused) else _connect(ports, fleet, controller, slot, user="", has_node=True)
     claimed = _claim_name(ports, fleet, granted)
     has_node = claimed.record.node_life == claimed.record.life
-    if has_node and controller.node(claimed.spec.name) is None:
-        if _is_made_again(fleet, claimed.record):
-            return _connect(ports, fleet, controller, claimed, user=_user(fleet, claimed.record), has_node=False)
-        # One answer is no reason to power off: scale_down looks twice, and terminates it.
-        return Refused(status=Status.UNAVAILABLE, reason=f"its node {claimed.spec.name} was deleted")
+    if has_node and (told := _if_deleted(ports, fleet, controller, claimed)):
+        return told
     return _connect(ports, fleet, controller, claimed, user=_user(fleet, claimed.record), has_node=has_node)
+
+
+def _if_deleted(ports: Ports, fleet: Fleet, controller: Controller, claimed: Granted) -> Connection | Refused | None:
+    """Make a node again that was deleted, or let the machine ask again; None where it is there."""
+    node = controller.node(claimed.spec.name)
+    if node is not None and not node.is_deleted:
+        return None
+    if _is_made_again(fleet, claimed.record):
+        return _connect(ports, fleet, controller, claimed, user=_user(fleet, claimed.record), has_node=False)
+    # One answer is no reason to power off: scale_down looks twice, and terminates it.
+    return Refused(status=Status.UNAVAILABLE, reason=f"its node {claimed.spec.name} was deleted") if node is None else None
 
 
 def _user(fleet: Fleet, record: Record) -> str:

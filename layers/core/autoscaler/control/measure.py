@@ -11,7 +11,8 @@ from autoscaler.control.jobs import learned_weights, note_jobs
 from autoscaler.control.observe import log_notes, observe_without_instances
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.snapshot import RunEnd, Snapshot
+from autoscaler.domain.facts.run_answers import RunEnd
+from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import Lesson, learn_from_builds

@@ -113,6 +113,8 @@ def may_delete(controller: Controller, step: DeleteNode) -> str | None:
         return None
     if not node.offline:
         return "its node is connected"
+    if node.is_deleted and (not (node.idle or node.builds) or any(build.key not in step.ended for build in node.builds)):
+        return "Jenkins has deleted it, and lists it until it has ended what is on it"
     may_run = step.fate is not InstanceState.TERMINATED and not step.though_busy
     if may_run and (not node.idle or node.builds):
         return "a build is on it"

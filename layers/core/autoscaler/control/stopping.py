@@ -50,7 +50,9 @@ class Stopping:
                 return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is connected")
             if record.state is RecordState.REGISTERED:
                 record = self._change(record, RecordState.STOPPING)
-            controller.delete_node(step.node)
+            if node is None or node.idle or not node.is_deleted:  # a second deletion would leave for ever what is on it
+                controller.delete_node(step.node)
+            record = record.without_node(self.ports.clock())
         self._change(
             replace(record, labels=(), cordon="", trouble="", registered_at=None, keep_until=0.0, reservation=None), RecordState.STOPPED
         )

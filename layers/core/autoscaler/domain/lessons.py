@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.snapshot import BuildResult, RunEnd
+from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.job_patterns import note_arrivals
 from autoscaler.domain.forecast.stages import learn_stages

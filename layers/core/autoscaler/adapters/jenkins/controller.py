@@ -36,8 +36,8 @@ from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThere
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.job_parameters import JobParameters
-from autoscaler.domain.facts.run_answers import RunAnswer
-from autoscaler.domain.facts.snapshot import ControllerView, Node, RunEnd
+from autoscaler.domain.facts.run_answers import RunAnswer, RunEnd
+from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 
 T = TypeVar("T")

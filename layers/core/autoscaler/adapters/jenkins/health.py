@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.run_answers import RunAnswer
-from autoscaler.domain.facts.snapshot import BuildResult, RunEnd
+from autoscaler.domain.facts.run_answers import BuildResult, RunAnswer, RunEnd
 from autoscaler.errors import TransientError
 
 RESULT_TREE = "building,result,duration"

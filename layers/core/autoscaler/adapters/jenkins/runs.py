@@ -22,6 +22,7 @@ QUEUED_TREE = f"items[id,inQueueSince,task[url],{_ACTIONS}]"
 ITEM_TREE = "_class,cancelled,executable[url]"
 _AGENT_GONE = ("ExecutorStepExecution$RemovedNodeCause", "ExecutorStepExecution$RemovedNodeTimeoutCause")
 _REPEATS = ("RebuildCause", "Naginator")
+_BLOCK_CANCELLED = "ExecutorStepExecution$QueueTaskCancelled"
 _NO_LIST = BeforeValidator(lambda value: value or [])
 _NO_TEXT = BeforeValidator(lambda value: value or "")
 
@@ -243,6 +244,8 @@ def _is_interruption(action: dict[str, Any]) -> bool:
 def _interruption(kind: str) -> Interruption:
     if kind.endswith("UserInterruption"):
         return Interruption.PERSON
+    if kind.endswith(_BLOCK_CANCELLED):
+        return Interruption.BLOCK_CANCELLED
     return Interruption.AGENT_GONE if kind.endswith(_AGENT_GONE) else Interruption.OTHER
 
 

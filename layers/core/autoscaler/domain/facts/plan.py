@@ -220,7 +220,7 @@ class FinishRotation:
 class DeleteNode:
     """Delete a node of ours whose instance has terminated, or is forgotten by EC2 (``fate`` NOT_FOUND).
 
-    ``though_busy``: what seems to run there waits in vain for a machine that is gone for good.
+    ``though_busy``: what seems to run there waits in vain for a machine that is gone for good; ``ended``: as of `Terminate`.
     """
 
     controller: str
@@ -229,6 +229,7 @@ class DeleteNode:
     instance_id: str
     fate: InstanceState
     though_busy: bool = False
+    ended: tuple[str, ...] = ()
     reason: Reason
     detail: str
 

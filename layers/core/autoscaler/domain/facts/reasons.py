@@ -193,6 +193,10 @@ class Reason(StrEnum):
     )
     WINDOW_OPEN = "window-not-full", "Agents seem to be too many, but not yet for long enough."
     SECOND_LOOK = "second-look", "The agent is marked and idle; a second look must confirm it before the agent is terminated."
+    NODE_DELETED = (
+        "node-deleted",
+        "Jenkins has deleted the node, and lists it until it has ended the pipeline on it; a second deletion would leave that for ever.",
+    )
     STILL_BUSY = "still-busy", "Builds run on the agent; it is terminated once they are done."
     MARKED_BY_A_PERSON = "marked-by-a-person", "A person took the node offline; it is left alone."
     USED_ELSEWHERE = (

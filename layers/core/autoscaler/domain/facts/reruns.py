@@ -43,6 +43,7 @@ class LostBuild:
     lost_at: float | None = None  # when the connection was lost, by the controller's clock
     others: tuple[str, ...] = ()
     elsewhere: bool = False  # it has begun something on another agent since
+    node_gone_at: float | None = None  # since when we know that Jenkins has no such node any more
 
     @property
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""What a run says when it is asked whether it has ended."""
+"""What a run says when it is asked whether it has ended, or how."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,3 +28,18 @@ class AskedRun:
     ended_at: float | None = None
     over_at: float | None = None
     waits_for_input: bool = False
+
+
+class BuildResult(StrEnum):
+    """How a build ended, if its node may be to blame. Aborted builds and builds that did not run have none."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # unstable ones, too: tests that fail may be the machine's doing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How a run ended, and how long it took by Jenkins' clock; None where that says nothing, or is not told."""
+
+    result: BuildResult | None
+    seconds: float | None = None

@@ -11,6 +11,8 @@ class Interruption(StrEnum):
 
     PERSON = "person"
     AGENT_GONE = "agent-gone"  # a pipeline's: its node was removed, or did not come back in time
+    # A pipeline's: somebody took its node block out of the queue, or Jenkins found that on no executor any more.
+    BLOCK_CANCELLED = "block-cancelled"
     OTHER = "other"  # a time-out, a newer build, a parallel branch that failed
 
 

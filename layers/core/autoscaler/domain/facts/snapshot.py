@@ -22,21 +22,6 @@ MINUTE_SECONDS = 60.0  # the schedule's interval
 ONE_OFF = "/one-off/"  # in the key of what takes no executor
 
 
-class BuildResult(StrEnum):
-    """How a build ended, if its node may be to blame. Aborted builds and builds that did not run have none."""
-
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"  # unstable ones, too: tests that fail may be the machine's doing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnd:
-    """How a run ended, and how long it took by Jenkins' clock; None where that says nothing, or is not told."""
-
-    result: BuildResult | None
-    seconds: float | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """What Jenkins says an item waits for. All empty and ``for_executor``: any executor, or a label it did not name."""
@@ -123,6 +108,7 @@ class Node:
     ended: tuple[Build, ...] = ()  # builds that have ended, and that executors go on showing: no work
     lost_at: float | None = None  # when its agent's connection was lost, by the controller's clock; a mark hides that
     offline_by: str = ""  # the person who took it offline
+    is_deleted: bool = False  # it is listed because a build is on it, and shows no executor: Jenkins has no such node any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,11 +205,15 @@ class RecordState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """Whom an instance serves, and as which node. ``life``: how often the instance began anew there."""
+    """Whom an instance serves, and as which node. ``life``: how often the instance began anew there.
+
+    ``deleted_at``: when Jenkins answered that it has deleted that node.
+    """
 
     controller: str
     node: str | None = None
     life: int = 0
+    deleted_at: float = 0.0
 
 
 # Between a machine and the controller of one more side of it: a machine that serves several at once has a record for each.
@@ -331,7 +321,12 @@ class Record:
     def bound(self, *, node: str | None, life: int | None = None) -> Self:
         """Bind it to another node, or to none, in this life or another one."""
         (binding,) = self.bindings
-        return replace(self, bindings=(replace(binding, node=node, life=binding.life if life is None else life),))
+        return replace(self, bindings=(replace(binding, node=node, life=binding.life if life is None else life, deleted_at=0.0),))
+
+    def without_node(self, at: float) -> Self:
+        """Note that Jenkins has deleted its node."""
+        (binding,) = self.bindings
+        return replace(self, bindings=(replace(binding, deleted_at=at),))
 
     @property
     def reserved_usd_per_hour(self) -> float:

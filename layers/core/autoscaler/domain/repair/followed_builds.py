@@ -40,7 +40,7 @@ def _carried_on(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBui
     wanted = {name for name, pool in look.fleet.pools.items() if pool.rerun}
     orders = look.snapshot.run_orders
     carried = [
-        _seen_now(lost, look.snapshot.controllers.get(lost.controller))
+        _seen_now(_with_its_node(lost, look), look.snapshot.controllers.get(lost.controller))
         for lost in known.values()
         if (lost.pool in wanted or orders is None or is_ordered(lost, orders)) and look.now - lost.since_at < _FOLLOWED_SECONDS
     ]
@@ -118,6 +118,24 @@ def _seen_now(lost: LostBuild, view: ControllerView | None) -> LostBuild | None:
     lost_at = lost.lost_at if node is None or lost.lost_at is not None else node.lost_at
     begun = _elsewhere(lost.run, lost.node, view).difference(lost.others)
     return replace(lost, lost_at=lost_at, elsewhere=lost.elsewhere or bool(begun))
+
+
+def _with_its_node(lost: LostBuild, look: Look) -> LostBuild:
+    """Note since when its node is known to be gone: Jenkins answered that it has deleted it, or shows that there is none."""
+    if lost.node_gone_at is not None:
+        return lost
+    records = [record for record in look.snapshot.records if record.instance_id == lost.instance_id]
+    for record in records:
+        for place in (*record.bindings, *record.leaves):
+            if (place.controller, place.node) == (lost.controller, lost.node) and place.deleted_at:
+                return replace(lost, node_gone_at=place.deleted_at)
+    return replace(lost, node_gone_at=look.now) if _shows_no_node(look.snapshot.controllers.get(lost.controller), lost.node) else lost
+
+
+def _shows_no_node(view: ControllerView | None, name: str) -> bool:
+    if view is None or not view.complete or name in view.unread:
+        return False
+    return all(node.name != name or node.is_deleted for node in view.nodes)
 
 
 def _is_back(lost: LostBuild, node: Node) -> bool:

@@ -106,7 +106,7 @@ def relabels(situation: Situation, decided: Decided) -> Iterator[Relabel]:
 
 def _may_be_relabelled(record: Record, node: Node) -> bool:
     """Tell whether a node's labels and executors are ours to change; beside builds that have ended its executors cannot be counted."""
-    return bool(record.labels) and not (node.temporarily_offline or node.ended)
+    return bool(record.labels) and not (node.temporarily_offline or node.ended or node.is_deleted)
 
 
 def _heaviest(situation: Situation, agent: Agent) -> Want | None:
@@ -152,6 +152,8 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:
         return _at_rest(agent, session) if agent.by_labels else None
     if agent.instance in _STOPPED and agent.phase is not Phase.CONDEMNED:
         return None if agent.record.state in _OURS_TO_STOP else Seen(Condition.STOPPED, session)
+    if agent.phase is Phase.LOST and agent.is_node_deleted:
+        return None  # it has no node any more once Jenkins has ended what is on it
     return _at_rest(agent, session) if agent.phase in _OUT_OF_USE else _in_use(situation, agent, session)
 
 

@@ -73,8 +73,15 @@ def is_lost(lost: LostBuild, facts: LostFacts) -> bool:
     if any(run.result in _NOT_LOST for run in ended):
         return False
     if stops := {stop for run in ended for stop in run.interruptions}:
-        return Interruption.AGENT_GONE in stops
+        return Interruption.AGENT_GONE in stops or (Interruption.BLOCK_CANCELLED in stops and _was_stranded(lost, facts.run, stops))
     return facts.run is not None and not _went_on(lost, facts.run) and not _failed_before(lost, facts.run)
+
+
+def _was_stranded(lost: LostBuild, run: Run | None, stops: Collection[Interruption]) -> bool:
+    """Tell whether Jenkins, and no person, cancelled the block of a pipeline: we knew before it ended that its node was gone."""
+    if run is None or Interruption.PERSON in stops or _went_on(lost, run) or lost.node_gone_at is None:
+        return False
+    return run.ended_at is None or run.ended_at >= lost.node_gone_at
 
 
 def _went_on(lost: LostBuild, run: Run) -> bool:

@@ -93,7 +93,7 @@ def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
     recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
     for controller, node in situation.believed_nodes():
         is_known = controller in situation.fleet.slot_controllers or (controller, node.name) in recorded
-        if is_known or not node.offline or _marked_by_a_person(situation, node):
+        if is_known or node.is_deleted or not node.offline or _marked_by_a_person(situation, node):
             continue
         instance_id = described_instance(situation.fleet, node.name, node.description)
         if instance_id is not None and _is_gone(situation, node, instance_id):

@@ -151,6 +151,8 @@ def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
         yield f"it was marked by pass {agent.mark.pass_id}: {agent.mark.kind}"
     elif agent.node and agent.node.offline and agent.node.reason and not agent.is_of_monitor:
         yield f"it is offline, and not by us: {told_offline(agent.node)}"
+    if agent.is_node_deleted:
+        yield "its node is deleted: Jenkins lists it until it has ended what is on it, and nothing more is to be done"
     yield from told_marked(situation, agent)
     if agent.record.is_interrupted(situation.now):
         ago = duration(situation.now - agent.record.interrupted_at)

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.memory import Learned, Sighting, Streak
-from autoscaler.domain.facts.snapshot import BuildResult, ControllerView
+from autoscaler.domain.facts.run_answers import BuildResult
+from autoscaler.domain.facts.snapshot import ControllerView
 
 # How builds ended is asked for no longer than this a look: a slow controller must not keep it from saving what it saw, or the next look
 # would ask for the same again.

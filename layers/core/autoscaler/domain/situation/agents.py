@@ -112,6 +112,11 @@ class Agent:
         return self.node is not None and self.node.idle and not self.node.builds
 
     @property
+    def is_node_deleted(self) -> bool:
+        """Jenkins has deleted its node, and goes on listing it until it has ended what is on it. It is not to be deleted twice."""
+        return self.node is not None and not self.idle and (self.node.is_deleted or self.record.bindings[0].deleted_at > 0.0)
+
+    @property
     def by_labels(self) -> bool:
         """Our mark on it is that its labels were taken; it may still be online."""
         return self.mark is not None and self.node is not None and not self.node.temporarily_offline

@@ -104,12 +104,21 @@ def terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
         mark=agent.mark,
         reason=reason,
         detail=detail,
-        ended=tuple(build.key for build in agent.node.ended) if agent.node else (),
+        ended=_shown_after_their_end(agent),
     )
 
 
-def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode:
-    """Delete the node of an agent whose instance is gone."""
+def _shown_after_their_end(agent: Agent) -> tuple[str, ...]:
+    """Name the builds that executors go on showing."""
+    return tuple(build.key for build in agent.node.ended) if agent.node else ()
+
+
+def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode | Held:
+    """Delete the node of an agent whose instance is gone: once, or what is on it would wait for ever."""
+    if agent.is_node_deleted:
+        jobs = ", ".join(sorted({build.job or "a build" for build in agent.node.builds})) if agent.node else ""
+        detail = f"{node}: its node is deleted, and Jenkins lists it until it has ended {jobs or 'what is on it'}, which takes 5 min"
+        return hold_back(agent, Reason.NODE_DELETED, detail)
     return DeleteNode(
         controller=agent.record.controller,
         pool=agent.pool.name,
@@ -117,6 +126,7 @@ def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode:
         instance_id=agent.record.instance_id,
         fate=agent.instance or InstanceState.TERMINATED,
         though_busy=not agent.idle,
+        ended=_shown_after_their_end(agent),
         reason=reason,
         detail=f"EC2 says that its instance {agent.record.instance_id} is gone",
     )
