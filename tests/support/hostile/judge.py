@@ -91,6 +91,10 @@ def at(life: Life, when: float) -> str:
 
 
 def _keeps_builds(life: Life, verdict: Verdict) -> None:
+    for controller in life.world.controllers.values():
+        for build in controller.gone.stranded:
+            if build.ended is None:
+                verdict.breaks("A", f"{named(build)} waits for ever: its node {build.node} was deleted twice")
     for build in life.builds():
         if build.started_at is None or build in life.zombies:
             continue

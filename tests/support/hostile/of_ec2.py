@@ -142,6 +142,34 @@ def interrupted(draw: Draw) -> Unkindness:
     return draw.make("spot", span, touches=lambda build: any(touches(build) for touches in served))
 
 
+def dies_under_pipelines(draw: Draw) -> Unkindness:
+    """Machines die under pipelines, some of which wait for a person; Jenkins' answers to deletions are lost, at times.
+
+    The pipelines are lost with their machines. But each ends: none may wait for ever for a node that we deleted twice.
+    """
+    pool, span, unanswered = draw.pool(), draw.span(20, 90), draw.chance.choice([0.0, 0.5, 1.0])
+    world = draw.life.world
+
+    def die() -> None:
+        for instance in draw.life.ec2.of(pool):
+            node = world.node_of(instance)
+            pipelines = [one for one in node.builds.values() if one.kind is Kind.PIPELINE] if node and instance.is_on() else []
+            if pipelines and draw.chance.random() < 0.5:
+                for pipeline in pipelines:
+                    pipeline.waits_for_input = draw.chance.random() < 0.7
+                instance.interrupted = True
+                world.ec2.end(instance)
+                draw.bite()
+
+    def dice(call: str) -> Fault | None:
+        return Fault(call, after=True) if call == "jenkins doDelete" and draw.chance.random() < unanswered else None
+
+    draw.every(span, draw.chance.uniform(3, 10) * MINUTE, die)
+    for at in draw.life.jenkins.values():
+        draw.while_it_lasts((span[0], span[1] + 20 * MINUTE), at.calls.dice, dice)
+    return draw.make(pool.name, span, touches=draw.life.served_by(pool), strikes=draw.life.instances_of(pool))
+
+
 def stops_hang(draw: Draw) -> Unkindness:
     """An instance that is stopped stays in ``stopping``."""
     span, ec2 = draw.span(20, 90), draw.life.world.ec2
@@ -251,7 +279,7 @@ def ec2_throttles(draw: Draw) -> Unkindness:
 
 
 def agents_flap(draw: Draw) -> Unkindness:
-    """Agents lose their connection, and come back after a while. What they run waits for them."""
+    """Agents lose their connection, and come back before Jenkins gives up what they run."""
     pool, span = draw.pool(), draw.span(20, 90)
 
     def lose_one() -> None:
@@ -262,7 +290,7 @@ def agents_flap(draw: Draw) -> Unkindness:
                 node = draw.chance.choice(idle)
                 at.controller.disconnect(node.name)
                 draw.bite()
-                draw.life.world.timeline.after(draw.chance.uniform(20, 400), partial(draw.life.reconnect, at, node))
+                draw.life.world.timeline.after(draw.chance.uniform(20, 280), partial(draw.life.reconnect, at, node))
 
     draw.every(span, draw.chance.uniform(2, 8) * MINUTE, lose_one)
     return draw.make(pool.name, span, touches=draw.life.served_by(pool), strikes=draw.life.instances_of(pool))
@@ -276,6 +304,7 @@ SWITCHES = {
     "never-connects": never_connects,
     "fails-all-builds": fails_all_builds,
     "interrupted": interrupted,
+    "dies-under-pipelines": dies_under_pipelines,
     "stops-hang": stops_hang,
     "stops-refused": stops_refused,
     "starts-refused": starts_refused,
