@@ -132,10 +132,13 @@ def resume(
     breaker: Annotated[
         str | None, typer.Option("--breaker", help="Launch in this pool again, though its boots failed.", autocompletion=completion.pools)
     ] = None,
+    budget: Annotated[bool, typer.Option("--budget", help="Lift the AWS budget's hold, and nothing else.")] = False,
     fleet: FleetOption = False,
 ) -> None:
-    """Lift a hold, and uncordon what a person or quarantine cordoned there; or close a pool's breaker."""
-    where = _scope("resume", pool=pool, controller=controller, label=label, fleet=fleet, nodes=nodes, breaker=breaker)
+    """Lift people's holds, and uncordon what a person or quarantine cordoned there; or close a pool's breaker."""
+    where = _scope(
+        "resume", pool=pool, controller=controller, label=label, fleet=fleet, nodes=nodes, breaker=breaker, budget=budget or None
+    )
     told = breaker is not None and not request.as_json and not request.dry_run
     before = request.deployed.call("operate", {"action": "status"})["status"]["pools"] if told else []
     request.order("resume", **where)

@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from autoscaler.domain.wording import counted, dollars
+from autoscaler.domain.wording import counted, dollars, moment
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.ui import picture, view
 from autoscaler_workbench.ui.costs import cost_table
@@ -108,6 +108,7 @@ class Site(ABC):
             marked=None if now is None else picture.percent_of(past, now),
             span=f"{picture.moment(past.begins_at)} to {picture.moment(past.ends_at)} UTC",
             counted=counted,
+            moment=moment,
             clock=view.clock,
         )
 

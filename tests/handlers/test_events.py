@@ -56,6 +56,7 @@ def test_every_sample_event_is_tested_here():
         "why",
         "events",
         "budget",
+        "resume_budget",
         "doctor",
         "jobs",
         "needs",

@@ -8,7 +8,22 @@ from autoscaler_workbench.fakes.world.world import break_boots
 from support.deployed import NOON, deployed_in_memory, event
 
 QUESTIONS = ("plan", "status", "agents", "queue", "names", "overview", "why", "doctor", "reservations")
-SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "resume_breaker", "set", "drain", "purge", "reserve", "release", *QUESTIONS)
+DAY, HOUR = 86_400.0, 3600.0
+SAMPLES = (
+    "hold",
+    "budget",
+    "hold_label",
+    "freeze",
+    "resume",
+    "resume_breaker",
+    "resume_budget",
+    "set",
+    "drain",
+    "purge",
+    "reserve",
+    "release",
+    *QUESTIONS,
+)
 
 
 @pytest.fixture
@@ -282,18 +297,18 @@ def test_what_is_wrong_is_refused_in_one_line_and_changes_nothing(here, asked, l
     assert bootstrap.runtime().ports.state.read() == before
 
 
-def test_a_message_of_the_budget_holds_launches_until_somebody_resumes(here):
+def test_a_message_of_the_budget_holds_launches_until_the_month_ends_or_somebody_resumes_it(here):
     here.call("scale_up", event("tick"))
     [held] = here.call("operate", event("budget"))["holds"]
-    assert (held["by"], held["until_at"], held["freeze"]) == ("aws-budget", None, False)
+    assert (held["by"], held["until_at"], held["freeze"]) == ("aws-budget", NOON + 16 * DAY + 16 * HOUR, False)
     submit(here, "mxnetlinux-gpu", 2)
     here.pass_minutes(20)
     assert "mxnetlinux-gpu" not in pools(here)
     [said] = [held for held in here.call("operate", event("plan"))["plan"]["held"] if held["reason"] == "held"]
     assert said["detail"].startswith(
-        "fleet is on hold until somebody resumes it by aws-budget: AWS Budgets: autoscaler-mxnet-ci has exceeded"
+        "fleet is on hold until the month ends, for another 16 d 15 h, by aws-budget: AWS Budgets: autoscaler-mxnet-ci has exceeded"
     )
-    here.call("operate", {"action": "resume"})
+    here.call("operate", event("resume_budget"))
     assert here.call("operate", event("budget"))["holds"] == [held]  # the same message again: the answer of then, and nothing is done
     assert here.call("operate", event("status"))["holds"] == []
     here.pass_minutes(5)

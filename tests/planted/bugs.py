@@ -13,8 +13,8 @@ BUGS = (
     Bug(
         name="a freeze lets agents be given up",
         file="domain/situation/steps.py",
-        was="        if hold is None or not hold.freeze:\n",
-        becomes='        if hold is None or not hold.freeze or hasattr(step, "instance_id"):\n',
+        was="        if freezes:\n",
+        becomes='        if freezes and not hasattr(step, "instance_id"):\n',
         found_by=("tests/unit/test_overrides.py::test_frozen_means_that_nothing_at_all_is_done",),
     ),
     Bug(

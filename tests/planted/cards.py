@@ -51,8 +51,8 @@ CARDS = (
     Bug(
         name="jobs on hold by their label are launched for",
         file="domain/situation/demand.py",
-        was="        if hold := overrides.hold_on_label(item.asked_label):",
-        becomes="        if (hold := overrides.hold_on_label(item.asked_label)) and False:",
+        was="        if holds := overrides.holds_on_label(item.asked_label):",
+        becomes="        if (holds := overrides.holds_on_label(item.asked_label)) and False:",
         found_by=(f"{_CORNERS}::test_held_by_its_label_no_machine_is_launched_for_one_distribution_while_others_get_theirs",),
     ),
     Bug(

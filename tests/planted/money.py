@@ -4,6 +4,20 @@ from planted.bug import Bug
 
 MONEY = (
     Bug(
+        name="a person's hold of some minutes replaces the AWS budget's",
+        file="domain/facts/overrides.py",
+        was="if (known.place, known.by, known.freeze) != (new.place, new.by, new.freeze))",
+        becomes="if known.place != new.place)",
+        found_by=("tests/handlers/test_budget_hold.py::test_a_persons_hold_of_minutes_ends_and_the_budgets_stands",),
+    ),
+    Bug(
+        name="whoever resumes the fleet ends the AWS budget's hold",
+        file="domain/facts/overrides.py",
+        was="if known.is_budget or known.place != (scope, name))",
+        becomes="if known.place != (scope, name))",
+        found_by=("tests/handlers/test_budget_hold.py::test_resume_ends_holds_of_people_and_the_budgets_ends_by_its_own_resume",),
+    ),
+    Bug(
         name="the month counts spot at what was expected, not at what is paid",
         file="domain/facts/metering.py",
         was="usd = record.reserved_usd_per_hour if price is None else price + volume",
@@ -76,8 +90,8 @@ MONEY = (
     Bug(
         name="a launch that was not answered is sent again beyond the month's limit",
         file="control/launches.py",
-        was="on_hold = used or overrides",
-        becomes="on_hold = overrides",
+        was="on_hold = used or bool(",
+        becomes="on_hold = bool(",
         found_by=("tests/scenarios/test_month_limit.py::test_a_launch_that_was_never_answered_is_not_sent_again",),
     ),
     Bug(

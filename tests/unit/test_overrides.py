@@ -1,6 +1,7 @@
 """What operators order for a while: what a hold holds back, what it does not, and that all of it ends by itself."""
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -9,6 +10,7 @@ from autoscaler.domain.facts.fleet import Ceilings, Team
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, LaunchSome, Purge, Resume
 from autoscaler.domain.facts.overrides import (
+    BUDGET,
     Hold,
     Overrides,
     PoolOverride,
@@ -20,11 +22,14 @@ from autoscaler.domain.facts.overrides import (
     override_pool,
     override_team,
     resume,
+    resume_budget,
 )
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
+from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition
+from autoscaler.domain.report.listing import list_queue
 from support.builders import (
     NOW,
     a_fleet,
@@ -210,6 +215,38 @@ def test_a_second_hold_replaces_the_first_and_resume_lifts_that_one_only():
     assert resume(overrides, Scope.POOL, "cpu").holds == (other,)
 
 
+def test_holds_of_others_and_of_another_kind_stand_beside_each_other_and_resume_lifts_them_all():
+    holds = [a_hold(), a_hold(by="bob", until_at=None), a_hold(freeze=True), a_hold(Scope.FLEET, "", by=BUDGET)]
+    overrides = Overrides()
+    for each in holds:
+        overrides = hold(overrides, each)
+    assert overrides.holds == tuple(holds)
+    assert resume(overrides, Scope.POOL, "cpu").holds == tuple(holds[3:])
+    assert resume(overrides, Scope.FLEET, "").holds == tuple(holds)
+    assert resume_budget(overrides).holds == tuple(holds[:3])
+
+
+def test_what_lasts_longest_is_told_first():
+    holds = (a_hold(minutes=5), a_hold(by="bob", until_at=None), a_hold(by="eve", minutes=90))
+    assert [each.by for each in Overrides(holds=holds).holds_on("main", "cpu")] == ["bob", "eve", "ada"]
+
+
+@pytest.mark.parametrize(
+    ("since", "end"), [("2026-12-31T23:59", "2027-01-01"), ("2028-02-01T00:00", "2028-03-01"), ("2026-07-15T08:00", "2026-08-01")]
+)
+def test_the_budgets_hold_ends_with_its_month_whatever_was_stored(since, end):
+    stored = a_hold(Scope.FLEET, "", by=BUDGET, since_at=datetime.fromisoformat(f"{since}+00:00").timestamp(), until_at=None)
+    ends_at = datetime.fromisoformat(f"{end}T00:00+00:00").timestamp()
+    overrides = Overrides(holds=(stored,))
+    assert (stored.ends_at, overrides.at(ends_at - 1).holds, overrides.at(ends_at).holds) == (ends_at, (stored,), ())
+
+
+def test_a_job_of_a_held_label_names_what_holds_the_whole_fleet_too():
+    holds = (a_hold(Scope.LABEL, "cpu", minutes=5), a_hold(Scope.FLEET, "", by="bob", until_at=None), a_hold(name="gpu", by="eve"))
+    [entry] = list_queue(assess(seen(items=WAITING[:1], holds=holds), FLEET))
+    assert (entry.brief, entry.detail.count(" by ")) == ("held by ada and bob", 2)
+
+
 def test_setting_no_numbers_brings_the_fleet_files_back():
     overrides = override_pool(Overrides(), numbers(min_agents=2))
     assert override_pool(overrides, numbers()).numbers == ()
@@ -256,6 +293,6 @@ def test_what_waits_for_a_node_by_its_name_is_never_purged():
 
 def test_a_freeze_weighs_more_than_a_hold_beside_it():
     overrides = Overrides(holds=(a_hold(), a_hold(Scope.FLEET, "", freeze=True)))
-    assert overrides.hold_on("main", "cpu").freeze
-    assert overrides.hold_on("main", "gpu").scope is Scope.FLEET
-    assert replace(overrides, holds=overrides.holds[:1]).hold_on("main", "gpu") is None
+    assert [hold.freeze for hold in overrides.holds_on("main", "cpu")] == [True, False]
+    assert [hold.scope for hold in overrides.holds_on("main", "gpu")] == [Scope.FLEET]
+    assert replace(overrides, holds=overrides.holds[:1]).holds_on("main", "gpu") == ()

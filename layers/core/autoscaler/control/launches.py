@@ -114,7 +114,7 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
         levels = (*spent_levels(memory.month, fleet, now), *levels_out_of_hours(memory.day, fleet, now))
         for intent in open_intents:
             used = any(level.has(intent.pool) for level in levels)
-            on_hold = used or overrides.hold_on(intent.controller, intent.pool) is not None
+            on_hold = used or bool(overrides.holds_on(intent.controller, intent.pool))
             _recover(ports, fleet.pools[intent.pool], intent, listed, on_hold=on_hold)
     for intent in unfinished(ports, stored):
         if not intent.open:

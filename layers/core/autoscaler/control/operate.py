@@ -17,7 +17,17 @@ from autoscaler.control.report import Report
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Ceilings, Fleet, Pool
 from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume
-from autoscaler.domain.facts.overrides import POOL_NUMBERS, TEAM_NUMBERS, Hold, Overrides, PoolOverride, TeamOverride, in_force, resume
+from autoscaler.domain.facts.overrides import (
+    POOL_NUMBERS,
+    TEAM_NUMBERS,
+    Hold,
+    Overrides,
+    PoolOverride,
+    TeamOverride,
+    in_force,
+    resume,
+    resume_budget,
+)
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
@@ -53,12 +63,17 @@ def _change_once(ports: Ports, invocation: Invocation, changed: Callable[[Overri
 
 
 def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> tuple[Overrides, list[Report]]:
-    """Lift a hold, then bring back what was cordoned under it. Named nodes come back without lifting a hold."""
+    """Lift people's holds of a scope, then bring back what was cordoned under it. Named nodes come back without lifting a hold."""
     if order.nodes:
         overrides = ports.state.read().overrides.at(ports.clock())
     else:
         overrides = change(ports, invocation, partial(resume, scope=order.scope, name=order.name))
     return overrides, [passes.one_pass(ports, fleet, invocation, partial(commands.bring_back_for_a_person, order=order))]
+
+
+def lift_budget(ports: Ports, invocation: Invocation) -> Overrides:
+    """Lift the AWS budget's hold. Nothing was cordoned under it, so that no pass follows."""
+    return change(ports, invocation, resume_budget)
 
 
 def close_breaker(ports: Ports, fleet: Fleet, invocation: Invocation, order: CloseBreaker) -> list[Report]:
@@ -183,7 +198,7 @@ def as_json(overrides: Overrides) -> dict[str, Any]:
 
 def _hold_json(hold: Hold) -> dict[str, Any]:
     where = {str(hold.scope): hold.name} if hold.name else {}
-    return where | {"freeze": hold.freeze, "since_at": hold.since_at, "until_at": hold.until_at, "by": hold.by, "reason": hold.reason}
+    return where | {"freeze": hold.freeze, "since_at": hold.since_at, "until_at": hold.ends_at, "by": hold.by, "reason": hold.reason}
 
 
 def _numbers_json(numbers: PoolOverride | TeamOverride) -> dict[str, Any]:

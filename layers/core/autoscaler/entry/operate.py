@@ -12,7 +12,7 @@ from autoscaler.control.doctor import examine
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
-from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume
+from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume, ResumeBudget
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, TeamOverride, hold, override_pool, override_team
 from autoscaler.domain.facts.pool_schedules import fleet_at
 from autoscaler.domain.report.event import Event
@@ -103,6 +103,8 @@ def _applied(wired: Runtime, invocation: Invocation, order: FleetOrder) -> tuple
             return operate.change(ports, invocation, partial(override_team, new=order)), []
         case Resume():
             return operate.lift(ports, fleet, invocation, order)
+        case ResumeBudget():
+            return operate.lift_budget(ports, invocation), []
         case CloseBreaker():
             return None, operate.close_breaker(ports, fleet, invocation, order)
         case Purge():

@@ -7,8 +7,8 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from autoscaler.config.basics import Usd
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Release, Reserve, Resume
-from autoscaler.domain.facts.overrides import POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
+from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Release, Reserve, Resume, ResumeBudget
+from autoscaler.domain.facts.overrides import BUDGET, POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
 from autoscaler.domain.facts.pool_schedules import pool_at
 from autoscaler.domain.report.costs import By
 from autoscaler.entry.events import SCALE_DOWN, Text, checked, known_pool, read_trigger
@@ -60,14 +60,20 @@ class _Resume(_Scoped):
     action: Literal["resume"]
     nodes: Annotated[list[Text], Field(max_length=1000, default_factory=list)]
     breaker: Text | None = None
+    budget: bool = False
 
     @model_validator(mode="after")
-    def _breaker_alone(self) -> Self:
-        if self.breaker is not None and (self.nodes or self.pool or self.controller or self.label):
+    def _given_alone(self) -> Self:
+        others = self.nodes or self.pool or self.controller or self.label
+        if self.breaker is not None and (others or self.budget):
             raise ValueError("breaker names a pool, and is given alone")
+        if self.budget and others:
+            raise ValueError("budget is about the AWS budget's hold, and is given alone")
         return self
 
-    def order(self, fleet: Fleet, _now: float) -> Resume | CloseBreaker:
+    def order(self, fleet: Fleet, _now: float) -> Resume | ResumeBudget | CloseBreaker:
+        if self.budget:
+            return ResumeBudget()
         if self.breaker is not None:
             return CloseBreaker(pool=known_pool(fleet, self.breaker, "breaker"))
         scope, name = self.place(fleet)
@@ -262,24 +268,41 @@ class _BudgetMessage(SnsModel):
 
 
 _BUDGET_MESSAGE = TypeAdapter(_BudgetMessage)
+# SNS delivers within minutes. An older message is a sample that somebody sends by hand.
+_BUDGET_MESSAGE_SECONDS = 86_400.0
+
+
+class _BudgetSpent(Operation):
+    """The AWS budget's order: hold launches until its month ends."""
+
+    sent_at: float
+
+    def order(self, _fleet: Fleet, now: float) -> Hold:
+        # A message that is delivered after midnight is still about the month in which it was sent.
+        since_at = self.sent_at if 0.0 <= now - self.sent_at < _BUDGET_MESSAGE_SECONDS else now
+        return Hold(scope=Scope.FLEET, name="", since_at=since_at, until_at=None, by=self.by, reason=self.reason)
 
 
 def read_operation(event: Any) -> Operation:
     """Read an event of ``operate``."""
-    event = _hold_for_budget(event) if isinstance(event, dict) and "Records" in event else event
-    return checked(_OPERATION, event, tags=1)
+    if isinstance(event, dict) and "Records" in event:
+        return _budget_spent(event)
+    operation = checked(_OPERATION, event, tags=1)
+    if operation.by == BUDGET:
+        raise ConfigError(f"event refused: by ({BUDGET}): only the AWS budget orders under this name")
+    return operation
 
 
-def _hold_for_budget(event: Any) -> dict[str, Any]:
+def _budget_spent(event: Any) -> "_BudgetSpent":
     """Read a message of the AWS budget as a hold on launches. The message id makes a repeated delivery the same request."""
     message = checked(_BUDGET_MESSAGE, event).Records[0].Sns
-    return {
-        "action": "hold",
-        "until_resumed": True,
-        "by": "aws-budget",
-        "reason": " ".join((message.Subject or "the AWS budget is spent").split())[:_REASON_CHARACTERS],
-        "request_id": message.MessageId,
-    }
+    return _BudgetSpent(
+        action="hold",
+        by=BUDGET,
+        reason=" ".join((message.Subject or "the AWS budget is spent").split())[:_REASON_CHARACTERS],
+        request_id=message.MessageId,
+        sent_at=message.Timestamp.timestamp(),
+    )
 
 
 def _known_controller(fleet: Fleet, controller: str) -> str:

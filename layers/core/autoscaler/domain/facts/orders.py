@@ -64,12 +64,17 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """Lift the hold of a scope and the operator and quarantine cordons there; or only those of these ``nodes``."""
+    """Lift people's holds of a scope and the operator and quarantine cordons there; or only those of these ``nodes``."""
 
     scope: Scope
     name: str
     nodes: tuple[str, ...]
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeBudget:
+    """Lift the AWS budget's hold alone. Holds and cordons of people stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

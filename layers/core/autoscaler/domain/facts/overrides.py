@@ -1,11 +1,17 @@
 """Holds, and overrides of pools' and teams' limits, by operators. Each says who ordered it and why, and expires automatically."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
+from math import inf
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, Team
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.wording import duration
+
+# The author of the AWS budget's hold; no person may order under this name.
+BUDGET = "aws-budget"
 
 POOL_NUMBERS = ("min_agents", "max_agents", "warm_executors")
 TEAM_NUMBERS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")
@@ -22,20 +28,40 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Pause launches, uncordons and scaling in; with ``freeze`` every step. ``name``: of the pool, controller or label."""
+    """Pause launches, uncordons and scaling in; with ``freeze`` every step. ``name``: of the pool, controller or label.
+
+    Holds of different authors, and a hold and a freeze, stand side by side in one place. Each ends by itself.
+    """
 
     scope: Scope
     name: str
     since_at: float
-    until_at: float | None  # None: until somebody resumes
+    until_at: float | None  # None: until somebody resumes; the budget's until the month ends, too
     by: str
     reason: str
     freeze: bool = False
 
+    @property
+    def is_budget(self) -> bool:
+        """Tell whether the AWS budget ordered it."""
+        return self.by == BUDGET
+
+    @property
+    def ends_at(self) -> float | None:
+        """When it ends by itself. The budget's ends with the month (UTC): then the budget begins anew."""
+        return _month_end(self.since_at) if self.is_budget else self.until_at
+
+    @property
+    def place(self) -> tuple[Scope, str]:
+        """What it is on."""
+        return self.scope, self.name
+
     def text(self, now: float) -> str:
         """Say which scope is on hold, until when, by whom and why."""
         what = f"{self.scope} {self.name}".strip()
-        until = "until somebody resumes it" if self.until_at is None else f"for another {duration(self.until_at - now)}"
+        until = "until somebody resumes it" if self.ends_at is None else f"for another {duration(self.ends_at - now)}"
+        if self.is_budget:
+            until = f"until the month ends, {until},"
         return f"{what} is {'frozen' if self.freeze else 'on hold'} {until} by {self.by}: {self.reason}"
 
 
@@ -93,21 +119,34 @@ class Overrides:
         """The holds and overrides that have not expired by then."""
         return replace(
             self,
-            holds=tuple(hold for hold in self.holds if hold.until_at is None or now < hold.until_at),
+            holds=tuple(hold for hold in self.holds if hold.ends_at is None or now < hold.ends_at),
             numbers=tuple(numbers for numbers in self.numbers if now < numbers.until_at),
             teams=tuple(numbers for numbers in self.teams if now < numbers.until_at),
         )
 
-    def hold_on(self, controller: str, pool: str) -> Hold | None:
-        """The hold that a pool is under on a controller; a freeze before any other."""
+    def holds_on(self, controller: str, pool: str) -> tuple[Hold, ...]:
+        """All holds that a pool is under on a controller: freezes first, and what lasts longest first."""
         places = {(Scope.FLEET, ""), (Scope.CONTROLLER, controller), (Scope.POOL, pool)}
-        found = [hold for hold in self.holds if (hold.scope, hold.name) in places]
-        return next((hold for hold in found if hold.freeze), next(iter(found), None))
+        return _by_weight(hold for hold in self.holds if hold.place in places)
 
-    def hold_on_label(self, label: str | None) -> Hold | None:
-        """The hold on an item with this label expression: on the expression itself, or on a label that it requires."""
-        held = [hold for hold in self.holds if hold.scope is Scope.LABEL]
-        return next((hold for hold in held if asks_for(label, hold.name)), None)
+    def holds_on_label(self, label: str | None) -> tuple[Hold, ...]:
+        """All holds on an item with this label expression: on the expression itself, or on a label that it requires."""
+        return _by_weight(hold for hold in self.holds if hold.scope is Scope.LABEL and asks_for(label, hold.name))
+
+
+def _by_weight(holds: Iterable[Hold]) -> tuple[Hold, ...]:
+    return tuple(sorted(holds, key=lambda hold: (not hold.freeze, -inf if hold.ends_at is None else -hold.ends_at)))
+
+
+def _month_end(at: float) -> float:
+    """Return when the month of a moment ends, in UTC as AWS' budgets count it."""
+    day = datetime.fromtimestamp(at, UTC)
+    return datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=UTC).timestamp()
+
+
+def text_of(holds: Iterable[Hold], now: float) -> str:
+    """Say of each hold which scope it is on, until when, by whom and why."""
+    return "; ".join(hold.text(now) for hold in holds)
 
 
 def unknown_orders(version: int) -> Overrides:
@@ -130,14 +169,19 @@ def asks_for(expression: str | None, label: str) -> bool:
 
 
 def hold(overrides: Overrides, new: Hold) -> Overrides:
-    """Add a hold, in place of the one there."""
-    kept = tuple(known for known in overrides.holds if (known.scope, known.name) != (new.scope, new.name))
+    """Add a hold, in place of the one of the same kind that its author has there. Those of others stay."""
+    kept = tuple(known for known in overrides.holds if (known.place, known.by, known.freeze) != (new.place, new.by, new.freeze))
     return replace(overrides, holds=(*kept, new))
 
 
 def resume(overrides: Overrides, scope: Scope, name: str) -> Overrides:
-    """Lift the hold there; holds elsewhere stay."""
-    return replace(overrides, holds=tuple(known for known in overrides.holds if (known.scope, known.name) != (scope, name)))
+    """Lift all holds of people there. Holds elsewhere stay, and so does the budget's."""
+    return replace(overrides, holds=tuple(known for known in overrides.holds if known.is_budget or known.place != (scope, name)))
+
+
+def resume_budget(overrides: Overrides) -> Overrides:
+    """Lift the AWS budget's hold alone."""
+    return replace(overrides, holds=tuple(known for known in overrides.holds if not known.is_budget))
 
 
 def override_pool(overrides: Overrides, new: PoolOverride) -> Overrides:

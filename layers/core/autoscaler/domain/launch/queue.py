@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from autoscaler.domain.facts.overrides import text_of
 from autoscaler.domain.facts.plan import Held, Launch, Start, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import QueueItem
@@ -110,7 +111,7 @@ def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
 
 
 def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
-    """Count the items that an operator's hold on their label keeps, a line for each hold."""
-    held = Counter(hold for _, hold in situation.demands[controller].held)
-    for hold, count in held.items():
-        yield Held(pool="", controller=controller, reason=Reason.HELD, detail=f"{count} items: {hold.text(situation.now)}")
+    """Count the items that holds on their label keep, a line for those with the same holds."""
+    held = Counter(holds for _, holds in situation.demands[controller].held)
+    for holds, count in held.items():
+        yield Held(pool="", controller=controller, reason=Reason.HELD, detail=f"{count} items: {text_of(holds, situation.now)}")

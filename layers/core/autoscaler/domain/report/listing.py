@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from autoscaler.domain.facts.overrides import text_of
 from autoscaler.domain.facts.snapshot import Build, ControllerView, QueueItem
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts
@@ -138,9 +139,10 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
     for one in demand.refused:
         told.add(one.want.item.id)
         yield _entry(controller, one.want.item, _of_refused(situation, controller, one), tuple(pool.name for pool in one.want.pools))
-    for item, hold in demand.held:
+    for item, holds in demand.held:
         told.add(item.id)
-        yield _entry(controller, item, ("held", f"held by {hold.by}", hold.text(situation.now)))
+        authors = listed(list(dict.fromkeys(hold.by for hold in holds)))
+        yield _entry(controller, item, ("held", f"held by {authors}", text_of(holds, situation.now)))
     for item in situation.snapshot.controllers[controller].items:
         if item.id not in told:
             yield _entry(controller, item, _of_other(situation.snapshot.controllers[controller], item))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from autoscaler.domain.facts.overrides import Hold
+from autoscaler.domain.facts.overrides import Hold, text_of
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem
@@ -64,6 +64,7 @@ class Cause:
     title: str
     says: str
     is_limit: bool = False
+    runbook: str = _RUNBOOK
 
 
 def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -105,16 +106,15 @@ def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
     jobs = listed([f"{item.job or 'a job'} for {duration(item.waiting_seconds)}" for item in longest], _NAMED)
     text = f"{cause.says}\n{counted(len(items), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
     title = cause.title if cause.is_limit else f"jobs on {controller} wait: {cause.title}"
-    runbook = "operations.md#usd-per-month" if cause.is_limit else _RUNBOOK
-    return Seen(title, text, runbook, f"autoscaler why {longest[0].job}")
+    return Seen(title, text, cause.runbook, f"autoscaler why {longest[0].job}")
 
 
 def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
     demand = situation.demands[view.name]
     refused = {job.want.item.id for job in demand.refused}
-    for item, hold in demand.held:
+    for item, holds in demand.held:
         if _is_late(situation, view.name, item):
-            yield item, _of_hold(situation, hold)
+            yield item, _of_holds(situation, holds)
     for unmet in demand.unmet:
         if _is_late(situation, view.name, unmet.item):
             yield unmet.item, _of_unmet(view, unmet)
@@ -133,9 +133,13 @@ def _is_late(situation: Situation, controller: str, item: QueueItem, pools: Coll
     return bool(specs) and item.waiting_seconds >= min(spec.max_wait_seconds for spec in specs) + soon
 
 
-def _of_hold(situation: Situation, hold: Hold) -> Cause:
-    place = f"{hold.scope} {hold.name}".strip()
-    return Cause(name=f"held/{place}", title=f"{hold.by} holds {place}", says=f"{hold.text(situation.now)}.")
+def _of_holds(situation: Situation, holds: tuple[Hold, ...]) -> Cause:
+    """Name the hold that weighs most; say of each by whom it is and when it ends."""
+    first = holds[0]
+    place = f"{first.scope} {first.name}".strip()
+    says = f"{text_of(holds, situation.now)}."
+    runbook = "operations.md#budget" if first.is_budget else _RUNBOOK
+    return Cause(name=f"held/{place}/{first.by}", title=f"{first.by} holds {place}", says=says, runbook=runbook)
 
 
 def _of_unmet(view: ControllerView, unmet: Unmet) -> Cause:
@@ -201,8 +205,8 @@ def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others
 def _of_people_or_ec2(situation: Situation, controller: str, pools: list[str]) -> Cause | None:
     """Name the person who holds one of these pools, or what EC2 answers instead of launching its agents."""
     for name in pools:
-        if hold := situation.overrides.hold_on(controller, name):
-            return _of_hold(situation, hold)
+        if holds := situation.overrides.holds_on(controller, name):
+            return _of_holds(situation, holds)
         if refusals := _refusals(situation, name):
             title = f"EC2 refuses launches of {name}"
             return Cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.")
@@ -240,7 +244,13 @@ def _of_held(held: Held) -> Cause:
     if held.reason is Reason.USD_PER_MONTH:
         of, place = ("", "") if held.limit_of in ("", "the fleet") else (f" of {held.limit_of}", f"/{held.limit_of}")
         says = f"Jobs wait: {held.detail}."
-        return Cause(name=f"limit/usd-per-month{place}", title=f"the month's limit{of} is reached", says=says, is_limit=True)
+        return Cause(
+            name=f"limit/usd-per-month{place}",
+            title=f"the month's limit{of} is reached",
+            says=says,
+            is_limit=True,
+            runbook="operations.md#usd-per-month",
+        )
     title = f"{held.reason} of {held.pool}"
     return Cause(name=f"{held.reason}/{held.pool}", title=title, says=f"{held.reason.meaning} {held.detail}.")
 

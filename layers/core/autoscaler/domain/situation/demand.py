@@ -41,7 +41,7 @@ class Demand:
     unmet: tuple[Unmet, ...]
     pins: frozenset[str]  # nodes that some item is bound to, since it asks for them by name
     resumes: frozenset[str] = frozenset()  # of these, those that parts of pipelines ask for: what began there may go on
-    held: tuple[tuple[QueueItem, Hold], ...] = ()  # items that an operator holds by their label: no demand
+    held: tuple[tuple[QueueItem, tuple[Hold, ...]], ...] = ()  # items that are on hold by their label, no demand, and all their holds
     unclear: tuple[QueueItem, ...] = ()  # free to run; the first of each label is a want if no executor is free for it
     blocked: tuple[QueueItem, ...] = ()  # by something unknown, for too long: no executor helps
     refused: tuple[Refused, ...] = ()  # by executors that are free: no demand
@@ -88,13 +88,13 @@ def read_demand(
 
 def _starved(
     view: ControllerView, resolver: "_Resolver", overrides: Overrides, *, recovering: bool
-) -> tuple[tuple[tuple[QueueItem, Hold], ...], list[Want], tuple[Unmet, ...]]:
+) -> tuple[tuple[tuple[QueueItem, tuple[Hold, ...]], ...], list[Want], tuple[Unmet, ...]]:
     """Resolve the items that wait for an executor: those that an operator holds, those that pools may serve, and the others."""
-    held: list[tuple[QueueItem, Hold]] = []
+    held: list[tuple[QueueItem, tuple[Hold, ...]]] = []
     resolved: list[Want | Unmet] = []
     for item in filter(attrgetter("starved"), view.items):
-        if hold := overrides.hold_on_label(item.asked_label):
-            held.append((item, hold))
+        if holds := overrides.holds_on_label(item.asked_label):
+            held.append((item, (*holds, *overrides.holds_on(view.name, ""))))
         elif not (recovering and resolver.names_a_node(item)):
             resolved.append(resolver.resolve(item))
     return tuple(held), list(_only(Want, resolved)), _only(Unmet, resolved)
@@ -112,7 +112,7 @@ def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides
     helped: set[str | None] = set()
     for want in wants:
         label = want.item.asked_label
-        if want.pools and label not in helped and not (resolver.is_free(want) or overrides.hold_on_label(label)):
+        if want.pools and label not in helped and not (resolver.is_free(want) or overrides.holds_on_label(label)):
             helped.add(label)
             yield want
 

@@ -10,7 +10,7 @@ from autoscaler.domain.facts.fleet import Market, Offering, Pool
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, MostMarked, Window
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
-from autoscaler.domain.facts.overrides import Overrides
+from autoscaler.domain.facts.overrides import Overrides, text_of
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.capacity import expected_seconds
 from autoscaler.domain.forecast.forecast import Prospects
@@ -340,8 +340,8 @@ class PoolView:
 
     @cached_property
     def _pause(self) -> tuple[Reason | None, str]:
-        if hold := self.overrides.hold_on(self.controller, self.name):
-            return Reason.HELD, hold.text(self.now)
+        if holds := self.overrides.holds_on(self.controller, self.name):
+            return Reason.HELD, text_of(holds, self.now)
         if self.spec.of_hosts:
             return Reason.OF_HOSTS, "its machines are hosts of your own"
         if (capacity := self.spec.capacity) and not capacity.starts_at <= self.now < self.closes_at - self.boot_seconds:

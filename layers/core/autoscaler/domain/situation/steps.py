@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.overrides import Hold
+from autoscaler.domain.facts.overrides import Hold, text_of
 from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, Held, Plan, Step, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservation_steps import EndReservation
@@ -18,16 +18,17 @@ Decided = Iterable[Step | Held]
 def without_frozen(situation: Situation, decided: Decided) -> list[Step | Held]:
     """Drop every step where an operator froze things, except adopting: that touches nothing, and the limits need it."""
     left: list[Step | Held] = []
-    frozen: dict[tuple[str, str], Hold] = {}
+    frozen: dict[tuple[str, str], tuple[Hold, ...]] = {}
     for step in decided:
         pool = getattr(step, "pool", "")
-        hold = None if isinstance(step, Held | Adopt) else situation.overrides.hold_on(step.controller, pool)
-        if hold is None or not hold.freeze:
-            left.append(step)
+        holds = () if isinstance(step, Held | Adopt) else situation.overrides.holds_on(step.controller, pool)
+        freezes = tuple(hold for hold in holds if hold.freeze)
+        if freezes:
+            frozen[step.controller, pool] = freezes
         else:
-            frozen[step.controller, pool] = hold
-    for (controller, pool), hold in frozen.items():
-        left.append(Held(pool=pool, controller=controller, reason=Reason.FROZEN, detail=hold.text(situation.now)))
+            left.append(step)
+    for (controller, pool), freezes in frozen.items():
+        left.append(Held(pool=pool, controller=controller, reason=Reason.FROZEN, detail=text_of(freezes, situation.now)))
     return left
 
 
