@@ -5,11 +5,11 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, astuple, dataclass, field
 from functools import cache
+from math import ceil
 from pathlib import Path
 from time import process_time
 from typing import Any
 
-from autoscaler.adapters.history import EVENTS_A_DAY
 from autoscaler.config import FleetSettings, check
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.control.report import as_json
@@ -36,7 +36,6 @@ _READS_A_MINUTE, _SAVES_A_MINUTE = 4, {"memory": 1, "learned": 1}
 _SCHEDULED = 3
 _POLL_SECONDS_BILLED = 0.06  # of an agent: one read by key and one write, and no call of EC2 or Jenkins
 _REPORT_BYTES = 600  # of what an agent tells of itself, which publish_metrics reads once a minute, at half the price
-_MINUTES_A_DAY = 1440
 _TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 
 
@@ -48,7 +47,7 @@ class Hour:
     log_bytes: float
     lines: float
     events: float
-    history_bytes: float  # packed, of each event
+    history_bytes: float  # of each event
     state_bytes: dict[str, int] = field(default_factory=dict)
     look_seconds: float = 0.0
 
@@ -148,9 +147,8 @@ def _state_usd(level: str, hour: Hour) -> float:
 
 
 def _history_usd(hour: Hour) -> float:
-    """Dollars a minute: a pass that did something reads and writes the item of its day, which grows until midnight."""
-    kept = min(EVENTS_A_DAY, hour.events * _MINUTES_A_DAY) / 2 * hour.history_bytes
-    return min(1.0, hour.events) * (kept / 4096 * _READ_USD + kept / 1024 * _WRITE_USD)
+    """Dollars a minute: each event is an item of its own."""
+    return hour.events * ceil(hour.history_bytes / 1024) * _WRITE_USD
 
 
 def alarms_usd(level: str) -> float:
@@ -198,7 +196,7 @@ def _counted(functions: InMemory, minutes: int, spent: float, of_passes: int) ->
         log_bytes=sum(len(json.dumps(line, default=str)) + _LINE_BYTES for line in lines) / minutes,
         lines=len(lines) / minutes,
         events=len(events) / minutes,
-        history_bytes=len(zlib.compress(json.dumps([asdict(event) for event in events]).encode())) / max(1, len(events)),
+        history_bytes=len(json.dumps([asdict(event) for event in events])) / max(1, len(events)),
         state_bytes=_packed(functions),
         look_seconds=spent / minutes,
     )
@@ -209,9 +207,8 @@ _SCALING_METRICS = 5
 
 
 def _lines(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What is logged of a pass: itself, its steps and what was held."""
+    """What is logged at the end of a pass: itself and what was held."""
     yield {"pass_id": plan["pass_id"], "function": "scale_down", "dry_run": False, "steps": 0, "held": 0}
-    yield from plan["steps"]
     yield from plan["held"]
 
 

@@ -14,7 +14,6 @@ from autoscaler.adapters.ssm import SsmImages
 from autoscaler.build_ports import Builds
 from autoscaler.control import measure, passes
 from autoscaler.control.counts import counts_of
-from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.notify import notify
 from autoscaler.control.pass_notes import leave_note, places_of_reports
@@ -263,9 +262,8 @@ class InMemory:
 
     def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> list[Report]:
         ports = self.ports_of(function)
-        reports = run(ports, self.fleet, self.invocation())
+        reports = run(ports, self.fleet, replace(self.invocation(), by=function))
         self.reports += reports
-        note(ports, events_of(function, reports))
         if self.thresholds:
             leave_note(ports, function, counts_of(reports), places_of_reports(reports), completed=True)
         return reports

@@ -9,6 +9,7 @@ from autoscaler import bootstrap
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.control import passes
 from autoscaler.control.apply import apply
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import look_at_controllers
 from autoscaler.domain import decide
 from autoscaler.domain.facts.plan import Cordon, Launch
@@ -111,7 +112,7 @@ def test_a_controller_that_does_not_answer_one_read_costs_no_more_time_in_this_p
     day.minutes(2)
     snapshot, plan = cordons(day, BOTH)
     day.fleet.faults.plan(Fault("jenkins computer"))
-    report = apply(day.fleet.ports, day.fleet.fleet, snapshot, plan, day.world.timeline.now + 55)
+    report = apply(day.fleet.ports, day.fleet.fleet, snapshot, plan, Invocation(request_id="r", ends_at=day.world.timeline.now + 55))
     assert outcomes(report) == [("main", "failed"), ("main", "skipped"), ("main", "skipped"), *[("other", "done")] * 3]
     assert report.failed == {"main"}
 
@@ -121,5 +122,5 @@ def test_a_controller_whose_answers_are_slow_leaves_time_for_the_others(day):
     snapshot, plan = cordons(day, BOTH)
     slow = day.fleet.apis["main"].faults = type(day.fleet.faults)()
     slow.meanwhile = lambda _call: day.world.move_to(day.world.timeline.now + 4.0)
-    report = apply(day.fleet.ports, day.fleet.fleet, snapshot, plan, day.world.timeline.now + 40)
+    report = apply(day.fleet.ports, day.fleet.fleet, snapshot, plan, Invocation(request_id="r", ends_at=day.world.timeline.now + 40))
     assert outcomes(report) == [("main", "done"), ("main", "skipped"), ("main", "skipped"), *[("other", "done")] * 3]

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from autoscaler.control import ordering_runs
-from autoscaler.control.events import note
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.run_orders import RunPolicy, Until
 from autoscaler.domain.report.run_orders import Outcome, outcome_of
@@ -130,8 +129,7 @@ def a_worker_of_the_gang_passes(scene: OrderedScene) -> None:
 
 def _cancel(scene: OrderedScene, job: str) -> None:
     request = CancelRun(id=scene.orders[job], by="bob", reason="")
-    _, events = ordering_runs.cancel(scene.fleet.ports, scene.fleet.fleet, scene.fleet.invocation(), request)
-    note(scene.fleet.ports, events)
+    ordering_runs.cancel(scene.fleet.ports, scene.fleet.fleet, scene.fleet.invocation(), request)
 
 
 PAIRS = (

@@ -4,7 +4,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from autoscaler.control.report import Report, as_json
+from autoscaler.control.report import Outcome, Report, as_json
 from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import TransientError
 from autoscaler.ports import Ports
@@ -19,7 +19,7 @@ def log(event: str, **facts: Any) -> None:
 
 
 def log_reports(function: str, reports: list[Report]) -> None:
-    """Log each pass, each step with what became of it, and each thing that was held back."""
+    """Log each pass, each step that it only planned, and each thing that was held back. Steps that it took were logged one by one."""
     for report in reports:
         plan = as_json(report)
         log(
@@ -30,7 +30,7 @@ def log_reports(function: str, reports: list[Report]) -> None:
             steps=len(plan["steps"]),
             held=len(plan["held"]),
         )
-        for step in plan["steps"]:
+        for step in (step for step in plan["steps"] if step["outcome"] == Outcome.PLANNED):
             log("step", pass_id=plan["pass_id"], **step)
         for held in plan["held"]:
             log("held", pass_id=plan["pass_id"], **held)

@@ -1,11 +1,13 @@
-"""Implements the History port: an item a day in a partition of the state table that no pass reads."""
+"""Implements the History port: an item an event, in a partition of the state table that no pass reads."""
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -13,81 +15,76 @@ from pydantic import TypeAdapter
 
 from autoscaler.adapters.aws import code_of, translated
 from autoscaler.domain.report.event import Event
-from autoscaler.errors import ConflictError, TransientError
+from autoscaler.errors import TransientError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-EVENTS_A_DAY = 2000  # some 100 KB, packed; an item holds 400
+EVENTS_A_DAY = 2000
 DAYS_KEPT = 14
 DAY_SECONDS = 86_400.0
-_TRIES = 3
+_FIRST = {"N": "0"}
+_EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 _EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Event])
 
 
 @dataclass(frozen=True, slots=True)
 class DynamoHistory:
-    """The history of one fleet. ``client`` makes the client at the first use."""
+    """The history of one fleet. ``client`` makes the client at the first use.
+
+    An event is an item of its own, so that noting it is one write of some 400 bytes, whatever the day holds already. An item for each day
+    would be read and written as a whole for each step.
+    """
 
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def note(self, events: Sequence[Event]) -> None:
-        """Add events to the items of their days. Two functions may write at once: the second adds to what the first wrote."""
-        for day in sorted({_day(event.at) for event in events}):
-            self._add(day, [event for event in events if _day(event.at) == day])
+        """Write the events one by one. One that is written again, because the answer was lost, takes its own place."""
+        for event in events:
+            self._write(event)
 
     def since(self, at: float, now: float) -> list[Event]:
-        """Read the items of the days from then on."""
-        found = [event for day in _days(at, now) for event in self._read(day)[0]]
+        """Read the last events of each day from then on."""
+        found = [event for day in _days(at, now) for event in self._read(day)]
         return sorted((event for event in found if event.at >= at), key=lambda event: event.at)
 
-    def _add(self, day: str, events: list[Event]) -> None:
-        for last in (False,) * (_TRIES - 1) + (True,):
-            known, version = self._read(day)
-            # A write that was not answered may have taken effect, and be sent again by the SDK: its events are there then.
-            try:
-                self._write(day, [*known, *(event for event in events if event not in known)][-EVENTS_A_DAY:], version)
-            except ConflictError:
-                if last:
-                    raise
-            else:
-                return
+    def _read(self, day: str) -> list[Event]:
+        """Read a day from its end, and no more of it than people are shown."""
+        items: list[dict[str, Any]] = []
+        request: dict[str, Any] = {
+            "TableName": self.table,
+            "ConsistentRead": True,
+            "ScanIndexForward": False,
+            "KeyConditionExpression": "fleet = :fleet AND begins_with(#item, :day)",
+            "ExpressionAttributeNames": {"#item": "item"},
+            "ExpressionAttributeValues": {":fleet": {"S": self._partition}, ":day": {"S": day}},
+        }
+        while len(items) < EVENTS_A_DAY:
+            with translated("Query"):
+                page = self.client().query(**request, Limit=EVENTS_A_DAY - len(items))
+            items += page["Items"]
+            if "LastEvaluatedKey" not in page:
+                break
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        read = [(event, int(item.get("number", _FIRST)["N"])) for item in items for event in _of_item(item)]
+        return [event for event, _ in sorted(read, key=lambda numbered: (numbered[0].at, numbered[1]))]
 
-    def _read(self, day: str) -> tuple[list[Event], int]:
-        with translated("Query"):
-            found = self.client().query(
-                TableName=self.table,
-                ConsistentRead=True,
-                KeyConditionExpression="fleet = :fleet AND #item = :day",
-                ExpressionAttributeNames={"#item": "item"},
-                ExpressionAttributeValues={":fleet": {"S": self._partition}, ":day": {"S": day}},
-            )["Items"]
-        if not found:
-            return [], 0
-        version = int(found[0]["version"]["N"])
-        try:
-            return _EVENTS.validate_json(zlib.decompress(found[0]["body"]["B"])), version
-        except (ValueError, KeyError, zlib.error):
-            return [], version  # another version wrote it: its day begins again
-
-    def _write(self, day: str, events: list[Event], version: int) -> None:
-        ends = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).timestamp() + (DAYS_KEPT + 1) * DAY_SECONDS
+    def _write(self, event: Event) -> None:
+        body = _EVENT.dump_json(event, exclude_defaults=True)
+        digest = hashlib.sha256(body).hexdigest()[:12]
         item: dict[str, Any] = {
             "fleet": {"S": self._partition},
-            "item": {"S": day},
-            "body": {"B": zlib.compress(_EVENTS.dump_json(events, exclude_defaults=True))},
-            "version": {"N": str(version + 1)},
-            "expiration": {"N": str(int(ends))},
+            "item": {"S": f"{_day(event.at)}#{event.at:.6f}#{digest}"},
+            "number": {"N": str(next(self._numbers))},  # the order of events of one instant
+            "body": {"S": body.decode()},
+            "expiration": {"N": str(int(event.at + (DAYS_KEPT + 1) * DAY_SECONDS))},
         }
-        known = {"ExpressionAttributeValues": {":version": {"N": str(version)}}, "ConditionExpression": "version = :version"}
-        condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}
         try:
-            self.client().put_item(TableName=self.table, Item=item, **condition)
+            self.client().put_item(TableName=self.table, Item=item)
         except ClientError as error:
-            if code_of(error) == "ConditionalCheckFailedException":
-                raise ConflictError("the history was written by somebody else meanwhile") from error
             raise TransientError(f"PutItem: {code_of(error)}") from error
         except BotoCoreError as error:
             raise TransientError(f"PutItem was not answered ({type(error).__name__})") from error
@@ -95,6 +92,16 @@ class DynamoHistory:
     @property
     def _partition(self) -> str:
         return f"{self.fleet}#events"
+
+
+def _of_item(item: dict[str, Any]) -> list[Event]:
+    """Read an item: an event, or a whole day as older versions kept it. One that this version cannot read is left out."""
+    try:
+        if "B" in item["body"]:
+            return _EVENTS.validate_json(zlib.decompress(item["body"]["B"]))
+        return [_EVENT.validate_json(item["body"]["S"])]
+    except (ValueError, KeyError, zlib.error):
+        return []
 
 
 def _day(at: float) -> str:

@@ -1,19 +1,21 @@
 """Applies a plan step by step. A failed step stops no other, and the next pass makes it good."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from autoscaler.control import launches, nodes, reserving, sides
 from autoscaler.control.cordons import Cordons
 from autoscaler.control.gone_machines import GoneMachines
+from autoscaler.control.invocation import Invocation
+from autoscaler.control.lessons import Lessons
 from autoscaler.control.lost_builds import Answers
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.control.rotation import Rotation
+from autoscaler.control.step_notes import StepNotes
 from autoscaler.control.stopping import Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
-from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.plan import (
     Adopt,
@@ -46,7 +48,7 @@ from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
-from autoscaler.domain.learn import Outcomes, note_results
+from autoscaler.domain.learn import Outcomes
 from autoscaler.domain.situation.breakers import has_failed_often, key_of
 from autoscaler.errors import AutoscalerError, NoAnswerError, RefusedError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
@@ -61,33 +63,29 @@ _GIVEN_UP = (RecordState.CONDEMNED, RecordState.GONE)
 _NOT_ACTED_ON = (RecordState.REQUESTED, RecordState.REGISTERED)
 
 
-def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: float, holder: str = "") -> Report:
-    """Take every step for which there is time, then save what to remember.
+def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation: Invocation, holder: str = "") -> Report:
+    """Take every step for which there is time, and note each when it is done; then save what to remember.
 
-    ``ends_at``: the end of the invocation; ``holder``: the name the lease is held under, "" without it: then nothing can be launched.
+    ``holder``: the name the lease is held under, "" without it: then nothing can be launched.
     """
+    ends_at = invocation.ends_at
+    notes, lessons = StepNotes(ports, plan, invocation.by), Lessons(ports, fleet, plan)
     actuator = _Actuator(ports, with_known_weights(fleet, snapshot.learned), snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
             actuator.consoles |= _keep_console(ports, failure)
-    results = actuator.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at)
-    now = ports.clock()
-    memory = note_results(plan.memory, fleet, actuator.outcomes(), now)
-    if plan.remember or memory != plan.memory:
-        actuator.remembered = _remember(ports, memory)
+    results: list[Result] = []
+    for result, is_last in actuator.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at):
+        results.append(result)
+        notes.note(result)
+        lessons.note(result, actuator.outcomes(), is_last=is_last)
+    actuator.remembered = lessons.save(actuator.outcomes())
     # A record that is closed is known from the memory alone: it goes once that is saved, or its launch would not count any more.
-    results += actuator.take_all((step for step in plan.steps if isinstance(step, Forget)), ends_at)
+    for result, _ in actuator.take_all((step for step in plan.steps if isinstance(step, Forget)), ends_at):
+        results.append(result)
+        notes.note(result)
+    notes.finish()
     return Report(plan=plan, results=tuple(results), dry_run=False, unresponsive=frozenset(actuator.unresponsive))
-
-
-def _remember(ports: Ports, memory: Memory) -> bool:
-    try:
-        ports.state.save_memory(memory)
-    except AutoscalerError as error:
-        # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
-        ports.log("memory_not_saved", error=f"{type(error).__name__}: {error}")
-        return False
-    return True
 
 
 def _keep_console(ports: Ports, failure: BootFailure) -> dict[str, str]:
@@ -141,17 +139,16 @@ class _Actuator:
             answers=self.answers.given,
         )
 
-    def take_all(self, steps: Iterable[Step], ends_at: float) -> list[Result]:
-        """Take the steps for which there is time."""
-        late, results = "no time is left in this invocation", list[Result]()
-        waiting = deque(steps)
+    def take_all(self, steps: Iterable[Step], ends_at: float) -> Iterator[tuple[Result, bool]]:
+        """Take the steps for which there is time, one by one; tell whether a step was the last one."""
+        late, waiting = "no time is left in this invocation", deque(steps)
         while waiting:
             step = waiting.popleft()
             in_time = ends_at - self._ports.clock() >= STEP_RESERVE_SECONDS
-            results.append(self.take(step) if in_time else Result(step=step, outcome=Outcome.SKIPPED, detail=late))
+            result = self.take(step) if in_time else Result(step=step, outcome=Outcome.SKIPPED, detail=late)
             waiting.extendleft(self._instead)
             self._instead.clear()
-        return results
+            yield result, not waiting
 
     def take(self, step: Step) -> Result:
         if step.controller in self.unresponsive:

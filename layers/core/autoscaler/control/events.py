@@ -1,35 +1,30 @@
-"""Keeps the fleet's history: the steps of each pass with their reasons, a day in one item that no pass reads."""
+"""Keeps the fleet's history: the steps of each pass with their reasons, which no pass reads."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from autoscaler.control.report import STEP_NAMES, Outcome, Report, Result
+from autoscaler.control.report import STEP_NAMES, Result
 from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.report.event import Event
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Ports
 
 
-def note(ports: Ports, events: list[Event]) -> None:
-    """Add events to the history. What is done is done, whether the history hears of it or not."""
-    if not events:
-        return
+def note(ports: Ports, events: Sequence[Event]) -> bool:
+    """Add events to the history; tell whether it took them. What is done is done, whether the history hears of it or not."""
     try:
         ports.history.note(events)
     except AutoscalerError as error:
         ports.log("events_not_noted", count=len(events), error=f"{type(error).__name__}: {error}")
+        return False
+    return True
 
 
-def events_of(by: str, reports: Iterable[Report]) -> list[Event]:
-    """Make an event of each step that was taken or failed. ``by``: a function or a person."""
-    told = (Outcome.DONE, Outcome.FAILED)
-    return [_event(by, report, result) for report in reports for result in report.results if result.outcome in told]
-
-
-def _event(by: str, report: Report, result: Result) -> Event:
+def event_of(by: str, result: Result, at: float) -> Event:
+    """Make an event of a step that was taken or failed. ``by``: a function or a person."""
     step = result.step
     subject = next((str(named) for name in ("node", "instance_id", "job") if (named := getattr(step, name, None))), "")
     return Event(
-        at=report.plan.taken_at,
+        at=at,
         by=by,
         what=STEP_NAMES[type(step)],
         where="/".join(filter(None, (step.controller, getattr(step, "pool", "")))),

@@ -7,10 +7,14 @@ from autoscaler.domain.memo import Memo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """An invocation: when it must have ended, and whether it may act. ``part`` names the second half of a look that takes two passes."""
+    """An invocation: when it must have ended, and whether it may act.
+
+    ``by``: the function, or the person who asks; ``part`` names the second half of a look that takes two passes.
+    """
 
     request_id: str
     ends_at: float
+    by: str = "autoscaler"
     part: str = ""
     dry_run: bool = False
     by_a_person: bool = False

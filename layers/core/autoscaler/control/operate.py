@@ -88,7 +88,7 @@ def purge(ports: Ports, fleet: Fleet, invocation: Invocation, order: Purge) -> l
     if invocation.dry_run:
         return [passes.plan_only(ports, fleet, invocation, decision, stored)]
     snapshot = observe_without_instances(ports, stored, invocation)
-    return [apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation.ends_at)]
+    return [apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation)]
 
 
 def reserved(ports: Ports, fleet: Fleet, order: Reserve, access: Access) -> list[ReservationEntry]:

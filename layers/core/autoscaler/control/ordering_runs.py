@@ -10,7 +10,6 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_stats import Subject
 from autoscaler.domain.facts.run_orders import RunOrder, job_path
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.run_orders import RunEntry, entry_of, told
 from autoscaler.domain.run_orders.choice import ChoiceError, Chosen, Statistics, choose
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns, new_order, refusal_of
@@ -21,24 +20,24 @@ _TRIES = 3
 _LAST_TOLD = 20
 
 
-def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> tuple[RunEntry, list[Event]]:
+def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> RunEntry:
     """Choose where the runs take place, write the order down, and start them; the passes carry it on."""
     store, policy = _store(ports, fleet), fleet.runs
     order_id = f"run-{sha256(request.request_id.encode()).hexdigest()[:10]}"
     if known := store.order(order_id):
-        return entry_of(known, ports.clock()), []
+        return entry_of(known, ports.clock())
     is_full = len(store.open_orders()) >= (policy.max_open if policy else 0)
     if is_full and policy:
         raise ConfigError(f"event refused: {policy.max_open} orders are open, no more may be at once (runs.max_open)")
     order = new_order(request, order_id, _chosen(ports, fleet, invocation, request), fleet, ports.clock())
     _check_jobs(ports, order)
     if invocation.dry_run:
-        return entry_of(order, ports.clock()), []
+        return entry_of(order, ports.clock())
     store.add_order(order)
     return _carried_on(ports, store, invocation, order)
 
 
-def cancel(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRun) -> tuple[RunEntry, list[Event]]:
+def cancel(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRun) -> RunEntry:
     """End an order: write it down, then cancel and stop what is open; the passes go on with what cannot be ended now."""
     store = _store(ports, fleet)
     for _ in range(_TRIES):
@@ -46,7 +45,7 @@ def cancel(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRu
         if not order.is_open:
             raise ConfigError(f"event refused: id ({request.id}): it has ended")
         if invocation.dry_run or order.cancelled_by:
-            return entry_of(order, ports.clock()), []
+            return entry_of(order, ports.clock())
         try:
             order = store.change_order(order.ended_by(request.by))
         except ConflictError:
@@ -77,7 +76,7 @@ def told_runs(ports: Ports, fleet: Fleet, subject: str) -> list[str]:
     return [line for entry in mine for line in (told(entry, now), *(f"{entry.id}: {ranked}" for ranked in entry.ranking))]
 
 
-def _carried_on(ports: Ports, store: RunOrderStore, invocation: Invocation, order: RunOrder) -> tuple[RunEntry, list[Event]]:
+def _carried_on(ports: Ports, store: RunOrderStore, invocation: Invocation, order: RunOrder) -> RunEntry:
     """Begin at once. What fails now, the next pass does: the order stands."""
     keeper = RunKeeper(ports=ports, store=store, ends_at=invocation.ends_at)
     try:
@@ -85,7 +84,7 @@ def _carried_on(ports: Ports, store: RunOrderStore, invocation: Invocation, orde
     except AutoscalerError as error:
         ports.log("run_order_not_carried_on", order=order.id, error=f"{type(error).__name__}: {error}")
         order = store.order(order.id) or order
-    return entry_of(order, ports.clock()), keeper.events
+    return entry_of(order, ports.clock())
 
 
 def _chosen(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> Chosen:

@@ -94,7 +94,7 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
     stored = interruptions.note(ports, stored, event.instance_id)
     snapshot = observe(ports, fleet, stored, invocation)
     log_notes(ports, snapshot)
-    report = apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation.ends_at)
+    report = apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation)
     return [report], builds_at_risk(assess(snapshot, fleet), event)
 
 
@@ -137,7 +137,7 @@ def one_pass(ports: Ports, fleet: Fleet, invocation: Invocation, decision: Decis
             stored = ports.state.read()
         snapshot = observe(ports, fleet, stored, invocation)
         log_notes(ports, snapshot)
-        return apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation.ends_at, holder)
+        return apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation, holder)
 
 
 @contextmanager

@@ -119,7 +119,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "pass_id": report.plan.pass_id,
         "taken_at": datetime.fromtimestamp(report.plan.taken_at, UTC).isoformat(),
         "dry_run": report.dry_run,
-        "steps": [_step_json(result) for result in report.results],
+        "steps": [step_json(result) for result in report.results],
         "held": [_held_json(held) for held in report.plan.held],
     }
 
@@ -131,7 +131,8 @@ def merged_json(reports: Iterable[Report]) -> dict[str, Any]:
     return parts[-1] | {"steps": [step for part in parts for step in part["steps"]], "held": list(held.values())}
 
 
-def _step_json(result: Result) -> dict[str, Any]:
+def step_json(result: Result) -> dict[str, Any]:
+    """Write a step and its outcome, likewise."""
     step = result.step
     facts: dict[str, Any] = {"step": STEP_NAMES[type(step)], "controller": step.controller}
     for name in ("pool", "count", "node", "instance_id", "item", "job"):

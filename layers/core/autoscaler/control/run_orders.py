@@ -33,19 +33,17 @@ def carry_orders_on(ports: Ports, fleet: Fleet, invocation: Invocation, reports:
         return []
     keeper = RunKeeper(ports=ports, store=ports.run_orders, ends_at=invocation.ends_at, memory=reports[-1].plan.memory)
     keeper.carry_on_all()
-    note(ports, keeper.events)
     return keeper.outcomes
 
 
 @dataclass(slots=True, kw_only=True)
 class RunKeeper:
-    """Carries orders on. ``memory``: what the pass before it knew of nodes and lost builds; ``events``: what was done, for the history."""
+    """Carries orders on. ``memory``: what the pass before it knew of nodes and lost builds."""
 
     ports: Ports
     store: RunOrderStore
     ends_at: float
     memory: Memory = field(default_factory=Memory)
-    events: list[Event] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)  # of orders that have ended
 
     def carry_on_all(self) -> None:
@@ -89,7 +87,7 @@ class RunKeeper:
 
     def _note(self, order: RunOrder, what: str, where: str, detail: str, *, failed: bool = False) -> None:
         event = Event(at=self.ports.clock(), by=f"run {order.id}", what=what, where=where, subject=order.job, detail=detail)
-        self.events.append(replace(event, outcome="failed") if failed else event)
+        note(self.ports, [replace(event, outcome="failed") if failed else event])
 
     def _act(self, order: RunOrder, actions: Iterable[Action]) -> RunOrder:
         for action in actions:

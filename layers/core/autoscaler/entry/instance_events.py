@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from autoscaler import bootstrap
 from autoscaler.control import passes
-from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.pass_notes import places_of_reports
 from autoscaler.control.report import Outcome, Report, merged_json, starts_failed
@@ -41,11 +40,11 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     wired = bootstrap.runtime()
     event = read_instance_event(event)
     ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
-    reports, at_risk = passes.handle(wired.ports, wired.fleet, Invocation(request_id=context.aws_request_id, ends_at=ends_at), event)
+    invocation = Invocation(request_id=context.aws_request_id, ends_at=ends_at, by=function)
+    reports, at_risk = passes.handle(wired.ports, wired.fleet, invocation, event)
     if not reports:
         return {"skipped": "nothing-to-do"}
     log_reports(function, reports)
-    note(wired.ports, events_of(function, reports))
     if at_risk:
         log("builds_at_risk", instance_id=event.instance_id, announced=str(event.kind), count=len(at_risk), builds=list(at_risk))
     if event.kind is Announced.STATE:

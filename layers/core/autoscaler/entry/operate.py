@@ -9,7 +9,7 @@ from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import costs, jobs, operate, ordering_runs, passes
 from autoscaler.control.doctor import examine
-from autoscaler.control.events import events_of, note
+from autoscaler.control.events import note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume, ResumeBudget
@@ -36,7 +36,8 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     operation = read_operation(event)
     order = operation.order(wired.fleet, now)
     ends_at = now + context.get_remaining_time_in_millis() / 1000.0
-    invocation = Invocation(request_id=context.aws_request_id, ends_at=ends_at, dry_run=operation.dry_run, by_a_person=True)
+    begun = Invocation(request_id=context.aws_request_id, ends_at=ends_at, by=operation.by)
+    invocation = replace(begun, dry_run=operation.dry_run, by_a_person=True)
     if order is None:
         answer = _answer(wired, invocation, operation)
     else:
@@ -66,7 +67,7 @@ def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation:
             str(named) for name in ("controller", "pool", "team", "label", "breaker", "target") if (named := getattr(operation, name, None))
         )
         order_itself = Event(at=wired.ports.clock(), by=operation.by, what=operation.action, where=place, detail=operation.reason)
-        note(wired.ports, [order_itself, *events_of(operation.by, reports)])
+        note(wired.ports, [order_itself])
     in_force = {} if overrides is None else operate.as_json(overrides)
     if isinstance(order, PoolOverride | TeamOverride) and overrides is not None:
         in_force |= {"limits": operate.limits(fleet_at(wired.fleet, wired.ports.clock()), overrides, order)}
@@ -79,15 +80,15 @@ def _ordered(wired: Runtime, invocation: Invocation, operation: Operation, order
     """Order builds, or end an order."""
     if isinstance(order, OrderRuns):
         order = order if order.request_id else replace(order, request_id=invocation.request_id)
-        entry, events = ordering_runs.order_runs(wired.ports, wired.fleet, invocation, order)
+        entry = ordering_runs.order_runs(wired.ports, wired.fleet, invocation, order)
     else:
-        entry, events = ordering_runs.cancel(wired.ports, wired.fleet, invocation, order)
+        entry = ordering_runs.cancel(wired.ports, wired.fleet, invocation, order)
     log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
     if not operation.dry_run:
         itself = Event(
             at=wired.ports.clock(), by=operation.by, what=operation.action, subject=entry.job, detail=f"{entry.id}: {operation.reason}"
         )
-        note(wired.ports, [itself, *events])
+        note(wired.ports, [itself])
     return {"runs": [asdict(entry)]}
 
 

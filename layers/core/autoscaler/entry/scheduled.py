@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import measure, passes
 from autoscaler.control.counts import counts_of
-from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.pass_notes import leave_note, places_of_reports
 from autoscaler.control.publish import publish_all, publish_essential
@@ -48,7 +48,7 @@ def _woken_up(event: Any, context: Context) -> dict[str, Any]:
         log("look_skipped", slot=woken.slot, reason=skipped)
         return {"skipped": skipped}
     trigger = Trigger(order=None, dry_run=False, tick_at=woken.at)
-    reports = _scale_once("scale_up", wired, _invocation(wired, context, trigger), trigger, passes.scale_up)
+    reports = _scale_once("scale_up", wired, _invocation("scale_up", wired, context, trigger), trigger, passes.scale_up)
     return merged_json(reports) if reports else {"skipped": "lease-held"}
 
 
@@ -102,7 +102,6 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
         tell_counts(wired, function, {"LeaseHeld": 1})
         return []
     log_reports(function, reports)
-    note(wired.ports, events_of(function, reports))
     if not trigger.dry_run:
         _tell(wired, function, reports)
     if ordinary is passes.scale_down and trigger.order is None and not trigger.dry_run:
@@ -137,13 +136,14 @@ def _look(function: str, shapes: Shapes, event: Any, context: Context, look: Loo
         return None
     if trigger.tick_at is not None:
         announce_looks(wired.ports, trigger.tick_at)
-    look(wired, trigger, _invocation(wired, context, trigger))
+    look(wired, trigger, _invocation(function, wired, context, trigger))
     return trigger
 
 
-def _invocation(wired: Runtime, context: Context, trigger: Trigger) -> Invocation:
+def _invocation(function: str, wired: Runtime, context: Context, trigger: Trigger) -> Invocation:
     ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
-    return Invocation(request_id=context.aws_request_id, ends_at=ends_at, dry_run=trigger.dry_run, by_a_person=trigger.by_a_person)
+    begun = Invocation(request_id=context.aws_request_id, ends_at=ends_at, by=function)
+    return replace(begun, dry_run=trigger.dry_run, by_a_person=trigger.by_a_person)
 
 
 def scaling_data(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What was done, by which function or person, and why. ``at``: seconds since the epoch; ``outcome``: done or failed."""
+    """What was done, by which function or person, and why. ``at``: when it was done; ``outcome``: done or failed."""
 
     at: float
     by: str
