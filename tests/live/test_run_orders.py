@@ -66,7 +66,7 @@ def order(scene, runs, *, pool=None, until=Until.EACH, resubmit=1):
         reason="",
         request_id=f"{scene.live.prefix}-{scene.live.now()}",
     )
-    entry, _ = ordering_runs.order_runs(scene.ports, scene.fleet, scene.invocation(), request)
+    entry = ordering_runs.order_runs(scene.ports, scene.fleet, scene.invocation(), request)
     return entry.id
 
 

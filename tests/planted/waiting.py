@@ -60,7 +60,7 @@ WAITING = (
         file="control/step_notes.py",
         was="        if not self._has_failed:\n            self._send()",
         becomes="        if False:\n            self._send()",
-        found_by=("tests/faults/test_noted_steps.py::test_each_termination_before_the_cut_off_is_noted",),
+        found_by=("tests/faults/test_noted_steps.py::test_each_launch_before_the_cut_off_is_noted",),
     ),
     Bug(
         name="what EC2 refused is forgotten if the pass is cut off",

@@ -52,13 +52,13 @@ def order(day, what, *, until=Until.EACH, resubmit=1, replacing=None, parameters
         reason="",
         request_id=request_id,
     )
-    entry, _ = ordering_runs.order_runs(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(dry_run=dry_run), request)
+    entry = ordering_runs.order_runs(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(dry_run=dry_run), request)
     return entry
 
 
 def cancel(day, order_id):
     """Cancel it as `operate` does."""
-    entry, _ = ordering_runs.cancel(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CancelRun(id=order_id, by="bob", reason=""))
+    entry = ordering_runs.cancel(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CancelRun(id=order_id, by="bob", reason=""))
     return entry
 
 
