@@ -216,7 +216,7 @@ def reserve(
 def release(
     request: Request,
     target: Annotated[str, typer.Argument(help="The node, or the instance id.", autocompletion=completion.nodes)],
-    person: Annotated[str | None, typer.Option("--for", help="Whose, where several people have devices of it.")] = None,
+    person: Annotated[str | None, typer.Option("--for", help="Whose it is. Nobody else's is ended.")] = None,
 ) -> None:
     """End a reservation before its time. An agent is terminated, a host begins anew, a device is handed to others."""
     request.order("release", target=target, person=person)

@@ -57,6 +57,20 @@ def test_jobs_that_ask_for_its_label_are_told_of_no_node_and_get_an_agent_of_the
     assert build.ended is Ended.FINISHED
 
 
+def test_nobody_elses_reservation_ends_and_whose_it_is_is_said():
+    day = an_idle_day()
+    [node] = connected(day)
+    reserve(day, person="alice")
+    report = release(day, node.name, person="bob")
+    assert (outcomes(report), refusals(report)) == ([], [Reason.RESERVED])
+    assert f"{node.name} is reserved for alice, not for bob" in report.plan.held[0].detail
+    day.minutes(10)
+    assert node.name in day.jenkins.nodes
+    assert outcomes(release(day, node.name, person="alice")) == [(EndReservation, "done")]
+    day.minutes(10)
+    assert node.name not in day.jenkins.nodes
+
+
 def test_where_nothing_is_idle_one_is_launched_and_it_never_takes_a_build():
     day = a_day()
     assert outcomes(reserve(day)) == [(Launch, "done")]

@@ -43,8 +43,8 @@ def reserve(day, target="cpu", hours=1.0, person="alice", request="r-1"):
     return order(day, what)
 
 
-def release(day, target):
-    return order(day, Release(target=target, reason="done"))
+def release(day, target, person=None):
+    return order(day, Release(target=target, reason="done", person=person))
 
 
 def reserved(day):

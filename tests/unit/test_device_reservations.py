@@ -103,6 +103,12 @@ def test_where_several_have_devices_of_it_one_of_them_is_to_be_named():
     assert step.person == "bob"
 
 
+def test_a_person_without_a_device_is_told_who_has_one():
+    plan = releasing("alice", person="bob")
+    assert (plan.steps, plan.held[0].reason) == ((), Reason.RESERVED)
+    assert plan.held[0].detail == "bob has no device of gpu-1; alice has"
+
+
 def test_who_has_none_is_told_so():
     assert [held.reason for held in releasing(person="alice").held] == [Reason.NOT_FOUND]
 

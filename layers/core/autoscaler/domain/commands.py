@@ -156,6 +156,10 @@ def release_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Release) -> Pl
     reservation = agent.record.reservation if agent else None
     if agent is None or reservation is None or reservation.is_over(situation.now):
         return plan_of(situation, [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no agent that is reserved")])
+    if order.person not in {None, reservation.person}:
+        detail = f"{order.target} is reserved for {reservation.person}, not for {order.person}: {reservation.reason}"
+        held = Held(pool=agent.pool.name, controller=agent.record.controller, reason=Reason.RESERVED, detail=detail)
+        return plan_of(situation, [held])
     step = end_reservation(agent, situation.now, Reason.MANUAL, f"it was reserved for {reservation.person}; {order.reason}")
     return plan_of(situation, without_frozen(situation, [step]))
 

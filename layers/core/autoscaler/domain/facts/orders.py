@@ -55,7 +55,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """End the reservation of an agent, named by its node or its instance. ``person``: whose, where several people have devices of it."""
+    """End the reservation of an agent, named by its node or its instance. ``person``: whose it is; nobody else's ends."""
 
     target: str
     reason: str

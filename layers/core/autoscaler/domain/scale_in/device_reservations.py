@@ -109,9 +109,12 @@ def release_device(situation: Situation, order: Release) -> list[EndReservation 
     """End what a person has of a machine; None where nobody has anything of what is named."""
     mine = [one for one in holders(situation) if order.target in {one.record.node, one.record.machine, one.record.instance_id}]
     people = _people(situation, mine)
-    wanted = [order.person] if order.person else sorted(people)
-    if not people or not set(wanted) <= people.keys():
+    if not people:
         return None
+    wanted = [order.person] if order.person else sorted(people)
+    if not set(wanted) <= people.keys():
+        detail = f"{order.person} has no device of {order.target}; {', '.join(sorted(people))} {'have' if len(people) > 1 else 'has'}"
+        return [Held(pool=mine[0].pool.name, reason=Reason.RESERVED, detail=detail)]
     if len(wanted) > 1:
         detail = f"{', '.join(wanted)} have devices of {order.target}: say whose is to end (person)"
         return [Held(pool=mine[0].pool.name, reason=Reason.NOT_FOUND, detail=detail)]
