@@ -36,6 +36,7 @@ REASONS: dict[str, str] = {
     "Wait.nodes": "binds a pipeline to its node after a restart: tests/scenarios/test_slow_resumes.py",
     "Memory.owed": "decides where a mark could not be set a second time: tests/scenarios/test_failing_steps.py",
     "Window.guessed": "halves what one burst teaches of idle returns; many bursts later that decides: tests/unit/test_bursts.py",
+    "Window.builds": "keeps builds that come back with their agents from counting as a burst: tests/scenarios/test_out_of_use.py",
     "Burst.rises": "what one burst teaches of idle returns decides many bursts later: tests/unit/test_bursts.py",
     "Growth.steps": "of many growths each, which all together decide; Memory.growths has its moment",
     "Trial.since_at": "told beside the cause, and decides from when on people are told: tests/scenarios/test_refused_launches.py",

@@ -40,7 +40,7 @@ FULL_MEMORY = Memory(
     },
     growths={"main/cpu": (Growth(steps=((0.0, 1), (60.0, 3))),)},
     idle_returns={"main/cpu": {"1": IdleReturns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
-    windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=_BURST)},
+    windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=_BURST, builds=2)},
     observations={"i-1": Observation(condition="idle", first_at=1.0, last_at=2.0, request_id="x", session="s", idle_before_at=0.5)},
     idle_since={"i-1": 7.0},
     trials={

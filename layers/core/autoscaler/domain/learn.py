@@ -227,7 +227,12 @@ class _Watched:
 
 def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
     starved, due = situation.executors_wanted(pool.controller), situation.forecasts(pool.controller).get(pool.name, NOTHING)
-    needed = Needed(present=pool.in_use(starved.get(pool.name, 0)), forecast=due.stages, guessed=due.executors - due.stages)
+    needed = Needed(
+        present=pool.in_use(starved.get(pool.name, 0)),
+        forecast=due.stages,
+        guessed=due.executors - due.stages,
+        returned=pool.returned(situation.snapshot.learned[pool.controller].running),
+    )
     executors, boot, now, before = pool.executors, pool.boot_seconds, pool.now, pool.window
     window = Window(
         # A gap between passes starts it again: nobody knows what was needed meanwhile. What was before is not forgotten.
@@ -236,6 +241,7 @@ def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
         peaks=next_peaks(before, needed.agents(executors), now, _watched_seconds(pool.spec)),
         guessed=guessed_in_time(before, needed, boot, now),
         burst=follow_burst(before, needed, now, executors=executors, boot_seconds=boot),
+        builds=len(pool.builds),
     )
     burst = before.burst if before else None
     if burst is None or not is_burst_over(burst, now, boot):

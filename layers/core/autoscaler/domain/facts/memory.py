@@ -65,6 +65,7 @@ class Window:
     peaks: tuple[tuple[float, int], ...]  # (at, agents needed)
     guessed: float = 0.0  # executors launched for jobs that may come, as far as their agents have had the time to boot
     burst: Burst | None = None  # the one that goes on
+    builds: int | None = None  # on agents that took builds; None: written before that was kept
 
     @property
     def most(self) -> int:

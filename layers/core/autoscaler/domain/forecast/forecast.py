@@ -35,12 +35,14 @@ class Forecast:
 class Prospects:
     """The past and present of a pool, as forecasts see it. ``in_use``: executors for builds, items and warm ones.
 
+    ``returned``: those of them whose builds came back with their agents since the last look.
     ``costs``: of one more agent, a boot or a start; ``boot_seconds``: how long a burst is followed, whatever the agents for it take.
     """
 
     costs: AgentCosts
     boot_seconds: float
     in_use: int
+    returned: int
     window: Window | None
     growths: tuple[Growth, ...]
 
@@ -71,7 +73,7 @@ def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float)
 
 
 def _of_burst(pool: Prospects, staged: int, now: float) -> int:
-    costs, needed = pool.costs, Needed(present=pool.in_use, forecast=staged)
+    costs, needed = pool.costs, Needed(present=pool.in_use, forecast=staged, returned=pool.returned)
     burst = follow_burst(pool.window, needed, now, executors=costs.executors, boot_seconds=pool.boot_seconds)
     return to_come(burst, pool.growths, costs, now, pool.boot_seconds)
 

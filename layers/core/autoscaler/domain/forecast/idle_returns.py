@@ -23,11 +23,13 @@ class Needed:
     """Executors needed now: by running and waiting jobs, and by forecast stages, whose agents boot before they come.
 
     ``guessed``: those that are worth having for jobs that may come. Agents are launched for them; they are not needed.
+    ``returned``: those of ``present`` whose builds came back with their agents since the last look. They are needed, and no new demand.
     """
 
     present: int
     forecast: int = 0
     guessed: int = 0
+    returned: int = 0
 
     def agents(self, executors: int) -> int:
         """How many agents these executors take, if packed."""
@@ -56,13 +58,21 @@ def follow_burst(window: Window | None, needed: Needed, now: float, *, executors
     if window is None or not window.peaks:
         return None
     burst = None if window.burst is None or is_burst_over(window.burst, now, boot_seconds) else window.burst
-    peaks, rises, so_far = (burst.peaks, burst.rises, burst.rises[-1][1]) if burst else (window.peaks, (), 0)
+    before = _with_returned(window, needed.returned, executors)
+    peaks, rises, so_far = (burst.peaks, burst.rises, burst.rises[-1][1]) if burst else (before, (), 0)
     there = peaks[-1][1] * executors
     beyond = needed.present + needed.forecast - there
     if beyond <= so_far:
         return burst
     unexpected = max(0.0, needed.present - there - so_far - window.guessed)
     return Burst(peaks=peaks, rises=(*rises, (now, beyond, unexpected)))
+
+
+def _with_returned(window: Window, returned: int, executors: int) -> tuple[tuple[float, int], ...]:
+    """Count builds that came back with their agents as if they had been there at the last look."""
+    if not returned:
+        return window.peaks
+    return next_peaks(window, ceil((window.peaks[-1][1] * executors + returned) / executors), window.seen_at, inf)
 
 
 def is_burst_over(burst: Burst, now: float, boot_seconds: float) -> bool:

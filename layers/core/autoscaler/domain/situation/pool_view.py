@@ -7,11 +7,11 @@ from math import inf
 from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Market, Offering, Pool
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, MostMarked, Window
+from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, MostMarked, Sighting, Window
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.overrides import Overrides, text_of
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Build
 from autoscaler.domain.forecast.capacity import expected_seconds
 from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.hedging import worth_adding
@@ -60,9 +60,8 @@ class PoolView:
     to_try: str = ""  # the version of a new image, which one agent tries; "" where there is none
     offerings_to_try: tuple[Offering, ...] = ()  # that EC2 refused, and one agent may be asked for now
     closes_at: float = inf  # from when on its agents take no new builds, since their capacity ends
-    _prospects: dict[int, Prospects] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )  # by starved items, once asked for
+    # By starved items and builds that came back, once asked for.
+    _prospects: dict[tuple[int, int], Prospects] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -92,7 +91,7 @@ class PoolView:
     @cached_property
     def ready(self) -> list[Agent]:
         """Its agents that take builds."""
-        return [agent for agent in self.agents if agent.phase is Phase.READY]
+        return [agent for agent in self.agents if agent.phase is Phase.READY and not agent.instance_ended]
 
     @cached_property
     def stopped(self) -> list[Agent]:
@@ -126,21 +125,39 @@ class PoolView:
 
     @cached_property
     def busy_executors(self) -> int:
-        """Executors at work, whatever becomes of their agents; without the jobs of a more general kind, to which they are lent.
+        """Executors at work on agents that take builds; without the jobs of a more general kind, to which they are lent.
 
-        What still runs on an agent that is suspect, or that a person drains, may run for very long: no other agent is kept for it.
+        What runs on an agent that is out of use, for whatever reason, may run for very long: no other agent is kept for it.
         """
-        return sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.agents if not _is_given_up(agent))
+        return sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.ready)
 
-    def prospects(self, starved: int) -> Prospects:
-        """What forecasts may know of it."""
+    @cached_property
+    def builds(self) -> tuple[Build, ...]:
+        """The builds on agents that take builds."""
+        return tuple(build for agent in self.ready if agent.node for build in agent.node.builds)
+
+    def returned(self, running: Mapping[str, Sighting]) -> int:
+        """Count the builds that came back with their agents since the last look: they are no new demand. ``running``: seen before."""
+        if self.window is None or self.window.builds is None:
+            return 0
+        seen = (running.get(build.key) for build in self.builds)
+        older = sum(sighting is not None and sighting.since_at <= self.window.seen_at for sighting in seen)
+        return max(0, older - self.window.builds)
+
+    def prospects(self, starved: int, running: Mapping[str, Sighting]) -> Prospects:
+        """What forecasts may know of it. ``running``: builds of its controller that were seen before."""
         # Each pass of a look asks for the same again.
-        if starved not in self._prospects:
-            in_use = self.in_use(starved)
-            self._prospects[starved] = Prospects(
-                costs=self.ready_costs, boot_seconds=self.boot_seconds, in_use=in_use, window=self.window, growths=self.growths
+        returned = self.returned(running)
+        if (starved, returned) not in self._prospects:
+            self._prospects[starved, returned] = Prospects(
+                costs=self.ready_costs,
+                boot_seconds=self.boot_seconds,
+                in_use=self.in_use(starved),
+                returned=returned,
+                window=self.window,
+                growths=self.growths,
             )
-        return self._prospects[starved]
+        return self._prospects[starved, returned]
 
     @cached_property
     def boot_seconds(self) -> float:
@@ -368,10 +385,6 @@ class PoolView:
         marked, of = self.doubt.agents
         told = f"monitors took {marked} of {of} agents of {self.controller} offline: {self.doubt.words}"
         return Reason.MOST_MARKED, f"{told}; one agent is tried in {duration(left)}"
-
-
-def _is_given_up(agent: Agent) -> bool:
-    return agent.mark is not None and agent.mark.kind in (MarkClass.QUARANTINE, MarkClass.OPERATOR)
 
 
 def agent_costs(pool: Pool, offerings: tuple[Offering, ...], boots: tuple[float, ...], look_seconds: float) -> AgentCosts:
