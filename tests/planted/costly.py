@@ -173,8 +173,8 @@ COSTLY = (
     Bug(
         name="an agent that a pipeline's next stage will need is retired",
         file="domain/learn.py",
-        was="forecast=due.stages, ",
-        becomes="forecast=0, ",
+        was="        forecast=due.stages,\n",
+        becomes="        forecast=0,\n",
         found_by=("tests/unit/test_stages.py::test_an_agent_that_a_stage_will_need_is_not_retired",),
     ),
     Bug(

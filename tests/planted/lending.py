@@ -44,8 +44,8 @@ LENDING = (
     Bug(
         name="what borrowers do keeps a rare agent running",
         file="domain/situation/pool_view.py",
-        was="sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.agents if not",
-        becomes="sum(agent.taken_executors for agent in self.agents if not",
+        was="sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.ready)",
+        becomes="sum(agent.taken_executors for agent in self.ready)",
         found_by=(f"{_TIMELINES}::test_what_borrowers_do_keeps_no_agent_for_its_own_kind",),
     ),
     Bug(

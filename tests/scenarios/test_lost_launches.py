@@ -39,3 +39,59 @@ def test_what_ec2_does_not_list_yet_is_waited_for_before_anything_is_sent_again(
         day.fleet.scale_up()
     assert len(day.world.ec2.instances) == 4
     assert day.fleet.state.intents == {}
+
+
+def lose_the_settling(day):
+    """The answer is received and records are written; then the write that settles the launch is lost. Return the calls that follow."""
+    calls = []
+
+    def meanwhile(call):
+        if call == "state add_record" and call not in calls:
+            day.fleet.faults.plan(Fault("state change_intent", times=1))
+        calls.append(call)
+
+    day.fleet.faults.meanwhile = meanwhile
+    return calls
+
+
+def hide_newest(day, count, seconds):
+    """EC2's lists leave the newest instances out for so long."""
+    for instance in list(day.world.ec2.instances.values())[-count:]:
+        instance.visible_at = day.world.timeline.now + seconds
+    day.world.ec2.changes += 1
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+@pytest.mark.parametrize(("agents", "hidden"), [(1, 1), (3, 1), (3, 3)])
+def test_what_is_recorded_is_not_sent_again_though_no_list_shows_it(agents, hidden, forgets):
+    day = Day(in_memory(a_pool("gpu", max_agents=agents, queue_maturity_seconds=0.0))).minutes(3)
+    day.world.ec2.forgets_tokens = forgets
+    builds = day.queue(agents, "gpu", seconds=1800.0)
+    calls = lose_the_settling(day)
+    day.world.move_to(day.world.timeline.now + 60)
+    day.fleet.scale_up()
+    assert [intent.open for intent in day.fleet.state.intents.values()] == [True]
+    hide_newest(day, hidden, 150.0)
+    day.world.move_to(day.world.timeline.now + 75)
+    day.fleet.scale_up()
+    assert (calls.count("ec2 CreateFleet"), day.agents()) == (1, agents)
+    assert [intent.open for intent in day.fleet.state.intents.values()] == [False]
+    day.minutes(45)
+    assert len(day.world.ec2.instances) == agents
+    assert all(build.ended for build in builds)
+
+
+def test_a_record_that_cannot_be_read_may_be_of_a_launch_that_no_list_shows():
+    day = Day(in_memory(a_pool("gpu", max_agents=3, queue_maturity_seconds=0.0))).minutes(3)
+    day.world.ec2.forgets_tokens = True
+    day.queue(1, "gpu")
+    lose_the_settling(day)
+    day.minutes(1)
+    hide_newest(day, 1, 250.0)
+    [instance_id] = day.fleet.state.records
+    day.fleet.state.unreadable = {f"record#{instance_id}"}
+    day.minutes(4)
+    assert len(day.world.ec2.instances) == 1
+    day.fleet.state.unreadable = set()
+    day.minutes(5)
+    assert (len(day.world.ec2.instances), day.fleet.state.intents) == (1, {})

@@ -1,11 +1,12 @@
 """Launches exactly once: written, sent, settled. After any failure the next pass knows what to do.
 
-- written: the call may not have been made; sent: it was, and its answer is not known. Both are looked for by tag. Only what no
-  list shows, by when it must have, is sent again, the same bytes with the same token: EC2 may not know that token any more.
+- written: the call may not have been made; sent: it was, and its answer is not known. Both are looked for by tag, and in our own records,
+  since a list may leave out what was answered before. Only what neither shows, by when the list must have, is sent again, the same bytes
+  with the same token: EC2 may not know that token any more.
 - settled: every instance of it has a record. What was asked for and not got is a new launch with a new token.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -100,8 +101,7 @@ def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> No
     for instance_id, instance_type, market in answer.instances:
         record = _record(ports, pool, intent, instance_id, instance_type, market)
         _add_once(ports, record)
-    ids = tuple(instance_id for instance_id, _, _ in answer.instances)
-    _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
+    _close(ports, intent, (instance_id for instance_id, _, _ in answer.instances))
 
 
 def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
@@ -115,7 +115,7 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
         for intent in open_intents:
             used = any(level.has(intent.pool) for level in levels)
             on_hold = used or bool(overrides.holds_on(intent.controller, intent.pool))
-            _recover(ports, fleet.pools[intent.pool], intent, listed, on_hold=on_hold)
+            _recover(ports, fleet.pools[intent.pool], intent, _launched_by(intent, stored, listed), on_hold=on_hold)
     for intent in unfinished(ports, stored):
         if not intent.open:
             ports.state.remove_intent(intent)
@@ -159,16 +159,34 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels
     )
 
 
-def _recover(ports: Ports, pool: Pool, intent: Intent, listed: Iterable[Instance], *, on_hold: bool) -> None:
-    mine = [instance for instance in listed if instance.launch == intent.id]
+class _Brought(NamedTuple):
+    """What a launch has brought, by EC2's list and by our records. ``is_unclear``: a record that cannot be read may be of it, too."""
+
+    listed: tuple[Instance, ...]
+    recorded: frozenset[str]
+    is_unclear: bool
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return self.recorded | {instance.id for instance in self.listed}
+
+
+def _launched_by(intent: Intent, stored: StoredState, listed: Collection[Instance]) -> _Brought:
+    recorded = frozenset(record.instance_id for record in stored.records if record.launch == intent.id and record.is_instance)
+    unlisted = {*stored.unread} - {f"record#{instance.id}" for instance in listed}
+    is_unclear = any(name.startswith("record#") for name in unlisted)
+    return _Brought(tuple(instance for instance in listed if instance.launch == intent.id), recorded, is_unclear)
+
+
+def _recover(ports: Ports, pool: Pool, intent: Intent, brought: _Brought, *, on_hold: bool) -> None:
     now = ports.clock()
     age = now - intent.created_at
-    if mine and (len(mine) >= intent.count or age >= LISTED_AFTER_SECONDS):
-        settle(ports, pool, intent, _as_answer(mine))
+    if brought.ids and (len(brought.ids) >= intent.count or age >= LISTED_AFTER_SECONDS):
+        _settle_as_seen(ports, pool, intent, brought)
     elif age < LISTED_AFTER_SECONDS:
         return
     elif age < RESEND_LAUNCH_SECONDS:
-        if not on_hold:
+        if not (on_hold or brought.is_unclear):
             _send_again(ports, pool, intent)
     elif intent.empty_look_at is None:
         _advance(ports, intent, replace(intent, empty_look_at=now))
@@ -187,8 +205,16 @@ def _send_again(ports: Ports, pool: Pool, intent: Intent) -> None:
         ports.log("launch_still_open", intent=intent.id, error=str(error))
 
 
-def _as_answer(instances: Iterable[Instance]) -> LaunchAnswer:
-    return LaunchAnswer(instances=tuple((i.id, i.instance_type, i.market) for i in instances), errors=())
+def _settle_as_seen(ports: Ports, pool: Pool, intent: Intent, brought: _Brought) -> None:
+    """Give every instance that is listed and has no record one, then close the intent."""
+    for instance in brought.listed:
+        if instance.id not in brought.recorded:
+            _add_once(ports, _record(ports, pool, intent, instance.id, instance.instance_type, instance.market))
+    _close(ports, intent, brought.ids)
+
+
+def _close(ports: Ports, intent: Intent, instances: Iterable[str]) -> None:
+    _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=tuple(sorted(instances)), request=""))
 
 
 def _advance(ports: Ports, old: Intent, new: Intent) -> Intent:
