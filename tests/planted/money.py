@@ -74,6 +74,13 @@ MONEY = (
         found_by=("tests/scenarios/test_lost_launches.py::test_what_is_recorded_is_not_sent_again_though_no_list_shows_it",),
     ),
     Bug(
+        name="what has terminated is forgotten with the next answer",
+        file="domain/situation/terminated.py",
+        was="sorted(seen | (before.keys() & named))",
+        becomes="()",
+        found_by=("tests/scenarios/test_missing_instances.py::test_what_has_terminated_is_gone_though_later_answers_leave_it_out",),
+    ),
+    Bug(
         name="agents are kept for builds on agents out of use",
         file="domain/situation/pool_view.py",
         was="agent.borrowed_executors(self.now) for agent in self.ready)",

@@ -8,6 +8,7 @@ import pytest
 from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.domain.facts.plan import DeleteNode, Terminate
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.simulate.drive import InMemory
 from support.builders import a_fleet, a_pool
@@ -85,6 +86,58 @@ def test_what_ended_while_nobody_looked_does_not_stay_for_ever(day):
     day.minutes(60)
     assert day.nodes() == []
     assert not day.fleet.state.records
+
+
+FLICKERS = [Listing(missing_by_id=0.6), Listing(missing_by_id=0.6, spell_seconds=1.0), Listing(missing=0.5, missing_by_id=0.9)]
+
+
+@pytest.mark.parametrize("listing", FLICKERS)
+@pytest.mark.parametrize("kind", [Kind.PIPELINE, Kind.FREESTYLE])
+def test_what_has_terminated_is_gone_though_later_answers_leave_it_out(day, listing, kind):
+    builds = day.queue(2, seconds=5 * 3600.0, kind=kind)
+    day.minutes(8)
+    day.world.ec2.listing = listing
+    for instance in day.world.alive():
+        instance.interrupted = True
+        day.world.ec2.announce = lambda _instance, _what: None
+        day.world.ec2.end(instance)
+    day.minutes(30)
+    dead = {build.node for build in builds if build.ended is Ended.KILLED}
+    assert (len(dead), dead & {*day.nodes()}) == (2, set())
+
+
+def test_and_no_old_answer_takes_it_back(day):
+    """A list may show for a while what has ended."""
+    [build] = day.queue(1, seconds=5 * 3600.0, kind=Kind.PIPELINE)
+    day.minutes(8)
+    [instance] = day.world.alive()
+    instance.interrupted = True
+    day.world.ec2.announce = lambda _instance, _what: None
+    day.world.ec2.end(instance)
+    day.minutes(1)
+    assert day.fleet.state.memory.terminated.keys() == {instance.id}
+    instance.state = "running"
+    day.world.ec2.changes += 1
+    day.minutes(2)
+    assert day.fleet.state.memory.terminated.keys() == {instance.id}
+    instance.state = "terminated"
+    day.world.ec2.changes += 1
+    day.minutes(15)
+    assert (build.ended, build.node in day.nodes()) == (Ended.KILLED, False)
+    day.minutes(60)
+    assert day.fleet.state.memory.terminated == {}
+
+
+def test_the_clock_of_an_end_that_hangs_goes_on_though_ec2_leaves_the_machine_out_now_and_then(day):
+    day.queue(1, seconds=5 * 3600.0)
+    day.minutes(8)
+    [instance] = day.world.alive()
+    instance.interrupted = True
+    instance.state, instance.ended_at = "shutting-down", day.world.timeline.now
+    day.world.ec2.listing = Listing(missing=0.4, missing_by_id=0.4, spell_seconds=1.0)
+    day.world.ec2.changes += 1
+    day.minutes(45)
+    assert any("shuts down" in message.text for message in day.fleet.notifier.sent)
 
 
 def test_a_machine_that_is_shutting_down_is_no_supply_and_its_node_waits_until_it_has_ended(day):

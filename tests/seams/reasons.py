@@ -47,6 +47,7 @@ REASONS: dict[str, str] = {
     "MostMarked.agents": "told with the first message: tests/scenarios/test_monitors_marks.py",
     "MostMarked.seen_at": "ends it a day after the last agent was seen marked",
     "Snapshot.end_reasons": "asked for in the one look before a record is closed: tests/scenarios/test_interruptions.py",
+    "Memory.terminated": "decides once a later answer of EC2 leaves out what has terminated: tests/scenarios/test_missing_instances.py",
     "Missing.asked_at": "two hours apart EC2 is asked for a machine that it does not list: tests/unit/test_scale_down.py",
     "MonthParts.boot_usd": "told once, when the month is over: tests/scenarios/test_month_summary.py",
     "MonthParts.stopped_usd": "told once, when the month is over: tests/scenarios/test_month_summary.py",

@@ -89,6 +89,7 @@ FULL_MEMORY = Memory(
     draining_since={"i-1": 5.0},
     stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},
     missing={"i-4": Missing(since_at=1.0, asked_at=2.0)},
+    terminated={"i-5": "Server.SpotInstanceTermination"},
     owed={"i-1": "operator"},
     proven={"cpu": "7 with ami-1"},
     taken={"outdated/cpu": (1.0, 2.0)},

@@ -259,10 +259,13 @@ def ec2_shows_nothing(draw: Draw) -> Unkindness:
     def show(listing: Listing) -> None:
         ec2.listing = listing
 
-    draw.at(span[0], partial(show, Listing(missing=missing, missing_by_id=missing / 2)))
+    by_id = draw.chance.choice([missing / 2, 0.7])
+    draw.at(span[0], partial(show, Listing(missing=missing, missing_by_id=by_id)))
     draw.at(span[1], partial(show, Listing()))
     draw.bite_if(span, lambda: bool(draw.life.world.alive()))
-    return draw.make(f"{missing:.0%}", span, touches=lambda _build: True, strikes=lambda _instance: True, is_noise=True)
+    return draw.make(
+        f"{missing:.0%} of lists, {by_id:.0%} by id", span, touches=lambda _build: True, strikes=lambda _instance: True, is_noise=True
+    )
 
 
 def ec2_throttles(draw: Draw) -> Unkindness:

@@ -41,7 +41,7 @@ class GoneMachines:
     def _delete(self, step: DeleteNode) -> Result:
         """Delete a node once EC2, asked again, says that its instance is gone, and Jenkins that nobody is connected."""
         fate = self._fate(step.instance_id)
-        if fate is not step.fate:
+        if not nodes.confirms(fate, step.fate):
             return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
         keep = nodes.may_delete(self.controllers[step.controller], step)
         if keep:
@@ -62,7 +62,7 @@ class GoneMachines:
         """Give a slot back once EC2, asked again by id, says that its instance has ended."""
         if step.instance_id is not None:
             fate = self.compute.fate(step.instance_id)
-            if fate is not step.fate:
+            if not nodes.confirms(fate, step.fate):
                 return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
         self._condemn(step.instance_id or "")
         return nodes.free(self.controllers[step.controller], step)

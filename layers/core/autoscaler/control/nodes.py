@@ -102,6 +102,11 @@ def _why_at_work(controller: Controller, node: Node, ended: Collection[str]) -> 
 _HAS_ENDED = (RunAnswer.ENDED, RunAnswer.MAY_HAVE_ENDED)
 
 
+def confirms(answer: InstanceState, said: InstanceState | None) -> bool:
+    """Tell whether EC2, asked again, says the same of an instance. What has terminated may be left out of an answer."""
+    return answer is said or (said is InstanceState.TERMINATED and answer is InstanceState.NOT_FOUND)
+
+
 def may_delete(controller: Controller, step: DeleteNode) -> str | None:
     """Say why a node must be kept though its instance is gone; None when it may go.
 

@@ -61,6 +61,7 @@ from autoscaler.domain.situation.reserved_capacity import closes_at
 from autoscaler.domain.situation.rows import next_rows
 from autoscaler.domain.situation.situation import Look, Situation, join, situate
 from autoscaler.domain.situation.steps import Decided
+from autoscaler.domain.situation.terminated import next_terminated, with_terminated
 from autoscaler.domain.situation.trials import close, of_boot, of_connections, of_image, still_remembered
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
@@ -70,7 +71,7 @@ _BOOTS_KEPT = 50
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
-    snapshot = without_ended(snapshot)
+    snapshot = with_terminated(without_ended(snapshot))
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
     weights = with_known_weights(fleet, snapshot.learned).weights
@@ -108,6 +109,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         never_lent=note_never_lent(memory.never_lent, look),
         stuck=_still_stuck(memory, agents),
         missing=missing,
+        terminated=next_terminated(memory.terminated, snapshot),
         hosts_off=next_hosts_off(memory.hosts_off, look) if look.fleet.hosts else {},
         lost=next_lost(memory.lost, look),
         queued=next_queued(memory.queued, look),

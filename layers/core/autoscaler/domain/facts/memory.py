@@ -268,6 +268,7 @@ class Memory:
     draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
     missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id
+    terminated: Mapping[str, str] = field(default_factory=dict)  # why, in EC2's code, by instance id; "" if EC2 did not say
     failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node
     free_nodes: Mapping[str, FreeNode] = field(default_factory=dict)  # nodes free beside waiting items, by controller/node
     rations: Mapping[str, Ration] = field(default_factory=dict)  # launches for jobs that free executors refuse, by controller/label

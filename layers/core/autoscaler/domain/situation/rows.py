@@ -7,7 +7,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import InRow
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
 from autoscaler.domain.situation import deadlines
-from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
 from autoscaler.domain.situation.deadlines import AGENT_ROWS, Row
 from autoscaler.domain.situation.looks import EC2
 from autoscaler.domain.situation.other_deadlines import LEFT_THE_FILE
@@ -114,9 +114,16 @@ def next_rows(situation: Situation) -> dict[str, InRow]:
     for agent in situation.agents:
         name, past = agent.record.instance_id, before.get(agent.record.instance_id)
         row = row_of(agent, circumstances_of(situation, agent)).name
-        is_unseen = row == deadlines.UNSEEN.name or name not in situation.snapshot.states
+        is_unseen = row == deadlines.UNSEEN.name or _is_unseen(situation, agent)
         rows[name] = past if past is not None and (is_unseen or past.row == row) else InRow(row=row, since_at=situation.now)
     return rows | _rows_without_agents(situation, rows)
+
+
+def _is_unseen(situation: Situation, agent: Agent) -> bool:
+    """Tell whether EC2 did not show an agent's instance, and showed it a moment ago: its answers leave instances out now and then."""
+    state, missing = situation.snapshot.states.get(agent.record.instance_id), situation.memory.missing.get(agent.record.machine)
+    is_left_out = missing is not None and agent.instance is None and situation.now - missing.since_at < FORGOTTEN_ASK_AGAIN_SECONDS
+    return state is None or is_left_out
 
 
 def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InRow]:
