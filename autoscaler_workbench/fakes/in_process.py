@@ -206,8 +206,13 @@ class InProcessCompute(Ec2Compute):
         # What is listed changes with an instance, or with time: new ones turn up late, those that ended are forgotten.
         state = self._api.ec2.timeline.now, self._api.ec2.changes, self._api.ec2.listing
         if self._last is None or self._last[0] != state:
-            self._last = state, self._listed_now()
+            self._last = state, self._in(_LISTED)
         return self._last[1]
+
+    def ended_lately(self) -> tuple[Instance, ...]:
+        """List what has terminated, and is remembered."""
+        _reach(self._api.faults, "DescribeInstances", "ec2 DescribeInstances")
+        return self._in(frozenset({"terminated"}))
 
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """Ask again only when a template has changed since."""
@@ -216,9 +221,9 @@ class InProcessCompute(Ec2Compute):
             self._versions = now, super().template_versions(pools)
         return self._versions[1]
 
-    def _listed_now(self) -> tuple[Instance, ...]:
+    def _in(self, states: Collection[str]) -> tuple[Instance, ...]:
         shown = self._api.ec2.describe({})
-        return tuple([self._instance(i) for i in shown if i.state in _LISTED and i.tags.get("autoscaler:fleet") == self._name])
+        return tuple([self._instance(i) for i in shown if i.state in states and i.tags.get("autoscaler:fleet") == self._name])
 
     def _instance(self, instance: Ec2Instance) -> Instance:
         signs = (instance.state, instance.state_reason, instance.started_at, *instance.tags.values())

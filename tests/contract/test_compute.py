@@ -187,6 +187,8 @@ def test_fates_are_asked_by_id_and_an_unknown_id_fails_nothing(here):
     here.world.move_to(here.world.timeline.now + 60)
     assert here.compute.fates([instance_id])[instance_id] is InstanceState.TERMINATED
     assert here.compute.instances() == ()
+    [ended] = here.compute.ended_lately()
+    assert (ended.id, ended.state, ended.launched_at > 0.0) == (instance_id, InstanceState.TERMINATED, True)
 
 
 def test_one_instance_is_asked_for_alone_and_unknown_only_where_ec2_says_so(here):

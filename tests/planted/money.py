@@ -74,6 +74,20 @@ MONEY = (
         found_by=("tests/scenarios/test_lost_launches.py::test_what_is_recorded_is_not_sent_again_though_no_list_shows_it",),
     ),
     Bug(
+        name="a month begins again when the clock goes back to it",
+        file="domain/facts/metering.py",
+        was="resumed = next((one for one in others if one.name == name), None)",
+        becomes="resumed = None",
+        found_by=("tests/scenarios/test_clock.py::test_a_month_goes_on_when_a_clock_that_was_ahead_of_its_end_is_right_again",),
+    ),
+    Bug(
+        name="launches that a restored state does not know are not counted",
+        file="domain/facts/metering.py",
+        was="for i in (*snapshot.instances, *snapshot.ended)",
+        becomes="for i in snapshot.instances[:0]",
+        found_by=("tests/scenarios/test_launch_rate.py::test_launches_count_though_the_state_was_restored_as_it_was_before_them",),
+    ),
+    Bug(
         name="what has terminated is forgotten with the next answer",
         file="domain/situation/terminated.py",
         was="sorted(seen | (before.keys() & named))",

@@ -46,8 +46,8 @@ SIDES = (
     Bug(
         name="a machine counts once for each controller that it serves",
         file="domain/facts/snapshot.py",
-        was="record.state is not RecordState.GONE and record.is_instance)",
-        becomes="record.state is not RecordState.GONE)",
+        was="r.state is not RecordState.GONE and r.is_instance and",
+        becomes="r.state is not RecordState.GONE and",
         found_by=(f"{_UNIT}::test_one_machine_counts_once",),
     ),
     Bug(

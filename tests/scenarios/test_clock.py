@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler.domain.facts.fleet import Ceilings
 from support.builders import a_pool
 from support.timeline import MINUTE, Day
 from support.worlds import in_memory
@@ -34,3 +35,106 @@ def test_and_no_later_pass_fails_or_goes_on_for_ever(ahead, jobs, every, idle):
         day.minutes(every)
     assert [build for build in builds if build.ended is None] == []
     assert day.failed == 0
+
+
+JANUARY_ENDS = 1_801_440_000.0  # 2027-02-01, UTC
+LIMIT = 40.0
+
+
+def at_the_end_of_january(**limits):
+    """A quarter of an hour before February, in a fleet of $60 an hour at the most."""
+    day = Day(in_memory(a_pool("cpu", max_agents=20, idle_seconds=300.0, queue_maturity_seconds=0.0), **limits)).minutes(2)
+    day.world.move_to(JANUARY_ENDS - 6 * 3600.0)
+    return day.minutes(2)
+
+
+def jump(day, ahead, minutes):
+    """The clock is wrong for so many minutes."""
+    day.fleet.skew_seconds = ahead
+    day.minutes(minutes)
+    day.fleet.skew_seconds = 0.0
+
+
+def keep_busy(day, minutes):
+    for _ in range(minutes):
+        day.queue(5, seconds=1200.0)
+        day.minutes(1)
+
+
+@pytest.mark.parametrize("minutes", [1, 10])
+@pytest.mark.parametrize("ahead", [6 * 3600.0, 31 * 86_400.0])
+def test_a_month_goes_on_when_a_clock_that_was_ahead_of_its_end_is_right_again(ahead, minutes):
+    day = at_the_end_of_january(max_usd_per_month=LIMIT)
+    keep_busy(day, 60)
+    spent = day.fleet.state.memory.month
+    jump(day, ahead, minutes)
+    assert day.fleet.state.memory.month.name != spent.name
+    day.minutes(2)
+    month = day.fleet.state.memory.month
+    assert (month.name, month.usd >= spent.usd) == (spent.name, True)
+    keep_busy(day, 120)
+    # What was launched meanwhile has its builds to end: twenty agents of $3 an hour for twenty minutes.
+    assert sum(day.fleet.state.memory.month.by_pool.values()) < LIMIT + 20.0
+    assert day.agents() == 0
+
+
+def test_nor_does_the_next_one_begin_at_nothing_when_its_turn_comes():
+    day = at_the_end_of_january(max_usd_per_month=LIMIT)
+    keep_busy(day, 10)
+    jump(day, 6 * 3600.0, 30)
+    day.minutes(2)
+    [february] = day.fleet.state.memory.months
+    assert february.usd > 0.0
+    day.world.move_to(JANUARY_ENDS)
+    day.minutes(2)
+    assert day.fleet.state.memory.month.name == "2027-02"
+    assert day.fleet.state.memory.month.usd >= february.usd
+    assert [month.name for month in day.fleet.state.memory.months] == ["2027-01"]
+
+
+def test_a_clock_that_was_behind_before_the_months_beginning_leaves_the_month_as_it_was():
+    day = at_the_end_of_january(max_usd_per_month=LIMIT)
+    day.world.move_to(JANUARY_ENDS)
+    day.minutes(2)
+    keep_busy(day, 30)
+    spent = day.fleet.state.memory.month.usd
+    jump(day, -86_400.0, 5)
+    day.minutes(1)
+    assert day.fleet.state.memory.month.usd >= spent
+
+
+def test_a_day_goes_on_likewise():
+    day = Day(in_memory(a_pool("cpu", max_agents=20, queue_maturity_seconds=0.0, ceilings=Ceilings(max_hours_per_day=100.0)))).minutes(2)
+    day.world.move_to(JANUARY_ENDS - 6 * 3600.0)
+    keep_busy(day, 30)
+    hours = day.fleet.state.memory.day.hours["cpu"]
+    jump(day, 6.5 * 3600.0, 3)
+    day.minutes(1)
+    assert day.fleet.state.memory.day.hours["cpu"] >= hours
+
+
+@pytest.mark.parametrize("ahead", [2 * 3600.0, 40 * 86_400.0])
+def test_an_hour_goes_on_when_a_clock_that_was_ahead_is_right_again(ahead):
+    day = Day(in_memory(a_pool("cpu", max_agents=20, idle_seconds=60.0, queue_maturity_seconds=0.0), max_launches_per_hour=5)).minutes(2)
+    day.queue(5, seconds=60.0)
+    day.minutes(15)
+    assert (len(day.world.ec2.instances), day.agents()) == (5, 0)
+    jump(day, ahead, 5)
+    day.queue(5, seconds=60.0)
+    day.minutes(15)
+    assert len(day.world.ec2.instances) == 5
+    day.minutes(45)
+    assert len(day.world.ec2.instances) == 10
+
+
+def test_launches_by_a_clock_that_was_ahead_count_for_an_hour_and_no_longer():
+    day = Day(in_memory(a_pool("cpu", max_agents=20, idle_seconds=60.0, queue_maturity_seconds=0.0), max_launches_per_hour=5)).minutes(2)
+    day.queue(5, seconds=60.0)
+    jump(day, 40 * 86_400.0, 2)
+    day.minutes(15)
+    assert (len(day.world.ec2.instances), day.agents()) == (5, 0)
+    day.queue(5, seconds=60.0)
+    day.minutes(15)
+    assert len(day.world.ec2.instances) == 5
+    day.minutes(60)
+    assert len(day.world.ec2.instances) > 5

@@ -67,3 +67,36 @@ def test_a_launch_whose_agent_is_forgotten_later_than_noted_counts_once(day):
         day.minutes(1)
         take_all_away(day)
     assert len(day.world.ec2.instances) == LIMIT
+
+
+@pytest.mark.parametrize("looks", [0, 30])
+@pytest.mark.parametrize("seconds", [30.0, 1800.0])
+def test_launches_count_though_the_state_was_restored_as_it_was_before_them(day, seconds, looks):
+    """Whether their agents are there still, or have ended meanwhile."""
+    state = day.fleet.state
+    kept = {"records": dict(state.records), "intents": dict(state.intents), "memory": state.memory}
+    day.minutes(looks)
+    day.queue(9, seconds=seconds)
+    day.minutes(3)
+    assert len(day.world.ec2.instances) == LIMIT
+    if seconds == 30.0:
+        day.minutes(20)
+        assert day.agents() == 0
+    for name, value in kept.items():
+        setattr(state, name, value)
+    day.queue(9, seconds=seconds)
+    day.minutes(10)
+    assert len(day.world.ec2.instances) == LIMIT
+
+
+def test_launches_count_though_the_state_was_lost(day):
+    day.queue(9, seconds=30.0)
+    day.minutes(20)
+    assert (len(day.world.ec2.instances), day.agents()) == (LIMIT, 0)
+    day.fleet.state.records.clear()
+    day.fleet.state.memory = type(day.fleet.state.memory)(version=day.fleet.state.memory.version)
+    day.queue(9, seconds=30.0)
+    day.minutes(10)
+    assert len(day.world.ec2.instances) == LIMIT
+    day.minutes(60)
+    assert len(day.world.ec2.instances) > LIMIT

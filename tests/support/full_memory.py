@@ -73,6 +73,8 @@ FULL_MEMORY = Memory(
         parts=MonthParts(boot_usd=0.5, stopped_usd=0.25, disk_usd=0.3, hours=2.0),
     ),
     day=Day(name="2027-01-15", metered_at=3.0, hours={"cpu": 2.5}),
+    months=(Month(name="2027-02", usd=0.5, metered_at=4.0),),
+    days=(Day(name="2027-01-16", metered_at=4.0, hours={"cpu": 0.5}),),
     lately=(Spending(since_at=1.0, by_pool={"cpu": 0.25}),),
     gone={"i-1": 1.0},
     gone_from={"i-1": "cpu"},

@@ -112,6 +112,9 @@ class Compute(Protocol):
     def instances(self) -> tuple[Instance, ...]:
         """List what carries our fleet tag and has not ended. May lag by 30 s: absence proves nothing."""
 
+    def ended_lately(self) -> tuple[Instance, ...]:
+        """List what carries our fleet tag and has terminated, as long as EC2 tells of it: for an hour about."""
+
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
         """Ask for instances by id; ids unknown to EC2 are `NOT_FOUND`."""
 

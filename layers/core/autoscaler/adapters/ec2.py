@@ -61,7 +61,14 @@ class Ec2Compute:
 
     def instances(self) -> tuple[Instance, ...]:
         """List by tag, stopping and stopped ones too: they cost money and leak."""
-        filters = [{"Name": f"tag:{FLEET_TAG}", "Values": [self._fleet.name]}, {"Name": "instance-state-name", "Values": _LISTED}]
+        return self._in_states(_LISTED)
+
+    def ended_lately(self) -> tuple[Instance, ...]:
+        """List by tag, too."""
+        return self._in_states([str(InstanceState.TERMINATED)])
+
+    def _in_states(self, states: list[str]) -> tuple[Instance, ...]:
+        filters = [{"Name": f"tag:{FLEET_TAG}", "Values": [self._fleet.name]}, {"Name": "instance-state-name", "Values": states}]
         return tuple(instance_of(raw) for raw in self._describe(filters))
 
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:

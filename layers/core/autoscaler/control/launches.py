@@ -13,7 +13,7 @@ from typing import NamedTuple
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
 from autoscaler.domain.facts.intents import Intent, IntentState
-from autoscaler.domain.facts.metering import levels_out_of_hours, spent_levels
+from autoscaler.domain.facts.metering import day_of, levels_out_of_hours, month_of, spent_levels
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import Binding, Instance, Record, RecordState
@@ -111,7 +111,8 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
         listed = ports.compute.instances()
         now, memory = ports.clock(), stored.memory
         overrides = stored.overrides.at(now)
-        levels = (*spent_levels(memory.month, fleet, now), *levels_out_of_hours(memory.day, fleet, now))
+        (month, _), (day, _) = month_of(memory.month, memory.months, now), day_of(memory.day, memory.days, now)
+        levels = (*spent_levels(month, fleet, now), *levels_out_of_hours(day, fleet, now))
         for intent in open_intents:
             used = any(level.has(intent.pool) for level in levels)
             on_hold = used or bool(overrides.holds_on(intent.controller, intent.pool))
@@ -183,6 +184,8 @@ def _recover(ports: Ports, pool: Pool, intent: Intent, brought: _Brought, *, on_
     age = now - intent.created_at
     if brought.ids and (len(brought.ids) >= intent.count or age >= LISTED_AFTER_SECONDS):
         _settle_as_seen(ports, pool, intent, brought)
+    elif age < -LISTED_AFTER_SECONDS:  # it was written by a clock that was ahead
+        ports.state.change_intent(replace(intent, created_at=now), expected=intent.state)
     elif age < LISTED_AFTER_SECONDS:
         return
     elif age < RESEND_LAUNCH_SECONDS:

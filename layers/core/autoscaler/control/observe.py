@@ -16,6 +16,7 @@ from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
 from autoscaler.domain.situation.controller_restarts import RUNS_ASKED_A_LOOK, runs_to_ask_for
+from autoscaler.domain.situation.looks import is_gap
 from autoscaler.errors import AutoscalerError, TransientError
 from autoscaler.ports import Controller, Ports, StoredState
 
@@ -32,6 +33,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         snapshot,
         instances=instances,
         fates=fates,
+        ended=_ended_lately(ports, stored),
         end_reasons=_end_reasons(ports, stored, instances, fates),
         unknown_alone=unknown_alone,
         template_versions=_template_versions(ports, fleet),
@@ -94,6 +96,17 @@ def _look(ports: Ports, controller: Controller) -> ControllerView:
     except Exception as error:  # noqa: BLE001 - the one place: the view says what happened, and nothing follows from it
         ports.log("look_broke", controller=controller.name, error=f"{type(error).__name__}: {error}")
         return ControllerView.of_nothing(controller.name, f"{type(error).__name__}: {error}", 0.0)
+
+
+def _ended_lately(ports: Ports, stored: StoredState) -> tuple[Instance, ...]:
+    """Ask what has ended lately, if nobody looked for a while: a state that was lost or restored does not know it."""
+    if not is_gap(stored.memory.looks, ports.clock()):
+        return ()
+    try:
+        return ports.compute.ended_lately()
+    except TransientError as error:
+        ports.log("ended_not_read", error=str(error))
+        return ()
 
 
 def _ask_alone(ports: Ports, stored: StoredState, fates: dict[str, InstanceState]) -> frozenset[str]:

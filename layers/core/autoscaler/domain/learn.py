@@ -9,7 +9,17 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import CapacityDelay, Growth, IdleReturns, Memory, Missing, Stuck, Trial, Window
-from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_since
+from autoscaler.domain.facts.metering import (
+    day_of,
+    launches_of,
+    meter,
+    meter_day,
+    month_of,
+    next_spot_prices,
+    note_gone,
+    note_spending,
+    paid_since,
+)
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.room import with_known_weights
@@ -54,6 +64,7 @@ from autoscaler.domain.situation.ended_builds import next_asked, without_ended
 from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, still_tried
 from autoscaler.domain.situation.launched import launched_versions
+from autoscaler.domain.situation.looks import EC2
 from autoscaler.domain.situation.marks import next_marked, note_counted
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
@@ -131,11 +142,15 @@ def _still_open(memory: Memory, look: Look, proven: Mapping[str, str]) -> dict[s
 def _metered(memory: Memory, look: Look) -> Memory:
     """Add what the agents cost and ran since the last look."""
     spot_prices = next_spot_prices(memory.spot_prices, look.snapshot)
-    spent = paid_since(look.snapshot, look.fleet, spot_prices, memory.month.metered_at)
+    month, months = month_of(memory.month, memory.months, look.now)
+    day, days = day_of(memory.day, memory.days, look.now)
+    spent = paid_since(look.snapshot, look.fleet, spot_prices, month.metered_at)
     return replace(
         memory,
-        month=meter(memory.month, spent, look.now),
-        day=meter_day(memory.day, look.snapshot, look.fleet),
+        month=meter(month, spent, look.now),
+        months=months,
+        day=meter_day(day, look.snapshot, look.fleet),
+        days=days,
         lately=note_spending(memory.lately, spent.by_pool, look.now) if look.fleet.teams else (),
         spot_prices=spot_prices,
     )
@@ -161,7 +176,7 @@ def _with_marks(memory: Memory, look: Look) -> Memory:
 
 def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
     """Carry on since when something is true of each of these agents."""
-    return {agent.record.instance_id: before.get(agent.record.instance_id, now) for agent in agents}
+    return {agent.record.instance_id: min(before.get(agent.record.instance_id, now), now) for agent in agents}
 
 
 def _draining_since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
@@ -238,7 +253,7 @@ def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
     executors, boot, now, before = pool.executors, pool.boot_seconds, pool.now, pool.window
     window = Window(
         # A gap between passes starts it again: nobody knows what was needed meanwhile. What was before is not forgotten.
-        opened_at=before.opened_at if before and now - before.seen_at <= LOOK_GAP_SECONDS else now,
+        opened_at=min(before.opened_at, now) if before and now - before.seen_at <= LOOK_GAP_SECONDS else now,
         seen_at=now,
         peaks=next_peaks(before, needed.agents(executors), now, _watched_seconds(pool.spec)),
         guessed=guessed_in_time(before, needed, boot, now),
@@ -291,12 +306,16 @@ def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
     for record in situation.snapshot.records:
         if record.instance_id in forgotten:
             gone |= launches_of(record)
-    return {instance_id: at for instance_id, at in {**situation.memory.gone, **gone}.items() if situation.now - at < HOUR_SECONDS}
+    # Those that EC2 alone still tells of, after a gap in the looks: the state may have been restored.
+    gone |= {instance.id: instance.launched_at for instance in situation.snapshot.ended if instance.id not in situation.memory.gone}
+    before = situation.snapshot.memory.looks.get(EC2)
+    return note_gone(situation.memory, gone, situation.fleet, situation.now, before.at if before else situation.now)
 
 
 def _note_gone_from(situation: Situation, gone: Iterable[str]) -> dict[str, str]:
     """Note the pools of these launches, as far as they are known."""
-    known = {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
+    known = {instance.id: instance.pool for instance in situation.snapshot.ended}
+    known |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
     known = {**situation.memory.gone_from, **known}
     return {key: known[key] for key in gone if key in known}
 

@@ -283,10 +283,12 @@ class Memory:
     never_lent: Mapping[str, float] = field(default_factory=dict)  # when a job was seen that no lent agent could run, by pool
     unstoppable: frozenset[str] = frozenset()  # instances that EC2 does not let us stop
     month: Month = field(default_factory=Month)
+    months: tuple[Month, ...] = ()  # others that have begun: a clock may go back to one, or was ahead in one
     day: Day = field(default_factory=Day)
+    days: tuple[Day, ...] = ()  # likewise
     lately: tuple[Spending, ...] = ()  # what was spent in the last hours; kept where there are teams
     spot_prices: SpotPrices = field(default_factory=SpotPrices)
-    gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id, for an hour
+    gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id: the latest
     gone_from: Mapping[str, str] = field(default_factory=dict)  # their pools, likewise; an earlier version did not note them
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when
     lost: Mapping[str, LostBuild] = field(default_factory=dict)  # builds whose agents have gone, by controller and run

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import inf
+from typing import TypeVar
 
 from autoscaler.domain.facts.capacity import CapacityReservation
 from autoscaler.domain.facts.costs import MonthParts
@@ -23,6 +24,14 @@ HOUR_SECONDS, DAY_SECONDS = 3600.0, 86_400.0
 # Whose turn it is follows from what each team has spent for so long, remembered in steps of a quarter of an hour.
 SHARE_SECONDS = 4 * HOUR_SECONDS
 _SPENDING_SECONDS = HOUR_SECONDS / 4
+# Other months and days that have begun, of which the latest are remembered; a year of jumps would make no more.
+_BEGUN_KEPT = 4
+# One that goes on after others counts this much of the time between at the most: the clock was wrong for some of it.
+_BETWEEN_SECONDS = HOUR_SECONDS
+# A launch is sent again for ten minutes, so that EC2 may show it so much later than its record.
+_SENT_LATER_SECONDS = 900.0
+# Of launches longer ago than an hour.
+_LAUNCHES_KEPT = 100
 # EC2 bills no machine from the moment in which it is to stop: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html
 _OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 
@@ -59,14 +68,45 @@ def launched_lately(snapshot: Snapshot, memory: Memory) -> Counter[str]:
     The pool is "" where nobody noted it: those count in each.
     """
     # Noted first, forgotten then: an agent may be known from both.
-    launches = {key: (at, memory.gone_from.get(key, "")) for key, at in memory.gone.items()}
-    launches |= {i.id: (i.launched_at, i.pool) for i in snapshot.instances if i.id in snapshot.unread_records}
+    launches = _launches_without_record(snapshot)
+    launches |= {key: (at, memory.gone_from.get(key, "")) for key, at in memory.gone.items()}
+    listed = {instance.id: instance for instance in snapshot.instances}
     for record in snapshot.records:
-        launches |= {key: (at, record.pool) for key, at in launches_of(record).items()}
+        times = _as_ec2_says(launches_of(record), listed.get(record.instance_id), snapshot.taken_at)
+        launches |= {key: (at, record.pool) for key, at in times.items()}
     counted = Counter(pool for at, pool in launches.values() if at > snapshot.taken_at - HOUR_SECONDS)
     for intent in snapshot.intents:
         counted[intent.pool] += missing_of(intent)
     return counted
+
+
+def _launches_without_record(snapshot: Snapshot) -> dict[str, tuple[float, str]]:
+    """When instances were launched, or started, of which we have no record: a state that was lost or restored does not have them."""
+    under_way = {intent.id for intent in snapshot.intents if intent.open}
+    recorded = {record.instance_id for record in snapshot.records}
+    unrecorded = (i for i in (*snapshot.instances, *snapshot.ended) if i.id not in recorded and i.launch not in under_way)
+    return {instance.id: (instance.launched_at, instance.pool) for instance in unrecorded}
+
+
+def _as_ec2_says(times: dict[str, float], instance: Instance | None, now: float) -> dict[str, float]:
+    """Correct when an agent was last launched or started, if our record does not know it, or has it from a wrong clock."""
+    if instance is None or not times:
+        return times
+    newest = max(times, key=times.__getitem__)
+    is_wrong = times[newest] > now or instance.launched_at > times[newest] + _SENT_LATER_SECONDS
+    return times | {newest: instance.launched_at} if is_wrong else times
+
+
+def note_gone(memory: Memory, gone: Mapping[str, float], fleet: Fleet, now: float, looked_at: float) -> dict[str, float]:
+    """Note when agents were launched whose records are closed: those of the hour, and so many before it as a limit may be about.
+
+    By a clock that is ahead, the hour would be over; once it is right again, they count. ``looked_at``: the look before. What is later
+    than both was written by a clock that was ahead.
+    """
+    times = {name: min(at, max(now, looked_at)) for name, at in {**memory.gone, **gone}.items()}
+    most = min(fleet.limits.max_launches_per_hour, _LAUNCHES_KEPT)
+    latest = sorted(times, key=lambda name: (times[name], name))[-most:] if most else []
+    return {name: at for name, at in times.items() if now - at < HOUR_SECONDS or name in latest}
 
 
 def launches_of(record: Record) -> dict[str, float]:
@@ -165,6 +205,31 @@ def _on_seconds(began_at: float, since: float, now: float, *, is_off: bool) -> f
     if is_off:
         return MINIMUM_BILLED_SECONDS if since < began_at <= now else 0.0
     return max(0.0, now - max(since, began_at))
+
+
+_Begun = TypeVar("_Begun", Month, Day)
+
+
+def month_of(month: Month, others: tuple[Month, ...], now: float) -> tuple[Month, tuple[Month, ...]]:
+    """Return the month that goes on now, or the last one if a new month begins; and the others that have begun."""
+    return _turned(month, others, month_name(now), now)
+
+
+def day_of(day: Day, others: tuple[Day, ...], now: float) -> tuple[Day, tuple[Day, ...]]:
+    """Return the day that goes on now, or the last one if a new day begins; and the others that have begun."""
+    return _turned(day, others, day_name(now), now)
+
+
+def _turned(last: _Begun, others: tuple[_Begun, ...], name: str, now: float) -> tuple[_Begun, tuple[_Begun, ...]]:
+    """Go on with what has begun: the clock may have been ahead in it, or has gone back to it."""
+    if last.name in {"", name}:
+        return last, others
+    begun = [one for one in others if one.name != name]
+    begun.append(last)
+    begun.sort(key=lambda one: one.metered_at)
+    resumed = next((one for one in others if one.name == name), None)
+    present = last if resumed is None else replace(resumed, metered_at=max(resumed.metered_at, now - _BETWEEN_SECONDS))
+    return present, tuple(begun[-_BEGUN_KEPT:])
 
 
 def meter(month: Month, spent: Spent, now: float) -> Month:

@@ -354,6 +354,7 @@ class Snapshot:
     look_every_seconds: float = MINUTE_SECONDS
     end_reasons: Mapping[str, str] = field(default_factory=dict)  # EC2's codes, by id, of what ended before it registered
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
+    ended: tuple[Instance, ...] = ()  # of which EC2 still tells; asked for after a gap in the looks
     spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
     run_answers: Mapping[str, Mapping[str, RunAnswer]] = field(default_factory=dict)  # of overdue runs, by controller and run
@@ -392,5 +393,4 @@ class Snapshot:
     def living(self) -> tuple[Record, ...]:
         """Every record whose instance may still cost money."""
         ended = {instance_id for instance_id, state in self.states.items() if state.ended}
-        open_ones = (record for record in self.records if record.state is not RecordState.GONE and record.is_instance)
-        return tuple([record for record in open_ones if record.instance_id not in ended])
+        return tuple([r for r in self.records if r.state is not RecordState.GONE and r.is_instance and r.instance_id not in ended])

@@ -46,8 +46,8 @@ class Missed:
 
 
 def next_peaks(window: Window | None, needed: int, now: float, length_seconds: float) -> tuple[tuple[float, int], ...]:
-    """Record what is needed now; what was needed less, or too long ago, says nothing any more."""
-    kept = [peak for peak in window.peaks if peak[0] >= now - length_seconds] if window else []
+    """Record what is needed now; what was needed less, or too long ago, says nothing any more. A clock may have been ahead."""
+    kept = [(min(at, now), most) for at, most in window.peaks if at >= now - length_seconds] if window else []
     while kept and kept[-1][1] <= needed:
         kept.pop()
     return *kept, (now, needed)

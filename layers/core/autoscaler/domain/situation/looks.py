@@ -28,6 +28,12 @@ def next_looks(known: Mapping[str, Looks], snapshot: Snapshot) -> dict[str, Look
     return {name: _next(known.get(name), snapshot.taken_at, is_whole=is_whole) for name, is_whole in whole.items()}
 
 
+def is_gap(looks: Mapping[str, Looks], now: float) -> bool:
+    """Tell whether nobody has looked at EC2 for a while, as far as is remembered, or the clock has gone back."""
+    ec2 = looks.get(EC2)
+    return ec2 is None or abs(now - ec2.at) > LOOK_GAP_SECONDS
+
+
 def is_whole(view: ControllerView) -> bool:
     """Tell whether a look proves what agents and builds could do. In quiet mode nothing begins, and pipelines stand still."""
     return view.complete and not view.quieting_down
