@@ -103,7 +103,7 @@ def test_what_is_surely_gone_is_repaired_under_a_hold():
     ended = {"instances": (an_instance("i-1", state=InstanceState.TERMINATED),)}
     free = scale_down(seen(an_agent(), memory=memory, **ended), FLEET)
     under_hold = scale_down(seen(an_agent(), memory=memory, holds=[a_hold()], **ended), FLEET)
-    assert kinds(free) == [Cordon, DeleteNode]
+    assert kinds(free) == [DeleteNode]
     assert kinds(under_hold) == [DeleteNode]
 
 

@@ -8,13 +8,17 @@ from support.hostile.drawn import MINUTE
 from support.hostile.unkind import Draw, Unkindness
 
 
+# Seconds; the larger ones are beyond an hour's, a day's and a month's end.
+_SKEWS = (-1800.0, -300.0, -60.0, 60.0, 300.0, 1800.0, 2 * 3600.0, 86_400.0, 31 * 86_400.0)
+
+
 def _all(_thing: object) -> bool:
     return True
 
 
 def clock_skewed(draw: Draw) -> Unkindness:
     """The functions' clock is ahead or behind: at some passes, or for long."""
-    span, skew = draw.span(2, 60), draw.chance.choice([-1800.0, -300.0, -60.0, 60.0, 300.0, 1800.0])
+    span, skew = draw.span(2, 60), draw.chance.choice(_SKEWS)
     once, fleet = draw.chance.random() < 0.4, draw.life.fleet
 
     def set_clock(seconds: float) -> None:
