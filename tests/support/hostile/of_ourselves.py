@@ -7,7 +7,6 @@ from autoscaler_workbench.fakes.world.faults import Fault
 from support.hostile.drawn import MINUTE
 from support.hostile.unkind import Draw, Unkindness
 
-
 # Seconds; the larger ones are beyond an hour's, a day's and a month's end.
 _SKEWS = (-1800.0, -300.0, -60.0, 60.0, 300.0, 1800.0, 2 * 3600.0, 86_400.0, 31 * 86_400.0)
 
