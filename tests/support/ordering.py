@@ -52,14 +52,12 @@ def order(day, what, *, until=Until.EACH, resubmit=1, replacing=None, parameters
         reason="",
         request_id=request_id,
     )
-    entry = ordering_runs.order_runs(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(dry_run=dry_run), request)
-    return entry
+    return ordering_runs.order_runs(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(dry_run=dry_run), request)
 
 
 def cancel(day, order_id):
     """Cancel it as `operate` does."""
-    entry = ordering_runs.cancel(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CancelRun(id=order_id, by="bob", reason=""))
-    return entry
+    return ordering_runs.cancel(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CancelRun(id=order_id, by="bob", reason=""))
 
 
 def told(day, order_id):

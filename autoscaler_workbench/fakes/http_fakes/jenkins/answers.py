@@ -116,15 +116,21 @@ def why_of(controller: Controller, build: Build, said: dict[str, str]) -> str:
         return f"‘{build.resumes_on}’ is offline"
     if controller.quieting_down:
         return "Jenkins is about to shut down"
-    veto = controller.veto
-    if veto and (vetoes := [words for node in controller.free_for(build) if (words := veto(build, node))]):
-        causes = Counter([*vetoes, *_causes_of_others(controller, build)])
-        return "; ".join(f"{cause} ({times} times)" if times > 1 else cause for cause, times in sorted(causes.items()))
+    if vetoed := _why_vetoed(controller, build):
+        return vetoed
     if build.asks_for not in said:
         # With no agent node at all, Jenkins leaves the label out: the reason for the beacon.
         labelled = build.expression if controller.nodes else None
         said[build.asks_for] = _why_with_label(controller, build, labelled) if labelled else _why_without_label(controller, build)
     return said[build.asks_for]
+
+
+def _why_vetoed(controller: Controller, build: Build) -> str:
+    """What plugins say of the free nodes, and Jenkins of the others: each cause once, in alphabetical order."""
+    veto = controller.veto
+    vetoes = [words for node in controller.free_for(build) if (words := veto(build, node))] if veto else []
+    causes = Counter([*vetoes, *_causes_of_others(controller, build)]) if vetoes else Counter[str]()
+    return "; ".join(f"{cause} ({times} times)" if times > 1 else cause for cause, times in sorted(causes.items()))
 
 
 def _causes_of_others(controller: Controller, build: Build) -> Iterator[str]:

@@ -6,7 +6,7 @@ what agents would have idled, for nothing where it did not come.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
@@ -189,9 +189,7 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, 
             continue
         outcomes = _outcomes(other.times, mine, now)
         delays = tuple(round(delay, 1) for delay in outcomes if delay is not None)
-        if len(delays) < _TRUSTED_SHARE * len(outcomes) or len(delays) < _HITS_TO_TRUST:
-            continue
-        if _occasions(other.times, outcomes) < _OCCASIONS_TO_TRUST:
+        if not _is_trusted(other.times, outcomes, len(delays)):
             continue
         usd = _worth_usd(outcomes, costs) / sum(at >= other.times[0] for at in mine)
         if usd > most_usd:
@@ -230,6 +228,11 @@ def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> li
         elif now - at > _AT_MOST_SECONDS and at > then[0] - _AT_MOST_SECONDS:
             outcomes.append(None)
     return outcomes
+
+
+def _is_trusted(first: Iterable[float], outcomes: Collection[float | None], hits: int) -> bool:
+    often = hits >= max(_HITS_TO_TRUST, _TRUSTED_SHARE * len(outcomes))
+    return often and _occasions(first, outcomes) >= _OCCASIONS_TO_TRUST
 
 
 def _occasions(first: Iterable[float], outcomes: Iterable[float | None]) -> int:

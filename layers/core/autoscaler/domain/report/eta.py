@@ -92,10 +92,14 @@ def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows
     starts = _starts(situation, asked.controller, tracker, durations) if wants else {}
     for want in wants:
         bare = starts.get(want.item.id)
-        if uncertain := why_uncertain(situation, asked.controller, want, bare.server if bare else "", bare.seconds if bare else None):
-            yield _entry(asked, want.item, pool="", starts=None, ends=None, detail=uncertain[-1])
-        else:
-            yield _of_want(asked.controller, want, bare, durations[want.item.id], tracker)
+        uncertain = why_uncertain(situation, asked.controller, want, bare.server if bare else "", bare.seconds if bare else None)
+        entry = _of_want(asked.controller, want, bare, durations[want.item.id], tracker)
+        yield replace(entry, pool="", starts=None, ends=None, detail=uncertain[-1]) if uncertain else entry
+    yield from _not_served(situation, asked)
+
+
+def _not_served(situation: Situation, asked: Asked) -> Iterator[EtaEntry]:
+    """Say of the items that are no demand what they wait for."""
     demand = situation.demands[asked.controller]
     served = {want.item.id for want in demand.wants}
     causes = {unmet.item.id: unmet.detail for unmet in demand.unmet}

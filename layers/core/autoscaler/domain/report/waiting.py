@@ -77,10 +77,7 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
             yield from _told_again(told, f"{WAITS}{view.name}/")
             continue
         place = f"{WAITS}{view.name}/"
-        if situation.demands[view.name].refused:  # once free executors refuse a job, Jenkins' words for it may change or end
-            yield from _told_again(told, f"{place}{Reason.UNCLEAR}/")
-        for pool in (name.partition("/")[2] for name in seen if name.startswith("breaker/")):
-            yield from _told_again(told, f"{place}{_BOOT_TROUBLE}{pool}")
+        yield from _still_told(situation, view.name, told, seen)
         is_explained = any(name.startswith(place) and not is_slow(name) for name in told)
         by_name: dict[str, tuple[Cause, list[QueueItem]]] = {}
         for item, cause in _causes(situation, view, {*seen, *told}):
@@ -88,6 +85,15 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
                 by_name.setdefault(cause.name, (cause, []))[1].append(item)
         for name, (cause, items) in by_name.items():
             yield name if cause.is_limit else f"{place}{name}", _seen(view.name, cause, items)
+
+
+def _still_told(situation: Situation, controller: str, told: Mapping[str, Trouble], seen: Collection[str]) -> Iterator[tuple[str, Seen]]:
+    """Keep open what another message goes on to tell: Jenkins' words for a job that is refused, and first failed boots of a pool."""
+    place = f"{WAITS}{controller}/"
+    if situation.demands[controller].refused:
+        yield from _told_again(told, f"{place}{Reason.UNCLEAR}/")
+    for pool in (name.partition("/")[2] for name in seen if name.startswith("breaker/")):
+        yield from _told_again(told, f"{place}{_BOOT_TROUBLE}{pool}")
 
 
 def is_slow(name: str) -> bool:
