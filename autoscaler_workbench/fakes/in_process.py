@@ -68,7 +68,7 @@ class InProcessController(JenkinsController):
         self._world = api.controller
         self._nodes: dict[str, tuple[tuple[Any, ...], Node]] = {}
         self._items: dict[int, tuple[str, str]] = {}
-        self._pipelines: tuple[str, ...] = ()
+        self._pipelines = lasting_pipelines(self._world)
         self._builtin = read_node(builtin_json(self._world, api.base), _LONG_AGO)
         self._last: tuple[tuple[float, int, int], ControllerView] | None = None
         self._healths: tuple[dict[str, tuple[Any, ...]], dict[str, Health]] | None = None
