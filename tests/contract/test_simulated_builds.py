@@ -134,7 +134,7 @@ def test_a_pipeline_whose_machine_was_stopped_waits_for_it_and_fails_once_it_is_
         run = begun(here, job, here.builds.start(job, None))
         here.until(lambda: not here.controller.node("agent-1").idle, "it has its node")
         here.stand.jenkins.disconnect("agent-1", killed_by="its machine was stopped")
-        here.stand.world.move_to(here.stand.world.timeline.now + 900.0)
+        here.stand.world.move_to(here.stand.world.timeline.now + 200.0)
         assert here.builds.run(run).building
         here.stand.jenkins.connect("agent-1")
         assert (ended(here, run).result, ended(here, run).interruptions) == ("FAILURE", ())

@@ -121,7 +121,7 @@ def test_a_pipeline_whose_node_block_is_cancelled_is_aborted_and_no_person_has_s
         run = here.builds.item(here.builds.start(job, None)).run
         here.until(lambda: bool(here.controller.look().items), "it asks for its node")
         assert here.builds.cancel(here.controller.look().items[0].id)
-        assert (here.builds.run(run).result, here.builds.run(run).interruptions) == ("ABORTED", (Interruption.OTHER,))
+        assert (here.builds.run(run).result, here.builds.run(run).interruptions) == ("ABORTED", (Interruption.BLOCK_CANCELLED,))
 
 
 @pytest.mark.parametrize("seconds", [0.5, 1.5, 4.0])

@@ -286,7 +286,7 @@ def test_with_no_time_left_no_step_is_begun():
     began = day.world.timeline.now
     looks = iter(range(1000))
     slow = replace(day.fleet.ports, clock=lambda: began + next(looks) * 0.15)
-    invocation = Invocation(request_id="late", ends_at=began + 10.8)
+    invocation = Invocation(request_id="late", ends_at=began + 11.4)
     [report] = passes.scale_up(slow, day.fleet.fleet, invocation)
     assert {result.outcome for result in report.results} == {"skipped"}
     assert report.results
