@@ -24,6 +24,7 @@ def busy_with_a_pipeline(day, seconds):
 def test_an_agent_whose_process_restarts_is_told_the_same_and_its_pipeline_goes_on():
     day = a_day()
     build, instance = busy_with_a_pipeline(day, 1800.0)
+    build.waits_for_input = True  # a step such as sh is aborted after five minutes without its agent
     nodes = day.nodes()
     for _ in range(3):
         day.fleet.agents.restarts(instance)
@@ -40,6 +41,7 @@ def test_one_that_nobody_answers_for_longer_than_a_boot_takes_goes_on_asking():
     """The boot deadline is for instances that were never told who they are: this one has work."""
     day = a_day()
     build, instance = busy_with_a_pipeline(day, 3600.0)
+    build.waits_for_input = True  # a step such as sh is aborted after five minutes without its agent
     day.fleet.faults.dice = Fault
     day.fleet.agents.restarts(instance)
     day.world.move_to(day.world.timeline.now + 900.0)
@@ -52,6 +54,7 @@ def test_one_that_nobody_answers_for_longer_than_a_boot_takes_goes_on_asking():
 def test_one_whose_controller_is_down_comes_back_with_it():
     day = a_day()
     build, instance = busy_with_a_pipeline(day, 1200.0)
+    build.waits_for_input = True  # a step such as sh is aborted after five minutes without its agent
     day.fleet.agents.restarts(instance)
     day.jenkins.restart()
     day.minutes(40)
@@ -62,6 +65,7 @@ def test_one_that_ec2_does_not_show_for_a_while_goes_on_asking():
     """EC2's empty answer proves nothing: what asks with its role's own credentials lives."""
     day = a_day()
     build, instance = busy_with_a_pipeline(day, 3600.0)
+    build.waits_for_input = True  # a step such as sh is aborted after five minutes without its agent
     day.world.ec2.listing = Listing(empty_until=day.world.timeline.now + 300.0)
     day.fleet.agents.restarts(instance)
     day.world.move_to(day.world.timeline.now + 300.0)
