@@ -207,7 +207,7 @@ _SCALING_METRICS = 5
 
 
 def _lines(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What is logged at the end of a pass: itself and what was held."""
+    """Return the log lines at the end of a pass: the pass itself, and what was held."""
     yield {"pass_id": plan["pass_id"], "function": "scale_down", "dry_run": False, "steps": 0, "held": 0}
     yield from plan["held"]
 

@@ -1,7 +1,6 @@
 """Machines that go under a pipeline, through the real handlers: its node is deleted once, and Jenkins ends the pipeline by itself."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,6 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.state import InMemoryState
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Stopper
-from support.deployed import deployed_in_memory, event
 
 FLEET = """
 fleet: mxnet-ci
@@ -20,15 +18,6 @@ pools:
   cpu: {executors: 1, launch_template: t, instance_types: [c5.large], max_agents: 5, usd_per_hour: 1, idle_seconds: 1200}
 """
 WITHOUT_RIGHTS = {"hudson.model.Computer.ExtendedRead", "hudson.model.Computer.Configure"}
-
-
-@pytest.fixture
-def here(tmp_path):
-    file = Path(tmp_path) / "fleet.yaml"
-    file.write_text(FLEET, encoding="utf-8")
-    with deployed_in_memory(file) as stood:
-        stood.call("scale_up", event("tick"))
-        yield stood
 
 
 @pytest.fixture

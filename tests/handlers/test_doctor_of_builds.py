@@ -1,13 +1,11 @@
 """What the doctor tries of the permissions that ordered runs need, through the real handler."""
 
-from pathlib import Path
-
 import pytest
 
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
-from support.deployed import deployed_in_memory, event
+from support.deployed import event
 
 FLEET = """
 fleet: mxnet-ci
@@ -18,15 +16,6 @@ runs: {}
 pools:
   cpu: {executors: 1, launch_template: t, instance_types: [c5.large], max_agents: 5, usd_per_hour: 1}
 """
-
-
-@pytest.fixture
-def here(tmp_path):
-    file = Path(tmp_path) / "fleet.yaml"
-    file.write_text(FLEET, encoding="utf-8")
-    with deployed_in_memory(file) as stood:
-        stood.call("scale_up", event("tick"))
-        yield stood
 
 
 def begin(here, *, kind=Kind.FREESTYLE, seconds=3600.0):

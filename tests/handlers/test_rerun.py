@@ -1,12 +1,10 @@
 """Lost builds through the real handlers: run again, and told of."""
 
-from pathlib import Path
-
 import pytest
 
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
-from support.deployed import deployed_in_memory, event
+from support.deployed import event
 from support.ringing import ringing_in
 
 FLEET = """
@@ -17,15 +15,6 @@ defaults: {queue_maturity_seconds: 0, rerun: {}}
 pools:
   cpu: {executors: 1, launch_template: t, instance_types: [c5.large], max_agents: 5, usd_per_hour: 1}
 """
-
-
-@pytest.fixture
-def here(tmp_path):
-    file = Path(tmp_path) / "fleet.yaml"
-    file.write_text(FLEET, encoding="utf-8")
-    with deployed_in_memory(file) as stood:
-        stood.call("scale_up", event("tick"))
-        yield stood
 
 
 def running(here, *declares, hides=()):

@@ -26,15 +26,6 @@ DISK_USD_PER_HOUR = 100 * 0.08 / 730  # GiB, and dollars a GiB and month
 
 
 @pytest.fixture
-def here(tmp_path):
-    file = Path(tmp_path) / "fleet.yaml"
-    file.write_text(FLEET, encoding="utf-8")
-    with deployed_in_memory(file) as stood:
-        stood.call("scale_up", event("tick"))
-        yield stood
-
-
-@pytest.fixture
 def stopped(here):
     """The two instances that the fleet file wants stopped; nothing else is there."""
     here.pass_minutes(30)

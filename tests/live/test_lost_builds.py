@@ -105,7 +105,8 @@ def test_a_pipeline_whose_machine_is_gone_is_run_again_once_jenkins_has_given_it
     scene.look()
     for _ in range(10):
         scene.minutes_later()
-    assert live.controller.node(node) is None
+    left = live.controller.node(node)
+    assert left is None or left.is_deleted, "Jenkins lists it while the pipeline is on it"
     assert scene.state.reruns == {}
     builds = scene.ports.builds["main"]
     live.until(lambda: not builds.run(f"{job}/1").building, "Jenkins gives it up", seconds=480.0, each=5.0)

@@ -148,7 +148,7 @@ MONEY = (
         file="control/apply.py",
         was="        if not self.remembered:\n",
         becomes="        if False:\n",
-        found_by=("tests/scenarios/test_launch_rate.py::test_launches_count_though_the_memory_cannot_be_saved",),
+        found_by=("tests/scenarios/test_launch_rate.py::test_a_record_stays_until_its_launch_is_noted",),
     ),
     Bug(
         name="a launch that is noted and recorded counts twice",

@@ -71,6 +71,7 @@ NO_BUILD_IS_KILLED = (
         file="situation/agents.py",
         was=_IDLE,
         becomes="return self.node is not None and self.node.idle",
+        always="test_scale_down.py::test_an_agent_whose_idle_flag_is_contradicted_by_an_executor_is_kept",
     ),
     breaks(
         _SEEN_TWICE,

@@ -11,6 +11,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import CORDONED_LABEL
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession
+from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.plan import (
     Adopt,
     Cordon,
@@ -245,7 +246,9 @@ def test_what_is_on_its_way_is_not_launched_again(look):
         )
         for n, s in enumerate(launches)
     )
-    snapshot = replace(look.snapshot, intents=(*look.snapshot.intents, *asked))
+    started = {instance_id for step in by(Start, look.up) for instance_id in step.instance_ids}
+    records = tuple(begin_again(record, NOW) if record.instance_id in started else record for record in look.snapshot.records)
+    snapshot = replace(look.snapshot, records=records, intents=(*look.snapshot.intents, *asked))
     # What serves builds and what is to be stopped first are wanted for themselves; the second may wait for the first.
     kinds = {(one.pool, one.to_stop) for one in launches}
     for step in by(Launch, decide.scale_up(snapshot, look.fleet)):

@@ -35,6 +35,19 @@ def test_launches_count_though_the_memory_cannot_be_saved(day):
     assert len(day.world.ec2.instances) == LIMIT
 
 
+def test_a_record_stays_until_its_launch_is_noted(day):
+    day.queue(1)
+    day.minutes(8)
+    take_all_away(day)
+    day.fleet.faults.dice = lambda call: Fault(call) if call == "state save_memory" else None
+    day.minutes(30)
+    assert day.fleet.state.records
+    day.fleet.faults.dice = None
+    day.jenkins.queue.clear()
+    day.minutes(20)
+    assert not day.fleet.state.records
+
+
 def test_launches_count_though_each_pass_is_cut_off_before_it_saves(day):
     day.queue(1)
     for _ in range(40):

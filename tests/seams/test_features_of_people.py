@@ -121,7 +121,7 @@ def test_the_node_of_a_machine_that_somebody_terminated_is_deleted_when_ec2_anno
 
 
 @feature("control/operate.py", "entry/events.py")
-def test_once_the_aws_budget_is_spent_nothing_is_launched_until_somebody_resumes():
+def test_once_the_aws_budget_is_spent_nothing_is_launched_until_somebody_resumes_the_budget():
     with scene(one_pool()) as here:
         here.minutes(1)
         here.here.call("operate", event("budget"))
@@ -129,6 +129,9 @@ def test_once_the_aws_budget_is_spent_nothing_is_launched_until_somebody_resumes
         here.minutes(4)
         assert here.machines() == []
         here.order("resume")
+        here.minutes(1)
+        assert here.machines() == []
+        here.order("resume", budget=True)
         here.minutes(1)
         assert len(here.machines()) == 1
 

@@ -54,7 +54,7 @@ def builtin_json(controller: Controller, base: str) -> dict[str, Any]:
         "hudson.model.Hudson$MasterComputer", "Built-In Node", ("built-in",), _BUILTIN, controller.monitors, controller.timeline.now
     )
     steps = [
-        {"currentExecutable": {"url": base + path}, "idle": False, "likelyStuck": False, "number": -1, "progress": -1}
+        {"currentExecutable": {"url": base + path}, "idle": False, "likelyStuck": False, "progress": -1}
         for path in lasting_pipelines(controller)
     ]
     return shown | {"idle": not steps, "oneOffExecutors": steps}
@@ -240,7 +240,7 @@ def _parameter(name: str, value: str | None) -> dict[str, Any]:
     return {"_class": "hudson.model.StringParameterValue", "name": name, "value": value}
 
 
-# Of the plugin Rebuilder, whose cause names the build that is repeated as if it were upstream.
+# The Rebuilder plugin names the repeated build as if it were upstream.
 _REBUILT = "com.sonyericsson.rebuild.RebuildCause"
 
 

@@ -36,7 +36,7 @@ class Stopper(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What a build was started with, and its causes. ``parameters``: None where no value is shown; ``upstream``: paths of runs.
+    """Parameters and causes of a build. ``parameters``: None if no value is shown; ``upstream``: paths of runs.
 
     ``repeats``: paths of runs that somebody repeated by the plugin Rebuilder.
     """

@@ -258,7 +258,7 @@ class Controller:
         deleted.delete(self, name)
 
     def computer(self, name: str | None) -> Node | None:
-        """What is listed under this name: a node, or what is left of a deleted one."""
+        """Return the node of this name, also a deleted one that is still listed."""
         return self.nodes.get(name or "") or self.gone.computers.get(name or "")
 
     @property

@@ -25,7 +25,7 @@ _CANCELS_AFTER_SECONDS = 600.0
 
 @dataclass(slots=True)
 class Gone:
-    """What is left of deleted nodes. ``computers``: listed as long as pipelines are on them; ``stranded``: whom nobody ends any more.
+    """Deleted nodes. ``computers``: still listed, since pipelines are on them; ``stranded``: pipelines that nothing will end.
 
     ``are_cancelled``: Jenkins notices these at last.
     """

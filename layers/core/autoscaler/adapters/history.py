@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +24,6 @@ DAYS_KEPT = 14
 DAY_SECONDS = 86_400.0
 _FIRST = {"N": "0"}
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
-_EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Event])
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +93,10 @@ class DynamoHistory:
 
 
 def _of_item(item: dict[str, Any]) -> list[Event]:
-    """Read an item: an event, or a whole day as older versions kept it. One that this version cannot read is left out."""
+    """Read an item, or nothing if this version cannot read it."""
     try:
-        if "B" in item["body"]:
-            return _EVENTS.validate_json(zlib.decompress(item["body"]["B"]))
         return [_EVENT.validate_json(item["body"]["S"])]
-    except (ValueError, KeyError, zlib.error):
+    except (ValueError, KeyError):
         return []
 
 

@@ -10,7 +10,7 @@ from autoscaler.ports import Ports
 
 
 def note(ports: Ports, events: Sequence[Event]) -> bool:
-    """Add events to the history; tell whether it took them. What is done is done, whether the history hears of it or not."""
+    """Add events to the history, and say whether that worked. A failure is logged, and changes nothing of what was done."""
     try:
         ports.history.note(events)
     except AutoscalerError as error:

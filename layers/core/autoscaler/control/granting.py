@@ -56,8 +56,8 @@ def grant(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record
         return slot if isinstance(slot, Refused) else _connect(ports, fleet, controller, slot, user="", has_node=True)
     claimed = _claim_name(ports, fleet, granted)
     has_node = claimed.record.node_life == claimed.record.life
-    if has_node and (told := _if_deleted(ports, fleet, controller, claimed)):
-        return told
+    if has_node and (answer := _if_deleted(ports, fleet, controller, claimed)):
+        return answer
     return _connect(ports, fleet, controller, claimed, user=_user(fleet, claimed.record), has_node=has_node)
 
 

@@ -64,7 +64,7 @@ def _facts(ports: Ports, store: RerunStore, own: str, lost: LostBuild) -> LostFa
 
 def origin_of(store: RerunStore, controller: str, parameters: Iterable[Parameter], own: str) -> Rerun | None:
     """Read the answer that a build's own parameter claims to come from. ``own``: that parameter's name."""
-    keys = (origin_key(controller, one.value or "") for one in parameters if one.name == own)
+    keys = (origin_key(controller, parameter.value or "") for parameter in parameters if parameter.name == own)
     key = next((key for key in keys if key is not None), None)
     return store.rerun(key) if key is not None else None
 
@@ -150,4 +150,4 @@ def _is_repeated_by_now(builds: Builds, step: RunAgain) -> bool:
     given = {name: value for name, value in (step.parameters or {}).items() if value != step.rerun.id}
     job = builds.job(job_path_of(step.rerun.run), step.rerun.created_at)
     new = [entry for entry in job.entries if entry.is_by_person and entry.item > step.newest] if job is not None else []
-    return any(given.items() <= {one.name: one.value or "" for one in entry.parameters}.items() for entry in new)
+    return any(given.items() <= {parameter.name: parameter.value or "" for parameter in entry.parameters}.items() for entry in new)

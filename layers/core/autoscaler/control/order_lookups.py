@@ -82,7 +82,7 @@ class OrderLookups:
         return one.item is None and self.ports.clock() - one.at >= FIND_AFTER_SECONDS
 
     def _by_list(self, part: Part, one: Try, seen: _JobSeen) -> TryFacts | None:
-        """Say what the list of the job shows of a build; None: nothing, so it has to be asked for by itself."""
+        """Say what the job's list shows of a build; None if it shows nothing, so that the build has to be asked for alone."""
         if one.state is TryState.WRITTEN:
             return TryFacts(job=seen.job, job_asked=True, job_at=seen.at)
         if one.state is TryState.RUNNING:
@@ -142,13 +142,13 @@ def _item_of(entry: Entry) -> Item:
 
 
 def _in_turn(tries: Sequence[_Open], order: RunOrder, now: float) -> list[_Open]:
-    """Choose whom to ask for by itself. What Jenkins will forget comes first; those that run take turns by their place in the order.
+    """Choose the builds that are asked for one by one. First come those that Jenkins will forget; running ones take turns by their place.
 
     Their places stay when others end, so that each has its turn within as many looks as the order has thirties.
     """
     number = {part.last.id: place for place, part in enumerate(order.parts) if part.last is not None}
     first = int(now // MINUTE_SECONDS) * TRIES_ASKED_AN_ORDER % max(1, len(order.parts))
-    waiting = sorted((one for one in tries if one[1].state is not TryState.RUNNING), key=lambda one: one[1].at)
-    running = [one for one in tries if one[1].state is TryState.RUNNING]
-    running.sort(key=lambda one: (number[one[1].id] - first) % len(order.parts))
+    waiting = sorted((item for item in tries if item[1].state is not TryState.RUNNING), key=lambda item: item[1].at)
+    running = [item for item in tries if item[1].state is TryState.RUNNING]
+    running.sort(key=lambda item: (number[item[1].id] - first) % len(order.parts))
     return [*waiting, *running][:TRIES_ASKED_AN_ORDER]

@@ -224,10 +224,10 @@ def _turned(last: _Begun, others: tuple[_Begun, ...], name: str, now: float) -> 
     """Go on with what has begun: the clock may have been ahead in it, or has gone back to it."""
     if last.name in {"", name}:
         return last, others
-    begun = [one for one in others if one.name != name]
+    begun = [period for period in others if period.name != name]
     begun.append(last)
-    begun.sort(key=lambda one: one.metered_at)
-    resumed = next((one for one in others if one.name == name), None)
+    begun.sort(key=lambda period: period.metered_at)
+    resumed = next((period for period in others if period.name == name), None)
     present = last if resumed is None else replace(resumed, metered_at=max(resumed.metered_at, now - _BETWEEN_SECONDS))
     return present, tuple(begun[-_BEGUN_KEPT:])
 

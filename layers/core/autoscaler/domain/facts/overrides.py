@@ -170,18 +170,18 @@ def asks_for(expression: str | None, label: str) -> bool:
 
 def hold(overrides: Overrides, new: Hold) -> Overrides:
     """Add a hold, in place of the one of the same kind that its author has there. Those of others stay."""
-    kept = tuple(known for known in overrides.holds if (known.place, known.by, known.freeze) != (new.place, new.by, new.freeze))
+    kept = tuple(hold for hold in overrides.holds if (hold.place, hold.by, hold.freeze) != (new.place, new.by, new.freeze))
     return replace(overrides, holds=(*kept, new))
 
 
 def resume(overrides: Overrides, scope: Scope, name: str) -> Overrides:
     """Lift all holds of people there. Holds elsewhere stay, and so does the budget's."""
-    return replace(overrides, holds=tuple(known for known in overrides.holds if known.is_budget or known.place != (scope, name)))
+    return replace(overrides, holds=tuple(hold for hold in overrides.holds if hold.is_budget or hold.place != (scope, name)))
 
 
 def resume_budget(overrides: Overrides) -> Overrides:
     """Lift the AWS budget's hold alone."""
-    return replace(overrides, holds=tuple(known for known in overrides.holds if not known.is_budget))
+    return replace(overrides, holds=tuple(hold for hold in overrides.holds if not hold.is_budget))
 
 
 def override_pool(overrides: Overrides, new: PoolOverride) -> Overrides:

@@ -35,7 +35,7 @@ def _is_repeat(situation: Situation, lost: LostBuild, unit: Run, entry: Entry) -
     if entry.repeats:
         return unit.path in entry.repeats
     own = situation.fleet.rerun_parameter
-    return {one for one in entry.parameters if one.name != own} == {one for one in unit.parameters if one.name != own}
+    return {given for given in entry.parameters if given.name != own} == {given for given in unit.parameters if given.name != own}
 
 
 def _lost_since(lost: LostBuild, unit: Run) -> float:

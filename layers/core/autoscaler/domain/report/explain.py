@@ -149,8 +149,8 @@ def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
         yield f"it {'is ' * (agent.phase is Phase.RESERVED)}{reserved}"
     if agent.mark:
         yield f"it was marked by pass {agent.mark.pass_id}: {agent.mark.kind}"
-    elif agent.node and agent.node.offline and agent.node.reason and not agent.is_of_monitor:
-        yield f"it is offline, and not by us: {told_offline(agent.node)}"
+    elif not agent.is_of_monitor and (offline := told_offline(agent.node)):
+        yield f"it is {offline}"
     if agent.is_node_deleted:
         yield "its node is deleted: Jenkins lists it until it has ended what is on it, and nothing more is to be done"
     yield from told_marked(situation, agent)

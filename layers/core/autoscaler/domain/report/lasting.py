@@ -136,14 +136,16 @@ def _causes(situation: Situation, row: Row, agent: Agent) -> Iterator[str]:
 def _on_node(agent: Agent, node: Node) -> Iterator[str]:
     if node.builds:
         yield f"busy with {listed(sorted({name_of_build(build) for build in node.builds}))}"
-    if node.offline and node.reason and agent.mark is None:
-        yield told_offline(node)
+    if agent.mark is None and (offline := told_offline(node)):
+        yield offline
 
 
-def told_offline(node: Node) -> str:
-    """Say who took a node offline, as far as Jenkins tells, and why."""
-    by = f"taken offline by {node.offline_by}: " if node.offline_by else ""
-    return f"{by}'{node.reason}'"
+def told_offline(node: Node | None) -> str:
+    """Say why a node is offline and, if Jenkins names the person, who took it offline; "" if Jenkins says neither."""
+    if node is None or not node.offline or not (node.reason or node.offline_by):
+        return ""
+    reason = f"'{node.reason}'" if node.reason else "no reason given"
+    return f"taken offline by {node.offline_by}: {reason}" if node.offline_by else f"offline, and not by us: {reason}"
 
 
 def _failing_steps(situation: Situation, names: set[str]) -> Iterator[str]:

@@ -9,10 +9,10 @@ from autoscaler.domain.situation.trials import of_boot, of_connections, open_tri
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import clock, duration
 
-Told = tuple[str, str, str]  # the state of a queue item, in a few words, in a sentence
+Doubt = tuple[str, str, str]  # the state of a queue item, in a few words, in a sentence
 
 
-def why_uncertain(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> Told | None:
+def why_uncertain(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> Doubt | None:
     """Say why an item may not start as planned; None if nothing speaks against it.
 
     ``server``: whose executor it takes, a pool's or another node's, "" for none; ``seconds``: in how many, None for never.
@@ -32,7 +32,7 @@ def why_uncertain(situation: Situation, controller: str, want: Want, server: str
     return None
 
 
-def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Told | None:
+def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt | None:
     """Name a node that has stood free beside the item for a look or more: Jenkins gives it out within seconds."""
     pools = {agent.record.node: agent.pool.name for agent in situation.agents if agent.record.controller == controller}
     for node in situation.snapshot.controllers[controller].nodes:

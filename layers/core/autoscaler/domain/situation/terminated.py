@@ -1,4 +1,4 @@
-"""Instances of which EC2 has said that they have terminated. That is final: no later answer that leaves one out, or is old, takes it back.
+"""Remembers which instances EC2 has reported as terminated. That is final, whatever a later answer leaves out or still shows.
 
 EC2's answers come from several machines, which learn of an end one after another and forget it an hour later.
 """

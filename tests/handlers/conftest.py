@@ -1,0 +1,13 @@
+"""What many tests of the handlers begin with."""
+
+import pytest
+
+from support.deployed import deployed_in_memory, event
+
+
+@pytest.fixture
+def here(request):
+    """The fleet file of the test's module, ``FLEET``, deployed in memory, after a first look of scale_up."""
+    with deployed_in_memory(request.module.FLEET) as deployed:
+        deployed.call("scale_up", event("tick"))
+        yield deployed
