@@ -6,15 +6,15 @@ MONEY = (
     Bug(
         name="a person's hold of some minutes replaces the AWS budget's",
         file="domain/facts/overrides.py",
-        was="if (known.place, known.by, known.freeze) != (new.place, new.by, new.freeze))",
-        becomes="if known.place != new.place)",
+        was="if (hold.place, hold.by, hold.freeze) != (new.place, new.by, new.freeze))",
+        becomes="if hold.place != new.place)",
         found_by=("tests/handlers/test_budget_hold.py::test_a_persons_hold_of_minutes_ends_and_the_budgets_stands",),
     ),
     Bug(
         name="whoever resumes the fleet ends the AWS budget's hold",
         file="domain/facts/overrides.py",
-        was="if known.is_budget or known.place != (scope, name))",
-        becomes="if known.place != (scope, name))",
+        was="if hold.is_budget or hold.place != (scope, name))",
+        becomes="if hold.place != (scope, name))",
         found_by=("tests/handlers/test_budget_hold.py::test_resume_ends_holds_of_people_and_the_budgets_ends_by_its_own_resume",),
     ),
     Bug(
@@ -76,7 +76,7 @@ MONEY = (
     Bug(
         name="a month begins again when the clock goes back to it",
         file="domain/facts/metering.py",
-        was="resumed = next((one for one in others if one.name == name), None)",
+        was="resumed = next((period for period in others if period.name == name), None)",
         becomes="resumed = None",
         found_by=("tests/scenarios/test_clock.py::test_a_month_goes_on_when_a_clock_that_was_ahead_of_its_end_is_right_again",),
     ),

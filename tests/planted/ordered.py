@@ -149,8 +149,8 @@ ORDERED = (
     planted(
         "builds that no list shows are asked for in the same order in each look",
         file="control/order_lookups.py",
-        was="(number[one[1].id] - first) % len(order.parts)",
-        becomes="number[one[1].id]",
+        was="(number[item[1].id] - first) % len(order.parts)",
+        becomes="number[item[1].id]",
         found_by="tests/scenarios/test_large_orders.py::test_each_build_that_no_list_shows_has_its_turn_within_four_looks",
     ),
     planted(

@@ -51,7 +51,7 @@ DOUBTS = (
 
 
 def waits(chance: Random, names: list[str]) -> Wait:
-    if names and chance.randint(0, 4) == 0:
+    if names and chance.randint(0, 2) == 0:
         name = chance.choice(names)
         return Wait(**chance.choice([{"nodes": (name,)}, {"named": name}]), for_executor=chance.random() < 0.7)
     label = chance.choice(["cpu", "cpu", "gpu", "gpu", "utility", "linux", "cpu||gpu", "linux&&!gpu", "sparc", None])
