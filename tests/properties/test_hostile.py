@@ -17,7 +17,13 @@ _SEEDS = 400
 _WORLDS = 6
 _KIND = sorted(SWITCHES.keys() - {switch for switch, _ in NOT_YET})
 # Worlds that are lived each time: a seed and the switches.
-WORLDS = {"nothing is unkind": (1, ())}
+WORLDS = {
+    "nothing is unkind": (1, ()),
+    "nothing is unkind, and jobs exclude labels": (4, ()),
+    "agents take nothing": (4, ("suspended",)),
+    "stops hang": (4, ("stops-hang",)),
+    "a controller is in quiet mode": (1, ("quiet-mode",)),
+}
 _NOON = 1_800_000_000.0
 
 

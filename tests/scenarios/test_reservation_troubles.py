@@ -76,6 +76,15 @@ def test_a_person_is_told_that_ec2_takes_their_spot_instance_back():
     assert reserved(day) == []
 
 
+def test_a_person_is_told_too_if_ec2_takes_their_instance_back_while_it_boots():
+    day = a_day(offerings=(an_offering(market=Market.SPOT, usd_per_hour=1.0),))
+    reserve(day)
+    [machine] = day.world.alive()
+    day.world.ec2.interrupt(machine)
+    day.fleet.publish_metrics()
+    assert [f"EC2 takes {machine.id} from alice" in message.subject for message in day.fleet.notifier.sent] == [True]
+
+
 def test_an_agent_on_demand_is_taken_before_one_of_the_spot_market_and_launched_too():
     spot, firm = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
     day = a_day(offerings=(spot, firm))

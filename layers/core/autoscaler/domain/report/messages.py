@@ -218,17 +218,22 @@ def _taken(pool: str, spells: Mapping[str, Trial]) -> Seen:
 def _reservations(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the reservations that are about to end, by themselves or since EC2 takes the instance."""
     for agent, reservation in reserved_now(situation):
-        if reservation.until_at - situation.now <= WARNING_SECONDS or is_taken_away(agent):
-            of_device = reservation in agent.record.devices_for
-            whose = f"/{reservation.person}" if of_device else ""
-            yield f"reservation/{agent.record.instance_id}{whose}", (_device if of_device else _reservation)(agent, reservation)
+        of_device = reservation in agent.record.devices_for
+        name = f"reservation/{agent.record.instance_id}" + (f"/{reservation.person}" if of_device else "")
+        if is_taken_away(agent, situation.now):
+            yield name, _taken_away(agent, reservation)
+        elif reservation.until_at - situation.now <= WARNING_SECONDS:
+            yield name, (_device if of_device else _reservation)(agent, reservation)
+
+
+def _taken_away(agent: Agent, reservation: Reservation) -> Seen:
+    name = agent.record.node or agent.record.instance_id
+    text = f"EC2 takes the spot instance of {name} back two minutes after it said so. Save what is on it now."
+    return Seen(f"EC2 takes {name} from {reservation.person}", text, "reservations.md#the-end", "autoscaler reservations")
 
 
 def _reservation(agent: Agent, reservation: Reservation) -> Seen:
     name, ends = agent.record.node or agent.record.instance_id, moment(reservation.until_at)
-    if is_taken_away(agent):
-        text = f"EC2 takes the spot instance of {name} back two minutes after it said so. Save what is on it now."
-        return Seen(f"EC2 takes {name} from {reservation.person}", text, "reservations.md#the-end", "autoscaler reservations")
     then = "The host begins anew then" if agent.record.is_host else "The agent is terminated then"
     then = f"{then}, with nothing left of what was on it." if agent.record.is_host else f"{then}, with everything on it."
     text = f"{reservation.person} has {name} until {ends}: {reservation.reason}.\n{then} To keep it for longer, reserve it again."

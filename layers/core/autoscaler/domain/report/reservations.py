@@ -176,6 +176,6 @@ def reserved_now(situation: Situation) -> Iterator[tuple[Agent, Reservation]]:
             yield agent, reservation
 
 
-def is_taken_away(agent: Agent) -> bool:
-    """Tell whether EC2 has said that it takes the instance back."""
-    return agent.mark is not None and agent.mark.kind is MarkClass.INTERRUPTED
+def is_taken_away(agent: Agent, now: float) -> bool:
+    """Tell whether EC2 has said that it takes the instance back. One that boots has no node yet that could carry the mark."""
+    return agent.record.is_interrupted(now) or (agent.mark is not None and agent.mark.kind is MarkClass.INTERRUPTED)
