@@ -36,13 +36,24 @@ function Say($text) { Write-Output "autoscaler-agent: $text" }
 
 function Get-UptimeSeconds { ((Get-Date) - (Get-CimInstance Win32_OperatingSystem).LastBootUpTime).TotalSeconds }
 
+# Past every proxy, which would get the role's keys or answer with its own.
+function Get-Metadata($path, $headers, $method = 'GET') {
+    $request = [System.Net.WebRequest]::Create("$imds/$path")
+    $request.Proxy = $null
+    $request.Method = $method
+    $request.Timeout = 5000
+    if ($method -eq 'PUT') { $request.ContentLength = 0 }
+    foreach ($name in $headers.Keys) { $request.Headers.Add($name, $headers[$name]) }
+    $answer = $request.GetResponse()
+    try { (New-Object System.IO.StreamReader($answer.GetResponseStream())).ReadToEnd() } finally { $answer.Close() }
+}
+
 function Get-RoleCredentials {
-    $lifetime = @{ 'X-aws-ec2-metadata-token-ttl-seconds' = '300' }
-    $token = Invoke-RestMethod -Method Put -Uri "$imds/api/token" -Headers $lifetime -TimeoutSec 5
+    $token = Get-Metadata 'api/token' @{ 'X-aws-ec2-metadata-token-ttl-seconds' = '300' } 'PUT'
     $signed = @{ 'X-aws-ec2-metadata-token' = $token }
-    $place = "$imds/meta-data/iam/security-credentials/"
-    $role = Invoke-RestMethod -Uri $place -Headers $signed -TimeoutSec 5
-    Invoke-RestMethod -Uri "$place$role" -Headers $signed -TimeoutSec 5
+    $place = 'meta-data/iam/security-credentials/'
+    $role = Get-Metadata $place $signed
+    Get-Metadata "$place$role" $signed | ConvertFrom-Json
 }
 
 function Get-Hmac([byte[]]$key, [string]$text) {

@@ -34,6 +34,14 @@ def test_it_asks_signed_by_its_role_and_connects_as_it_is_told(around):
     assert f"connecting to {around.url}/jenkins/ as cpu-1" in said
 
 
+def test_the_metadata_service_is_never_asked_through_a_proxy(around):
+    """A corporate image may set one for every service: it would get the role's keys, or answer with those of its own machine."""
+    around.answers = [around.registered(), GONE]
+    nowhere = {"http_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}
+    around.run(IMDS=around.url.replace("127.0.0.1", "localhost"), **nowhere)
+    assert around.asked == ["", ""]
+
+
 def test_to_an_http_api_it_signs_for_api_gateway(around):
     around.service, around.answers = "execute-api", [around.registered(), GONE]
     around.run(REGISTER_SERVICE="execute-api")
@@ -197,6 +205,18 @@ def test_the_script_passes_shellcheck():
 
 
 @pytest.mark.needs("shellcheck")
+def test_the_installer_waits_for_an_update_that_an_image_makes_at_its_first_boot(tmp_path):
+    """Another apt-get holds the lock on the lists, and `DPkg::Lock::Timeout` is not about that one."""
+    apt = tmp_path / "apt-get"
+    apt.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/calls\ncase "$*" in *update) [ "$(wc -l < {tmp_path}/calls)" -ge 3 ] ;; esac\n')
+    apt.chmod(0o755)
+    text = (ROOT / "agent" / "linux" / "install").read_text(encoding="utf-8")
+    functions = text[text.index("again() {") : text.index("java_is_new_enough || install_package")]
+    script = f"sleep() {{ :; }}\ncommand() {{ false; }}\n{functions}\ninstall_package none openjdk"
+    subprocess.run(["sh", "-euc", script], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=True)
+    assert [call.split()[-1] for call in (tmp_path / "calls").read_text(encoding="utf-8").splitlines()] == [*["update"] * 3, "openjdk"]
+
+
 def test_what_installs_it_passes_shellcheck_too():
     script = "#!/bin/sh\nREGISTER_URL=u\nREGION=r\nBOOT_TIMEOUT_SECONDS=900\n" + installer("linux")
     done = subprocess.run(["shellcheck", "-"], input=script, capture_output=True, text=True, check=False)
