@@ -107,7 +107,7 @@ def _keys(fleet: str, draft: Draft) -> dict[str, Any]:
         "exclusive": None if draft.exclusive else False,
     }
     if draft.platform == "windows":
-        keys |= {"boot_seconds": 480, "boot_timeout_seconds": 2400}
+        keys |= {"boot_seconds": 480}
     return {key: value for key, value in keys.items() if value is not None}
 
 

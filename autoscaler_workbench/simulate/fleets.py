@@ -61,7 +61,7 @@ def _labels(label: str) -> list[str]:
 def guess_machine(label: str) -> dict[str, Any]:
     """Guess a pool's machine from the words of its labels."""
     windows = "windows" in label.lower() or label.lower().startswith("win")
-    where = {"platform": "windows", "boot_seconds": 480, "boot_timeout_seconds": 2400} if windows else {"platform": "linux"}
+    where = {"platform": "windows", "boot_seconds": 480} if windows else {"platform": "linux"}
     if _GPU.search(label):
         found = _COUNT.search(label.replace("_", " ").replace("-", " "))
         return where | {"executors": 1, "instance_types": ["g4dn.8xlarge" if windows else _BY_GPUS[int(found[1]) if found else 1]]}

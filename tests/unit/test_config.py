@@ -281,3 +281,10 @@ def test_a_root_volume_is_counted_beside_what_plans_go_by(tmp_path):
     assert offering.billed_usd_per_hour == pytest.approx(3.06 + 100 * 0.08 / 730)
     [large] = load(tmp_path, GOOD + "    volume_gib: 1000\n    volume_usd_per_gib_month: 0.1\n").pools["cpu"].offerings
     assert large.reserved_usd_per_hour == pytest.approx(3.06 + 100 / 730)
+
+
+@pytest.mark.parametrize(("platform", "seconds"), [("linux", 900.0), ("windows", 2400.0)])
+def test_a_windows_agent_has_longer_to_boot_unless_the_file_says_how_long(tmp_path, platform, seconds):
+    text = GOOD.replace("platform: linux", f"platform: {platform}")
+    assert load(tmp_path, text).pools["cpu"].boot_timeout_seconds == seconds
+    assert load(tmp_path, text + "    boot_timeout_seconds: 600\n").pools["cpu"].boot_timeout_seconds == 600.0

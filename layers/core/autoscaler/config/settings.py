@@ -81,7 +81,7 @@ class Tuning(Section):
     boot_timeout_seconds: Annotated[float, Field(ge=60, le=86_400)] | None = Field(
         None,
         description="An agent that has not connected after this long is replaced. Time in which its controller answers nobody, or is in "
-        "quiet mode, does not count. Must exceed boot_seconds.",
+        "quiet mode, does not count. Must exceed boot_seconds. Without it, 2400 on Windows.",
     )
     max_idle_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = Field(
         None, description="Longest that an idle agent is kept, however soon demand is expected back."
@@ -165,6 +165,7 @@ TUNING_DEFAULTS: dict[str, Any] = {
     "warm_pool": False,
     "rerun": False,
 }  # None for the others says something of its own
+_WINDOWS_DEFAULTS: dict[str, Any] = {"boot_timeout_seconds": 2400.0}
 _PRICES = ("spot_discount", "spot_max_usd_per_hour", "volume_gib", "volume_usd_per_gib_month")
 
 
@@ -318,7 +319,8 @@ class FleetSettings(Section):
 
     def tuned(self, key: str, pool: str) -> Any:
         """Return a tuning key's value in a pool: its own, that of ``defaults``, or the program's."""
-        values = (getattr(self.pools[pool], key), getattr(self.defaults, key), TUNING_DEFAULTS.get(key))
+        by_platform = _WINDOWS_DEFAULTS.get(key) if self.pools[pool].platform is Platform.WINDOWS else None
+        values = (getattr(self.pools[pool], key), getattr(self.defaults, key), by_platform, TUNING_DEFAULTS.get(key))
         return next((value for value in values if value is not None), None)
 
     def _pool(self, name: str, pool: PoolSettings) -> Pool:
