@@ -14,6 +14,7 @@ from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.facts.telemetry import Telemetry
+from autoscaler.domain.facts.unread import UnreadRecord
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.pass_notes import PassNotes
@@ -73,7 +74,8 @@ class InMemoryState:
     @_call
     def read(self) -> StoredState:
         """Read everything."""
-        unread = self.unreadable
+        later = {f"record#{name}": record for name, record in self.records.items() if not isinstance(record.state, RecordState)}
+        unread = self.unreadable | later.keys()
         if not unread:
             return StoredState(
                 records=tuple(self.records.values()),
@@ -95,12 +97,18 @@ class InMemoryState:
             devices=_without(self.devices, "devices", unread),
             passes=_without(self.passes, "passes", unread),
             unread=tuple(sorted(unread)),
+            unread_as={
+                name: UnreadRecord(state=record.state, controller=record.controller, node=record.node or "")
+                for name, record in later.items()
+            },
         )
 
     @_call
     def record(self, instance_id: str) -> Record | None:
         """Read one record."""
-        return None if f"record#{instance_id}" in self.unreadable else self.records.get(instance_id)
+        known = self.records.get(instance_id)
+        is_readable = known is not None and isinstance(known.state, RecordState) and f"record#{instance_id}" not in self.unreadable
+        return known if is_readable else None
 
     @_call
     def note_devices(self, machine: str, devices: Devices) -> None:
@@ -116,20 +124,20 @@ class InMemoryState:
         self.records[record.instance_id] = record
 
     @_call
-    def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> None:
-        """Replace a record in the expected state, while the lease is still the holder's where one is named."""
+    def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> Record:
+        """Replace a record of this revision, while the lease is still the holder's where one is named."""
         if holder and (self.holder is None or self.holder[0] != holder):
             raise ConflictError("the lease is somebody else's")
         known = self.records.get(record.instance_id)
-        if known is None or known.state is not expected:
+        if known is None or (known.state, known.revision) != (expected, record.revision):
             raise ConflictError("the record was changed meanwhile")
-        if record.state is not RecordState.GONE and known.interrupted_at > record.interrupted_at:
-            raise ConflictError("its interruption was announced meanwhile")
+        changed = replace(record, revision=record.revision + 1)
         if record.state is RecordState.GONE:
             del self.records[record.instance_id]
         else:
             self._check_node(record)
-            self.records[record.instance_id] = record
+            self.records[record.instance_id] = changed
+        return changed
 
     @_call
     def add_intent(self, intent: Intent, *, holder: str) -> None:

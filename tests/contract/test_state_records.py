@@ -32,6 +32,7 @@ FULL = a_record(
     devices_for=(a_reservation("bob"),),
     reservation=a_reservation(person="Zoë"),
     interrupted_at=9.5,
+    revision=3,
 )
 
 
@@ -72,18 +73,19 @@ def test_only_the_expected_state_is_changed(state):
     assert state.read().records[0].state is RecordState.CONDEMNED
 
 
-def test_who_does_not_know_of_an_interruption_changes_nothing(state):
-    record = a_record("i-1", state=RecordState.REQUESTED)
+@pytest.mark.parametrize("changes", [{"trouble": "403"}, {"state": RecordState.CONDEMNED}, {"state": RecordState.GONE}], ids=str)
+def test_who_has_not_read_the_last_change_changes_nothing(state, changes):
+    record = a_record("i-1", state=RecordState.REGISTERED, node="cpu-1")
     state.add_record(record)
-    announced = replace(record, interrupted_at=1_800_000_000.25)
-    state.change_record(announced, expected=RecordState.REQUESTED)
+    reserved = state.change_record(replace(record, reservation=a_reservation()), expected=RecordState.REGISTERED)
     with pytest.raises(ConflictError):
-        state.change_record(replace(record, state=RecordState.REGISTERED), expected=RecordState.REQUESTED)
-    again = replace(announced, interrupted_at=1_800_000_900.5)
-    state.change_record(again, expected=RecordState.REQUESTED)
-    state.change_record(replace(again, state=RecordState.CONDEMNED), expected=RecordState.REQUESTED)
-    state.change_record(replace(record, state=RecordState.GONE), expected=RecordState.CONDEMNED)
-    assert state.read().records == ()
+        state.change_record(replace(record, **changes), expected=RecordState.REGISTERED)
+    assert state.read().records == (reserved,) == (state.record("i-1"),)
+    assert [state.record("i-1").revision, reserved.revision] == [1, 1]
+    state.change_record(replace(reserved, **changes), expected=RecordState.REGISTERED)
+    assert [known.trouble for known in state.read().records if known.state is RecordState.REGISTERED] == [
+        known for known in [changes.get("trouble")] if known
+    ]
 
 
 def test_a_record_is_changed_under_the_lease_by_who_holds_it(state):
@@ -96,13 +98,13 @@ def test_a_record_is_changed_under_the_lease_by_who_holds_it(state):
     with pytest.raises(ConflictError):
         state.change_record(starting, expected=RecordState.STOPPED, holder="other")
     assert state.read().records[0].state is RecordState.STOPPED
-    state.change_record(starting, expected=RecordState.STOPPED, holder="one")
+    starting = state.change_record(starting, expected=RecordState.STOPPED, holder="one")
     assert state.read().records[0].state is RecordState.STARTING
     with pytest.raises(ConflictError):
         state.change_record(starting, expected=RecordState.STOPPED, holder="one")  # the lease alone does not do
     state.release("one")
     with pytest.raises(ConflictError):
-        state.change_record(replace(record, state=RecordState.STOPPED), expected=RecordState.STARTING, holder="one")
+        state.change_record(replace(starting, state=RecordState.STOPPED), expected=RecordState.STARTING, holder="one")
 
 
 def test_a_record_that_is_not_there_cannot_be_changed(state):
@@ -144,7 +146,7 @@ def test_a_node_is_one_instances_until_that_one_is_gone(state):
     state.add_record(one)
     state.add_record(two)
     registered = replace(one.bound(node="slot-1"), state=RecordState.REGISTERED)
-    state.change_record(registered, expected=RecordState.REQUESTED)
+    registered = state.change_record(registered, expected=RecordState.REQUESTED)
     late = replace(two.bound(node="slot-1"), state=RecordState.REGISTERED)
     with pytest.raises(ConflictError):
         state.change_record(late, expected=RecordState.REQUESTED)
@@ -154,7 +156,7 @@ def test_a_node_is_one_instances_until_that_one_is_gone(state):
     state.change_record(
         replace(late, bindings=(Binding(controller="other", node="slot-1"),)), expected=RecordState.REQUESTED
     )  # a node of that name elsewhere is another one
-    state.change_record(replace(registered, state=RecordState.CONDEMNED), expected=RecordState.REGISTERED)
-    state.change_record(replace(registered, state=RecordState.GONE), expected=RecordState.CONDEMNED)
+    condemned = state.change_record(replace(registered, state=RecordState.CONDEMNED), expected=RecordState.REGISTERED)
+    state.change_record(replace(condemned, state=RecordState.GONE), expected=RecordState.CONDEMNED)
     state.add_record(a_record("i-3", node="slot-1"))
     assert {(r.instance_id, r.node) for r in state.read().records} == {("i-2", "slot-1"), ("i-3", "slot-1")}

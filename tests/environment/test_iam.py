@@ -49,7 +49,7 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
                 yield asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": [(part.get("Item") or part["Key"])["fleet"]["S"]]})
         case "dynamodb:Query":
             yield asked(operation, TABLE, **{"dynamodb:LeadingKeys": [params["ExpressionAttributeValues"][":fleet"]["S"]]})
-        case "dynamodb:PutItem" | "dynamodb:DeleteItem" | "dynamodb:GetItem" | "dynamodb:UpdateItem":
+        case "dynamodb:PutItem" | "dynamodb:DeleteItem" | "dynamodb:UpdateItem":
             yield asked(operation, TABLE, **{"dynamodb:LeadingKeys": [(params.get("Item") or params["Key"])["fleet"]["S"]]})
         case "dynamodb:BatchGetItem":
             [asked_for] = params["RequestItems"].values()

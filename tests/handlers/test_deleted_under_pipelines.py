@@ -105,7 +105,7 @@ def test_a_deletion_of_which_nothing_was_learned_is_not_repeated_while_the_pipel
         write = InMemoryState.change_record
 
         def forgets(state, record, **how):
-            write(state, replace(record, bindings=tuple(replace(one, deleted_at=0.0) for one in record.bindings)), **how)
+            return write(state, replace(record, bindings=tuple(replace(one, deleted_at=0.0) for one in record.bindings)), **how)
 
         monkeypatch.setattr(InMemoryState, "change_record", forgets)
     minutes_until(here, lambda: build.ended is not None)

@@ -201,7 +201,7 @@ def test_a_poll_with_a_report_is_one_read_of_its_own_record_and_one_write(here):
     bootstrap._client("dynamodb").meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))
     answer = here.call("register_agent", function_url_event(instance.id) | {"body": json.dumps(said)})
     assert (answer["statusCode"], "secret" in json.loads(answer["body"])["connections"][0]) == (200, False)
-    assert (calls, here.server.requests[asked:]) == (["UpdateItem", "GetItem"], [])
+    assert (calls, here.server.requests[asked:]) == (["UpdateItem", "Query"], [])
     kept = bootstrap.runtime().ports.telemetry.latest()[instance.id]
     assert (kept.memory_available, kept.root_free, kept.told_at) == (9e9, 5e9, here.world.timeline.now)
 

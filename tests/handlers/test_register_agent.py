@@ -220,12 +220,12 @@ def test_one_that_was_stopped_and_that_a_person_starts_becomes_the_same_node_in_
     state, jenkins = bootstrap.runtime().ports.state, here.world.controllers["main"]
     [record] = state.read().records
     jenkins.delete_node(record.node)
-    state.change_record(replace(record, state=RecordState.STOPPING), expected=RecordState.REGISTERED)
+    stopping = state.change_record(replace(record, state=RecordState.STOPPING), expected=RecordState.REGISTERED)
     assert ask(here, instance.id)[0] == 425
     here.world.ec2.stop(instance.id)
     assert ask(here, instance.id)[0] == 425
     here.world.move_to(here.world.timeline.now + 90.0)
-    state.change_record(replace(record, state=RecordState.STOPPED, registered_at=None), expected=RecordState.STOPPING)
+    state.change_record(replace(stopping, state=RecordState.STOPPED, registered_at=None), expected=RecordState.STOPPING)
     assert ask(here, instance.id)[0] == 425
     assert nodes(here) == []
     here.world.ec2.start(instance.id)

@@ -324,8 +324,8 @@ BUGS = (
     Bug(
         name="a pass that lost its lease launches all the same",
         file="adapters/dynamodb.py",
-        was='self._write(written, self._check("lease", _held_by(holder)))',
-        becomes="self._write(written)",
+        was='_launched(intent), _IS_NEW, self._check("lease", _held_by(holder)))',
+        becomes="_launched(intent), _IS_NEW)",
         found_by=("tests/contract/test_state.py::test_a_launch_is_written_down_only_by_who_still_holds_the_lease",),
     ),
     Bug(

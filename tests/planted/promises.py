@@ -24,8 +24,8 @@ NO_BUILD_IS_KILLED = (
         _MARKED,
         "another fleet's mark is taken for ours",
         file="facts/marks.py",
-        was="or parts[1] != fleet or",
-        becomes="or",
+        was=" or parts[1] != fleet:",
+        becomes=":",
         always="test_scale_down.py::test_an_agent_that_a_person_took_offline_is_left_alone",
     ),
     breaks(

@@ -164,7 +164,7 @@ WAITING = (
     Bug(
         name="an instance is adopted whose record cannot be read",
         file="domain/repair/orphans.py",
-        was="for record in situation.snapshot.records} | situation.snapshot.unread_records\n",
+        was="for record in situation.snapshot.records} | situation.snapshot.unread_records.keys()\n",
         becomes="for record in situation.snapshot.records}\n",
         found_by=(
             "tests/scenarios/test_unread_state.py::test_an_instance_whose_record_cannot_be_read_counts_as_alive_and_is_neither_adopted_nor_given_up",

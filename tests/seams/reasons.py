@@ -1,6 +1,12 @@
 """Facts of which no scene has a moment, and why; where a test of another kind shows what they do, its file is named."""
 
 REASONS: dict[str, str] = {
+    "Record.revision": "decides no step, only whether a write loses a race: tests/faults/test_writers.py",
+    "StoredState.unread_as": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",
+    "Snapshot.unread_as": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",
+    "UnreadRecord.state": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",
+    "UnreadRecord.controller": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",
+    "UnreadRecord.node": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",
     "Fleet.controller_hosts": "read when a controller's own machine asks, which none does here: tests/handlers/test_controller_hosts.py",
     "JobWeights.known": "each pass makes it of what was learned (Learned.weights, Learned.heavy_jobs); nobody stores or writes it",
     "Thresholds.controller_response_seconds": "a controller in memory answers at once: tests/unit/test_problems.py has slow ones",

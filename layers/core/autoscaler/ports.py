@@ -16,6 +16,7 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.run_answers import RunAnswer, RunEnd
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, Node, Record, RecordState
 from autoscaler.domain.facts.telemetry import Telemetry
+from autoscaler.domain.facts.unread import UnreadRecord
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.pass_notes import PassNotes
@@ -215,6 +216,7 @@ class StoredState:
     devices: Mapping[str, Devices] = field(default_factory=dict)  # by machine, as its agent told of them last
     passes: Mapping[str, PassNotes] = field(default_factory=dict)  # by function; only at `MetricsLevel: essential`
     unread: tuple[str, ...] = ()  # names of what is there and cannot be read: ``record#i-1``, ``intent#l-1``, ``memory``...
+    unread_as: Mapping[str, UnreadRecord] = field(default_factory=dict)  # what can be told of records among these, by name
 
 
 class StateStore(Protocol):
@@ -235,10 +237,10 @@ class StateStore(Protocol):
     def add_record(self, record: Record) -> None:
         """Write a new record; `ConflictError` if there is one for this instance, or another instance has its node."""
 
-    def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> None:
-        """Replace a record whose state is still ``expected``, unless another instance has its node; one that is gone is removed.
+    def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> Record:
+        """Replace the record of this revision, whose state is ``expected``, unless another instance has its node; return the next one.
 
-        Not if its interruption was noted since it was read. With ``holder``: only while the lease is still theirs.
+        A record that is gone is removed. With ``holder``: only while the lease is still theirs.
         """
 
     def add_intent(self, intent: Intent, *, holder: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter
-
 from autoscaler.adapters.aws import translated
+from autoscaler.adapters.kept import NOTHING, Besides, Kept, Unknown
 from autoscaler.adapters.versioned import put_of, unpacked, version_of, writing
 from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.job_costs import bounded
@@ -54,8 +54,8 @@ class _Batch:
     parts: MonthParts = field(default_factory=MonthParts)
 
 
-_MONTH: TypeAdapter[_Month] = TypeAdapter(_Month)
-_OPEN: TypeAdapter[_Batch] = TypeAdapter(_Batch)
+_MONTH = Kept(_Month)
+_OPEN = Kept(_Batch)
 _Kept = TypeVar("_Kept", MonthCosts, CostBatch)
 
 
@@ -66,13 +66,14 @@ class DynamoCosts:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
+    _besides: Besides = field(default_factory=Besides)
 
     def batch(self) -> CostBatch:
         """Read one item."""
         item = self._get(_BATCH)
         if item is None:
             return CostBatch()
-        known = unpacked(_OPEN, item)
+        known = unpacked(_OPEN, item, self._besides)
         if known is None:
             return CostBatch(version=version_of(item))
         facts = {name: value for name, value in asdict(known).items() if name not in {"rows", "parts"}}
@@ -80,7 +81,7 @@ class DynamoCosts:
 
     def save_batch(self, batch: CostBatch, at: float) -> None:
         """Replace the item of this version."""
-        put = self._put(_BATCH, _packed(batch, _batch_json), batch.version, at)
+        put = self._put_batch(batch, at)
         with writing("PutItem", "the costs"):
             self.client().put_item(**put)
 
@@ -89,7 +90,7 @@ class DynamoCosts:
         item = self._get(_item_of(name))
         if item is None:
             return MonthCosts(name=name)
-        known = unpacked(_MONTH, item)
+        known = unpacked(_MONTH, item, self._besides)
         if known is None:
             return MonthCosts(name=name, version=version_of(item))
         return MonthCosts(
@@ -103,11 +104,20 @@ class DynamoCosts:
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
         """Replace the items in one transaction."""
-        puts = [self._put(_item_of(month.name), month_body(month), month.version, at) for month in months]
-        puts.append(self._put(_BATCH, _packed(batch, _batch_json), batch.version, at))
+        puts = [self._put_month(month, at) for month in months]
+        puts.append(self._put_batch(batch, at))
         writes: Any = [{"Put": put} for put in puts]
         with writing("TransactWriteItems", "the costs"):
             self.client().transact_write_items(TransactItems=writes)
+
+    def _put_batch(self, batch: CostBatch, at: float) -> dict[str, Any]:
+        unknown = self._besides.of(_BATCH, batch.version).unknown
+        return self._put(_BATCH, _packed(batch, partial(_batch_json, unknown=unknown)), batch.version, at)
+
+    def _put_month(self, month: MonthCosts, at: float) -> dict[str, Any]:
+        item = _item_of(month.name)
+        unknown = self._besides.of(item, month.version).unknown
+        return self._put(item, month_body(month, unknown), month.version, at)
 
     def _get(self, item: str) -> Any:
         key: Any = {"fleet": {"S": self._partition}, "item": {"S": item}}
@@ -126,9 +136,9 @@ class DynamoCosts:
         return f"{self.fleet}#costs"
 
 
-def month_body(month: MonthCosts) -> bytes:
+def month_body(month: MonthCosts, unknown: Unknown = NOTHING) -> bytes:
     """Write a month as its item holds it."""
-    return _packed(month, _month_json)
+    return _packed(month, partial(_month_json, unknown=unknown))
 
 
 def _item_of(month: str) -> str:
@@ -145,11 +155,12 @@ def _packed(kept: _Kept, write: Callable[[_Kept], bytes]) -> bytes:
     return body
 
 
-def _month_json(month: MonthCosts) -> bytes:
-    return _MONTH.dump_json(_Month(rows=_rows(month.used), unused=_rounded(month.unused), metered_usd=month.metered_usd, parts=month.parts))
+def _month_json(month: MonthCosts, unknown: Unknown) -> bytes:
+    written = _Month(rows=_rows(month.used), unused=_rounded(month.unused), metered_usd=month.metered_usd, parts=month.parts)
+    return _MONTH.dump(written, unknown)
 
 
-def _batch_json(batch: CostBatch) -> bytes:
+def _batch_json(batch: CostBatch, unknown: Unknown) -> bytes:
     written = _Batch(
         month=batch.month,
         seen_at=batch.seen_at,
@@ -161,7 +172,7 @@ def _batch_json(batch: CostBatch) -> bytes:
         unused=_rounded(batch.unused),
         parts=batch.parts,
     )
-    return _OPEN.dump_json(written)
+    return _OPEN.dump(written, unknown)
 
 
 def _rows(used: Mapping[CostKey, Used]) -> Rows:

@@ -9,14 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import TypeAdapter
 
+from autoscaler.adapters.kept import Beside, Besides, Kept, Unknown
+from autoscaler.adapters.unread import unread_record
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.facts.unread import UnreadRecord
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
@@ -46,9 +48,11 @@ class _Entry:
     pieces: tuple[str, ...] = ()
 
 
-_ENTRY = TypeAdapter(_Entry)
+_ENTRY = Kept(_Entry)
 # Items are named after what they hold; all others are no entries.
 _KINDS = frozenset({"record", "intent", "memory", "learned", "overrides", "told", "devices", "passes"})
+_MAY_BE_READ_IN_PARTS = frozenset({"memory", "learned"})  # losing an entry of these costs time, never a build
+_ATTRIBUTES = frozenset({"fleet", "item", "body", "version", "state", "revision", "piece", "piece_name", "expiration"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class _Item:
     name: str
     version: int
     entry: _Entry | None
+    beside: Beside = field(default_factory=Beside)
+    unread: UnreadRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +95,14 @@ class DynamoState:
         self._table = table
         self._fleet = fleet
         self._pieces: set[str] = set()  # seen in the last read
+        self._beside = Besides()
 
     def read(self) -> StoredState:
         """Read everything in one consistent query. An item that another version or a person wrote may be unreadable; it is named."""
         items = self._items()
         entries = [item.entry for item in items if item.entry]
         unread = {item.name: item.version for item in items if item.entry is None}
+        parts = [f"{item.name} {place}" for item in items for place in item.beside.unknown.unread]
         # Memory and what was learned are replaced at the next save; orders of operators only by an operator.
         lost = {name.removeprefix("learned#"): Learned(version=version) for name, version in unread.items() if name.startswith("learned#")}
         orders = unknown_orders(unread["overrides"]) if "overrides" in unread else Overrides()
@@ -107,44 +115,44 @@ class DynamoState:
             told=(*_all(entries, "told"), Told(version=unread.get("told", 0)))[0],
             devices=_named(entries, "devices"),
             passes=_named(entries, "passes"),
-            unread=tuple(sorted(unread)),
+            unread=tuple(sorted([*unread, *parts])),
+            unread_as={item.name: item.unread for item in items if item.unread},
         )
 
     def record(self, instance_id: str) -> Record | None:
         """Read one item by its key."""
-        key = self._key(f"record#{instance_id}")
-        answer = self._call(lambda: self._client().get_item(TableName=self._table, Key=key, ConsistentRead=True))
-        entry = _read(answer["Item"], {}).entry if "Item" in answer else None
-        return entry.record if entry else None
+        item = self._one(f"record#{instance_id}")
+        return item.entry.record if item.entry else None
 
     def note_devices(self, machine: str, devices: Devices) -> None:
         """Replace one item, whatever it was."""
-        body = _ENTRY.dump_json(_Entry(devices=devices, name=machine), exclude_defaults=True).decode()
+        body = _ENTRY.dump(_Entry(devices=devices, name=machine), exclude_defaults=True).decode()
         forgotten = {"expiration": {"N": str(int(devices.told_at + DAY_SECONDS))}}
         key = self._key(f"devices#{machine}")
         self._call(lambda: self._client().put_item(TableName=self._table, Item={**key, "body": {"S": body}, **forgotten}))
 
     def add_record(self, record: Record) -> None:
         """Write a record for an instance that has none, and claim its node in the same transaction."""
-        self._write(self._put(f"record#{record.instance_id}", _stated(record.state, _Entry(record=record)), _IS_NEW), *self._taken(record))
+        self._state(f"record#{record.instance_id}", _recorded(record), _IS_NEW, *self._taken(record))
 
-    def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> None:
-        """Replace a record in the expected state, and its claim of a node. One that is gone leaves no item, so that reads stay small."""
-        item, condition = f"record#{record.instance_id}", _known_to(record, expected)
+    def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> Record:
+        """Replace a record of this revision, and its claim of a node. One that is gone leaves no item, so that reads stay small."""
+        item, condition = f"record#{record.instance_id}", _of_revision(record, expected)
+        changed = replace(record, revision=record.revision + 1)
         held = [self._check("lease", _held_by(holder))] if holder else []
         if record.state is RecordState.GONE:
             self._write(self._delete(item, condition), *self._left(record), *held)
         else:
-            self._write(self._put(item, _recorded(record), condition), *self._taken(record), *held)
+            self._state(item, _recorded(changed), condition, *self._taken(record), *held)
+        return changed
 
     def add_intent(self, intent: Intent, *, holder: str) -> None:
         """Write an intent under a new id, while the lease is still the holder's."""
-        written = self._put(f"intent#{intent.id}", _stated(intent.state, _Entry(intent=intent)), _IS_NEW)
-        self._write(written, self._check("lease", _held_by(holder)))
+        self._state(f"intent#{intent.id}", _launched(intent), _IS_NEW, self._check("lease", _held_by(holder)))
 
     def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
         """Replace an intent in the expected state."""
-        self._write(self._put(f"intent#{intent.id}", _stated(intent.state, _Entry(intent=intent)), _in_state(expected)))
+        self._state(f"intent#{intent.id}", _launched(intent), _in_state(expected))
 
     def remove_intent(self, intent: Intent) -> None:
         """Delete an intent that is settled."""
@@ -169,17 +177,8 @@ class DynamoState:
         self._save("told", told.version, _Entry(told=replace(told, version=told.version + 1)))
 
     def pass_notes(self, function: str) -> PassNotes:
-        """Read one item by its key, with a query: scaling functions may do nothing else that reads."""
-        answer = self._call(
-            lambda: self._client().query(
-                TableName=self._table,
-                ConsistentRead=True,
-                KeyConditionExpression="fleet = :fleet AND #item = :item",
-                ExpressionAttributeNames={"#item": "item"},
-                ExpressionAttributeValues={":fleet": {"S": self._fleet}, ":item": {"S": f"passes#{function}"}},
-            )
-        )
-        [item] = [_read(one, {}) for one in answer["Items"]] or [_Item("", 0, None)]
+        """Read one item by its key."""
+        item = self._one(f"passes#{function}")
         return item.entry.passes if item.entry and item.entry.passes else PassNotes(version=item.version)
 
     def save_pass_notes(self, function: str, notes: PassNotes) -> None:
@@ -204,20 +203,31 @@ class DynamoState:
         except ConflictError:
             return
 
+    def _state(self, item: str, stated: _Stated, condition: _Condition, *others: _Write) -> None:
+        """Write a record or an intent, in one transaction with ``others``."""
+        beside = Beside() if condition is _IS_NEW else self._beside.of(item, max(0, stated.version - 1), self._items)
+        body = _ENTRY.dump(stated.entry, beside.unknown, exclude_defaults=True)
+        attributes = {**beside.attributes, **stated.attributes, "body": {"S": body.decode()}}
+        self._write(self._put(item, attributes, condition), *others)
+        self._beside.written(item, stated.version, beside)
+
     def _save(self, item: str, version: int, entry: _Entry) -> None:
         """Replace an item of this version. A large one is cut up: the pieces are written first, then the item that names them."""
-        packed = zlib.compress(_ENTRY.dump_json(entry))
+        beside = self._beside.of(item, version, self._items) if version else Beside()
+        packed = zlib.compress(_ENTRY.dump(entry, beside.unknown))
         pieces: dict[str, bytes] = {}
         if len(packed) > _PIECE_BYTES:
             digest = hashlib.sha256(packed).hexdigest()[:16]  # two writers at once must not mix their pieces
             starts = range(0, len(packed), _PIECE_BYTES)
             pieces = {f"{item}~{digest}~{n}": packed[start : start + _PIECE_BYTES] for n, start in enumerate(starts)}
-            packed = zlib.compress(_ENTRY.dump_json(_Entry(pieces=tuple(pieces))))
+            packed = zlib.compress(_ENTRY.dump(_Entry(pieces=tuple(pieces))))
         for name, piece in pieces.items():
             piece_or_nothing = _Condition("attribute_not_exists(fleet) OR attribute_exists(piece)")
             self._write(self._put(name, {"piece": {"B": piece}, "piece_name": {"S": name}}, piece_or_nothing))
         known = _Condition("version = :version", {":version": {"N": str(version)}}) if version else _IS_NEW
-        self._write(self._put(item, {"body": {"B": packed}, "version": {"N": str(version + 1)}}, known))
+        attributes = {**beside.attributes, "body": {"B": packed}, "version": {"N": str(version + 1)}}
+        self._write(self._put(item, attributes, known))
+        self._beside.written(item, version + 1, beside)
         # Only now does nothing name the old pieces any more.
         for name in sorted(old for old in self._pieces if old.startswith(f"{item}~") and old not in pieces):
             self._write(self._delete(name, _Condition("attribute_exists(piece) OR attribute_not_exists(fleet)")))
@@ -253,6 +263,21 @@ class DynamoState:
         [(kind, request)] = writes
         self._call(lambda: self._client().put_item(**request) if kind == "Put" else self._client().delete_item(**request))
 
+    def _one(self, name: str) -> _Item:
+        """Read one item with a query: scaling functions may do nothing else that reads."""
+        answer = self._call(
+            lambda: self._client().query(
+                TableName=self._table,
+                ConsistentRead=True,
+                KeyConditionExpression="fleet = :fleet AND #item = :item",
+                ExpressionAttributeNames={"#item": "item"},
+                ExpressionAttributeValues={":fleet": {"S": self._fleet}, ":item": {"S": name}},
+            )
+        )
+        item = _read(answer["Items"][0], {}) if answer["Items"] else _Item(name, 0, None)
+        self._beside.note(name, item.beside)
+        return item
+
     def _items(self) -> list[_Item]:
         pages = self._call(
             lambda: list(
@@ -262,8 +287,6 @@ class DynamoState:
                     TableName=self._table,
                     ConsistentRead=True,
                     KeyConditionExpression="fleet = :fleet",
-                    ProjectionExpression="#item, #version, body, piece, piece_name",
-                    ExpressionAttributeNames={"#item": "item", "#version": "version"},
                     ExpressionAttributeValues={":fleet": {"S": self._fleet}},
                 )
             )
@@ -271,7 +294,9 @@ class DynamoState:
         items = [item for page in pages for item in page["Items"]]
         pieces = {item["piece_name"]["S"]: item["piece"]["B"] for item in items if "piece" in item}
         self._pieces = set(pieces)
-        return [_read(item, pieces) for item in items if _kind(item) in _KINDS]
+        read = [_read(item, pieces) for item in items if _kind(item) in _KINDS]
+        self._beside.note_all({item.name: item.beside for item in read})
+        return read
 
     @staticmethod
     def _call(call: Callable[[], T]) -> T:
@@ -286,13 +311,22 @@ class DynamoState:
             raise UnansweredError(f"DynamoDB did not answer ({type(error).__name__})") from error
 
 
-def _stated(state: str, entry: _Entry) -> dict[str, Any]:
-    return {"state": {"S": str(state)}, "body": {"S": _ENTRY.dump_json(entry, exclude_defaults=True).decode()}}
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A record or an intent as it is written, in which version, and what conditions are about."""
+
+    entry: _Entry
+    version: int
+    attributes: Mapping[str, Any]
 
 
-def _recorded(record: Record) -> dict[str, Any]:
-    stated = _stated(record.state, _Entry(record=record))
-    return stated | ({"interrupted_at": {"N": repr(record.interrupted_at)}} if record.interrupted_at else {})
+def _recorded(record: Record) -> _Stated:
+    attributes = {"state": {"S": str(record.state)}, "revision": {"N": str(record.revision)}}
+    return _Stated(_Entry(record=record), record.revision, attributes)
+
+
+def _launched(intent: Intent) -> _Stated:
+    return _Stated(_Entry(intent=intent), 0, {"state": {"S": str(intent.state)}})
 
 
 def _all(entries: Iterable[_Entry], kind: str) -> tuple[Any, ...]:
@@ -307,14 +341,12 @@ def _in_state(state: str) -> _Condition:
     return _Condition("#state = :expected", {":expected": {"S": str(state)}}, {"#state": "state"})
 
 
-def _known_to(record: Record, expected: RecordState) -> _Condition:
-    """Hold while a record is in the expected state, and was not announced to be interrupted without this writer's knowledge."""
-    state = _in_state(expected)
-    if record.state is RecordState.GONE:
-        return state
-    known = "(attribute_not_exists(interrupted_at) OR interrupted_at <= :interrupted_at)"
-    values = {**state.values, ":interrupted_at": {"N": repr(record.interrupted_at)}}
-    return replace(state, text=f"{state.text} AND {known}", values=values)
+def _of_revision(record: Record, expected: RecordState) -> _Condition:
+    """Hold while nobody has changed a record since it was read. An earlier version of the autoscaler gave records no revision."""
+    state, same = _in_state(expected), "revision = :revision"
+    same = same if record.revision else f"(attribute_not_exists(revision) OR {same})"
+    values = {**state.values, ":revision": {"N": str(record.revision)}}
+    return replace(state, text=f"{state.text} AND {same}", values=values)
 
 
 def _held_by(owner: str) -> _Condition:
@@ -338,16 +370,19 @@ def _read(item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
     name, version = item["item"]["S"], int(item.get("version", {}).get("N", "0"))
     try:
         body = item["body"]
-        entry = _ENTRY.validate_json(zlib.decompress(body["B"]) if "B" in body else body["S"])
-        entry = _joined(entry, pieces) if entry.pieces else entry
+        load = _ENTRY.load_what_can_be_read if _kind(item) in _MAY_BE_READ_IN_PARTS else _ENTRY.load
+        entry, unknown = load(zlib.decompress(body["B"]) if "B" in body else body["S"])
+        entry, unknown = _joined(entry, pieces) if entry.pieces else (entry, unknown)
     except (ValueError, KeyError, zlib.error):
-        return _Item(name, version, None)
+        return _Item(name, version, None, unread=unread_record(item))
+    attributes = {key: value for key, value in item.items() if key not in _ATTRIBUTES}
+    beside = Beside(entry.record.revision if entry.record else version, unknown, attributes)
     # What holds nothing that we know of its kind was written by another version.
-    return _Item(name, version, None if getattr(entry, _kind(item)) is None else entry)
+    return _Item(name, version, None if getattr(entry, _kind(item)) is None else entry, beside)
 
 
-def _joined(entry: _Entry, pieces: dict[str, bytes]) -> _Entry:
+def _joined(entry: _Entry, pieces: dict[str, bytes]) -> tuple[_Entry, Unknown]:
     """Put an entry together again. A missing piece was replaced while the pages were read."""
     if not all(name in pieces for name in entry.pieces):
         raise TransientError("the state was replaced while it was being read")
-    return _ENTRY.validate_json(zlib.decompress(b"".join(pieces[name] for name in entry.pieces)))
+    return _ENTRY.load_what_can_be_read(zlib.decompress(b"".join(pieces[name] for name in entry.pieces)))

@@ -9,12 +9,11 @@ import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from autoscaler.adapters.aws import translated
+from autoscaler.adapters.kept import Besides, Kept
 from autoscaler.adapters.versioned import put_of, unpacked, version_of, writing
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 
@@ -28,8 +27,8 @@ DAYS_KEPT = 90
 _TRACKER_DAYS = 7
 _DAY_SECONDS = 86_400.0
 _GET_AT_ONCE = 100  # DynamoDB's most
-_ROWS: TypeAdapter[list[JobRow]] = TypeAdapter(list[JobRow])
-_TRACKER: TypeAdapter[JobTracker] = TypeAdapter(JobTracker)
+_ROWS = Kept(list[JobRow])
+_TRACKER = Kept(JobTracker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +38,25 @@ class DynamoJobs:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
+    _besides: Besides = field(default_factory=Besides)
 
     def tracker(self, controller: str) -> JobTracker:
         """Read one item."""
         found = self._get([_tracker_item(controller)])
-        return unpacked(_TRACKER, found[0]) or JobTracker(version=version_of(found[0])) if found else JobTracker()
+        return unpacked(_TRACKER, found[0], self._besides) or JobTracker(version=version_of(found[0])) if found else JobTracker()
 
     def save_tracker(self, controller: str, tracker: JobTracker, at: float) -> None:
         """Replace the item of this version."""
-        body = _TRACKER.dump_json(replace(tracker, version=tracker.version + 1), exclude_defaults=True)
-        self._put(_tracker_item(controller), body, tracker.version, at + _TRACKER_DAYS * _DAY_SECONDS)
+        item = _tracker_item(controller)
+        unknown = self._besides.of(item, tracker.version).unknown
+        body = _TRACKER.dump(replace(tracker, version=tracker.version + 1), unknown, exclude_defaults=True)
+        self._put(item, body, tracker.version, at + _TRACKER_DAYS * _DAY_SECONDS)
 
     def rows(self, controller: str, subjects: Collection[Subject]) -> tuple[JobRow, ...]:
         """Read the shards of these subjects."""
         wanted = set(subjects)
         shards = self._get({_shard_of(controller, subject) for subject in subjects})
-        return tuple(row for shard in shards for row in _rows_of(shard) if row.controller == controller and row.subject in wanted)
+        return tuple(row for shard in shards for row in self._rows_of(shard) if row.controller == controller and row.subject in wanted)
 
     def save_rows(self, rows: Collection[JobRow], at: float) -> None:
         """Replace rows in their shards, each in its version; the first that was replaced meanwhile ends it."""
@@ -63,9 +65,10 @@ class DynamoJobs:
             by_shard.setdefault(_shard_of(row.controller, row.subject), []).append(row)
         known = {shard["item"]["S"]: shard for shard in self._get(by_shard)}
         for name, changed in by_shard.items():
-            before = _rows_of(known[name]) if name in known else []
-            body = _ROWS.dump_json(_kept(before, changed), exclude_defaults=True)
-            self._put(name, body, version_of(known[name]) if name in known else 0, at + DAYS_KEPT * _DAY_SECONDS)
+            before, version = (self._rows_of(known[name]), version_of(known[name])) if name in known else ([], 0)
+            unknown = self._besides.of(name, version).unknown
+            body = _ROWS.dump(_kept(before, changed), unknown, exclude_defaults=True)
+            self._put(name, body, version, at + DAYS_KEPT * _DAY_SECONDS)
 
     def all_rows(self) -> tuple[JobRow, ...]:
         """Query the partition: at most some megabytes, for a person's question."""
@@ -80,7 +83,7 @@ class DynamoJobs:
                     ExpressionAttributeValues={":fleet": {"S": self._partition}, ":shards": {"S": "shard#"}},
                 )
             )
-        return tuple(row for page in pages for item in page["Items"] for row in _rows_of(item))
+        return tuple(row for page in pages for item in page["Items"] for row in self._rows_of(item))
 
     def _get(self, items: Iterable[str]) -> list[Any]:
         names = sorted(items)
@@ -99,6 +102,9 @@ class DynamoJobs:
         put = put_of(self.table, (self._partition, item), zlib.compress(body), version, expires_at)
         with writing("PutItem", item):
             self.client().put_item(**put)
+
+    def _rows_of(self, item: Any) -> list[JobRow]:
+        return unpacked(_ROWS, item, self._besides) or []
 
     @property
     def _partition(self) -> str:
@@ -130,7 +136,3 @@ def _kept(before: Iterable[JobRow], changed: Iterable[JobRow]) -> list[JobRow]:
         told_apart[job] += bool(row.subject.signature)
         (beyond if row.subject.signature and told_apart[job] > ROWS_A_JOB else first).append(row)
     return [*first, *beyond][:ROWS_A_SHARD]
-
-
-def _rows_of(item: Any) -> list[JobRow]:
-    return unpacked(_ROWS, item) or []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from autoscaler.adapters.aws import code_of, translated
+from autoscaler.adapters.kept import NOTHING, Beside, Besides, Kept, Unknown
 from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 DAYS_KEPT = 90
 _DAY_SECONDS = 86_400
-_RERUN: TypeAdapter[Rerun] = TypeAdapter(Rerun)
+_RERUN = Kept(Rerun)
 _LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionCanceledException", "TransactionConflictException"}
 
 
@@ -29,6 +30,7 @@ class DynamoReruns:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
+    _besides: Besides = field(default_factory=Besides)
 
     def rerun(self, key: str) -> Rerun | None:
         """Read one item; what cannot be understood counts as left to a person, so that nothing is sent for it."""
@@ -43,7 +45,7 @@ class DynamoReruns:
         if not found:
             return None
         try:
-            return _RERUN.validate_json(found[0]["body"]["S"])
+            rerun, unknown = _RERUN.load(found[0]["body"]["S"])
         except (KeyError, ValidationError):
             controller, _, run = key.partition("#")
             return Rerun(
@@ -56,6 +58,8 @@ class DynamoReruns:
                 created_at=0.0,
                 why="another version wrote it",
             )
+        self._besides.note(key, Beside(unknown=unknown))
+        return rerun
 
     def add_rerun(self, rerun: Rerun, *, holder: str) -> None:
         """Write a new item while the lease is the holder's, in one transaction."""
@@ -67,24 +71,25 @@ class DynamoReruns:
             "ExpressionAttributeNames": {"#owner": "owner"},
             "ExpressionAttributeValues": {":owner": {"S": holder}},
         }
-        new = {**self._put(rerun), "ConditionExpression": "attribute_not_exists(fleet)"}
+        new = {**self._put(rerun, NOTHING), "ConditionExpression": "attribute_not_exists(fleet)"}
         self._write(lambda: self.client().transact_write_items(TransactItems=[{"Put": new}, {"ConditionCheck": lease}]))  # type: ignore[typeddict-item]
 
     def change_rerun(self, rerun: Rerun, *, expected: RerunState) -> None:
         """Replace an item whose state is still that."""
+        unknown = self._besides.of(rerun.key, 0).unknown
         condition = {
             "ConditionExpression": "#state = :expected",
             "ExpressionAttributeNames": {"#state": "state"},
             "ExpressionAttributeValues": {":expected": {"S": str(expected)}},
         }
-        self._write(lambda: self.client().put_item(**self._put(rerun), **condition))  # type: ignore[arg-type]
+        self._write(lambda: self.client().put_item(**self._put(rerun, unknown), **condition))  # type: ignore[arg-type]
 
     @property
     def _partition(self) -> str:
         return f"{self.fleet}#reruns"
 
-    def _put(self, rerun: Rerun) -> dict[str, Any]:
-        body = _RERUN.dump_json(rerun, exclude_defaults=True).decode()
+    def _put(self, rerun: Rerun, unknown: Unknown) -> dict[str, Any]:
+        body = _RERUN.dump(rerun, unknown, exclude_defaults=True).decode()
         ends = int(rerun.created_at) + DAYS_KEPT * _DAY_SECONDS
         item = {
             "fleet": {"S": self._partition},

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import TypeAdapter
 
 from autoscaler.adapters.aws import code_of, translated
+from autoscaler.adapters.kept import NOTHING, Besides, Kept, Unknown
+from autoscaler.adapters.versioned import unpacked
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.errors import ConfigError, ConflictError, TransientError, UnansweredError
 
@@ -26,7 +27,7 @@ DAYS_KEPT = 90
 MOST_BYTES = 390_000  # of what is kept of one order, packed; an item holds 400 KB, its names and numbers included
 MOST_BYTES_NEW = MOST_BYTES // 2  # the rest is for what is started for it: an order that is too large could not even be ended
 _DAY_SECONDS = 86_400
-_ORDER: TypeAdapter[RunOrder] = TypeAdapter(RunOrder)
+_ORDER = Kept(RunOrder)
 _LOST_THE_RACE = {"ConditionalCheckFailed", "TransactionConflict"}
 _NEW = {"ConditionExpression": "attribute_not_exists(fleet)"}
 
@@ -38,52 +39,62 @@ class DynamoRunOrders:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
+    _besides: Besides = field(default_factory=Besides)
 
     def open_orders(self) -> tuple[RunOrder, ...]:
         """Query their partition."""
         found = self._query(self._open, "id#")
-        return tuple(sorted(_readable(found), key=lambda order: (order.created_at, order.id)))
+        return tuple(sorted(self._readable(found), key=lambda order: (order.created_at, order.id)))
 
     def order(self, order_id: str) -> RunOrder | None:
         """Look among the open ones first: one that ends in between is found among the others."""
         if item := self._item(self._open, _by_id(order_id)):
-            return _of_this_version(item, order_id)
+            return self._of_this_version(item, order_id)
         if place := self._item(self._ended, _by_id(order_id)):
             item = self._item(self._ended, place["at"]["S"])
-            return _of_this_version(item, order_id) if item else None  # None: it is deleted just now, 90 days after its end
+            return self._of_this_version(item, order_id) if item else None  # None: it is deleted just now, 90 days after its end
         return None
 
     def ended(self, most: int) -> tuple[RunOrder, ...]:
         """Query backwards from the last one."""
         found = self._query(self._ended, "at#", ScanIndexForward=False, PaginationConfig={"PageSize": most})
-        return tuple(islice(_readable(found), most))
+        return tuple(islice(self._readable(found), most))
 
     def add_order(self, order: RunOrder) -> None:
         """Write it where no order of this id is, be it open or ended."""
-        item = {**self._key(self._open, _by_id(order.id)), **_content(order, MOST_BYTES_NEW)}
+        item = {**self._key(self._open, _by_id(order.id)), **_content(order, most=MOST_BYTES_NEW)}
         not_ended = {"TableName": self.table, "Key": self._key(self._ended, _by_id(order.id)), **_NEW}
         self._write(order, {"Put": {"TableName": self.table, "Item": item, **_NEW}}, {"ConditionCheck": not_ended})
 
     def change_order(self, order: RunOrder) -> RunOrder:
         """Replace the item of this version; of one that ends the items move, all at once."""
         changed = replace(order, version=order.version + 1)
+        unknown = self._besides.of(_by_id(order.id), order.version).unknown
         same = {
             "ConditionExpression": "version = :version",
             "ExpressionAttributeValues": {":version": {"N": str(order.version)}},
         }
         key = self._key(self._open, _by_id(order.id))
         if changed.ended_at is None:
-            self._write(order, {"Put": {"TableName": self.table, "Item": {**key, **_content(changed)}, **same}})
+            self._write(order, {"Put": {"TableName": self.table, "Item": {**key, **_content(changed, unknown)}, **same}})
         else:
-            self._write(order, {"Delete": {"TableName": self.table, "Key": key, **same}}, *self._moved(changed, changed.ended_at))
+            self._write(order, {"Delete": {"TableName": self.table, "Key": key, **same}}, *self._moved(changed, changed.ended_at, unknown))
         return changed
 
-    def _moved(self, order: RunOrder, ended_at: float) -> Iterator[dict[str, Any]]:
+    def _moved(self, order: RunOrder, ended_at: float, unknown: Unknown) -> Iterator[dict[str, Any]]:
         at = f"at#{ended_at:017.3f}#{order.id}"
         expiration = {"expiration": {"N": str(int(ended_at) + DAYS_KEPT * _DAY_SECONDS)}}
         place = {**self._key(self._ended, _by_id(order.id)), "at": {"S": at}, **expiration}
-        for item in ({**self._key(self._ended, at), **_content(order), **expiration}, place):
+        for item in ({**self._key(self._ended, at), **_content(order, unknown), **expiration}, place):
             yield {"Put": {"TableName": self.table, "Item": item}}
+
+    def _readable(self, items: Iterator[Any]) -> Iterator[RunOrder]:
+        return (order for item in items if (order := unpacked(_ORDER, item, self._besides)))
+
+    def _of_this_version(self, item: Any, order_id: str) -> RunOrder:
+        if (order := unpacked(_ORDER, item, self._besides)) is None:
+            raise TransientError(f"order {order_id}: another version of the autoscaler wrote it, and this one cannot read it")
+        return order
 
     def _item(self, partition: str, name: str) -> Any:
         with translated("Query"):
@@ -136,31 +147,13 @@ def _by_id(order_id: str) -> str:
     return f"id#{order_id}"
 
 
-def _content(order: RunOrder, most: int = MOST_BYTES) -> dict[str, Any]:
-    body = zlib.compress(_ORDER.dump_json(order, exclude_defaults=True))
+def _content(order: RunOrder, unknown: Unknown = NOTHING, most: int = MOST_BYTES) -> dict[str, Any]:
+    body = zlib.compress(_ORDER.dump(order, unknown, exclude_defaults=True))
     if len(body) > most:
         raise ConfigError(
             f"order {order.id}: {len(body):,} bytes in {len(order.parts)} runs; an order may take {most:,}: order less at once"
         )
     return {"body": {"B": body}, "version": {"N": str(order.version)}}
-
-
-def _readable(items: Iterator[Any]) -> Iterator[RunOrder]:
-    return (order for item in items if (order := _order_of(item)))
-
-
-def _of_this_version(item: Any, order_id: str) -> RunOrder:
-    if (order := _order_of(item)) is None:
-        raise TransientError(f"order {order_id}: another version of the autoscaler wrote it, and this one cannot read it")
-    return order
-
-
-def _order_of(item: Any) -> RunOrder | None:
-    """Read what an item holds; None of what another version wrote."""
-    try:
-        return _ORDER.validate_json(zlib.decompress(item["body"]["B"]))
-    except (ValueError, KeyError, zlib.error):
-        return None
 
 
 def _lost_the_race(error: ClientError) -> bool:

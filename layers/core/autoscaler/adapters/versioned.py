@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import TypeAdapter
 
 from autoscaler.adapters.aws import code_of
+from autoscaler.adapters.kept import Beside, Besides, Kept
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 
 _LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionConflictException", "ConditionalCheckFailed", "TransactionConflict"}
@@ -49,9 +49,11 @@ def version_of(item: Any) -> int:
     return int(item["version"]["N"])
 
 
-def unpacked(adapter: TypeAdapter[T], item: Any) -> T | None:
-    """Read what an item holds; None of what another version of the autoscaler wrote: it begins again."""
+def unpacked(kept: Kept[T], item: Any, besides: Besides) -> T | None:
+    """Read what an item holds, and note what else it holds; None of what another version of the autoscaler wrote: it begins again."""
     try:
-        return adapter.validate_json(zlib.decompress(item["body"]["B"]))
+        value, unknown = kept.load(zlib.decompress(item["body"]["B"]))
+        besides.note(item["item"]["S"], Beside(version_of(item), unknown))
     except (ValueError, KeyError, zlib.error):
         return None
+    return value

@@ -11,6 +11,7 @@ from autoscaler.control.gone_machines import GoneMachines
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.lessons import Lessons
 from autoscaler.control.lost_builds import Answers
+from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.control.rotation import Rotation
 from autoscaler.control.step_notes import StepNotes
@@ -109,7 +110,7 @@ class _Actuator:
         self._fleet = fleet
         self._snapshot = snapshot
         self._controllers: Mapping[str, Controller] = {controller.name: controller for controller in ports.controllers}
-        self._records = {record.instance_id: record for record in snapshot.records}
+        self._records = Records(state=ports.state, now={record.instance_id: record for record in snapshot.records})
         self.unresponsive: set[str] = set()
         self.remembered = False
         self._instead: list[Launch] = []  # of what could not be started
@@ -176,7 +177,7 @@ class _Actuator:
             case Launch():
                 return self._launch(step)
             case Rotate() | FinishRotation():
-                return self._rotation().act(step, self._records[step.instance_id])
+                return self._rotation().act(step, self._records.now[step.instance_id])
             case Terminate():
                 return self._terminate(step)
             case Stop() | FinishStop() | Start():
@@ -197,11 +198,11 @@ class _Actuator:
         cordons = self._cordons(step.controller)
         match step:
             case Reserve():
-                return reserving.reserve(cordons, step, self._records.get(step.instance_id))
+                return reserving.reserve(cordons, step)
             case ReserveDevice():
-                return reserving.reserve_device(cordons, step, self._records)
+                return reserving.reserve_device(cordons, step)
             case EndReservation():
-                return reserving.end(cordons, step, self._records)
+                return reserving.end(cordons, step)
             case _:
                 return cordons.act(step, self._record_of(step.controller, step.node))
 
@@ -210,21 +211,16 @@ class _Actuator:
             controller=self._controllers[controller],
             view=self._snapshot.controllers[controller],
             fleet=self._fleet,
-            write=self._write,
+            records=self._records,
             clock=self._ports.clock,
             log=self._ports.log,
         )
 
     def _rotation(self) -> Rotation:
-        return Rotation(controllers=self._controllers, write=self._write, clock=self._ports.clock, holder=self._holder)
+        return Rotation(controllers=self._controllers, records=self._records, clock=self._ports.clock, holder=self._holder)
 
     def _record_of(self, controller: str, node: str) -> Record | None:
-        return next((record for record in self._records.values() if (record.controller, record.node) == (controller, node)), None)
-
-    def _write(self, record: Record, expected: RecordState | None = None, holder: str = "") -> None:
-        """Replace a record whose state is still that, or unchanged."""
-        self._ports.state.change_record(record, expected=expected or record.state, holder=holder)
-        self._records[record.instance_id] = record
+        return next((record for record in self._records.now.values() if (record.controller, record.node) == (controller, node)), None)
 
     def _launch(self, step: Launch) -> Result:
         result, refusals, types = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
@@ -243,7 +239,7 @@ class _Actuator:
 
         The read comes last: whoever brings the node online before it is seen, and what was given up is then drained again.
         """
-        record = self._records[step.instance_id]
+        record = self._records.now[step.instance_id]
         if record.state is RecordState.STOPPED and (fate := self._ports.compute.fate(step.instance_id)) is not InstanceState.STOPPED:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
         if record.state not in _GIVEN_UP:
@@ -268,9 +264,9 @@ class _Actuator:
         """Delete the node, which ends the connection. A host that is still in the fleet file asks anew who it is."""
         if step.node is not None:
             self._controllers[step.controller].delete_node(step.node)
-        record = self._records[step.instance_id]
+        record, now = self._records.now[step.instance_id], self._ports.clock()
         if sides.is_wanted(self._fleet, record):
-            self._write(handed_back(record, self._ports.clock()), record.state)
+            self._records.note(step.instance_id, lambda read: handed_back(read, now) if read.state is record.state else None)
         else:
             self._change(record, RecordState.GONE)
         return Result(step=step, outcome=Outcome.DONE)
@@ -282,7 +278,7 @@ class _Actuator:
 
     def _stop(self, step: Stop) -> Result:
         """Note that it stops, read the node once more, stop the instance. Its node is deleted once EC2 says that it has stopped."""
-        record = self._records[step.instance_id]
+        record = self._records.now[step.instance_id]
         if record.state is RecordState.REGISTERED:
             self._change(record, RecordState.STOPPING)
         if keep := self._last_read(step, record):
@@ -302,14 +298,14 @@ class _Actuator:
         return Result(step=step, outcome=Outcome.DONE)
 
     def _finish_stop(self, step: FinishStop) -> Result:
-        stopping, record = self._stopping(), self._records[step.instance_id]
+        stopping, record = self._stopping(), self._records.now[step.instance_id]
         result = stopping.finish(step, record)
         if step.failed and result.outcome is Outcome.DONE:
             self.refused.append((step.pool, (stopping.refusal(record, step.failed),)))
         return result
 
     def _start(self, step: Start) -> Result:
-        started = self._stopping().start(step, self._records)
+        started = self._stopping().start(step)
         self.refused += [(step.pool, started.refused)] if started.refused else []
         self._instead += [started.instead] if started.instead else []
         return started.result
@@ -320,7 +316,7 @@ class _Actuator:
             fleet=self._fleet,
             snapshot=self._snapshot,
             controllers=self._controllers,
-            write=self._write,
+            records=self._records,
             holder=self._holder,
         )
 
@@ -331,7 +327,7 @@ class _Actuator:
         ended = step.ended if isinstance(step, Terminate) else ()
         try:
             keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark, ended)
-            keep = keep or sides.used_elsewhere(self._controllers, self._fleet, self._records.values(), before)
+            keep = keep or sides.used_elsewhere(self._controllers, self._fleet, self._records.now.values(), before)
         except AutoscalerError:
             self._take_back(before)
             raise
@@ -342,14 +338,14 @@ class _Actuator:
     def _take_back(self, before: Record) -> None:
         """Restore a record that this step changed. One that an earlier pass changed stays: what it wrote may have been sent."""
         if before.state in _NOT_ACTED_ON:
-            self._change(self._records[before.instance_id], before.state)
+            changed = self._records.now[before.instance_id].state
+            self._records.note(before.instance_id, lambda record: self._in(record, before.state) if record.state is changed else None)
 
     def _gone_machines(self) -> GoneMachines:
         return GoneMachines(
             controllers=self._controllers,
             compute=self._ports.compute,
             records=self._records,
-            write=self._write,
             clock=self._ports.clock,
         )
 
@@ -364,11 +360,12 @@ class _Actuator:
     def _forget(self, step: Forget) -> Result:
         if not self.remembered:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="its launch could not be noted; the next pass closes it")
-        self._change(self._records[step.instance_id], RecordState.GONE)
+        self._change(self._records.now[step.instance_id], RecordState.GONE)
         return Result(step=step, outcome=Outcome.DONE)
 
     def _change(self, record: Record, state: RecordState) -> None:
         """Change a record's state, or lose the race and stop here."""
-        changed = replace(record, state=state, changed_at=self._ports.clock())
-        self._ports.state.change_record(changed, expected=record.state)
-        self._records[record.instance_id] = changed
+        self._records.write(self._in(record, state))
+
+    def _in(self, record: Record, state: RecordState) -> Record:
+        return replace(record, state=state, changed_at=self._ports.clock())

@@ -57,5 +57,4 @@ def in_the_life_it_says(ports: Ports, record: Record, asked: Asked) -> Record:
     if claim is None or claim.life <= record.life or record.state is not RecordState.REGISTERED:
         return record
     raised = replace(record.bound(node=record.node, life=claim.life), node_life=claim.life)
-    ports.state.change_record(raised, expected=record.state)
-    return raised
+    return ports.state.change_record(raised, expected=record.state)

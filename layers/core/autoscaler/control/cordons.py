@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from autoscaler.control import nodes
+from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet
 from autoscaler.domain.facts.node_labels import are_as_wanted, drops_handed_builds, labels_of_ours, labels_wanted
@@ -19,12 +20,12 @@ from autoscaler.ports import Controller
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cordons:
-    """Cordons nodes of one controller. ``write`` replaces a record, if nobody else has changed its state."""
+    """Cordons nodes of one controller."""
 
     controller: Controller
     view: ControllerView
     fleet: Fleet
-    write: Callable[[Record], None]
+    records: Records
     clock: Callable[[], float]
     log: Callable[..., None]
 
@@ -50,12 +51,11 @@ class Cordons:
         before = self.controller.node(step.node)
         if before is None or before.temporarily_offline:
             return nodes.cordon(self.controller, step)  # which says what is in the way, or changes the class of a mark of ours
-        taken = replace(record, cordon=step.mark.text)
-        self.write(taken)
+        taken = self.records.write(replace(record, cordon=step.mark.text))
         try:
             self.set_labels(taken, before)
         except ConfigError as error:
-            self.write(record)
+            self.give_back(taken, record.cordon)
             self.log("cordoned_without_labels", controller=self.controller.name, node=step.node, error=str(error))
             return nodes.cordon(self.controller, step)
         return Result(step=step, outcome=Outcome.DONE, detail="its labels were taken")
@@ -69,8 +69,7 @@ class Cordons:
             result = nodes.uncordon(self.controller, step)
             if result.outcome is not Outcome.DONE:
                 return result
-        given = replace(record, cordon="")
-        self.write(given)
+        given = self.records.write(replace(record, cordon=""))
         self.set_labels(given, before)
         return Result(step=step, outcome=Outcome.DONE, detail="its labels are back")
 
@@ -87,8 +86,7 @@ class Cordons:
         before = self.controller.node(step.node)
         if record is None or before is None or before.offline or record.cordon or not before.idle or before.builds:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is not there any more, not online, or busy")
-        lent = replace(record, lent_until=step.until_at, borrowers=())
-        self.write(lent)
+        lent = self.records.write(replace(record, lent_until=step.until_at, borrowers=()))
         self.set_labels(lent, before)
         return Result(step=step, outcome=Outcome.DONE)
 
@@ -98,11 +96,15 @@ class Cordons:
         if record is None or before is None or before.is_deleted:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
         own = replace(record, lent_until=min(record.lent_until, self.clock()), borrowers=tuple(build.key for build in before.builds))
-        self.write(own)
+        own = self.records.write(own)
         if before.temporarily_offline:
             return Result(step=step, outcome=Outcome.DONE, detail="it is marked offline; its labels change once it is back")
         self.set_labels(own, before)
         return Result(step=step, outcome=Outcome.DONE, detail="idle" if before.idle else f"{len(before.builds)} builds go on")
+
+    def give_back(self, taken: Record, cordon: str) -> None:
+        """Note that the labels of a node could not be taken after all: it is marked as before."""
+        self.records.note(taken.instance_id, lambda record: replace(record, cordon=cordon) if record.cordon == taken.cordon else None)
 
     def set_labels(self, record: Record, before: Node, weight: int = 1) -> None:
         """Set the labels that a record wants, and read the node again: somebody else may have configured it in the same instant."""

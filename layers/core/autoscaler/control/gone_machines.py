@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.control import nodes
+from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import HOST
 from autoscaler.domain.facts.plan import DeleteNode, FreeSlot
@@ -19,12 +20,11 @@ _GIVEN_UP = (RecordState.CONDEMNED, RecordState.GONE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneMachines:
-    """Takes these steps. ``records``: as they are now; ``write`` replaces a record, if nobody else has changed its state."""
+    """Takes these steps."""
 
     controllers: Mapping[str, Controller]
     compute: Compute
-    records: Mapping[str, Record]
-    write: Callable[[Record, RecordState, str], None]
+    records: Records
     clock: Callable[[], float]
 
     def act(self, step: DeleteNode | FreeSlot) -> Result:
@@ -34,9 +34,8 @@ class GoneMachines:
     def delete_node(self, controller: str, node: str, instance_id: str) -> None:
         """Delete a node, and note on its record that Jenkins has answered."""
         self.controllers[controller].delete_node(node)
-        record = self.records.get(instance_id)
-        if record is not None and (record.controller, record.node) == (controller, node):
-            self.write(record.without_node(self.clock()), record.state, "")
+        now = self.clock()
+        self.records.note(instance_id, lambda record: record.without_node(now) if _has(record, controller, node) else None)
 
     def _delete(self, step: DeleteNode) -> Result:
         """Delete a node once EC2, asked again, says that its instance is gone, and Jenkins that nobody is connected."""
@@ -55,7 +54,7 @@ class GoneMachines:
         machine, _, _ = instance_id.partition(SIDE)
         if not machine.startswith(HOST):
             return self.compute.fate(machine)
-        known = any(record.machine == machine for record in self.records.values())
+        known = any(record.machine == machine for record in self.records.now.values())
         return InstanceState.RUNNING if known else InstanceState.TERMINATED
 
     def _free(self, step: FreeSlot) -> Result:
@@ -68,6 +67,10 @@ class GoneMachines:
         return nodes.free(self.controllers[step.controller], step)
 
     def _condemn(self, instance_id: str) -> None:
-        record = self.records.get(instance_id)
+        record = self.records.now.get(instance_id)
         if record is not None and record.state not in _GIVEN_UP:
-            self.write(replace(record, state=RecordState.CONDEMNED, changed_at=self.clock()), record.state, "")
+            self.records.write(replace(record, state=RecordState.CONDEMNED, changed_at=self.clock()))
+
+
+def _has(record: Record, controller: str, node: str) -> bool:
+    return (record.controller, record.node) == (controller, node) and not record.bindings[0].deleted_at

@@ -83,9 +83,7 @@ def _is_made_again(fleet: Fleet, record: Record) -> bool:
 
 def _started_by_hand(ports: Ports, record: Record) -> Record:
     """Note that a stopped agent runs, as EC2 says, though nobody here started it."""
-    begun = begin_again(record, ports.clock())
-    ports.state.change_record(begun, expected=RecordState.STOPPED)
-    return begun
+    return ports.state.change_record(begin_again(record, ports.clock()), expected=RecordState.STOPPED)
 
 
 def _connect(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, *, user: str, has_node: bool) -> Connection:
@@ -149,8 +147,7 @@ def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
             ) from None
         ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)
     made = replace(granted.record, node_life=granted.record.life)
-    ports.state.change_record(made, expected=RecordState.REGISTERED)
-    return made
+    return ports.state.change_record(made, expected=RecordState.REGISTERED)
 
 
 def _is_ours(node: Node | None, fleet: Fleet, record: Record) -> bool:
@@ -181,6 +178,8 @@ def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
         try:
             won = _win(ports, granted, slot.name)
         except ConflictError:
+            if ports.state.record(record.instance_id) != record:
+                raise  # somebody changed its own record: another slot would be refused, too
             ports.log("slot_taken", node=slot.name, instance_id=record.instance_id)
         else:
             return _as_it_is(won, slot)
@@ -200,5 +199,4 @@ def _win(ports: Ports, granted: Granted, node: str) -> Granted:
         return granted
     now = ports.clock()
     registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now, to_stop=False)
-    ports.state.change_record(registered, expected=record.state)
-    return replace(granted, record=registered)
+    return replace(granted, record=ports.state.change_record(registered, expected=record.state))

@@ -2,31 +2,30 @@
 
 from dataclasses import replace
 
+from autoscaler.control import records
 from autoscaler.domain.facts.snapshot import Record, RecordState
-from autoscaler.errors import ConflictError, TransientError
 from autoscaler.ports import Ports, StoredState
 
 _MAY_BE_USED = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
-_TRIES = 3
 
 
 def note(ports: Ports, stored: StoredState, instance_id: str) -> StoredState:
     """Note an announcement on all records of a machine, without the lease; return the state as it is then."""
-    records = [_noted(ports, record) if record.machine == instance_id else record for record in stored.records]
-    return replace(stored, records=tuple(records))
+    noted = [_noted(ports, record) if record.machine == instance_id else record for record in stored.records]
+    return replace(stored, records=tuple(noted))
 
 
 def _noted(ports: Ports, record: Record) -> Record:
-    """Note it on one record. Whoever changed that meanwhile, as by registering, has it noted then."""
-    for _ in range(_TRIES):
-        if record.state not in _MAY_BE_USED or record.is_interrupted(ports.clock()):
-            return record
-        noted = replace(record, interrupted_at=ports.clock())
-        try:
-            ports.state.change_record(noted, expected=record.state)
-        except ConflictError:
-            record = ports.state.record(record.instance_id) or replace(record, state=RecordState.GONE)
-        else:
-            ports.log("interruption_noted", instance_id=record.instance_id, pool=record.pool, state=str(record.state))
-            return noted
-    raise TransientError(f"the record of {record.instance_id} changes all the time")
+    """Note it on one record, also if somebody changes that at the same moment, as by registering."""
+    now = ports.clock()
+
+    def interrupted(read: Record) -> Record | None:
+        is_news = read.state in _MAY_BE_USED and not read.is_interrupted(now)
+        return replace(read, interrupted_at=now) if is_news else None
+
+    noted = records.note(ports.state, record, interrupted)
+    if noted is None:
+        return replace(record, state=RecordState.GONE)
+    if noted.interrupted_at == now:
+        ports.log("interruption_noted", instance_id=record.instance_id, pool=record.pool, state=str(noted.state))
+    return noted

@@ -227,6 +227,7 @@ def _snapshot(ports: Ports, stored: StoredState, views: dict[str, ControllerView
         overrides=stored.overrides,
         look_every_seconds=ports.look_every_seconds,
         unread=stored.unread,
+        unread_as=stored.unread_as,
         devices=stored.devices,
     )
 

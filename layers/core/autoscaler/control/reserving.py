@@ -1,6 +1,5 @@
 """Reserves agents: the record says so first, then builds are kept away. Cut off in between, the next pass marks the node."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from autoscaler.control import nodes
@@ -19,22 +18,29 @@ from autoscaler.ports import Controller
 _AT_REGISTRATION = "registration"
 
 
-def reserve(cordons: Cordons, step: Reserve, record: Record | None) -> Result:
+def reserve(cordons: Cordons, step: Reserve) -> Result:
     """Note for whom an agent is, take its labels, so that no job waits for it by one, and mark it offline.
 
     On a Jenkins that may drop a build in the instant of the mark, a later pass sets it.
     """
     before = cordons.controller.node(step.node)
-    if record is None or before is None:
+    if step.instance_id not in cordons.records.now or before is None:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
     if why := _why_not(step, before):
         return Result(step=step, outcome=Outcome.SKIPPED, detail=why)
-    reserved = replace(record, reservation=step.reservation)
-    by_labels = bool(record.labels) and not before.temporarily_offline
-    if by_labels:
-        reserved = replace(reserved, cordon=step.mark.text)
-    cordons.write(reserved)
-    if by_labels and _labels_taken(cordons, reserved, before) and drops_handed_builds(cordons.view):
+
+    def for_a_person(record: Record) -> Record | None:
+        if record.state is not RecordState.REGISTERED or record.node != step.node or record.reservation:
+            return None
+        by_labels = bool(record.labels) and not before.temporarily_offline
+        return replace(record, reservation=step.reservation, cordon=step.mark.text if by_labels else record.cordon)
+
+    reserved = cordons.records.note(step.instance_id, for_a_person)
+    if reserved is None or reserved.reservation != step.reservation:
+        return Result(
+            step=step, outcome=Outcome.SKIPPED, detail="the agent was given up, or reserved for somebody else, at the same moment"
+        )
+    if reserved.cordon == step.mark.text and _labels_taken(cordons, reserved, before) and drops_handed_builds(cordons.view):
         return Result(step=step, outcome=Outcome.DONE, detail=_told(before))
     result = nodes.cordon(cordons.controller, _cordon(step))
     return Result(step=step, outcome=Outcome.FAILED, detail=result.detail) if result.outcome is not Outcome.DONE else _done(cordons, step)
@@ -54,7 +60,7 @@ def _labels_taken(cordons: Cordons, record: Record, before: Node) -> bool:
     try:
         cordons.set_labels(record, before)
     except ConfigError as error:
-        cordons.write(replace(record, cordon=""))
+        cordons.give_back(record, "")
         cordons.log("reserved_with_labels", controller=cordons.controller.name, node=before.name, error=str(error))
         return False
     return True
@@ -81,27 +87,34 @@ def _told(node: Node) -> str:
     return "idle" if node.idle and not node.builds else f"{len(node.builds)} builds go on"
 
 
-def reserve_device(cordons: Cordons, step: ReserveDevice, records: Mapping[str, Record]) -> Result:
+def reserve_device(cordons: Cordons, step: ReserveDevice) -> Result:
     """Note that a person has a device of a machine. Its agent hears of it when it asks next, and holds one for them."""
-    record = records.get(step.instance_id)
-    if record is None or record.state is not RecordState.REGISTERED:
+
+    def for_a_person(record: Record) -> Record | None:
+        if record.state is not RecordState.REGISTERED:
+            return None
+        kept = tuple(reservation for reservation in record.devices_for if not reservation.is_over(cordons.clock()))
+        return replace(record, devices_for=(*kept, step.reservation))
+
+    record = cordons.records.note(step.instance_id, for_a_person)
+    if record is None or step.reservation not in record.devices_for:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="the machine is about to go")
-    kept = tuple(one for one in record.devices_for if not one.is_over(cordons.clock()))
-    cordons.write(replace(record, devices_for=(*kept, step.reservation)))
     return Result(step=step, outcome=Outcome.DONE)
 
 
-def end(cordons: Cordons, step: EndReservation, records: Mapping[str, Record]) -> Result:
+def end(cordons: Cordons, step: EndReservation) -> Result:
     """Note when a reservation ends."""
-    record = records.get(step.instance_id)
-    if record is not None and step.person:
-        changed = (replace(one, until_at=step.until_at) if one.person == step.person else one for one in record.devices_for)
-        cordons.write(replace(record, devices_for=tuple(changed)))
-        return Result(step=step, outcome=Outcome.DONE)
-    if record is None or record.reservation is None:
+    record = cordons.records.note(step.instance_id, lambda record: _ended(record, step))
+    if record is None or not (step.person or record.reservation):
         return Result(step=step, outcome=Outcome.SKIPPED, detail="it is not reserved any more")
-    cordons.write(replace(record, reservation=replace(record.reservation, until_at=step.until_at)))
     return Result(step=step, outcome=Outcome.DONE)
+
+
+def _ended(record: Record, step: EndReservation) -> Record | None:
+    if step.person:
+        devices_for = (replace(one, until_at=step.until_at) if one.person == step.person else one for one in record.devices_for)
+        return replace(record, devices_for=tuple(devices_for))
+    return replace(record, reservation=replace(record.reservation, until_at=step.until_at)) if record.reservation else None
 
 
 def out_of_use(record: Record, fleet: Fleet) -> Record:

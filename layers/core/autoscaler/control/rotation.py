@@ -7,19 +7,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.control import nodes
+from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.metering import rotated
 from autoscaler.domain.facts.plan import FinishRotation, Rotate
-from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.facts.snapshot import Record
 from autoscaler.ports import Controller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotation:
-    """Takes these steps. ``write`` replaces a record, if nobody else has changed its state and the lease is still ``holder``'s."""
+    """Takes these steps, while the lease is still ``holder``'s."""
 
     controllers: Mapping[str, Controller]
-    write: Callable[[Record, RecordState, str], None]
+    records: Records
     clock: Callable[[], float]
     holder: str
 
@@ -28,17 +29,20 @@ class Rotation:
         if isinstance(step, Rotate):
             if keep := nodes.may_terminate(self.controllers[step.controller], step.node, step.mark):
                 return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
-            changed = rotated(record, step.to, self.clock())
-            self.write(changed, record.state, self.holder)
-            record = changed
-        return self._leave(step, record)
+            self.records.write(rotated(record, step.to, self.clock()), self.holder)
+        return self._leave(step)
 
-    def _leave(self, step: Rotate | FinishRotation, record: Record) -> Result:
+    def _leave(self, step: Rotate | FinishRotation) -> Result:
         controller = self.controllers[step.controller]
         node = controller.node(step.node)
         if node is not None and not (node.offline and node.idle and not node.builds):
             return Result(step=step, outcome=Outcome.SKIPPED, detail="somebody brought its node online, or a build is on it")
         controller.delete_node(step.node)
-        left = tuple(one for one in record.leaves if (one.controller, one.node) != (step.controller, step.node))
-        self.write(replace(record, leaves=left), record.state, "")
+        self.records.note(step.instance_id, lambda record: _without(record, step))
         return Result(step=step, outcome=Outcome.DONE)
+
+
+def _without(record: Record, step: Rotate | FinishRotation) -> Record:
+    """Note that the node is deleted that an agent leaves."""
+    left = tuple(binding for binding in record.leaves if (binding.controller, binding.node) != (step.controller, step.node))
+    return replace(record, leaves=left)

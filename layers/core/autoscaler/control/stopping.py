@@ -4,9 +4,10 @@
 - starting: likewise. What EC2 refuses to start stays stopped, and is launched instead.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet, Market
 from autoscaler.domain.facts.metering import begin_again
@@ -29,13 +30,13 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """Takes these steps for the instances of one snapshot. ``write`` replaces a record, if nobody else has changed its state."""
+    """Takes these steps for the instances of one snapshot."""
 
     ports: Ports
     fleet: Fleet
     snapshot: Snapshot
     controllers: Mapping[str, Controller]
-    write: Callable[[Record, RecordState, str], None]
+    records: Records
     holder: str  # of the lease
 
     def finish(self, step: FinishStop, record: Record) -> Result:
@@ -58,10 +59,10 @@ class Stopping:
         )
         return Result(step=step, outcome=Outcome.DONE)
 
-    def start(self, step: Start, records: Mapping[str, Record]) -> Started:
+    def start(self, step: Start) -> Started:
         """Note the starts under the lease, ask EC2 for all at once, and take back what it refused."""
-        stopped_at = {instance_id: records[instance_id].changed_at for instance_id in step.instance_ids}
-        noted = [self._noted(step, records[instance_id]) for instance_id in step.instance_ids]
+        stopped_at = {instance_id: self.records.now[instance_id].changed_at for instance_id in step.instance_ids}
+        noted = [self._noted(step, self.records.now[instance_id]) for instance_id in step.instance_ids]
         asked = {record.instance_id: record for record in noted if record}
         problems = self.ports.compute.start(asked) if asked else {}
         refused = {i: why for i, why in problems.items() if isinstance(why, LaunchRefusedError)}
@@ -89,20 +90,22 @@ class Stopping:
             begin_again(record, self.ports.clock()), keep_until=step.keep_until, started_for=step.request, reservation=step.reservation
         )
         try:
-            self.write(begun, record.state, self.holder)
+            return self.records.write(begun, self.holder)
         except ConflictError:
             return None
-        return begun
 
     def _take_back(self, record: Record, stopped_at: float) -> None:
         """Note that it stays stopped, since when it was before, and that nothing was started: EC2 may refuse it again each minute."""
-        back = replace(record, state=RecordState.STOPPED, changed_at=stopped_at, starts=record.starts[:-1], reservation=None)
-        self.write(back, record.state, "")
+
+        def stopped(read: Record) -> Record | None:
+            if (read.state, read.life) != (RecordState.STARTING, record.life):
+                return None
+            return replace(read, state=RecordState.STOPPED, changed_at=stopped_at, starts=read.starts[:-1], reservation=None)
+
+        self.records.note(record.instance_id, stopped)
 
     def _change(self, record: Record, state: RecordState) -> Record:
-        changed = replace(record, state=state, changed_at=self.ports.clock())
-        self.write(changed, record.state, "")
-        return changed
+        return self.records.write(replace(record, state=state, changed_at=self.ports.clock()))
 
 
 def _result(step: Start, asked: int, problems: Mapping[str, TransientError]) -> Result:

@@ -54,7 +54,7 @@ def unrecorded(snapshot: Snapshot) -> tuple[Instance, ...]:
 def unread_elsewhere(snapshot: Snapshot) -> int:
     """Count unreadable records and launches that EC2 does not list, a launch as one agent."""
     listed, launches = {i.id for i in snapshot.instances}, {i.launch for i in snapshot.instances}
-    return len(snapshot.unread_records - listed) + len(snapshot.unread_launches - launches)
+    return len(snapshot.unread_records.keys() - listed) + len(snapshot.unread_launches - launches)
 
 
 def missing_of(intent: Intent) -> int:

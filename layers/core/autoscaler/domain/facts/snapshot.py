@@ -15,6 +15,7 @@ from autoscaler.domain.facts.reruns import ItemFacts, LostFacts
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.run_orders import RunOrder
+from autoscaler.domain.facts.unread import UnreadRecord
 
 LOOK_GAP_SECONDS = 180.0  # after a longer gap a look is worth nothing: what happened in between is unknown
 INTERRUPTION_SECONDS = 600.0  # EC2 ends what it takes back two minutes after it said so: what is there long after that stays
@@ -191,7 +192,7 @@ class Instance:
 class RecordState(StrEnum):
     """``requested -> registered -> condemned -> gone``, and ``registered -> stopping -> stopped -> starting -> registered``.
 
-    What was launched to be stopped goes ``requested -> stopping``. Each change is a conditional write on the old state.
+    What was launched to be stopped goes ``requested -> stopping``. Each change is a conditional write on the revision that was read.
     """
 
     REQUESTED = "requested"
@@ -254,6 +255,7 @@ class Record:
     reservation: Reservation | None = None  # of a person, over or not: it never serves anybody else after
     devices_for: tuple[Reservation, ...] = ()  # of people who have one device of it each, while builds go on
     interrupted_at: float = 0.0  # when EC2 last announced that it takes the instance back
+    revision: int = field(default=0, compare=False)  # how often it was changed: a write is conditional on the one that was read
 
     @property
     def machine(self) -> str:
@@ -362,12 +364,14 @@ class Snapshot:
     queued: Mapping[str, ItemFacts] = field(default_factory=dict)  # facts about items that Jenkins may drop, by controller#item
     run_orders: tuple[RunOrder, ...] | None = ()  # that are open; None: they could not be read
     unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
+    unread_as: Mapping[str, UnreadRecord] = field(default_factory=dict)  # what can be told of records among these, by name
     devices: Mapping[str, Devices] = field(default_factory=dict)  # by machine, as far as it tells of them
 
     @cached_property
-    def unread_records(self) -> frozenset[str]:
-        """Ids of instances with an unreadable record: they count as alive, and are left alone."""
-        return frozenset(name.removeprefix("record#") for name in self.unread if name.startswith("record#"))
+    def unread_records(self) -> Mapping[str, UnreadRecord]:
+        """Unreadable records by instance id: these count as alive, and are left alone."""
+        names = (name for name in self.unread if name.startswith("record#"))
+        return {name.removeprefix("record#"): self.unread_as.get(name, UnreadRecord()) for name in names}
 
     @cached_property
     def unread_launches(self) -> frozenset[str]:

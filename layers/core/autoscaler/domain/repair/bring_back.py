@@ -7,7 +7,7 @@ is only outdated, for any item that asks for it by name.
 
 from collections.abc import Iterator
 
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.marks import MarkClass, class_of
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -66,7 +66,7 @@ def drain_again(situation: Situation, controller: str, decided: Decided) -> Iter
             continue
         if not (situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].pins):
             detail = f"{agent.record.node} came back only for the build that waited for it"
-            yield cordon(situation, agent, MarkClass(owed), Reason.DRAINED_BEFORE_RESTART, detail)
+            yield cordon(situation, agent, class_of(owed), Reason.DRAINED_BEFORE_RESTART, detail)
 
 
 # What they are for cordons again by itself, for as long as it holds.

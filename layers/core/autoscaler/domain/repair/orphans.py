@@ -7,7 +7,7 @@ from autoscaler.domain.facts.marks import read_mark
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.plan import Adopt, DeleteNode, FreeSlot, Held
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Instance, InstanceState, Node, RecordState
+from autoscaler.domain.facts.snapshot import SIDE, Instance, InstanceState, Node, RecordState
 from autoscaler.domain.repair.static_nodes import free_left_slot, left_offline
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen
 from autoscaler.domain.situation.situation import Situation
@@ -61,7 +61,7 @@ def node_named_after(situation: Situation, controller: str, instance_id: str) ->
 
 def _strays(situation: Situation) -> Iterator[Instance]:
     """Instances with our tags and no record, on a controller that could be read: whether they have a node is known."""
-    known = {record.instance_id for record in situation.snapshot.records} | situation.snapshot.unread_records
+    known = {record.instance_id for record in situation.snapshot.records} | situation.snapshot.unread_records.keys()
     for instance in situation.snapshot.instances:
         if instance.launch in situation.snapshot.unread_launches:
             continue
@@ -102,7 +102,7 @@ def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
 
 def _is_gone(situation: Situation, node: Node, instance_id: str) -> bool:
     """Tell whether EC2 says that a node's instance is gone. One whose record cannot be read has a record, whatever that says."""
-    if instance_id in situation.snapshot.unread_records:
+    if instance_id in {name.partition(SIDE)[0] for name in situation.snapshot.unread_records}:
         return False
     fate = situation.snapshot.fates.get(instance_id)
     left = (node.idle and not node.builds) or instance_id in situation.forgotten_for_a_day

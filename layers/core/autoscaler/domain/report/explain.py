@@ -148,7 +148,9 @@ def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
     if reserved := told_reserved(situation, agent):
         yield f"it {'is ' * (agent.phase is Phase.RESERVED)}{reserved}"
     if agent.mark:
-        yield f"it was marked by pass {agent.mark.pass_id}: {agent.mark.kind}"
+        yield f"it was marked by pass {agent.mark.pass_id}: {agent.mark.written or agent.mark.kind}"
+        if agent.mark.written:
+            yield "another version set this mark, and this one does not know what it is for: the agent ends once it is idle"
     elif not agent.is_of_monitor and (offline := told_offline(agent.node)):
         yield f"it is {offline}"
     if agent.is_node_deleted:
@@ -206,6 +208,9 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
             last = subject == trial.failed[-1]
             said = (trial.why or (f"its console ended: {trial.said}" if trial.said else "")) if last else ""
             yield f"{subject} was an instance of {scope.partition('/')[2]} whose boot failed" + (f"; {said}" if said else "")
+    for instance_id, unread in situation.snapshot.unread_records.items():
+        if subject in {instance_id, unread.node}:
+            yield f"the record of {instance_id} was written by another version, and nothing is done to the agent: {unread.text}"
     yield from (_foreign(instance) for instance in situation.snapshot.instances if instance.id == subject)
     yield from _decided(plans, _about({subject}))
 

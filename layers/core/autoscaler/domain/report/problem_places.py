@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoscaler.domain.facts.levels import LevelKind
+from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.limits import held_back
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
@@ -16,11 +17,17 @@ def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str
     return {
         **_of_agents(situation),
         **_of_controllers(situation),
-        "StateUnread": list(situation.snapshot.unread),
+        "StateUnread": told_unread(situation.snapshot),
         "TeamsHeldBack": [use.level.text for use in held_back(situation) if use.level.kind is LevelKind.TEAM],
         "AgentsLimitUsedPercent": list(_full(situation)),
         "ExecutorsFree": [f"pool {pool} ({count:g})" for pool, count in _by_pool("ExecutorsFree", data).items() if count],
     }
+
+
+def told_unread(snapshot: Snapshot) -> list[str]:
+    """Name what this version cannot read of our own state, and say why not, as far as it can tell."""
+    told = {f"record#{instance_id}": why.text for instance_id, why in snapshot.unread_records.items() if why.state}
+    return [f"{name} ({told[name]})" if name in told else name for name in snapshot.unread]
 
 
 def _of_agents(situation: Situation) -> dict[str, list[str]]:

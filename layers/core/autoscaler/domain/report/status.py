@@ -9,6 +9,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.broken import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.report.images import told_images
 from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used
+from autoscaler.domain.report.problem_places import told_unread
 from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
 from autoscaler.domain.report.telemetry import Reports, told_short
 from autoscaler.domain.scale_in.month_limit import what_holds
@@ -79,7 +80,7 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
         problems=dict(_problems(situation)),
         failing=tuple(_failing(situation)),
         without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
-        unread=situation.snapshot.unread,
+        unread=tuple(told_unread(situation.snapshot)),
         unclear=sum(len(demand.unknown) for demand in situation.demands.values()),
         unservable=sum(len(demand.unmet) for demand in situation.demands.values()),
         agents=room.agents,

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held, Step, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, Node
+from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node
 from autoscaler.domain.repair.two_looks import is_settled
 from autoscaler.domain.scale_in.device_reservations import devices_reserved
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -93,6 +93,8 @@ def _in_use(situation: Situation, agent: Agent) -> Iterator[str]:
 
 def _why_used(situation: Situation, controller: str, side: Agent | None, agent: Agent) -> str | None:
     name = agent.record.node
+    if f"{agent.record.machine}{SIDE}{controller}" in situation.snapshot.unread_records:
+        return f"its record on {controller} cannot be read by this version"
     if (reason := situation.no_giving_up(controller)) is not None:
         return f"what runs on {controller} cannot be believed now ({reason})"
     view = situation.snapshot.controllers[controller]

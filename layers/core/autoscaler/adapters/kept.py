@@ -1,0 +1,246 @@
+"""Keeps what this version does not know of stored items: other versions wrote it, and go on with it.
+
+While a deploy runs, old and new functions take turns with the same items, and a new release may be taken back. So whatever an item holds
+beside what is known here is written back verbatim: beside the same object, under the same key, or in the same element of a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
+
+_FIELD, _ENTRY = 2, 3  # parts of a place: what the item holds, the name of its field, and the key of an entry
+_MOST_TIMES = 10  # errors may hide others
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What is not known of a value: its own ``extras``, those ``inside`` its fields or entries, and those of a list's elements."""
+
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    inside: Mapping[str, Unknown] = field(default_factory=dict)
+    elements: tuple[tuple[Any, Unknown], ...] = ()
+    unread: tuple[str, ...] = ()  # places of extras that are known here, and cannot be read
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything."""
+        return bool(self.extras or self.inside or self.elements)
+
+    def all_elements(self) -> Iterator[tuple[Any, Unknown]]:
+        """Return the elements of all lists."""
+        yield from self.elements
+        for unknown in (*self.inside.values(), *(unknown for _, unknown in self.elements)):
+            yield from unknown.all_elements()
+
+
+NOTHING = Unknown()
+
+
+class Aside:
+    """Takes what cannot be read out of the JSON of an item: a whole entry of a table by keys, or else a field of the item's value."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._taken: dict[tuple[str, ...], Any] = {}
+
+    def take(self, raw: Any, error: ValidationError) -> None:
+        """Take out each place at which there is an error."""
+        for place in {detail["loc"][:_ENTRY] for detail in error.errors(include_url=False, include_input=False)}:
+            if len(place) < _FIELD or place[1] == "version":
+                raise error
+            what, name, *entry = map(str, place)
+            value = raw[what]
+            if entry and isinstance(value.get(name), dict) and entry[0] in value[name]:
+                self._taken[what, name, entry[0]] = value[name].pop(entry[0])
+            elif name in value:
+                self._taken[what, name] = value.pop(name)
+
+    def with_the_rest(self, unknown: Unknown) -> Unknown:
+        """Return what was taken out together with what is not known of the rest."""
+        for place, raw in self._taken.items():
+            unknown = _with_extra(unknown, place, raw)
+        return replace(unknown, unread=tuple(sorted("/".join(place[1:]) for place in self._taken)))
+
+
+def _with_extra(unknown: Unknown, place: tuple[str, ...], raw: Any) -> Unknown:
+    first, *rest = place
+    if not rest:
+        return replace(unknown, extras={**unknown.extras, first: raw})
+    inside = _with_extra(unknown.inside.get(first, NOTHING), tuple(rest), raw)
+    return replace(unknown, inside={**unknown.inside, first: inside})
+
+
+class Kept(Generic[T]):
+    """Reads and writes values of a type as JSON, with what is not known of them."""
+
+    def __init__(self, of: type[T]) -> None:
+        """Prepare for a type."""
+        self._adapter: TypeAdapter[T] = TypeAdapter(of)
+
+    def load(self, body: bytes | str) -> tuple[T, Unknown]:
+        """Read a value, and what it holds beside. `ValueError` where this version cannot read it."""
+        value = self._adapter.validate_json(body)
+        return value, unknown_in(value, from_json(body))
+
+    def load_what_can_be_read(self, body: bytes | str) -> tuple[T, Unknown]:
+        """Read a value without the entries that this version cannot read: these are kept, too. `ValueError` if nothing is left."""
+        try:
+            return self.load(body)
+        except ValidationError as first:
+            raw, aside, error = from_json(body), Aside(), first
+        for _ in range(_MOST_TIMES):
+            aside.take(raw, error)
+            try:
+                value = self._adapter.validate_json(to_json(raw))
+            except ValidationError as again:
+                error = again
+            else:
+                return value, aside.with_the_rest(unknown_in(value, raw))
+        raise error
+
+    def dump(self, value: T, unknown: Unknown = NOTHING, *, exclude_defaults: bool = False) -> bytes:
+        """Write a value, and what was read beside it."""
+        body = self._adapter.dump_json(value, exclude_defaults=exclude_defaults)
+        return to_json(_with(value, from_json(body), unknown, [*unknown.all_elements()])) if unknown else body
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What an item of the table holds in one version beside what is known here: in its body, and in its own ``attributes``."""
+
+    version: int = 0
+    unknown: Unknown = NOTHING
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Besides:
+    """What the items of a store hold beside, by item, as each was read or written last."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._beside: dict[str, Beside] = {}
+
+    def note(self, item: str, beside: Beside) -> None:
+        """Note it of one item."""
+        self._beside[item] = beside
+
+    def written(self, item: str, version: int, before: Beside) -> None:
+        """Note that an item was written. If it holds anything beside, it is read again before it is written once more."""
+        self._beside.pop(item, None)
+        if not before.unknown and not before.attributes:
+            self._beside[item] = Beside(version)
+
+    def note_all(self, besides: Mapping[str, Beside]) -> None:
+        """Note it of all items: there are no others."""
+        self._beside = dict(besides)
+
+    def of(self, item: str, version: int, read: Callable[[], object] | None = None) -> Beside:
+        """Return what an item holds beside in this version. ``read``: reads it again, if it was not this version that was read."""
+        if read and (item not in self._beside or self._beside[item].version != version):
+            read()
+        beside = self._beside.get(item, Beside())
+        return beside if beside.version == version else Beside()
+
+
+def unknown_in(value: Any, raw: Any) -> Unknown:
+    """Find what the JSON holds that a value was read from, and the value does not."""
+    parts = _parts(value)
+    if parts is not None and isinstance(raw, dict):
+        extras = {name: of for name, of in raw.items() if name not in parts}
+        within = {name: unknown_in(parts[name], raw[name]) for name in raw.keys() & parts.keys() if _may_hold_more(parts[name])}
+        return Unknown(extras=extras, inside={name: unknown for name, unknown in within.items() if unknown})
+    return _unknown_of_each(value, raw) if _holds_objects(value) and isinstance(raw, list) else NOTHING
+
+
+def _unknown_of_each(values: Sequence[Any], raw: list[Any]) -> Unknown:
+    pairs = [(part, unknown_in(part, of)) for part, of in zip(values, raw, strict=True)]
+    return Unknown(elements=tuple(pairs)) if any(unknown for _, unknown in pairs) else NOTHING
+
+
+def _with(value: Any, tree: Any, unknown: Unknown, elements: list[tuple[Any, Unknown]]) -> Any:
+    """Put what is unknown back into the JSON of a value. ``elements``: of all lists, since some move from one to another."""
+    parts = _parts(value)
+    if parts is not None:
+        unread = {name: unknown.extras[name] for name in unknown.extras.keys() & parts.keys() if _is_default(value, name)}
+        whole = {**unknown.extras, **(tree or {}), **unread}  # defaults may have been left out
+        for name in (whole.keys() | unknown.inside.keys()) & parts.keys() - unread.keys():
+            put_back = _with(parts[name], whole.get(name), unknown.inside.get(name, NOTHING), elements)
+            whole |= {name: put_back} if name in whole or put_back else {}
+        return whole
+    if _holds_objects(value) and isinstance(tree, list):
+        mine = _of_elements(value, unknown, elements)
+        return [_with(part, of, more, elements) for part, of, more in zip(value, tree, mine, strict=True)]
+    return tree
+
+
+def _parts(value: Any) -> Mapping[str, Any] | None:
+    """Return the fields of an object, or the entries of a table by keys; None of anything else."""
+    if isinstance(value, str | float | int | tuple | list):  # nearly all
+        return None
+    if is_dataclass(value):
+        return {name: getattr(value, name) for name in _names(value)}
+    return {str(key): part for key, part in value.items()} if isinstance(value, Mapping) else None
+
+
+def _of_elements(parts: Sequence[Any], before: Unknown, elements: list[tuple[Any, Unknown]]) -> list[Unknown]:
+    """Return what is unknown of each element: of the same one, wherever it was, or of the one that it was before it was changed."""
+    left = [*before.elements]
+    mine = [_take(left, [pair for pair in left if pair[0] == part][:1]) for part in parts]
+    for at, part in enumerate(parts):
+        if mine[at] is None:
+            moved = next((unknown for known, unknown in elements if known == part), None)
+            mine[at] = moved or _take(left, sorted(_alike(part, left), key=lambda pair: _equal_fields(pair[0], part))[-1:])
+    return [unknown or NOTHING for unknown in mine]
+
+
+def _take(left: list[tuple[Any, Unknown]], chosen: list[tuple[Any, Unknown]]) -> Unknown | None:
+    for pair in chosen:
+        left.remove(pair)
+        return pair[1]
+    return None
+
+
+def _alike(part: Any, left: Iterable[tuple[Any, Unknown]]) -> Iterator[tuple[Any, Unknown]]:
+    """Find objects that may be this one before it was changed: what names it comes first in its fields."""
+    for pair in left if is_dataclass(part) else ():
+        first = _names(part)[0]
+        if type(pair[0]) is type(part) and getattr(pair[0], first) == getattr(part, first):
+            yield pair
+
+
+def _equal_fields(one: Any, other: Any) -> int:
+    return sum(getattr(one, name) == getattr(other, name) for name in _names(one))
+
+
+def _is_default(value: Any, name: str) -> bool:
+    """Tell whether nothing has taken the place of what could not be read."""
+    if not is_dataclass(value):
+        return False
+    [of] = [of for of in fields(value) if of.name == name]
+    default = of.default_factory() if of.default_factory is not MISSING else of.default
+    return bool(getattr(value, name) == default)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return _names_of(value.__class__)
+
+
+@cache  # a large item holds thousands of objects
+def _names_of(of: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(of))
+
+
+def _holds_objects(value: Any) -> bool:
+    return isinstance(value, list | tuple) and _may_hold_more(value)
+
+
+def _may_hold_more(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return bool(value) and _may_hold_more(value[0])
+    return not isinstance(value, str | float | int) and (is_dataclass(value) or isinstance(value, Mapping))
