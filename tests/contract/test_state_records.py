@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields, replace
 
 import pytest
 
+from autoscaler.domain.facts.capacity import ReservedPrice
 from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
 from autoscaler.errors import ConflictError
 from support.builders import a_record, a_reservation
@@ -17,7 +18,10 @@ FULL = a_record(
     labels=("cpu", "größe"),
     exclusive=False,
     cordon="autoscaler:f:retire:p",
+    by_weight=True,
+    reserved=ReservedPrice(id="cr-1", usd_per_hour=55.0, is_billed=True),
     lent_until=7.0,
+    lent_labels=("amd64", "größe"),
     borrowers=("main/job/ü/1",),
     trouble="403 Forbidden",
     most_usd_per_hour=4.5,

@@ -44,8 +44,8 @@ CAPACITY = (
     Bug(
         name="what runs on after the end of a reservation is free",
         file="domain/facts/metering.py",
-        was="usd += pool.capacity.usd_per_hour * _share_after(pool.capacity, since, snapshot.taken_at)",
-        becomes="pass",
+        was="    return pool.capacity.usd_per_hour * _share_after(pool.capacity, since, now)\n",
+        becomes="    return 0.0\n",
         found_by=(f"{_DAYS}what_runs_on_in_a_reservation_that_is_over_costs_as_much_by_itself",),
     ),
     Bug(

@@ -23,8 +23,8 @@ LENDING = (
     Bug(
         name="an agent stays lent though its own kind needs it",
         file=_RULES,
-        was="            if needed > len(_idle(situation, pool)):\n",
-        becomes="            if False:\n",
+        was="            elif needed > len(_idle(situation, pool)):\n",
+        becomes="            elif False:\n",
         found_by=(f"{_TIMELINES}::test_a_job_of_the_speciality_that_comes_before_a_borrower_has_begun_ends_the_loan",),
     ),
     Bug(
@@ -37,7 +37,7 @@ LENDING = (
     Bug(
         name="labels that a pass was cut off from taking back stay",
         file="domain/facts/node_labels.py",
-        was="return lendable <= node.labels if record.is_lent(now) else not lendable & node.labels",
+        was="return lent == labels_to_lend(record, fleet) & node.labels",
         becomes="return True",
         found_by=(f"{_TIMELINES}::test_what_is_cut_off_between_record_and_node_is_made_good",),
     ),
@@ -72,8 +72,8 @@ LENDING = (
     Bug(
         name="plain jobs land on rare machines on random days",
         file="domain/facts/node_labels.py",
-        was="return frozenset(record.labels) | lendable if record.is_lent(now) else",
-        becomes="return frozenset(record.labels) | lendable if record.lent_until else",
+        was="frozenset(record.lent_labels) if record.is_lent(now) else",
+        becomes="frozenset(record.lent_labels) if record.lent_until else",
         found_by=(f"{_PROPERTY}::test_on_loan_alone_for_one_build_at_most_and_everything_comes_back",),
     ),
 )

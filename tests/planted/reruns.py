@@ -24,8 +24,8 @@ RERUNS = (
     planted(
         "a start that never arrived is sent beside what a person has started again",
         file=_FIND,
-        was="return leave_repeated(situation, lost, facts, unit, repeats) or again",
-        becomes="return again",
+        was="return leave_repeated(situation, lost, facts, unit, repeats) or _once_more(",
+        becomes="return _once_more(",
         found_by=f"{_REPEATED}a_start_that_never_arrived_is_not_sent_again_where_a_person_has_started_it_meanwhile",
     ),
     planted(

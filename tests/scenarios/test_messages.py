@@ -162,7 +162,7 @@ def test_what_there_is_no_time_for_is_told_at_the_next_look():
     day.minutes(2).queue(3)
     day.minutes(16)
     ports, state = day.fleet.ports, day.fleet.state
-    situation = assess(observe_without_instances(ports, state.read(), day.fleet.invocation()), day.fleet.fleet)
+    situation = assess(observe_without_instances(ports, day.fleet.fleet, state.read(), day.fleet.invocation()), day.fleet.fleet)
     before, sent = replace(state.told, troubles={}), len(told(day))
     state.told = before
     now = day.world.timeline.now

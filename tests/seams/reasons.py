@@ -7,6 +7,7 @@ REASONS: dict[str, str] = {
     "UnreadRecord.state": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",
     "UnreadRecord.controller": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",
     "UnreadRecord.node": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",
+    "ReservedPrice.id": "matters once its pool names other capacity: tests/scenarios/test_capacity_leaves.py",
     "Fleet.controller_hosts": "read when a controller's own machine asks, which none does here: tests/handlers/test_controller_hosts.py",
     "JobWeights.known": "each pass makes it of what was learned (Learned.weights, Learned.heavy_jobs); nobody stores or writes it",
     "Thresholds.controller_response_seconds": "a controller in memory answers at once: tests/unit/test_problems.py has slow ones",

@@ -12,7 +12,7 @@ from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet
 from autoscaler.domain.facts.node_labels import are_as_wanted, drops_handed_builds, labels_of_ours, labels_wanted
 from autoscaler.domain.facts.plan import Cordon, Lend, Relabel, TakeBack, Uncordon
-from autoscaler.domain.facts.room import room_on
+from autoscaler.domain.facts.room import Room, room_on
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
 from autoscaler.errors import ConfigError, ConflictError
 from autoscaler.ports import Controller
@@ -51,7 +51,7 @@ class Cordons:
         before = self.controller.node(step.node)
         if before is None or before.temporarily_offline:
             return nodes.cordon(self.controller, step)  # which says what is in the way, or changes the class of a mark of ours
-        taken = self.records.write(replace(record, cordon=step.mark.text))
+        taken = self.records.write(self._fitted(replace(record, cordon=step.mark.text), before))
         try:
             self.set_labels(taken, before)
         except ConfigError as error:
@@ -69,7 +69,7 @@ class Cordons:
             result = nodes.uncordon(self.controller, step)
             if result.outcome is not Outcome.DONE:
                 return result
-        given = self.records.write(replace(record, cordon=""))
+        given = self.records.write(self._fitted(replace(record, cordon=""), before))
         self.set_labels(given, before)
         return Result(step=step, outcome=Outcome.DONE, detail="its labels are back")
 
@@ -78,7 +78,12 @@ class Cordons:
         before = self.controller.node(step.node)
         if record is None or before is None or before.temporarily_offline:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more, or somebody marked it offline")
-        self.set_labels(record, before, step.weight)
+        fitted = self._fitted(record, before, step.weight)
+        if fitted != record:
+            fitted = self.records.write(fitted)
+        room = self.set_labels(fitted, before, step.weight)
+        if room and fitted.by_weight and not self._is_fewer(record, room):
+            self.records.write(replace(fitted, by_weight=False))
         return Result(step=step, outcome=Outcome.DONE)
 
     def lend(self, step: Lend, record: Record | None) -> Result:
@@ -86,7 +91,11 @@ class Cordons:
         before = self.controller.node(step.node)
         if record is None or before is None or before.offline or record.cordon or not before.idle or before.builds:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is not there any more, not online, or busy")
-        lent = self.records.write(replace(record, lent_until=step.until_at, borrowers=()))
+        pool = self.fleet.pools.get(record.pool)
+        if pool is None or not pool.lent_labels or not are_as_wanted(record, before, self.fleet, self.clock()):
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="its pool lends nothing any more, or its labels must be set first")
+        lent = replace(record, lent_until=step.until_at, lent_labels=tuple(sorted(pool.lent_labels)), borrowers=())
+        lent = self.records.write(lent)
         self.set_labels(lent, before)
         return Result(step=step, outcome=Outcome.DONE)
 
@@ -95,7 +104,8 @@ class Cordons:
         before = self.controller.node(step.node)
         if record is None or before is None or before.is_deleted:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
-        own = replace(record, lent_until=min(record.lent_until, self.clock()), borrowers=tuple(build.key for build in before.builds))
+        borrowers = tuple(build.key for build in before.builds)
+        own = self._fitted(replace(record, lent_until=min(record.lent_until, self.clock()), borrowers=borrowers), before)
         own = self.records.write(own)
         if before.temporarily_offline:
             return Result(step=step, outcome=Outcome.DONE, detail="it is marked offline; its labels change once it is back")
@@ -106,7 +116,7 @@ class Cordons:
         """Note that the labels of a node could not be taken after all: it is marked as before."""
         self.records.note(taken.instance_id, lambda record: replace(record, cordon=cordon) if record.cordon == taken.cordon else None)
 
-    def set_labels(self, record: Record, before: Node, weight: int = 1) -> None:
+    def set_labels(self, record: Record, before: Node, weight: int = 1) -> Room | None:
         """Set the labels that a record wants, and read the node again: somebody else may have configured it in the same instant."""
         room = room_on(record, before, self.fleet, weight)
         labels, exclusive = labels_wanted(record, self.fleet, self.clock(), is_full=room is not None and room.is_full)
@@ -116,3 +126,12 @@ class Cordons:
         after = self.controller.node(before.name)
         if after is not None and not (labels <= after.labels and are_as_wanted(record, after, self.fleet, self.clock(), room)):
             raise ConflictError(f"the labels of {before.name} are not those that were set: somebody configured it at the same moment")
+        return room
+
+    def _fitted(self, record: Record, before: Node, weight: int = 1) -> Record:
+        """Note that a node is to show fewer executors than its pool has: without weights it gets them back by this note alone."""
+        room = room_on(record, before, self.fleet, weight)
+        return replace(record, by_weight=True) if room and self._is_fewer(record, room) else record
+
+    def _is_fewer(self, record: Record, room: Room) -> bool:
+        return room.executors != self.fleet.pools[record.pool].executors

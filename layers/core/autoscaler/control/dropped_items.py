@@ -21,7 +21,7 @@ def look_up_items(ports: Ports, fleet: Fleet, stored: StoredState, views: Iterab
     """Ask what new items were asked for with, and what became of those that were followed and are not in the queue."""
     found: dict[str, ItemFacts] = {}
     for view in views:
-        if ports.reruns is None or view.name not in ports.builds or not may_drop(view, fleet):
+        if ports.reruns is None or view.name not in ports.builds or not may_drop(view, fleet, stored.memory.queued.values()):
             continue
         known = [one for one in stored.memory.queued.values() if (one.controller, one.session) == (view.name, view.session)]
         new = to_follow(view, fleet, stored.records).keys() - {one.item for one in known}

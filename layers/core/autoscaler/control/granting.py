@@ -136,8 +136,8 @@ def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
 
     That it was made is written down after it was: cut off in between, the next ask goes on.
     """
+    spec = replace(granted.spec, executors=executors_at_first(fleet.pools[granted.record.pool], fleet))
     try:
-        spec = replace(granted.spec, executors=executors_at_first(fleet.pools[granted.record.pool], fleet))
         controller.create_node(reserving.node_of(granted.record, spec, fleet, ports.clock()))
     except ConflictError:
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too. A host's name was chosen by a person.
@@ -146,7 +146,8 @@ def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
                 f"a node {granted.spec.name} is there on {controller.name} that is not ours: rename the host, or the node"
             ) from None
         ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)
-    made = replace(granted.record, node_life=granted.record.life)
+    by_weight = spec.executors != granted.spec.executors
+    made = replace(granted.record, node_life=granted.record.life, by_weight=by_weight)
     return ports.state.change_record(made, expected=RecordState.REGISTERED)
 
 

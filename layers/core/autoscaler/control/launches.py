@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from autoscaler.control.report import Outcome, Result
+from autoscaler.domain.facts.capacity import ReservedPrice
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
 from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.metering import day_of, levels_out_of_hours, month_of, spent_levels
@@ -149,11 +150,14 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels
             usd_per_hour=_billed(pool, instance.instance_type, instance.market),
             most_usd_per_hour=_reserved(pool, instance.instance_type, instance.market),
             volume_usd_per_hour=_volume(pool, instance.instance_type, instance.market),
+            reserved=_reserved_price(pool),
             launched_at=instance.launched_at,
             registered_at=instance.launched_at if node else None,
             keep_until=0.0,
             changed_at=ports.clock(),
+            version=version_of(instance.template_version, instance.image) if pool.image_parameter else "",
             labels=labels,
+            by_weight=bool(labels),
             exclusive=pool.exclusive,
             node_life=0 if node else None,
         ),
@@ -236,6 +240,7 @@ def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance
         usd_per_hour=_billed(pool, instance_type, market),
         most_usd_per_hour=_reserved(pool, instance_type, market),
         volume_usd_per_hour=_volume(pool, instance_type, market),
+        reserved=_reserved_price(pool),
         launched_at=intent.created_at,
         registered_at=None,
         keep_until=intent.keep_until,
@@ -266,6 +271,11 @@ def _reserved(pool: Pool, instance_type: str, market: str) -> float:
 def _volume(pool: Pool, instance_type: str, market: str) -> float:
     """Return what its root volume costs of that, likewise."""
     return max(offering.volume_usd_per_hour for offering in _like(pool, instance_type, market))
+
+
+def _reserved_price(pool: Pool) -> ReservedPrice | None:
+    """Name the reserved capacity that a pool launches into, and what its machines cost if that does not pay for them any more."""
+    return ReservedPrice(id=pool.capacity.id, usd_per_hour=pool.capacity.usd_per_hour) if pool.capacity else None
 
 
 def _like(pool: Pool, instance_type: str, market: str) -> tuple[Offering, ...]:

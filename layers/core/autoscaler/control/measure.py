@@ -75,7 +75,7 @@ def _health(ports: Ports, controller: Controller) -> Mapping[str, Health] | None
 
 def observe_and_learn(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> tuple[Situation, dict[str, Lesson]]:
     """Observe, and learn from the changes since the last look: durations, results and waits of jobs."""
-    snapshot = observe_without_instances(ports, stored, invocation)
+    snapshot = observe_without_instances(ports, fleet, stored, invocation)
     situation = assess(snapshot, fleet, invocation.memo)
     lessons: dict[str, Lesson] = {}
     ask_until = ports.clock() + RESULTS_SECONDS

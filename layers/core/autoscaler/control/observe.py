@@ -11,7 +11,7 @@ from autoscaler.control.lost_builds import look_up
 from autoscaler.control.overdue_runs import ask_overdue
 from autoscaler.domain.facts.fleet import HOST, Fleet, Market, described_instance
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS
+from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS, truly_priced
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
@@ -28,7 +28,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
     unlisted = _unlisted(stored, fleet, views.values(), instances)
     fates = dict(ports.compute.fates(unlisted)) if unlisted else {}
     unknown_alone = _ask_alone(ports, stored, fates)
-    snapshot = _snapshot(ports, stored, views, invocation)
+    snapshot = _snapshot(ports, fleet, stored, views, invocation)
     return replace(
         snapshot,
         instances=instances,
@@ -41,15 +41,15 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         spot_prices=_spot_prices(ports, fleet, stored, instances),
         lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
         queued=look_up_items(ports, fleet, stored, views.values()),
-        run_orders=_run_orders(ports, fleet),
+        run_orders=_run_orders(ports),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),
         ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
     )
 
 
-def observe_without_instances(ports: Ports, stored: StoredState, invocation: Invocation) -> Snapshot:
+def observe_without_instances(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> Snapshot:
     """Look at state and Jenkins only: enough to measure, where nothing will be decided."""
-    return _snapshot(ports, stored, look_at_controllers(ports), invocation)
+    return _snapshot(ports, fleet, stored, look_at_controllers(ports), invocation)
 
 
 def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
@@ -180,9 +180,9 @@ def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     return {name: known[parameter] for name, parameter in wanted.items() if parameter in known}
 
 
-def _run_orders(ports: Ports, fleet: Fleet) -> tuple[RunOrder, ...] | None:
-    """Read the orders that are open, where the fleet file lets people order runs."""
-    if fleet.runs is None or ports.run_orders is None:
+def _run_orders(ports: Ports) -> tuple[RunOrder, ...] | None:
+    """Read the orders that are open, though the fleet file may let nobody order runs any more."""
+    if ports.run_orders is None:
         return ()
     try:
         return ports.run_orders.open_orders()
@@ -212,7 +212,7 @@ def spot_types(fleet: Fleet) -> set[str]:
     return {o.instance_type for pool in fleet.pools.values() for o in pool.offerings if o.market is Market.SPOT}
 
 
-def _snapshot(ports: Ports, stored: StoredState, views: dict[str, ControllerView], invocation: Invocation) -> Snapshot:
+def _snapshot(ports: Ports, fleet: Fleet, stored: StoredState, views: dict[str, ControllerView], invocation: Invocation) -> Snapshot:
     return Snapshot(
         taken_at=ports.clock(),
         pass_id=invocation.pass_id,
@@ -220,7 +220,7 @@ def _snapshot(ports: Ports, stored: StoredState, views: dict[str, ControllerView
         controllers=views,
         instances=(),
         fates={},
-        records=stored.records,
+        records=tuple(truly_priced(record, fleet) for record in stored.records),
         intents=stored.intents,
         memory=stored.memory,
         learned={name: stored.learned.get(name, Learned()) for name in views},

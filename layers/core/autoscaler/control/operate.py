@@ -87,7 +87,7 @@ def purge(ports: Ports, fleet: Fleet, invocation: Invocation, order: Purge) -> l
     stored = ports.state.read()
     if invocation.dry_run:
         return [passes.plan_only(ports, fleet, invocation, decision, stored)]
-    snapshot = observe_without_instances(ports, stored, invocation)
+    snapshot = observe_without_instances(ports, fleet, stored, invocation)
     return [apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation)]
 
 

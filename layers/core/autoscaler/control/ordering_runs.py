@@ -1,11 +1,12 @@
 """What people order and ask about runs: where each takes place is chosen first, and nothing is started where anything is wrong."""
 
+from dataclasses import replace
 from hashlib import sha256
 
 from autoscaler.build_ports import RunOrderStore
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe
-from autoscaler.control.run_orders import RunKeeper
+from autoscaler.control.run_orders import STARTS_A_LOOK, RunKeeper
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_stats import Subject
 from autoscaler.domain.facts.run_orders import RunOrder, job_path
@@ -18,28 +19,30 @@ from autoscaler.ports import Ports
 
 _TRIES = 3
 _LAST_TOLD = 20
+_NOTHING_MORE = "nothing more is started for it: the fleet file has no key runs any more"
 
 
 def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> RunEntry:
     """Choose where the runs take place, write the order down, and start them; the passes carry it on."""
-    store, policy = _store(ports, fleet), fleet.runs
+    store, policy = _store(ports), fleet.runs
+    if policy is None:
+        raise ConfigError("event refused: the fleet file has no key runs, without which nobody may order any (docs/runs.md)")
     order_id = f"run-{sha256(request.request_id.encode()).hexdigest()[:10]}"
     if known := store.order(order_id):
         return entry_of(known, ports.clock())
-    is_full = len(store.open_orders()) >= (policy.max_open if policy else 0)
-    if is_full and policy:
+    if len(store.open_orders()) >= policy.max_open:
         raise ConfigError(f"event refused: {policy.max_open} orders are open, no more may be at once (runs.max_open)")
     order = new_order(request, order_id, _chosen(ports, fleet, invocation, request), fleet, ports.clock())
     _check_jobs(ports, order)
     if invocation.dry_run:
         return entry_of(order, ports.clock())
     store.add_order(order)
-    return _carried_on(ports, store, invocation, order)
+    return _carried_on(ports, fleet, invocation, order)
 
 
 def cancel(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRun) -> RunEntry:
     """End an order: write it down, then cancel and stop what is open; the passes go on with what cannot be ended now."""
-    store = _store(ports, fleet)
+    store = _store(ports)
     for _ in range(_TRIES):
         order = _known(store, request.id)
         if not order.is_open:
@@ -50,35 +53,42 @@ def cancel(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRu
             order = store.change_order(order.ended_by(request.by))
         except ConflictError:
             continue  # a pass carried it on meanwhile
-        return _carried_on(ports, store, invocation, order)
+        return _carried_on(ports, fleet, invocation, order)
     raise TransientError(f"{request.id} was changed by others each time; ask again")
 
 
 def list_runs(ports: Ports, fleet: Fleet, most: int, order_id: str | None) -> list[RunEntry]:
     """List orders: those that are open, then those that ended, the last one first; or one alone."""
-    store, now = _store(ports, fleet), ports.clock()
+    store, now = _store(ports), ports.clock()
     if order_id is not None:
-        return [entry_of(_known(store, order_id), now)]
+        return [_entry(fleet, _known(store, order_id), now)]
     open_ones = store.open_orders()
-    return [entry_of(order, now) for order in (*open_ones, *store.ended(max(0, most - len(open_ones))))][:most]
+    return [_entry(fleet, order, now) for order in (*open_ones, *store.ended(max(0, most - len(open_ones))))][:most]
 
 
 def told_runs(ports: Ports, fleet: Fleet, subject: str) -> list[str]:
     """Say of the orders of a job, or of one by its id, how far they are and why there; nothing where none can be read."""
-    if fleet.runs is None or ports.run_orders is None:
+    if ports.run_orders is None:
         return []
     try:
         orders = [*ports.run_orders.open_orders(), *ports.run_orders.ended(_LAST_TOLD)]
     except AutoscalerError:
         return []
     now = ports.clock()
-    mine = [entry_of(order, now) for order in orders if subject in {order.job, order.id}]
+    mine = [_entry(fleet, order, now) for order in orders if subject in {order.job, order.id}]
     return [line for entry in mine for line in (told(entry, now), *(f"{entry.id}: {ranked}" for ranked in entry.ranking))]
 
 
-def _carried_on(ports: Ports, store: RunOrderStore, invocation: Invocation, order: RunOrder) -> RunEntry:
+def _entry(fleet: Fleet, order: RunOrder, now: float) -> RunEntry:
+    """Tell of an order; of one that is open though nobody may order runs any more, that nothing more is started for it."""
+    entry = entry_of(order, now)
+    return replace(entry, summary=f"{entry.summary}; {_NOTHING_MORE}") if order.is_open and fleet.runs is None else entry
+
+
+def _carried_on(ports: Ports, fleet: Fleet, invocation: Invocation, order: RunOrder) -> RunEntry:
     """Begin at once. What fails now, the next pass does: the order stands."""
-    keeper = RunKeeper(ports=ports, store=store, ends_at=invocation.ends_at)
+    store = _store(ports)
+    keeper = RunKeeper(ports=ports, store=store, ends_at=invocation.ends_at, starts=STARTS_A_LOOK if fleet.runs else 0)
     try:
         order = keeper.carry_on(order)
     except AutoscalerError as error:
@@ -114,9 +124,9 @@ def _check_jobs(ports: Ports, order: RunOrder) -> None:
             raise ConfigError(f"event refused: {refusal}")
 
 
-def _store(ports: Ports, fleet: Fleet) -> RunOrderStore:
-    if fleet.runs is None or ports.run_orders is None:
-        raise ConfigError("event refused: the fleet file has no key runs, without which nobody may order any (docs/runs.md)")
+def _store(ports: Ports) -> RunOrderStore:
+    if ports.run_orders is None:
+        raise ConfigError("event refused: there is no store of orders here")
     return ports.run_orders
 
 

@@ -28,10 +28,14 @@ STARTS_A_LOOK = 30
 
 
 def carry_orders_on(ports: Ports, fleet: Fleet, invocation: Invocation, reports: Sequence[Report]) -> list[Outcome]:
-    """Carry every open order on after a pass, by what that knows of agents that have gone; return how those ended that have."""
-    if fleet.runs is None or ports.run_orders is None or not reports:
+    """Carry every open order on after a pass, by what that knows of agents that have gone; return how those ended that have.
+
+    If the key `runs` has left the fleet file, what was started is followed to its end, and nothing more is started.
+    """
+    if ports.run_orders is None or not reports:
         return []
-    keeper = RunKeeper(ports=ports, store=ports.run_orders, ends_at=invocation.ends_at, memory=reports[-1].plan.memory)
+    memory, starts = reports[-1].plan.memory, STARTS_A_LOOK if fleet.runs else 0
+    keeper = RunKeeper(ports=ports, store=ports.run_orders, ends_at=invocation.ends_at, memory=memory, starts=starts)
     keeper.carry_on_all()
     return keeper.outcomes
 
@@ -44,6 +48,7 @@ class RunKeeper:
     store: RunOrderStore
     ends_at: float
     memory: Memory = field(default_factory=Memory)
+    starts: int = STARTS_A_LOOK  # of builds in one look; 0: the fleet file lets nobody order runs any more, and none is started
     outcomes: list[Outcome] = field(default_factory=list)  # of orders that have ended
 
     def carry_on_all(self) -> None:
@@ -69,7 +74,7 @@ class RunKeeper:
         now = self.ports.clock()
         asking = asking or lookups(self.ports, self.memory, [order], self._is_time)
         judged = judge(given_up(order, self.ports.builds, now), asking.facts(order), now)
-        following = carry_on(judged, now, STARTS_A_LOOK)
+        following = carry_on(judged, now, self.starts)
         written = self._write(order, following.order)
         if not written.is_open:
             self._note_end(written)

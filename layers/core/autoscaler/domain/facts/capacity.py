@@ -9,6 +9,15 @@ BLOCK_ENDS_EARLY_SECONDS = 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedPrice:
+    """What an agent would cost by itself that was launched into this reservation. ``is_billed``: it does, and its record's price has it."""
+
+    id: str
+    usd_per_hour: float
+    is_billed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityReservation:
     """A Capacity Reservation, or a Capacity Block, of so many machines of one type. Its pool launches into it and nowhere else."""
 

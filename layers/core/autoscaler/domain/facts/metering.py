@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from autoscaler.domain.facts.capacity import CapacityReservation
 from autoscaler.domain.facts.costs import MonthParts
-from autoscaler.domain.facts.fleet import Fleet, Market
+from autoscaler.domain.facts.fleet import Fleet, Market, Pool
 from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.levels import Level, LevelKind, levels
 from autoscaler.domain.facts.memory import Day, Memory, Month, Spending, SpotPrices
@@ -125,7 +125,18 @@ def begin_again(record: Record, now: float) -> Record:
 def rotated(record: Record, controller: str, now: float) -> Record:
     """Note that a running agent is to serve another controller: its next life, in which it asks who it is as after a start."""
     bound = replace(record, bindings=(Binding(controller=controller, life=record.life + 1),), leaves=record.bindings)
-    cleared = replace(bound, labels=(), cordon="", trouble="", registered_at=None, node_life=None, lent_until=0.0, borrowers=())
+    cleared = replace(
+        bound,
+        labels=(),
+        cordon="",
+        trouble="",
+        registered_at=None,
+        node_life=None,
+        lent_until=0.0,
+        lent_labels=(),
+        borrowers=(),
+        by_weight=False,
+    )
     return replace(cleared, state=RecordState.STARTING, rotated_at=now, changed_at=now)
 
 
@@ -155,6 +166,23 @@ def next_spot_prices(known: SpotPrices, snapshot: Snapshot) -> SpotPrices:
     return known if told is None else SpotPrices(asked_at=snapshot.taken_at, usd_per_hour={**known.usd_per_hour, **told})
 
 
+def truly_priced(record: Record, fleet: Fleet) -> Record:
+    """Return a record with its true price: nothing more as long as its pool pays for the very capacity that it was launched into."""
+    if record.reserved is None:
+        return record
+    pool = fleet.pools.get(record.pool)
+    is_billed = pool is None or pool.capacity is None or pool.capacity.id != record.reserved.id
+    more = record.reserved.usd_per_hour * (is_billed - record.reserved.is_billed)
+    most = None if record.most_usd_per_hour is None else record.most_usd_per_hour + more
+    reserved = replace(record.reserved, is_billed=is_billed)
+    return replace(record, usd_per_hour=record.usd_per_hour + more, most_usd_per_hour=most, reserved=reserved)
+
+
+def is_paid_by_capacity(record: Record) -> bool:
+    """Tell whether reserved capacity of its pool pays for an agent."""
+    return record.reserved is not None and not record.reserved.is_billed
+
+
 def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: float) -> Spent:
     """Sum the dollars of all living agents since an instant; none where nothing was metered before (0)."""
     spot = {i.id: prices.usd_per_hour.get(i.priced_as) for i in snapshot.instances if i.market == Market.SPOT}
@@ -168,8 +196,7 @@ def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: floa
         is_off = snapshot.states.get(record.instance_id) in _OFF
         on = _on_seconds(began.get(record.instance_id, record.began_at), since, snapshot.taken_at, is_off=is_off)
         off = max(0.0, snapshot.taken_at - max(since, record.launched_at) - on)
-        if pool and pool.capacity:
-            usd += pool.capacity.usd_per_hour * _share_after(pool.capacity, since, snapshot.taken_at)
+        usd += _usd_after(record, pool, since, snapshot.taken_at)
         part = _part(record, usd, on / HOUR_SECONDS, off / HOUR_SECONDS)
         by_pool[record.pool] = by_pool.get(record.pool, 0.0) + usd * part.hours + part.stopped_usd
         parts = parts.plus(part)
@@ -183,6 +210,13 @@ def _of_capacity(fleet: Fleet, since: float, now: float) -> Iterator[tuple[str, 
     for name, pool in fleet.pools.items():
         if capacity := pool.capacity:
             yield name, capacity.count * capacity.usd_per_hour * capacity.paid_seconds(since, now) / HOUR_SECONDS
+
+
+def _usd_after(record: Record, pool: Pool | None, since: float, now: float) -> float:
+    """Return what is added to the price of an agent of reserved capacity for the time after that has ended."""
+    if pool is None or pool.capacity is None or not is_paid_by_capacity(record):
+        return 0.0
+    return pool.capacity.usd_per_hour * _share_after(pool.capacity, since, now)
 
 
 def _share_after(capacity: CapacityReservation, since: float, now: float) -> float:

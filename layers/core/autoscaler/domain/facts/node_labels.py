@@ -8,7 +8,8 @@ One whose builds weigh as much as it has executors has none either, until there 
 record: it follows from the builds that are there.
 
 What the labels should be follows from the record, the time and the builds that are there, so that a step that was cut off is made good
-by the next pass, and a loan ends by itself.
+by the next pass, and a loan ends by itself. The record names the labels of its last loan: if kinds leave the fleet file, or their labels
+change, they are taken back all the same.
 """
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet
@@ -31,19 +32,19 @@ def labels_wanted(record: Record, fleet: Fleet, now: float, *, is_full: bool = F
         return frozenset((fleet.ownership_label, CORDONED_LABEL)), True
     if is_full:
         return frozenset((fleet.ownership_label, FULL_LABEL)), True
-    lendable = lent_labels(record, fleet)
-    return frozenset(record.labels) | lendable if record.is_lent(now) else frozenset(record.labels) - lendable, record.exclusive
+    own = frozenset(record.labels) - labels_to_lend(record, fleet)
+    return own | frozenset(record.lent_labels) if record.is_lent(now) else own, record.exclusive
 
 
-def lent_labels(record: Record, fleet: Fleet) -> frozenset[str]:
-    """Name the labels of more general kinds, which an agent carries only while it is lent."""
+def labels_to_lend(record: Record, fleet: Fleet) -> frozenset[str]:
+    """Name the labels of more general kinds, which an agent carries only while it is lent: today's, and those of its last loan."""
     pool = fleet.pools.get(record.pool)
-    return pool.lent_labels if pool else frozenset()
+    return frozenset(record.lent_labels) | (pool.lent_labels if pool else frozenset())
 
 
 def labels_of_ours(record: Record, fleet: Fleet) -> frozenset[str]:
     """Name the labels of a node that our functions wrote; others belong to a person or a plugin."""
-    return frozenset((CORDONED_LABEL, FULL_LABEL, *record.labels)) | lent_labels(record, fleet)
+    return frozenset((CORDONED_LABEL, FULL_LABEL, *record.labels)) | labels_to_lend(record, fleet)
 
 
 def are_as_wanted(record: Record, node: Node, fleet: Fleet, now: float, room: Room | None = None) -> bool:
@@ -58,10 +59,8 @@ def are_as_wanted(record: Record, node: Node, fleet: Fleet, now: float, room: Ro
         return False
     if (FULL_LABEL in node.labels) != (is_full and not record.cordon):
         return False
-    lendable = lent_labels(record, fleet)
-    if record.cordon or is_full or not lendable:
-        return True
-    return lendable <= node.labels if record.is_lent(now) else not lendable & node.labels
+    lent = frozenset(record.lent_labels) if record.is_lent(now) and not (record.cordon or is_full) else frozenset()
+    return lent == labels_to_lend(record, fleet) & node.labels
 
 
 def may_start_on(item: QueueItem, node: Node) -> bool:

@@ -64,6 +64,7 @@ class Reason(StrEnum):
     NOT_WANTED_ELSEWHERE = "not-wanted-elsewhere", "The controller that the agent was to go to does not wait for it any more; it stays."
     LENT = "lent", "Jobs of a more general kind wait, and this idle agent of a rarer kind is lent to them."
     NEEDED_BY_ITS_OWN = "needed-by-its-own", "Jobs that need the agent's rarer kind wait or are foreseen; it is lent no longer."
+    LENDS_NO_MORE = "lends-no-more", "The fleet file lends agents of this pool no more, or no more by these labels."
     LOAN_OVER = "loan-over", "The jobs that it was lent to have begun or left, or the loan's time is over."
     DRAINED = "drained", "The agent carries our mark and was seen idle before and after it; it is terminated."
     KEPT_STOPPED = "kept-stopped", "The agent is not needed now. Stopped, it costs its disk only, and is back sooner than a new one."
@@ -123,6 +124,10 @@ class Reason(StrEnum):
     NODE_BLOCK_DROPPED = "node-block-dropped", "A pipeline waits in vain: Jenkins dropped the item of its node block."
     REPEATED_BY_PERSON = "repeated-by-person", "A person started the lost build again first; nothing is started beside that."
     RERUN_REFUSED = "rerun-refused", "Jenkins did not start the lost build again, and would not if it were asked once more."
+    RERUN_UNWANTED = (
+        "rerun-unwanted",
+        "The fleet file asks for no rerun of it any more; Jenkins did not start it, and it is left to a person.",
+    )
     RERUN_IN_DOUBT = "rerun-in-doubt", "It is not certain whether the build was lost, or was started again already; nothing is sent twice."
     # Why something is not done.
     MAY_RESUME = "may-resume", "The agent of a build has gone, and Jenkins has not ended the build: it may resume, or retry elsewhere."

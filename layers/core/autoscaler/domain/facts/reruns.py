@@ -161,6 +161,11 @@ class LostFacts:
         return any(run.building for run in (self.run, self.unit) if run is not None)
 
     @property
+    def may_have_been_started(self) -> bool:
+        """Its answer is written down, and Jenkins may have been asked to start it."""
+        return self.rerun is not None and self.rerun.state is RerunState.WRITTEN
+
+    @property
     def has_ended(self) -> bool:
         """It has ended, and what would be run again, too."""
         return self.run is not None and not self.is_building

@@ -2,7 +2,8 @@
 
 Jenkins hands a build to any executor that is free, whatever the build weighs. So an agent shows no more executors than builds fit, each
 taken to be as heavy as the heaviest that waits. One that has no room loses its labels; one executor stays free there, for what names the
-node itself: a part of a build that already runs there would wait for ever.
+node itself: a part of a build that already runs there would wait for ever. Once no job has a weight any more, an agent gets all its
+executors back as soon as it is idle: a build that was heavy keeps its room until it ends.
 """
 
 from collections.abc import Mapping
@@ -29,13 +30,16 @@ class Room:
 
 
 def room_on(record: Record, node: Node, fleet: Fleet, weight: int = 1) -> Room | None:
-    """Work out the room for builds of this weight; None where no job has one, or the node is its operator's own.
+    """Work out the room for builds of this weight; None if no job has one, or the node is its operator's own.
 
     Whatever its weight, an idle agent has room for one: it then runs alone.
     """
     pool = fleet.pools.get(record.pool)
-    if not (fleet.weights and record.labels) or pool is None:
+    if not record.labels or pool is None:
         return None
+    if not fleet.weights:
+        is_to_give_back = record.by_weight and node.idle and not node.builds
+        return Room(taken=0, of=pool.executors, executors=pool.executors, is_full=False) if is_to_give_back else None
     taken = executors_taken(node, fleet)
     if weight == 1 and taken == len(node.builds) <= pool.executors:  # nothing heavy runs or waits
         return Room(taken=taken, of=pool.executors, executors=pool.executors, is_full=False)

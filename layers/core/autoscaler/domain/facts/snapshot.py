@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Self
 
+from autoscaler.domain.facts.capacity import ReservedPrice
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.fleet import HOST
 from autoscaler.domain.facts.intents import Intent
@@ -240,10 +241,13 @@ class Record:
     labels: tuple[str, ...] = ()  # that its node was made with; none for a slot, whose labels are its operator's
     exclusive: bool = True  # the mode that its node was made with
     cordon: str = ""  # our mark, where its labels were taken for it
+    by_weight: bool = False  # its node was made or changed to show as many executors as its builds leave room for
     lent_until: float = 0.0  # when its loan to jobs of a more general kind ends, or has ended
+    lent_labels: tuple[str, ...] = ()  # with which it was last lent, whatever the fleet file says by now
     borrowers: tuple[str, ...] = ()  # keys of the builds that ran when the last loan ended
     trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
     most_usd_per_hour: float | None = None  # it may cost; None: written before that was kept, or as is expected
+    reserved: ReservedPrice | None = None  # the capacity that it was launched into, and is paid for by
     volume_usd_per_hour: float = 0.0  # of that its root volume, which costs even while it is stopped
     started_for: str = ""  # the person's request that it was last started for
     starts: tuple[float, ...] = ()  # when it was started again: within an hour of the last one

@@ -28,6 +28,8 @@ def differ(one: str, other: str) -> bool:
 def told_follows(version: str, before: str) -> str:
     """Say that a version follows another one, in the terms in which they differ."""
     (template, image), (old_template, old_image) = parts_of(version), parts_of(before)
+    if old_image and not image and template == old_template:
+        return f"its launch template's own image follows {old_image}"
     if image and template == old_template:
         return f"image {image} follows {old_image or 'that of the launch template'}"
     return f"version {version} of its launch template follows {before}"
@@ -36,6 +38,8 @@ def told_follows(version: str, before: str) -> str:
 def told_outdated(version: str, current: str) -> str:
     """Say what an agent was launched from and what is launched now, likewise."""
     (template, image), (new_template, new_image) = parts_of(version), parts_of(current)
+    if image and not new_image and template == new_template:
+        return f"launched from image {image}, now it is its launch template's own"
     if image and new_image and template == new_template:
         return f"launched from image {image}, now it is {new_image}"
     return f"launched from version {version} of its launch template, now it is {current}"

@@ -81,14 +81,16 @@ class Loans:
 
 
 def take_back(situation: Situation, controller: str, _decided: Decided) -> Iterator[TakeBack]:
-    """End the loans that nobody waits for any more, and those of agents that their own kind needs."""
+    """End the loans that nobody waits for any more, those of agents that their own kind needs, and those that the file wants no more."""
     for pool in situation.pools_of(controller).values():
         lent = [agent for agent in pool.agents if agent.node is not None and agent.record.is_lent(situation.now)]
         if not lent:
             continue
         needed = needed_by_its_own(situation, pool)
         for agent in lent:
-            if needed > len(_idle(situation, pool)):
+            if why := _why_unwanted(agent):
+                yield _taken_back(agent, Reason.LENDS_NO_MORE, why)
+            elif needed > len(_idle(situation, pool)):
                 detail = f"{counted(needed, 'agent')} of {pool.name} needed by jobs of their own kind"
                 yield _taken_back(agent, Reason.NEEDED_BY_ITS_OWN, detail)
             elif not _is_waited_for(situation, agent):
@@ -147,7 +149,15 @@ def _is_waited_for(situation: Situation, agent: Agent) -> bool:
     demand = situation.demands[agent.record.controller]
     own = agent.pool.labels | {situation.fleet.ownership_label}
     waiting = [one for one in (*(w.expression for w in demand.wants), *(u.expression for u in demand.unmet)) if one is not None]
-    return any(one.matches(own | agent.pool.lent_labels) and not one.matches(own) for one in waiting)
+    return any(one.matches(own.union(agent.record.lent_labels)) and not one.matches(own) for one in waiting)
+
+
+def _why_unwanted(agent: Agent) -> str:
+    """Say why the fleet file as it is now lends an agent no more by the labels that it was lent with; "" where it does."""
+    if agent.pool.lend is Lending.NEVER:
+        return f"the fleet file lends agents of {agent.pool.name} no more"
+    left = set(agent.record.lent_labels).difference(agent.pool.lent_labels)
+    return f"the fleet file lends agents of {agent.pool.name} no more to jobs that ask for {' '.join(sorted(left))}" if left else ""
 
 
 def _taken_back(agent: Agent, reason: Reason, detail: str) -> TakeBack:

@@ -6,7 +6,7 @@ the queue within that time, and is unknown in two looks of the same session whil
 for its node block then, until a person ends it: Jenkins offers no way to give it another item.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -20,7 +20,7 @@ from autoscaler.domain.facts.run_orders import claimed_try
 from autoscaler.domain.facts.runs import ItemState, Waiting, job_path_of, matrix_of
 from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Record
 from autoscaler.domain.repair.lost_builds import not_repeatable
-from autoscaler.domain.repair.ran_again import again_or_left, leave
+from autoscaler.domain.repair.ran_again import again_or_left, is_run_again, leave
 from autoscaler.domain.repair.repeated_builds import leave_repeated
 from autoscaler.domain.repair.unanswered_starts import find
 from autoscaler.domain.situation.demand import homes
@@ -37,9 +37,10 @@ _FOLLOWED_SECONDS = 86_400.0
 _DROPPED = "Jenkins dropped it between its queue and an agent"
 
 
-def may_drop(view: ControllerView, fleet: Fleet) -> bool:
-    """Tell whether items of this controller are followed: it may drop them, and some pool's are run again."""
-    return view.complete and drops_handed_builds(view) and any(pool.rerun for pool in fleet.pools_of(view.name))
+def may_drop(view: ControllerView, fleet: Fleet, known: Collection[QueuedItem]) -> bool:
+    """Tell whether items of this controller are followed: it may drop them, and some pool's are run again, or some are followed yet."""
+    is_followed = any(pool.rerun for pool in fleet.pools_of(view.name)) or any(one.controller == view.name for one in known)
+    return view.complete and drops_handed_builds(view) and is_followed
 
 
 def to_follow(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> dict[int, tuple[QueueItem, Pool]]:
@@ -57,7 +58,7 @@ def next_queued(known: Mapping[str, QueuedItem], look: Look) -> dict[str, Queued
         mine = [one for one in known.values() if one.controller == view.name and look.now - one.seen_at < _FOLLOWED_SECONDS]
         if not view.complete:
             carried += mine
-        elif may_drop(view, look.fleet):
+        elif may_drop(view, look.fleet, mine):
             carried += _carried_on([one for one in mine if one.session == view.session], view, look)
     return {one.key: one for one in carried}
 
@@ -66,9 +67,12 @@ def start_dropped(situation: Situation, _: Decided) -> Iterator[RunAgain | Leave
     """Answer for each item that was dropped: start its build, or leave it to a person."""
     for one in situation.memory.queued.values():
         facts, pool = situation.snapshot.queued.get(one.key), situation.fleet.pools.get(one.pool)
-        if facts is None or facts.lost is None or pool is None or situation.no_giving_up(one.controller):
+        if facts is None or facts.lost is None or situation.no_giving_up(one.controller):
             continue
-        if step := _answer(situation, one, facts.lost, pool.rerun or RerunPolicy()):
+        if not is_run_again(situation.fleet, _as_lost(one)) and not facts.lost.may_have_been_started:
+            continue
+        policy = pool.rerun if pool and pool.rerun else RerunPolicy()
+        if step := _answer(situation, one, facts.lost, policy):
             yield replace(step, lost=one.key)
 
 
@@ -121,7 +125,10 @@ def _left_now(one: QueuedItem, look: Look) -> QueuedItem | None:
         return None
     if one.missed_at is None:
         return replace(one, missed_at=look.now)
-    return None if facts.lost is not None and _is_over(one, facts.lost) else one
+    if facts.lost is None:
+        return one
+    is_settled = not (is_run_again(look.fleet, _as_lost(one)) or facts.lost.may_have_been_started)
+    return None if is_settled or _is_over(one, facts.lost) else one
 
 
 def _is_over(one: QueuedItem, facts: LostFacts) -> bool:

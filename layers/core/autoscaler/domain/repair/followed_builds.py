@@ -12,6 +12,7 @@ from autoscaler.domain.facts.reruns import LostBuild
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.runs import job_name_of
 from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node
+from autoscaler.domain.repair.ran_again import is_run_again
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Look
 
@@ -36,15 +37,20 @@ def next_lost(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild
 
 
 def _carried_on(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild]:
-    """Carry each one on by what Jenkins shows now; none for ever, and none where the fleet file does not ask for it any more."""
-    wanted = {name for name, pool in look.fleet.pools.items() if pool.rerun}
+    """Carry each one on by what Jenkins shows now; none for ever. If the fleet file asks for it no more, until no start is in doubt."""
     orders = look.snapshot.run_orders
     carried = [
         _seen_now(_with_its_node(lost, look), look.snapshot.controllers.get(lost.controller))
         for lost in known.values()
-        if (lost.pool in wanted or orders is None or is_ordered(lost, orders)) and look.now - lost.since_at < _FOLLOWED_SECONDS
+        if (_is_wanted(lost, look) or orders is None or is_ordered(lost, orders)) and look.now - lost.since_at < _FOLLOWED_SECONDS
     ]
     return {lost.key: lost for lost in carried if lost}
+
+
+def _is_wanted(lost: LostBuild, look: Look) -> bool:
+    """Tell whether a lost build is to be run again, or may have been started: then that is settled, whatever the fleet file says now."""
+    facts = look.snapshot.lost.get(lost.key)
+    return is_run_again(look.fleet, lost) or facts is None or facts.may_have_been_started
 
 
 def _follow(followed: dict[str, LostBuild], agent: Agent, how: str, look: Look) -> None:

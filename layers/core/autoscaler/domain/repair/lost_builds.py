@@ -15,7 +15,7 @@ from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, Re
 from autoscaler.domain.facts.run_orders import claimed_try
 from autoscaler.domain.facts.runs import Interruption, Run, hidden, job_name_of
 from autoscaler.domain.repair.followed_builds import MISSING, is_ordered
-from autoscaler.domain.repair.ran_again import again_or_left, leave
+from autoscaler.domain.repair.ran_again import again_or_left, is_run_again, leave
 from autoscaler.domain.repair.repeated_builds import leave_repeated
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.repair.unanswered_starts import find
@@ -96,7 +96,9 @@ def _failed_before(lost: LostBuild, run: Run) -> bool:
 
 def _answer(situation: Situation, lost: LostBuild, repeats: Collection[str]) -> RunAgain | LeaveLost | Held | None:
     facts, pool = situation.snapshot.lost.get(lost.key), situation.fleet.pools.get(lost.pool)
-    if facts is None or pool is None or pool.rerun is None or not _may_judge(situation, lost):
+    if facts is None or not _may_judge(situation, lost):
+        return None
+    if not is_run_again(situation.fleet, lost) and not facts.may_have_been_started:
         return None
     if facts.is_building:
         detail = f"{job_name_of(lost.unit)}: {lost.how}, and Jenkins has not ended {lost.run}"
@@ -106,7 +108,7 @@ def _answer(situation: Situation, lost: LostBuild, repeats: Collection[str]) -> 
     unit = facts.unit
     if unit is None:
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "Jenkins does not show the build any more")
-    if facts.rerun:
+    if facts.rerun or pool is None:
         return find(situation, lost, facts, unit, repeats)
     return leave_repeated(situation, lost, facts, unit, repeats) or _first_answer(situation, lost, facts, unit, pool)
 

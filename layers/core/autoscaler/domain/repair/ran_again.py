@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.queued_items import QueuedItem
@@ -17,6 +18,12 @@ _LEFT_SECONDS = 86_400.0
 _MOST = 1000
 
 _Noted = TypeVar("_Noted", RanAgain, LeftBuild)
+
+
+def is_run_again(fleet: Fleet, lost: LostBuild) -> bool:
+    """Tell whether the fleet file as it is now wants a lost build to be run again."""
+    pool = fleet.pools.get(lost.pool)
+    return pool is not None and pool.rerun is not None and pool.rerun.covers(job_name_of(lost.run))
 
 
 def times_before(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run) -> int:

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts
+from autoscaler.domain.facts.reruns import LostBuild, LostFacts, Rerun
 from autoscaler.domain.facts.runs import Entry, Job, Run
-from autoscaler.domain.repair.ran_again import leave, start
+from autoscaler.domain.repair.ran_again import is_run_again, leave, start
 from autoscaler.domain.repair.repeated_builds import leave_repeated
 from autoscaler.domain.situation.situation import Situation
 
@@ -33,8 +33,15 @@ def find(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, rep
         return None
     if not job.is_whole:
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "its job has had too many builds since to find it among them")
-    again = start(situation, lost, facts, replace(rerun, created_at=situation.now))
-    return leave_repeated(situation, lost, facts, unit, repeats) or again
+    return leave_repeated(situation, lost, facts, unit, repeats) or _once_more(situation, lost, facts, rerun)
+
+
+def _once_more(situation: Situation, lost: LostBuild, facts: LostFacts, rerun: Rerun) -> RunAgain | LeaveLost:
+    """Send what Jenkins surely does not have, unless the fleet file wants the build to be run again no more."""
+    if is_run_again(situation.fleet, lost):
+        return start(situation, lost, facts, replace(rerun, created_at=situation.now))
+    told = "Jenkins did not start it, and the fleet file asks for no rerun of it any more"
+    return leave(situation, lost, facts, Reason.RERUN_UNWANTED, told)
 
 
 def _is_ambiguous(situation: Situation, lost: LostBuild, found: list[int]) -> bool:

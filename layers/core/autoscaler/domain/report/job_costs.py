@@ -12,7 +12,7 @@ from statistics import fmean
 from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
-from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.metering import HOUR_SECONDS, is_paid_by_capacity
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Record, RecordState, Snapshot
 
 # A batch is read and written with each look, a month's costs once for each batch. Spot prices move no faster.
@@ -180,24 +180,24 @@ def _agents(look: CostLook, since_seconds: float) -> Iterator[_Agent]:
         ran = [one for place in places for one in builds.get(place, ())]
         yield _Agent(
             record=record,
-            rate=_rate(record, look.snapshot.memory.spot_prices) + (capacity_usd(look.fleet, record.pool) if record.is_instance else 0.0),
+            rate=_rate(record, look.snapshot.memory.spot_prices) + _capacity_usd(look.fleet, record),
             seconds=seconds,
             executors=room,
             builds=_whose(look, record, ran, seconds, room),
         )
 
 
-def capacity_usd(fleet: Fleet, pool: str) -> float:
-    """Return what a machine of a pool's reserved capacity costs an hour."""
-    known = fleet.pools.get(pool)
-    return known.capacity.usd_per_hour if known and known.capacity else 0.0
+def _capacity_usd(fleet: Fleet, record: Record) -> float:
+    """Return what an agent's place in reserved capacity costs an hour."""
+    pool = fleet.pools.get(record.pool)
+    return pool.capacity.usd_per_hour if pool and pool.capacity and is_paid_by_capacity(record) else 0.0
 
 
 def _unlaunched(look: CostLook, since_seconds: float) -> Iterator[tuple[str, float]]:
     """Say what reserved machines cost since the last look that are not launched."""
     for name, pool in look.fleet.pools.items():
         if capacity := pool.capacity:
-            launched = sum(record.pool == name for record in look.snapshot.living)
+            launched = sum(record.pool == name and is_paid_by_capacity(record) for record in look.snapshot.living)
             seconds = capacity.paid_seconds(look.snapshot.taken_at - since_seconds, look.snapshot.taken_at)
             yield name, max(0, capacity.count - launched) * capacity.usd_per_hour * seconds / HOUR_SECONDS
 

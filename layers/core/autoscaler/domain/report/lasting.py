@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from math import ceil, inf
 
 from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.node_labels import labels_to_lend
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.stopped import usd_per_hour_of
@@ -38,6 +39,7 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
         row = row_named(name)
         if row is not None:
             yield _key(row, pool), _seen(situation, row, pool, agents)
+    yield from _still_lent(situation)
     yield from _without_agents(situation)
 
 
@@ -164,6 +166,35 @@ def _bound_to(situation: Situation, agent: Agent) -> Iterator[str]:
     yield from (f"{item.job} waits for it by name" for item in (view.items if view else ()) if name in (*item.wait.nodes, item.wait.named))
     if life and (runs := [run for run in life.suspects.get(name, ()) if run]):
         yield f"{listed(runs)} ran there before {agent.record.controller} restarted"
+
+
+def _still_lent(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the pools with agents that still have the labels of a loan an hour after its end: plain jobs go on beginning there."""
+    pools: dict[str, list[Agent]] = {}
+    for agent in situation.agents:
+        if agent.node and _keeps_lent_labels(situation, agent, agent.node):
+            pools.setdefault(agent.pool.name, []).append(agent)
+    for pool, agents in pools.items():
+        lines = [_still_lent_line(situation, agent) for agent in agents[:_NAMED]]
+        text = "\n".join([*lines, "Jobs of the general kind go on beginning there. Each look asks Jenkins again for the labels to go."])
+        names = [agent.record.node or "" for agent in agents]
+        title = f"{listed(names, 2)} of {pool}: {deadlines.LENT.name} too long"
+        yield _key(deadlines.LENT, pool), Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}")
+
+
+def _keeps_lent_labels(situation: Situation, agent: Agent, node: Node) -> bool:
+    """Tell whether a loan was over an hour ago, and its labels are there. On a node that a person marked nothing begins."""
+    lent_until = agent.record.lent_until
+    if not lent_until or node.temporarily_offline or not labels_to_lend(agent.record, situation.fleet) & node.labels:
+        return False
+    return seen_seconds(situation, agent, deadlines.LENT, lent_until) >= HOUR_SECONDS
+
+
+def _still_lent_line(situation: Situation, agent: Agent) -> str:
+    labels = " ".join(agent.record.lent_labels)
+    ended = f"its loan to jobs that ask for {labels} ended {duration(situation.now - agent.record.lent_until)} ago"
+    causes = "; ".join(_failing_steps(situation, {agent.record.node or ""}))
+    return f"{agent.record.node}: {ended}" + (f": {causes}" if causes else "")
 
 
 def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:

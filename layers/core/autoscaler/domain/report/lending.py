@@ -23,7 +23,7 @@ def count_lent(pool: PoolView) -> int:
 
 def told_lent(situation: Situation, agent: Agent) -> str:
     """Say until when an agent is lent, or how many jobs still use it; "" where it is neither."""
-    labels = " ".join(sorted(agent.pool.lent_labels))
+    labels = " ".join(agent.record.lent_labels)
     if agent.record.is_lent(situation.now):
         return f"lent to jobs that ask for {labels}, for another {duration(agent.record.lent_until - situation.now)} at most"
     if borrowed := agent.borrowed_executors(situation.now):

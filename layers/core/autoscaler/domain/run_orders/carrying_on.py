@@ -8,6 +8,7 @@ from autoscaler.domain.run_orders.judging import Judged
 
 # An order that nobody ends keeps no pass busy for ever: what still runs then is left to run.
 MOST_SECONDS = 14 * 86_400.0
+NOBODY_MAY_ORDER = "it was not started: the fleet file has no key runs any more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +48,15 @@ class Next:
 
 
 def carry_on(judged: Judged, now: float, most_starts: int) -> Next:
-    """Decide what is done next. What is started is in the order first, as written; of many some are started in the next look."""
+    """Decide what is done next. What is started is in the order first, as written; of many some are started in the next look.
+
+    ``most_starts`` 0: nobody may order runs any more. What was started runs to its end, and nothing else is started.
+    """
     order = judged.order
     if order.is_over or now - order.created_at > MOST_SECONDS:
         return _wind_up(judged, now)
+    if not most_starts:
+        return _start_nothing(judged, now)
     actions: list[Action] = []
     parts = list(order.parts)
     for number, part in enumerate(order.parts):
@@ -67,6 +73,23 @@ def carry_on(judged: Judged, now: float, most_starts: int) -> Next:
     order = replace(order, parts=tuple(parts))
     is_done = all(_is_done(order, part) for part in order.parts)
     return Next(order=replace(order, ended_at=now) if is_done else order, actions=tuple(actions))
+
+
+def _start_nothing(judged: Judged, now: float) -> Next:
+    """Follow what was started to its end, and settle the rest: an order that begins to start builds weeks later surprises everybody."""
+    order = judged.order
+    parts = tuple(_not_started(order, number, judged, now) for number in range(len(order.parts)))
+    is_done = not any(part.last and part.last.is_open for part in parts)
+    return Next(order=replace(order, parts=parts, ended_at=now if is_done else None))
+
+
+def _not_started(order: RunOrder, number: int, judged: Judged, now: float) -> Part:
+    part = order.parts[number]
+    last = part.last or Try(id=order.try_id(number), state=TryState.WRITTEN, at=now)
+    if part.last is not None and last.id not in judged.unsent:
+        return part
+    refused = replace(last, state=TryState.ENDED, verdict=Verdict.REFUSED, ended_at=now, why=NOBODY_MAY_ORDER)
+    return part.with_last(refused)
 
 
 def _wind_up(judged: Judged, now: float) -> Next:

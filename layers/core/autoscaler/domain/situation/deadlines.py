@@ -147,7 +147,7 @@ LENT = Row(
     ended_by="a job of its own kind, or the end of the loan",
     deadline="the end of the loan",
     then="it gets its own labels back",
-    told="no",
+    told="an hour after that, if it still has the labels that it was lent with",
 )
 REFUSES = Row(
     name="refuses",

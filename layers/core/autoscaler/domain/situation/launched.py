@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.snapshot import Snapshot
-from autoscaler.domain.facts.versions import version_of
+from autoscaler.domain.facts.versions import parts_of, version_of
 
 
 def current_versions(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:
@@ -21,6 +21,8 @@ def current_versions(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:
 def versions_of_instances(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:
     """Return the version that each instance was launched from, by id; "" where nobody knows."""
     versions = {instance.id: instance.template_version for instance in snapshot.instances}
+    # The key may have left the fleet file: what was launched from an image that it named is not what is launched now.
+    versions |= {record.instance_id: record.version for record in snapshot.records if parts_of(record.version)[1]}
     if with_images := _with_images(fleet):
         # What EC2 does not list any more was launched from what is on record.
         versions |= {record.instance_id: record.version for record in snapshot.records if record.pool in with_images}

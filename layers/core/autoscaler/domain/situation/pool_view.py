@@ -112,7 +112,7 @@ class PoolView:
     @property
     def lent(self) -> list[Agent]:
         """Its agents that jobs of a more general kind may use now."""
-        return [agent for agent in self.ready if agent.record.is_lent(self.now)] if self.spec.lent_labels else []
+        return [agent for agent in self.ready if agent.record.is_lent(self.now)]
 
     @property
     def ready_executors(self) -> int:
