@@ -234,10 +234,11 @@ class InMemory:
             self.reports += reports
 
     def ports_of(self, function: str) -> Ports:
-        """The ports of a function's warm container, which keeps its connections and credentials."""
-        if not self._containers:
+        """The ports of a function's warm container, which keeps its connections and credentials; to controllers of the fleet file alone."""
+        known = self._containers[function] if self._containers else self.ports.controllers
+        controllers = tuple(controller for controller in known if controller.name in self.fleet.controllers)
+        if controllers == self.ports.controllers:
             return self.ports
-        controllers = self._containers[function]
         return replace(self.ports, controllers=controllers, builds=_builds_of(controllers))
 
     def rotate_token(self) -> None:

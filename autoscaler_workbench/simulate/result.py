@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Self
 
-from autoscaler.domain.facts.fleet import Market, Pool
+from autoscaler.domain.facts.fleet import Market, Pool, described_instance
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.pool_schedules import fleet_at, pool_at_its_widest
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.ec2.spot_market import mean_move, price_at
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.world import World
 
 
@@ -81,8 +82,13 @@ def leaked_nodes(world: World) -> list[str]:
         if world.fleet.ownership_label in node.labels
         and node.name not in on
         and not world.fleet.is_beacon(node.name)
-        and (controller.name not in world.fleet.slot_controllers or node.reason.startswith(f"autoscaler:{world.fleet.name}:"))
+        and (is_ours(world, node) or node.reason.startswith(f"autoscaler:{world.fleet.name}:"))
     ]
+
+
+def is_ours(world: World, node: Node) -> bool:
+    """Tell whether a node was made for a machine, and not by an operator beforehand."""
+    return described_instance(world.fleet, node.name, node.description) is not None
 
 
 def dollars(world: World) -> float:

@@ -95,7 +95,7 @@ SIDES = (
     Bug(
         name="a host without power is given up",
         file="domain/repair/heal.py",
-        was="        case Phase.OVERDUE | Phase.LOST if agent.record.is_host:\n",
+        was="        case Phase.OVERDUE | Phase.LOST if agent.record.is_host and not _has_left(situation, agent):\n",
         becomes="        case Phase.OVERDUE | Phase.LOST if False:\n",
         found_by=(f"{_HOSTS}::test_without_power_it_is_no_supply_and_it_comes_back_by_itself",),
     ),
@@ -166,7 +166,7 @@ DEVICES = (
     Bug(
         name="a machine of which somebody has a device is terminated",
         file="domain/scale_in/sides.py",
-        was="    return (Reason.RESERVED, f\"{', '.join(people)} have devices of {agent.record.node}\") if people else None\n",
+        was="    return (Reason.RESERVED, told_people(reserved, record.node)) if reserved else None\n",
         becomes="    return None\n",
         found_by=(f"{_DEVICES}::test_a_machine_of_which_somebody_has_a_device_is_neither_surplus_nor_terminated_until_that_is_over",),
     ),

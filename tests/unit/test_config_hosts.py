@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler.config.advice import warnings_in
 from autoscaler.config.load import load_fleet
 from autoscaler.domain.facts.fleet import Host, Quarantine, Share
 from autoscaler.errors import ConfigError
@@ -83,3 +84,21 @@ def test_what_an_agent_of_several_controllers_at_once_cannot_be_is_said_in_one_l
         fleet_of(tmp_path, "max_agents: 2}", f"max_agents: 2, share: cooperative, {key}}}")
     assert said in str(refused.value)
     assert fleet_of(tmp_path, "max_agents: 2}", "max_agents: 2, share: cooperative}").pools["cpu"].share is Share.COOPERATIVE
+
+
+NO_HOSTS = FILE[FILE.index("hosts:") :]
+
+
+@pytest.mark.parametrize("more", ["", ", share: rotate", ", share: cooperative", ", exclusive: false"])
+def test_a_pool_of_hosts_may_have_none_left_and_a_warning_says_that_nothing_serves_its_jobs(tmp_path, more):
+    fleet = fleet_of(tmp_path, NO_HOSTS, "")
+    assert (fleet.pools["rocm"].of_hosts, fleet.pools["rocm"].max_agents, fleet.hosts) == (True, 0, {})
+    (tmp_path / "fleet.yaml").write_text(FILE.replace(NO_HOSTS, "").replace("[gfx1030]", f"[gfx1030]{more}"), encoding="utf-8")
+    [warning] = [line for line in warnings_in(tmp_path / "fleet.yaml") if "pools.rocm" in line]
+    assert "it has no host and no launch_template, so nothing serves its jobs" in warning
+
+
+@pytest.mark.parametrize("key", ["launch_template: t", "instance_types: [c5.large]", "max_agents: 2", "warm_pool: {}", "min_agents: 1"])
+def test_a_pool_with_some_keys_of_instances_needs_the_others(tmp_path, key):
+    with pytest.raises(ConfigError, match=r"pools\.rocm\.(launch_template|instance_types|max_agents): missing"):
+        fleet_of(tmp_path, f"executors: 2, labels: [gfx1030]}}\n{NO_HOSTS}", f"executors: 2, {key}}}\n")

@@ -6,6 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from autoscaler.config.hosts import without_hosts
 from autoscaler.config.hours import average
 from autoscaler.config.load import load_settings
 from autoscaler.config.prices import HOURS_A_MONTH, cheapest
@@ -35,8 +36,8 @@ def warnings_in(path: Path, prefix: str = SECRET_PREFIX, now: float | None = Non
 def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX) -> list[Problem]:
     """Return the warnings for settings."""
     fleet = settings.domain()
-    found = (*_secrets(settings, prefix), *_addresses(settings), *_subnets(settings), *_twins(fleet), *_money(fleet))
-    return list(found)
+    of_controllers = (*_secrets(settings, prefix), *_addresses(settings))
+    return [*of_controllers, *_without_hosts(settings), *_subnets(settings), *_twins(fleet), *_money(fleet)]
 
 
 def _old_prices(settings: FleetSettings, now: float | None) -> Iterator[Problem]:
@@ -69,6 +70,12 @@ def _addresses(settings: FleetSettings) -> Iterator[Problem]:
         if at.scheme == "http" and at.hostname not in _LOOPBACK and controller.secret is not None:
             text = f"controllers.{name}.url ({controller.url}): over http the token is sent in the clear, use https"
             yield Problem(place=("controllers", name, "url"), text=text)
+
+
+def _without_hosts(settings: FleetSettings) -> Iterator[Problem]:
+    for name in without_hosts(settings):
+        text = f"pools.{name}: it has no host and no launch_template, so nothing serves its jobs; what it had is drained"
+        yield Problem(place=("pools", name), text=text)
 
 
 def _subnets(settings: FleetSettings) -> Iterator[Problem]:

@@ -72,6 +72,16 @@ def hosts_of(settings: "FleetSettings", pool: str) -> list[str]:
     return [name for name, host in settings.hosts.items() if host.pool == pool]
 
 
+def is_of_hosts(settings: "FleetSettings", name: str) -> bool:
+    """Tell whether a pool is one of hosts: a host names it, or it has no key of EC2 instances, as when its last host has left the file."""
+    return bool(hosts_of(settings, name)) or not any(_given(settings.pools[name]))
+
+
+def without_hosts(settings: "FleetSettings") -> list[str]:
+    """Name the pools that have neither hosts nor keys of EC2 instances: nothing serves their jobs."""
+    return [name for name in settings.pools if is_of_hosts(settings, name) and not hosts_of(settings, name)]
+
+
 def host(name: str, settings: HostSettings) -> Host:
     """Translate a host."""
     machine = Machine(arch=settings.arch, vcpu=settings.vcpu, memory_gib=settings.memory_gib, gpus=settings.gpus, gpu=settings.gpu)
@@ -114,16 +124,20 @@ def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:
 
 def of_pool(settings: "FleetSettings", name: str, pool: "PoolSettings") -> Iterator[tuple[str, str]]:
     """Yield the key and the text of what is missing in a pool of EC2 instances, or is too much in one of hosts."""
-    if not (hosts := hosts_of(settings, name)):
+    if not is_of_hosts(settings, name):
         yield from ((key, f"{key}: missing") for key in _missing(pool))
         return
-    default = type(pool).model_fields
-    for key in _OF_EC2:
-        if getattr(pool, key) not in (default[key].default, []):
-            yield key, f"{key}: the pool is of hosts ({', '.join(hosts)}), which are not launched, stopped or ended"
+    for key in _given(pool):
+        yield key, f"{key}: the pool is of hosts ({', '.join(hosts_of(settings, name))}), which are not launched, stopped or ended"
     served = pool.controllers or settings.controllers
     if any(settings.controllers[one].nodes == "slots" for one in served if one in settings.controllers):
         yield "controllers", "controllers: hosts do not take static nodes (nodes: slots), each gets a node of its own"
+
+
+def _given(pool: "PoolSettings") -> Iterator[str]:
+    """Name the keys of a pool that say how EC2 instances are bought, started and ended."""
+    default = type(pool).model_fields
+    return (key for key in _OF_EC2 if getattr(pool, key) not in (default[key].default, []))
 
 
 def _missing(pool: "PoolSettings") -> Iterator[str]:

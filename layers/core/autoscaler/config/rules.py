@@ -152,7 +152,7 @@ def _of_schedule(settings: FleetSettings, name: str, schedule: ScheduleSettings)
 def _stopped(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the stopped agents of a pool. Where ``defaults`` ask for them and they cannot be, there are none."""
     warm = settings.tuned("warm_pool", name)
-    if hosts.hosts_of(settings, name) or pool.share is Share.COOPERATIVE:
+    if hosts.is_of_hosts(settings, name) or pool.share is Share.COOPERATIVE:
         return  # which has rules of its own
     if warm and (pool.warm_pool or (settings.may_stop(pool) and (warm.min_agents or settings.tuned("reuse", name) != "never"))):
         yield from _of_warm_pool(settings, name, warm, pool.max_agents or 0)

@@ -9,7 +9,7 @@ from autoscaler.config.basics import Count, Section, Usd
 from autoscaler.config.capacity_reservations import CapacityReservationKey, with_capacity
 from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.estimates import EstimatesKey, estimates_of
-from autoscaler.config.hosts import HostSettings, host, hosts_of, of_hosts
+from autoscaler.config.hosts import HostSettings, host, hosts_of, is_of_hosts, of_hosts
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.job_parameters import JobParametersKey, job_parameters
 from autoscaler.config.job_weights import JobWeightsKey, job_weights
@@ -204,7 +204,7 @@ class PoolSettings(Tuning):
         None,
         description="EC2 launch template, by name or id (lt-...): image, security groups, role, user data. The stack makes "
         "autoscaler-linux-FLEET and autoscaler-windows-FLEET, and autoscaler-arm64-FLEET with Arm64Agents=yes. It, "
-        "instance_types (or instance_requirements) and max_agents are needed in each pool but one of hosts.",
+        "instance_types (or instance_requirements) and max_agents are needed in each pool but one of hosts, which has none of them.",
     )
     launch_template_version: Annotated[str, StringConstraints(pattern=VERSION)] | None = Field(
         None,
@@ -285,7 +285,7 @@ class FleetSettings(Section):
         problems: list[Problem] = []
         pools: dict[str, Pool] = {}
         for name, pool in self.pools.items():
-            if not (types_of(pool) or hosts_of(self, name)):
+            if not (types_of(pool) or is_of_hosts(self, name)):
                 continue  # which the rules tell
             try:
                 pools[name] = self._pool(name, pool)
@@ -329,8 +329,8 @@ class FleetSettings(Section):
         tuned.pop("prices")
         never = tuned.pop("reuse") == "never"
         warm = tuned.pop("warm_pool")
-        hosts = hosts_of(self, name)
-        most = len(hosts) or pool.max_agents or 0
+        hosts = is_of_hosts(self, name)
+        most = len(hosts_of(self, name)) or pool.max_agents or 0
         tuned["rerun"] = rerun_policy(tuned["rerun"], only_spot=pool.market == "spot")
         return Pool(
             name=name,

@@ -17,6 +17,7 @@ from autoscaler.control.rotation import Rotation
 from autoscaler.control.step_notes import StepNotes
 from autoscaler.control.stopping import Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
+from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
 from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.plan import (
     Adopt,
@@ -256,15 +257,17 @@ class _Actuator:
             raise
         self.terminated.add(step.instance_id)
         # A slot stays cordoned until its machine has surely ended: online again, it would take builds at once.
-        if step.node is not None and step.controller not in self._fleet.slot_controllers:
+        if step.node is not None and not has_static_node(record):
             self._gone_machines().delete_node(step.controller, step.node, step.instance_id)
         return Result(step=step, outcome=Outcome.DONE)
 
     def _disconnect(self, step: Terminate) -> Result:
         """Delete the node, which ends the connection. A host that is still in the fleet file asks anew who it is."""
-        if step.node is not None:
-            self._controllers[step.controller].delete_node(step.node)
         record, now = self._records.now[step.instance_id], self._ports.clock()
+        controller = self._controllers[step.controller]
+        node = controller.node(step.node) if step.node is not None else None
+        if node is not None and (record.is_side or is_of_host(self._fleet, record, node)):
+            controller.delete_node(node.name)
         if sides.is_wanted(self._fleet, record):
             self._records.note(step.instance_id, lambda read: handed_back(read, now) if read.state is record.state else None)
         else:
@@ -323,7 +326,10 @@ class _Actuator:
     def _last_read(self, step: Terminate | Stop, before: Record) -> str | None:
         """Say why the instance must be kept after all. Nothing was sent yet, so its record is restored, and it may reconnect."""
         if step.node is None:
-            return None
+            keep = sides.used_elsewhere(self._controllers, self._fleet, self._records.values(), before)
+            if keep:
+                self._take_back(before)
+            return keep
         ended = step.ended if isinstance(step, Terminate) else ()
         try:
             keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark, ended)
@@ -352,9 +358,8 @@ class _Actuator:
     def _adopt(self, step: Adopt) -> Result:
         instance = next(i for i in self._snapshot.instances if i.id == step.instance_id)
         pool = self._fleet.pools[step.pool]
-        made_by_us = step.controller not in self._fleet.slot_controllers
-        labels = agent_spec(self._fleet, pool, instance.id, step.controller).labels if made_by_us else ()
-        launches.adopt(self._ports, pool, instance, step.node, labels)
+        spec = agent_spec(self._fleet, pool, instance.id, step.controller)
+        launches.adopt(self._ports, pool, instance, step.node, spec.labels if step.node == spec.name else ())
         return Result(step=step, outcome=Outcome.DONE)
 
     def _forget(self, step: Forget) -> Result:

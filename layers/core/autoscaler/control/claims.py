@@ -6,7 +6,7 @@ own machine alone.
 
 from dataclasses import dataclass, replace
 
-from autoscaler.control.granting import Connection
+from autoscaler.control.granting import Connection, url_of
 from autoscaler.domain.facts.fleet import Fleet, Pool, agent_spec, user_for
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.report.registration import Asked
@@ -42,13 +42,12 @@ def claim_on(asked: Asked, controller: str, node: str) -> Claim | None:
 
 
 def as_claimed(ports: Ports, fleet: Fleet, pool: Pool, machine: str, claim: Claim) -> Connection | None:
-    """Leave a machine connected as it says that it is; None where nobody knows that controller, or the node is not its own."""
+    """Leave a machine connected as it says that it is, also to a controller that nobody knows here; None where the node is not its own."""
     spec = agent_spec(fleet, pool, machine, claim.controller)
-    controller = next((one for one in ports.controllers if one.name == claim.controller), None)
-    if controller is None or spec.name != claim.node:
+    if spec.name != claim.node:
         return None
-    user = user_for(pool, controller.name)
-    return Connection(controller=controller.name, url=controller.url, spec=spec, secret=None, user=user, life=claim.life)
+    user, url = user_for(pool, claim.controller), url_of(ports, claim.controller)
+    return Connection(controller=claim.controller, url=url, spec=spec, secret=None, user=user, life=claim.life)
 
 
 def in_the_life_it_says(ports: Ports, record: Record, asked: Asked) -> Record:

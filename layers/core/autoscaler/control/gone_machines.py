@@ -11,6 +11,7 @@ from autoscaler.control import nodes
 from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import HOST
+from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.plan import DeleteNode, FreeSlot
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Record, RecordState
 from autoscaler.ports import Compute, Controller
@@ -39,6 +40,9 @@ class GoneMachines:
 
     def _delete(self, step: DeleteNode) -> Result:
         """Delete a node once EC2, asked again, says that its instance is gone, and Jenkins that nobody is connected."""
+        record = self.records.get(step.instance_id)
+        if record is not None and has_static_node(record):
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is its operator's")
         fate = self._fate(step.instance_id)
         if not nodes.confirms(fate, step.fate):
             return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.control import reserving
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, Share, agent_spec, described_instance, user_for
+from autoscaler.domain.facts.made_nodes import takes_static_node
 from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.room import executors_at_first
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
@@ -37,13 +38,21 @@ class Connection:
 
 
 def connected(ports: Ports, fleet: Fleet, record: Record) -> Connection | None:
-    """Return the connection that a machine has by its record; None where it has none that anybody knows here."""
-    controller, pool = next((one for one in ports.controllers if one.name == record.controller), None), fleet.pools.get(record.pool)
-    if controller is None or pool is None or record.node is None:
+    """Return the connection that a machine has by its record; None where it has none that anybody knows here.
+
+    One to a controller that left the fleet file stays: nobody sees what runs by it. The machine has its address.
+    """
+    pool = fleet.pools.get(record.pool)
+    if pool is None or record.node is None:
         return None
-    spec = replace(agent_spec(fleet, pool, record.machine, controller.name), name=record.node)
-    user = user_for(pool, controller.name)
-    return Connection(controller=controller.name, url=controller.url, spec=spec, secret=None, user=user, life=record.life)
+    spec = replace(agent_spec(fleet, pool, record.machine, record.controller), name=record.node)
+    user, url = user_for(pool, record.controller), url_of(ports, record.controller)
+    return Connection(controller=record.controller, url=url, spec=spec, secret=None, user=user, life=record.life)
+
+
+def url_of(ports: Ports, controller: str) -> str:
+    """Return the address of a controller; "" once it has left the fleet file."""
+    return next((one.url for one in ports.controllers if one.name == controller), "")
 
 
 def grant(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record]) -> Connection | Refused:
@@ -51,7 +60,7 @@ def grant(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record
     controller = next(controller for controller in ports.controllers if controller.name == granted.record.controller)
     if granted.record.state is RecordState.STOPPED:
         granted = replace(granted, record=_started_by_hand(ports, granted.record))
-    if controller.name in fleet.slot_controllers:
+    if takes_static_node(fleet, granted.record):
         slot = _take_slot(ports, fleet, controller, granted, records)
         return slot if isinstance(slot, Refused) else _connect(ports, fleet, controller, slot, user="", has_node=True)
     claimed = _claim_name(ports, fleet, granted)

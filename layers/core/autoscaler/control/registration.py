@@ -1,7 +1,7 @@
 """Registers an instance or a host: tells it which node it is, on each controller. Cut off anywhere, its next request goes on."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from autoscaler.control import granting
 from autoscaler.control.claims import claims, in_the_life_it_says
@@ -9,7 +9,9 @@ from autoscaler.control.granting import Connection
 from autoscaler.control.side_of_machine import Machine
 from autoscaler.control.sides import is_wanted, side_id
 from autoscaler.domain.facts.devices import DEVICES_POLL_SECONDS, Devices
-from autoscaler.domain.facts.fleet import Fleet, Host, Pool, Share
+from autoscaler.domain.facts.fleet import BUILD_USER, Fleet, Host, Pool, Share
+from autoscaler.domain.facts.made_nodes import has_static_node
+from autoscaler.domain.facts.metering import rotated
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import Record, RecordState
@@ -86,6 +88,7 @@ class _Request:
     trust: Trust
     asked: Asked
     host: Host | None
+    known: dict[str, Record | None] = field(default_factory=dict)  # records of it that were read for this answer, by id
 
     @property
     def id(self) -> str:
@@ -108,13 +111,34 @@ class _Request:
         return Registered(connections=tuple(told), poll_seconds=poll_seconds, people=self._people())
 
     def _people(self) -> tuple[Reservation, ...]:
-        """Read who has a device of it, from the records in which that may stand: whoever an answer does not name loses it."""
-        if not (self.asked.devices or any(pool.share is Share.COOPERATIVE for pool in self.fleet.pools.values())):
-            return ()
+        """Read who has a device of it, from the records in which that may stand: whoever an answer does not name loses it.
+
+        What was read for this answer is not read again. The fleet file may share the machine no more.
+        """
+        if self.asked.devices or any(pool.share is Share.COOPERATIVE for pool in self.fleet.pools.values()):
+            self._read_people()
+        records = (record for record in self.known.values() if record is not None)
+        return tuple(one for record in records for one in record.devices_for if not one.is_over(self.ports.clock()))
+
+    def _read_people(self) -> None:
         # In a host's first side when it was reserved: the fleet file may name its controllers in another order by now.
         names = [side_id(self.id, controller) for controller in self.fleet.controllers] if self.host else [self.id]
-        records = [record for name in names if (record := self.ports.state.record(name))]
-        return tuple(one for record in records for one in record.devices_for if not one.is_over(self.ports.clock()))
+        for name in names:
+            self._record(name)
+        if self._is_held_by_others():
+            self._read()
+
+    def _is_held_by_others(self) -> bool:
+        """Tell whether somebody holds a device who is no build's user, and in none of the records that were read."""
+        known = {one.person for record in self.known.values() if record is not None for one in record.devices_for}
+        held = {device.user for device in self.asked.devices if device.user and not device.user.startswith(BUILD_USER)}
+        return bool(held - known)
+
+    def _record(self, name: str) -> Record | None:
+        """Read a record of it once for an answer."""
+        if name not in self.known:
+            self.known[name] = self.ports.state.record(name)
+        return self.known[name]
 
     def _devices(self) -> Devices:
         return Devices(told_at=self.ports.clock(), devices=self.asked.devices, waiting=self.asked.waiting)
@@ -129,6 +153,7 @@ class _Request:
     def _read(self) -> StoredState:
         """Read the state. What a machine that begins anew once said of its devices is over: none is free until it says so."""
         stored = self.ports.state.read()
+        self.known.update({one.instance_id: one for one in stored.records if one.machine == self.id})
         if self.id in stored.devices and not (self.asked.devices or self.asked.connected):
             self._forget_devices()
         return stored
@@ -149,11 +174,11 @@ class _Request:
     def _records(self) -> Iterator[Record | None]:
         """Read the records of a machine on the controllers that it is to serve; None where one is missing."""
         first, _, _ = self.asked.connected[0].partition("/")
-        record = self.ports.state.record(self.id) or self.ports.state.record(side_id(self.id, first))
+        record = self._record(self.id) or self._record(side_id(self.id, first))
         yield record
         pool = self.fleet.pools.get(record.pool) if record else None
         if record and pool and pool.share is Share.COOPERATIVE:
-            yield from (self.ports.state.record(side_id(self.id, name)) for name in pool.controllers if name != record.controller)
+            yield from (self._record(side_id(self.id, name)) for name in pool.controllers if name != record.controller)
 
     def _as_known(self, record: Record) -> Connection | None:
         """Tell from its record alone what a machine is on one controller; None where anything is to be seen to first."""
@@ -172,7 +197,7 @@ class _Request:
         record = next((record for record in stored.records if record.instance_id == self.id), None)
         verdict = judge(self.caller, self.trust, identity, record, self.fleet)
         if isinstance(verdict, Refused):
-            return (verdict.status is Status.GONE and _at_work(self.ports, stored, self.id)) or verdict
+            return self._if_gone(record, stored) or verdict if verdict.status is Status.GONE else verdict
         if self._is_taken_back(verdict.record):
             return Refused(status=Status.GONE, reason="EC2 takes the instance back before it was an agent")
         if verdict.record.boots_to_stop:
@@ -182,16 +207,22 @@ class _Request:
         connection = granting.grant(self.ports, with_known_weights(self.fleet, stored.learned), granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]
 
+    def _if_gone(self, record: Record | None, stored: StoredState) -> Refused | None:
+        """Tell an instance to ask again that is not to go yet, or not at all."""
+        if record is not None and self._has_nowhere_to_go(record):
+            return self._serve_another(record, self.fleet.pools[record.pool].controllers[0])
+        return _at_work(self.ports, stored, self.id)
+
     def _is_taken_back(self, record: Record) -> bool:
         """Tell whether EC2 takes an instance back that was told no node yet in this life: it has no build, and is to get none."""
-        has_slot = record.controller in self.fleet.slot_controllers
-        is_young = record.state in _ASKED_FOR or (not has_slot and record.node_life != record.life)
+        is_young = record.state in _ASKED_FOR or (not has_static_node(record) and record.node_life != record.life)
         return is_young and not self.asked.connected and record.is_interrupted(self.ports.clock())
 
     def _further(self, record: Record, stored: StoredState) -> list[Connection]:
         """Connect an instance to the other controllers that it serves at once, as far as they can be asked."""
         pool = self.fleet.pools[record.pool]
-        others = [name for name in pool.controllers if name != record.controller] if pool.share is Share.COOPERATIVE else []
+        at_once = pool.share is Share.COOPERATIVE and not has_static_node(record)  # a static node is drained first
+        others = [name for name in pool.controllers if name != record.controller] if at_once else []
         machine = self._machine(pool, stored)
         told = [one for name in others if isinstance(one := machine.told(name), Connection)]
         return [*told, *machine.left({self.id, *(side_id(self.id, name) for name in others)})]
@@ -212,10 +243,23 @@ class _Request:
     def _connect_alone(self, host: Host, machine: Machine) -> list[Connection] | Refused:
         """Connect a host to one controller: the one that it serves now, or the first of its pool where it serves none."""
         mine = next((one for one in machine.stored.records if one.instance_id == host.id and one.pool == host.pool), None)
+        if mine and self._has_nowhere_to_go(mine):
+            return self._serve_another(mine, self._where_it_is(machine))
         if mine and mine.leaves:
             return Refused(status=Status.TOO_EARLY, reason=f"it leaves {mine.leaves[0].controller} first")
         told = machine.told(mine.controller if mine else self._where_it_is(machine), alone=True)
         return told if isinstance(told, Refused) else [told, *machine.left({host.id})]
+
+    def _has_nowhere_to_go(self, record: Record) -> bool:
+        """Tell whether a machine left one controller for another that left the fleet file, and never had a node there."""
+        begins = record.state is RecordState.STARTING and record.node is None and not record.leaves
+        return begins and record.pool in self.fleet.pools and record.controller not in self.fleet.controllers
+
+    def _serve_another(self, record: Record, controller: str) -> Refused:
+        """Let a machine serve another controller than the one that left the fleet file before it had a node there."""
+        moved = replace(rotated(record, controller, self.ports.clock()), leaves=())
+        self.ports.state.change_record(moved, expected=record.state)
+        return Refused(status=Status.TOO_EARLY, reason=f"{record.controller} left the fleet file; it serves {controller} now")
 
     def _where_it_is(self, machine: Machine) -> str:
         """Find the controller of a host without a record, which may have been lost: where it is connected, or has a node."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from autoscaler.control import nodes
 from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
+from autoscaler.domain.facts.fleet import node_name
 from autoscaler.domain.facts.metering import rotated
 from autoscaler.domain.facts.plan import FinishRotation, Rotate
-from autoscaler.domain.facts.snapshot import Record
+from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.ports import Controller
 
 
@@ -33,12 +34,27 @@ class Rotation:
         return self._leave(step)
 
     def _leave(self, step: Rotate | FinishRotation) -> Result:
+        if step.controller not in self.controllers:
+            return self._give_up(step)
         controller = self.controllers[step.controller]
         node = controller.node(step.node)
         if node is not None and not (node.offline and node.idle and not node.builds):
             return Result(step=step, outcome=Outcome.SKIPPED, detail="somebody brought its node online, or a build is on it")
-        controller.delete_node(step.node)
-        self.records.note(step.instance_id, lambda record: _without(record, step))
+        record = self.records.now[step.instance_id]
+        if step.node == node_name(record.pool, record.machine):  # a static node is its operator's
+            controller.delete_node(step.node)
+        self.records.note(step.instance_id, lambda read: _without(read, step))
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _give_up(self, step: Rotate | FinishRotation) -> Result:
+        """Note that nothing runs on a controller that left the fleet file, as a person said. Its node stays there: nobody can delete it."""
+        record = self.records.now[step.instance_id]
+        if (record.controller, record.node) != (step.controller, step.node):
+            self.records.note(step.instance_id, lambda read: _without(read, step))
+        elif record.is_instance:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="it is an instance, which is ended as a whole")
+        else:
+            self.records.write(replace(record, state=RecordState.GONE, changed_at=self.clock()))
         return Result(step=step, outcome=Outcome.DONE)
 
 

@@ -36,8 +36,7 @@ class Machine:
         name = self.id if alone else side_id(self.id, controller)
         record = next((one for one in self.stored.records if one.instance_id == name), None)
         try:
-            if f"record#{name}" in self.stored.unread:
-                raise TransientError("its record cannot be read by this version")
+            self._check(name, record.controller if record else controller)
             refused_or_granted = self._granted(record or self._new(name, controller))
         except AutoscalerError as error:
             self.ports.log("side_not_told", record=name, error=f"{type(error).__name__}: {error}")
@@ -46,10 +45,16 @@ class Machine:
             return (self._kept(record) if record else self._as_it_says(controller)) or refused_or_granted
         return refused_or_granted
 
+    def _check(self, name: str, controller: str) -> None:
+        if f"record#{name}" in self.stored.unread:
+            raise TransientError("its record cannot be read by this version")
+        if not self._is_known(controller):
+            raise TransientError(f"{controller} is not in the fleet file any more, so nobody knows what it does there")
+
     def left(self, wanted: Collection[str]) -> list[Connection]:
         """Return what it is connected to beside these of its records: it is not to serve these any more, and is yet to be drained there.
 
-        Where its record cannot be read, nobody knows whether it is.
+        Where its record cannot be read, or is lost and the controller left the fleet file, nobody knows whether it is.
         """
         mine = {one.instance_id: one for one in self.stored.records if one.machine == self.id and one.instance_id not in wanted}
         kept = [self._kept(record) for record in mine.values()]
@@ -71,7 +76,12 @@ class Machine:
 
     def _is_unread(self, controller: str, wanted: Collection[str]) -> bool:
         name = side_id(self.id, controller)
-        return name not in wanted and f"record#{name}" in self.stored.unread
+        is_recorded = any(one.machine == self.id and one.controller == controller for one in self.stored.records)
+        is_lost = not (is_recorded or self._is_known(controller))
+        return name not in wanted and (is_lost or f"record#{name}" in self.stored.unread)
+
+    def _is_known(self, controller: str) -> bool:
+        return any(one.name == controller for one in self.ports.controllers)
 
     def _granted(self, record: Record) -> Connection | Refused:
         if over := self._last_life(record):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, Share
 from autoscaler.domain.facts.marks import read_mark
-from autoscaler.domain.facts.snapshot import SIDE, Node, Record
+from autoscaler.domain.facts.snapshot import SIDE, Node, Record, RecordState
 from autoscaler.ports import Controller
 
 
@@ -30,7 +30,12 @@ def used_elsewhere(controllers: Mapping[str, Controller], fleet: Fleet, records:
 
     By the node's name, which is the same everywhere, and not by records: one may have been lost.
     """
-    if not record.is_instance or record.node is None:
+    if not record.is_instance:
+        return None
+    records = tuple(records)
+    if unseen := next(_unseen(controllers, records, record), None):
+        return f"{unseen} is not in the fleet file any more, so nobody knows what runs there"
+    if record.node is None:
         return None
     for name in sorted(_others(fleet, records, record)):
         controller = controllers.get(name)
@@ -39,6 +44,13 @@ def used_elsewhere(controllers: Mapping[str, Controller], fleet: Fleet, records:
         if why := _why_used(controller.node(record.node), fleet):
             return f"on {name} {why}"
     return None
+
+
+def _unseen(controllers: Mapping[str, Controller], records: Iterable[Record], record: Record) -> Iterator[str]:
+    """Name the controllers that nobody can ask, and on which the machine has a node, or had it when it began to leave."""
+    mine = [one for one in records if one.machine == record.machine and one.state is not RecordState.GONE]
+    bindings = [binding for one in mine for binding in (*(one.bindings if one.instance_id != record.instance_id else ()), *one.leaves)]
+    yield from (binding.controller for binding in bindings if binding.node is not None and binding.controller not in controllers)
 
 
 def _others(fleet: Fleet, records: Iterable[Record], record: Record) -> Iterator[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet, Market
+from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
@@ -51,7 +52,9 @@ class Stopping:
                 return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is connected")
             if record.state is RecordState.REGISTERED:
                 record = self._change(record, RecordState.STOPPING)
-            if node is None or node.idle or not node.is_deleted:  # a second deletion would leave for ever what is on it
+            if not has_static_node(record) and (
+                node is None or node.idle or not node.is_deleted
+            ):  # a second deletion would leave for ever what is on it
                 controller.delete_node(step.node)
             record = record.without_node(self.ports.clock())
         self._change(

@@ -16,7 +16,7 @@ from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, closed_by_a_person, remember_request
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent, handle_event
-from autoscaler.domain.scale_in.device_reservations import release_device, reserve_device
+from autoscaler.domain.scale_in.device_reservations import has_device, release_device, reserve_device
 from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, reserve, why_not_reserved
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -94,7 +94,7 @@ def _reserving(situation: Situation, order: Reserve) -> Callable[[Situation, Res
     """Choose how a person gets what they name: a device, any agent of a pool, or this one."""
     agent, pool = _agent_named(situation, order.target), situation.fleet.pools.get(order.target)
     named = pool or (agent.pool if agent else None)
-    if named is not None and named.share is Share.COOPERATIVE:
+    if named is not None and (named.share is Share.COOPERATIVE or has_device(situation, order.person, order.target)):
         return reserve_device
     return _reserve_any if pool else _reserve_named
 

@@ -322,9 +322,11 @@ def user_for(pool: Pool, controller: str) -> str:
     """Name the user who runs a controller's builds on a host, or a machine that controllers share; "": the one of all its builds."""
     if (pool.share is Share.NONE and not pool.of_hosts) or pool.platform is not Platform.LINUX:
         return ""
-    return "jenkins-" + re.sub(r"[^a-z0-9]", "-", controller.lower())[:_LONGEST_USER]
+    return BUILD_USER + re.sub(r"[^a-z0-9]", "-", controller.lower())[:_LONGEST_USER]
 
 
+# The users of builds on hosts, and on machines that controllers share, begin so.
+BUILD_USER = "jenkins-"
 # useradd takes 32 characters.
 _LONGEST_USER = 24
 
@@ -332,7 +334,7 @@ _LONGEST_USER = 24
 def agent_spec(fleet: Fleet, pool: Pool, instance_id: str, controller: str = "") -> NodeSpec:
     """Describe the node of an instance. The name is never used again: an agent's secret is a function of the name alone."""
     user = user_for(pool, controller)
-    name = instance_id.removeprefix(HOST) if instance_id.startswith(HOST) else f"{pool.name}-{instance_id.removeprefix('i-')}"
+    name = node_name(pool.name, instance_id)
     return NodeSpec(
         name=name,
         labels=labels_given(fleet, pool),
@@ -341,6 +343,11 @@ def agent_spec(fleet: Fleet, pool: Pool, instance_id: str, controller: str = "")
         remote_dir=f"/home/{user}/agent" if user else pool.remote_dir,
         description=f"Agent {name} of fleet {fleet.name}, {_how(instance_id)} the autoscaler on instance {instance_id}{_in(fleet)}.",
     )
+
+
+def node_name(pool: str, machine: str) -> str:
+    """Name the node that is made for a machine."""
+    return machine.removeprefix(HOST) if machine.startswith(HOST) else f"{pool}-{machine.removeprefix('i-')}"
 
 
 def described_instance(fleet: Fleet, node: str, description: str) -> str | None:

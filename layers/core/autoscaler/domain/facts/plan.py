@@ -206,7 +206,10 @@ class Rotate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishRotation:
-    """Delete the node of an agent that serves another controller by now."""
+    """Delete the node of an agent that serves another controller by now.
+
+    If that controller left the fleet file, nobody can: then a person has confirmed that nothing of it runs there.
+    """
 
     controller: str
     pool: str

@@ -211,7 +211,10 @@ class Reason(StrEnum):
     HOST_STAYS = "host-stays", "The host is drained, and stays as it is until a person brings its node online."
     KEPT = "kept-for-inspection", "The agent is kept for a person to inspect (quarantine: keep)."
     DRAIN_OVERDUE = "drain-overdue", "The agent has been draining for longer than drain_timeout_seconds; its builds are not killed."
-    LEFT_THE_FILE = "left-the-file", "The host is not in the fleet file any more, or of another pool; it takes no new builds."
+    LEFT_THE_FILE = (
+        "left-the-file",
+        "The fleet file does not name the host, or the controller of the agent for this pool, any more; it takes no new builds.",
+    )
     STUCK = "stuck", "EC2 does not let us terminate the instance; a person must look, for example at termination protection."
     KEEPS_FAILING = "keeps-failing", "This step failed several times in a row; it is tried again less often."
     SWEEP_LIMIT = "sweep-limit", "Repairs would remove too large a share of the pool at once; the rest waits."

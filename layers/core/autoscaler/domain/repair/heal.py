@@ -6,6 +6,7 @@ from math import ceil
 
 from autoscaler.domain.facts.beacons import beacon_labels, beacon_specs
 from autoscaler.domain.facts.fleet import CORDONED_LABEL
+from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.node_labels import are_as_wanted
@@ -32,6 +33,7 @@ from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Conditi
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
 from autoscaler.domain.situation.canary import never_connected
 from autoscaler.domain.situation.deadlines import STOPS_SECONDS
+from autoscaler.domain.situation.left_sides import why_not_wanted
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate
 from autoscaler.domain.situation.wants import Want
@@ -161,16 +163,27 @@ def _in_use(situation: Situation, agent: Agent, session: str) -> Seen | None:
     match agent.phase:
         case Phase.STOPPED if agent.instance in _ON:
             return Seen(Condition.STARTED)
-        case Phase.OVERDUE | Phase.LOST if agent.record.is_host:
+        case Phase.OVERDUE | Phase.LOST if agent.record.is_host and not _has_left(situation, agent):
             return None  # it is off, or its network is: it comes back by itself, or a person sees to it
-        case Phase.OVERDUE if not node_named_after(situation, agent.record.controller, agent.record.instance_id):
-            return Seen(Condition.OVERDUE)
+        case Phase.OVERDUE:
+            return Seen(Condition.OVERDUE) if _is_overdue(situation, agent.record) else None
         case Phase.READY if agent.idle:
             return Seen(Condition.IDLE, session)
         case Phase.NODELESS | Phase.LOST:
             return Seen(Condition(agent.phase), session)
         case _:
             return None
+
+
+def _is_overdue(situation: Situation, record: Record) -> bool:
+    """Tell whether a machine has had its time to register. It cannot before it has left another controller."""
+    return not record.leaves and node_named_after(situation, record.controller, record.instance_id) is None
+
+
+def _has_left(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a host is to be let go. One that still leaves a node on another controller is let go once that node is gone."""
+    is_its_own = agent.node is None or is_of_host(situation.fleet, agent.record, agent.node)
+    return is_its_own and why_not_wanted(situation, agent) is not None and not agent.record.leaves
 
 
 _OUT_OF_USE = (Phase.CONDEMNED, Phase.STOPPING, Phase.RETIRING, Phase.DRAINING)
@@ -203,6 +216,8 @@ def _repairs(situation: Situation) -> Iterator[Repair]:
 def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[Repair]:
     """Repair one agent of which a condition was seen twice."""
     match fact.condition:
+        case Condition.OVERDUE | Condition.LOST if agent.record.is_host:
+            yield from _let_go_of_host(situation, agent)
         case Condition.OVERDUE:
             yield terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
         case Condition.NODELESS:
@@ -218,13 +233,23 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
             yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
 
 
+def _let_go_of_host(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon]:
+    """Let go of a host that left the fleet file while it was off. Its node goes once it is drained, as that of any other host."""
+    if not (why := why_not_wanted(situation, agent)):
+        return
+    if agent.phase is Phase.OVERDUE:
+        yield terminate(agent, Reason.LEFT_THE_FILE, f"{why}, and it does not connect")
+    elif not situation.protected(agent):
+        yield cordon(situation, agent, MarkClass.OUTDATED, Reason.LEFT_THE_FILE, f"{why}, and it is not connected")
+
+
 def _give_back_node(situation: Situation, agent: Agent, fact: Observation) -> Iterator[FreeSlot | DeleteNode | Cordon | Held]:
     """Give back the node of a machine that is gone.
 
     A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it only when the
     node is deleted, and would wait for ever.
     """
-    if agent.record.controller in situation.fleet.slot_controllers:
+    if has_static_node(agent.record):
         yield from leave_slot(situation, agent, fact.first_at)
     elif agent.node is not None and (_is_old(situation, fact) or is_unused(situation, agent)):
         yield delete_node(agent, agent.node.name, Reason.INSTANCE_GONE)

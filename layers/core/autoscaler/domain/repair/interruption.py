@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, FinishStop, Held, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -125,7 +126,7 @@ def _clean_up(situation: Situation, agent: Agent) -> Iterator[DeleteNode | Held]
     """Delete the node of an ended instance. Nodes with a build, or one bound to them, are left to the repairs."""
     controller = agent.record.controller
     reason = situation.no_giving_up(controller)
-    if agent.node is None or agent.instance is None or not agent.machine_gone or controller in situation.fleet.slot_controllers:
+    if agent.node is None or agent.instance is None or not agent.machine_gone or has_static_node(agent.record):
         return  # it is not over yet, or a slot rests before it is free again: the schedule sees to that
     if reason or situation.protected(agent) or not agent.idle:
         yield Held(pool=agent.pool.name, controller=controller, reason=reason or Reason.STILL_BUSY, detail=agent.node.name)

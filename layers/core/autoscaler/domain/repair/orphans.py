@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from autoscaler.domain.facts.fleet import described_instance
+from autoscaler.domain.facts.fleet import HOST, described_instance
 from autoscaler.domain.facts.marks import read_mark
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.plan import Adopt, DeleteNode, FreeSlot, Held
@@ -38,7 +38,7 @@ def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[
                 pool="",
                 node=node.name,
                 instance_id=instance_id,
-                fate=situation.snapshot.fates[instance_id],
+                fate=situation.snapshot.fates.get(instance_id, InstanceState.TERMINATED),
                 though_busy=instance_id in situation.forgotten_for_a_day,
                 reason=Reason.INSTANCE_GONE,
                 detail=f"EC2 says that its instance {instance_id} is gone",
@@ -92,8 +92,7 @@ def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
     """Nodes that we made and that have no record, offline and not by a person, with their instances, which EC2 says are gone."""
     recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
     for controller, node in situation.believed_nodes():
-        is_known = controller in situation.fleet.slot_controllers or (controller, node.name) in recorded
-        if is_known or node.is_deleted or not node.offline or _marked_by_a_person(situation, node):
+        if (controller, node.name) in recorded or node.is_deleted or not node.offline or _marked_by_a_person(situation, node):
             continue
         instance_id = described_instance(situation.fleet, node.name, node.description)
         if instance_id is not None and _is_gone(situation, node, instance_id):
@@ -101,9 +100,14 @@ def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
 
 
 def _is_gone(situation: Situation, node: Node, instance_id: str) -> bool:
-    """Tell whether EC2 says that a node's instance is gone. One whose record cannot be read has a record, whatever that says."""
+    """Tell whether EC2 says that a node's instance is gone, or a host has left the fleet file.
+
+    One whose record cannot be read has a record, whatever that says.
+    """
     if instance_id in {name.partition(SIDE)[0] for name in situation.snapshot.unread_records}:
         return False
+    if instance_id.startswith(HOST):
+        return not any(host.id == instance_id for host in situation.fleet.hosts.values())
     fate = situation.snapshot.fates.get(instance_id)
     left = (node.idle and not node.builds) or instance_id in situation.forgotten_for_a_day
     return fate is InstanceState.TERMINATED or (fate is InstanceState.NOT_FOUND and instance_id in situation.forgotten and left)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.made_nodes import is_made_by_us
 from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
 from autoscaler.domain.facts.plan import Cordon, FreeSlot, Held
 from autoscaler.domain.facts.reasons import Reason
@@ -33,7 +34,7 @@ def free_slots(view: ControllerView, fleet: Fleet, records: Iterable[Record]) ->
     taken = {record.node for record in records if record.controller == view.name and record.state is not RecordState.GONE}
     free: dict[str, list[Node]] = {}
     for node in view.nodes:
-        pool = fleet.pool_of_slot(view.name, node.labels)
+        pool = None if is_made_by_us(fleet, node) else fleet.pool_of_slot(view.name, node.labels)
         if (
             pool
             and node.offline
@@ -113,13 +114,13 @@ def free_left_slot(controller: str, pool: str, node: str, mark: Mark) -> FreeSlo
 
 def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
     """Find slots that carry our mark though no record and no living instance has them: the state was lost, or a pass cut off."""
-    if not situation.fleet.slot_controllers or situation.snapshot.unread_records:
+    if situation.snapshot.unread_records:
         return  # a record that cannot be read may have any slot
     known = _known(situation.snapshot)
     for controller, node in situation.believed_nodes():
         mark = read_mark(node.reason, situation.fleet.name)
-        is_ours = node.cause is OfflineCause.PERSON and situation.fleet.pool_of_slot(controller, node.labels)
-        if mark and is_ours and node.idle and (controller, node.name) not in known:
+        is_slot = situation.fleet.ownership_label in node.labels and not is_made_by_us(situation.fleet, node)
+        if mark and is_slot and node.cause is OfflineCause.PERSON and node.idle and (controller, node.name) not in known:
             yield controller, node, mark
 
 

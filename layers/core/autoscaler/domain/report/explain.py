@@ -25,6 +25,7 @@ from autoscaler.domain.report.weights import told_weights
 from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.month_limit import told_hours, what_holds
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.remaining import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
@@ -132,6 +133,9 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
     if lent := told_lent(situation, agent):
         yield lent
     yield from _out_of_use(situation, agent)
+    if why := why_not_wanted(situation, agent):
+        yield f"it is let go once it is idle: {why}"
+    yield from (told_unseen(one.machine, side) for one, side in unseen_sides(situation, record.machine))
     if why := why_never_stopped(situation, agent):
         yield f"once it is not needed any more it is terminated, and not stopped: {why}"
 

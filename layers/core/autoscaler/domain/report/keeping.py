@@ -14,7 +14,9 @@ def why_kept(situation: Situation, agent: Agent) -> str | None:
     since = situation.memory.idle_since.get(agent.record.instance_id)
     if agent.phase is not Phase.READY or not agent.idle or since is None:
         return None
-    pool = situation.pools[agent.key]
+    pool = situation.pools.get(agent.key)
+    if pool is None:
+        return None
     return f"kept: idle for {duration(situation.now - since)}, {_because(situation, pool, agent)}"
 
 

@@ -12,6 +12,7 @@ from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
+from autoscaler.domain.scale_in.device_reservations import devices_reserved
 from autoscaler.domain.situation import deadlines
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.deadlines import Row
@@ -81,11 +82,15 @@ def _lasted(situation: Situation, agent: Agent, row: Row) -> float:
     since_at = situation.memory.rows[agent.record.instance_id].since_at
     if row is deadlines.DRAINS:
         since_at = min(since_at, situation.memory.draining_since.get(agent.record.instance_id, since_at))
+    if row is deadlines.DRAINED:  # until then a person had a device of it
+        since_at = max([since_at, *(one.until_at for one in agent.record.devices_for)])
     return seen_seconds(situation, agent, row, since_at)
 
 
 def _is_explained(situation: Situation, agent: Agent, row: Row) -> bool:
     """Tell whether settings or a person want an agent where it is: idle agents of a minimum, and one side of a busy machine."""
+    if row in (deadlines.DRAINED, deadlines.IDLE) and devices_reserved(situation, agent.record.machine):
+        return True
     others = situation.sides.get(agent.record.machine, ())
     if row in (deadlines.DRAINED, deadlines.IDLE) and any(not side.idle or side.mark is None for side in others if side is not agent):
         return True
@@ -94,7 +99,7 @@ def _is_explained(situation: Situation, agent: Agent, row: Row) -> bool:
     pool = agent.pool
     floor = max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
     ready = sum(len(view.ready) for (_, name), view in situation.pools.items() if name == pool.name)
-    return situation.now < agent.record.keep_until or ready <= floor or bool(agent.record.devices_for)
+    return situation.now < agent.record.keep_until or ready <= floor
 
 
 def _seen(situation: Situation, row: Row, pool: str, agents: list[Agent]) -> Seen:

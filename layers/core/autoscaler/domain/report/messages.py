@@ -18,6 +18,7 @@ from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.large_queues import large_queues_seen
 from autoscaler.domain.report.lasting import lasting_seen
+from autoscaler.domain.report.left_sides import left_sides_seen
 from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.marks import marks_seen
 from autoscaler.domain.report.problems import PROBLEM, Problem
@@ -153,6 +154,7 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
     yield from controllers_seen(situation, told)
     yield from large_queues_seen(situation)
     yield from hosts_seen(situation)
+    yield from left_sides_seen(situation)
     yield from marks_seen(situation)
     yield from lost_seen(situation)
     yield from refusals_seen(situation)

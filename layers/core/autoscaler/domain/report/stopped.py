@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.snapshot import InstanceState, Record
 from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
@@ -110,7 +111,7 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
         return "its root is an instance store, which is lost when it stops"
     if record.instance_id in situation.memory.unstoppable:
         return "EC2 refused to stop it (its stop protection, or its kind of instance)"
-    if record.controller in situation.fleet.slot_controllers:
+    if keeps_static_nodes_from_others(situation.fleet, record):
         return "it has a static node, which others could not use meanwhile"
     outdated = why_outdated(situation, agent)
     return outdated[1] if outdated else None

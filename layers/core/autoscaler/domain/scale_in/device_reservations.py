@@ -16,13 +16,18 @@ from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import end_reservation
+from autoscaler.domain.wording import listed
 
 
 def holders(situation: Situation) -> Iterator[Agent]:
-    """The first side of each machine that serves several controllers at once: what people have of the machine stands there."""
+    """The first side of each machine of which people may have devices, or have some, though its pool does not share it any more.
+
+    What people have of the machine stands there.
+    """
     found: dict[str, Agent] = {}
+    taken = {agent.record.machine for agent in situation.agents if _reserved(situation, agent)}
     for agent in situation.agents:
-        if agent.pool.share is Share.COOPERATIVE:
+        if agent.pool.share is Share.COOPERATIVE or agent.record.machine in taken:
             before = found.setdefault(agent.record.machine, agent)
             found[agent.record.machine] = min(before, agent, key=_place)
     yield from found.values()
@@ -36,8 +41,24 @@ def _place(agent: Agent) -> tuple[bool, int]:
 
 def devices_reserved(situation: Situation, machine: str) -> list[Reservation]:
     """What people have of a machine now."""
-    records = (agent.record for agent in situation.agents if agent.record.machine == machine)
-    return [one for record in records for one in record.devices_for if not one.is_over(situation.now)]
+    sides = (agent for agent in situation.agents if agent.record.machine == machine)
+    return [one for side in sides for one in _reserved(situation, side)]
+
+
+def told_people(reserved: Iterable[Reservation], node: str | None) -> str:
+    """Say who has devices of a machine."""
+    people = sorted({one.person for one in reserved})
+    return f"{listed(people)} {'have devices' if len(people) > 1 else 'has a device'} of {node}"
+
+
+def _reserved(situation: Situation, side: Agent) -> list[Reservation]:
+    return [one for one in side.record.devices_for if not one.is_over(situation.now)]
+
+
+def has_device(situation: Situation, person: str, target: str) -> bool:
+    """Tell whether a person has a device of the machine that they name."""
+    machines = {agent.record.machine for agent in situation.agents if target in {agent.record.node, agent.record.machine}}
+    return any(one.person == person for machine in machines for one in devices_reserved(situation, machine))
 
 
 def free_devices(situation: Situation, machine: str) -> int | None:

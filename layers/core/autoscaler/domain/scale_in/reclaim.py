@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.node_labels import may_start_on
 from autoscaler.domain.facts.plan import (
@@ -27,10 +28,10 @@ from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
 from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.replace import is_kept
 from autoscaler.domain.scale_in.rotate import rotate, unwanted_elsewhere
-from autoscaler.domain.scale_in.sides import why_not_wanted
 from autoscaler.domain.scale_in.warm_pool import WarmRoom, stop
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
+from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.rotation import is_leaving
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate, uncordon
@@ -57,7 +58,7 @@ def drained(situation: Situation, decided: Decided) -> Iterator[Terminate | Stop
 def _drained(situation: Situation, agent: Agent, node: str, room: WarmRoom) -> Terminate | Stop | Rotate | Cordon | Uncordon | Held:
     if situation.protected(agent):
         return _bound(situation, agent)
-    if is_kept(situation, agent):
+    if is_kept(situation, agent) and not (agent.record.is_host and why_not_wanted(situation, agent)):
         return hold_back(agent, Reason.KEPT, f"{node} is kept for a person to look at: resume it, or terminate its instance")
     if _is_wanted_back(situation, agent):
         return hold_back(agent, Reason.DEMAND_IS_BACK, f"{node} is kept: items wait for its pool")
@@ -84,6 +85,8 @@ def _settled(situation: Situation, agent: Agent, seen: str, room: WarmRoom) -> T
 
 def _side_or_host(situation: Situation, agent: Agent, seen: str) -> Terminate | Held:
     """Let go of what is not to serve this controller any more, and of what a person had; all else of a machine goes with the machine."""
+    if agent.record.is_side and (unseen := next(unseen_sides(situation, agent.record.machine), None)):
+        return hold_back(agent, Reason.USED_ELSEWHERE, f"{seen} here; {told_unseen(agent.record.machine, unseen[1])}")
     if why := why_not_wanted(situation, agent):
         return terminate(agent, Reason.LEFT_THE_FILE, f"{seen}; {why}")
     if agent.record.is_side:
@@ -144,7 +147,7 @@ def _may_go_on(situation: Situation, agent: Agent) -> bool:
 
 
 def _give_back_node(situation: Situation, agent: Agent) -> Iterator[DeleteNode | FreeSlot | Cordon | Held]:
-    if agent.record.controller in situation.fleet.slot_controllers:
+    if has_static_node(agent.record):
         yield from leave_slot(situation, agent, agent.record.changed_at)
     elif agent.node is not None:
         yield delete_node(agent, agent.node.name, Reason.CONDEMNED)
@@ -186,7 +189,7 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
         return True
     if view is None or not view.complete or record.node in view.unread:
         return False
-    return agent.node is None or (record.controller in situation.fleet.slot_controllers and is_slot_left(agent))
+    return agent.node is None or (has_static_node(record) and is_slot_left(agent))
 
 
 def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Stop | Cordon | Uncordon | Held]:

@@ -16,6 +16,7 @@ from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.repair.two_looks import is_unlabelled_twice
+from autoscaler.domain.scale_in.device_reservations import devices_reserved, told_people
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -131,6 +132,8 @@ def idle_to_reserve(situation: Situation, pool: str, controller: str | None) -> 
 def _is_free(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent is idle, and neither a build nor a person counts on it."""
     record, now = agent.record, situation.now
+    if devices_reserved(situation, record.machine):
+        return False
     return agent.idle and not (situation.protected(agent) or record.is_lent(now) or now < record.keep_until or agent.instance_ended)
 
 
@@ -145,6 +148,14 @@ def _may_be_interrupted(situation: Situation, agent: Agent) -> bool:
     return instance is not None and instance.market == Market.SPOT
 
 
+def _why_others_need_it(situation: Situation, agent: Agent, name: str) -> tuple[Reason, str] | None:
+    """Say which build or person has an agent that reads idle."""
+    if situation.protected(agent):
+        return Reason.PINNED, f"a build may be bound to {name}: an item waits for it by name, or it was busy before a restart"
+    of_devices = devices_reserved(situation, agent.record.machine)
+    return (Reason.RESERVED, told_people(of_devices, name)) if of_devices else None
+
+
 def why_not_reserved(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
     """Say why a named agent cannot be reserved; None where it can. Builds on it go on, and what drains is as good as any."""
     name, controller = agent.record.node or agent.record.instance_id, agent.record.controller
@@ -154,8 +165,8 @@ def why_not_reserved(situation: Situation, agent: Agent) -> tuple[Reason, str] |
         return Reason.NOT_FOUND, f"{name} is {agent.phase}, and no agent that can be reserved now"
     if agent.record.reservation or (agent.mark and agent.mark.kind in _LOST):
         return Reason.NOT_FOUND, f"{name} is about to end or to be given to others, and can be reserved no more"
-    if situation.protected(agent):
-        return Reason.PINNED, f"a build may be bound to {name}: an item waits for it by name, or it was busy before a restart"
+    if why := _why_others_need_it(situation, agent, name):
+        return why
     if agent.phase is Phase.READY and is_for_builds(situation, agent.pool.name):
         least = agent.pool.min_agents
         return Reason.CI_FIRST, f"{name} is one of the {least} agents that {agent.pool.name} keeps for builds (min_agents)"

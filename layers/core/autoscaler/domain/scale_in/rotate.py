@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from autoscaler.domain.facts.plan import FinishRotation, Held, Rotate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides
 from autoscaler.domain.situation.rotation import destinations
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, hold_back, uncordon
@@ -39,11 +40,33 @@ def rotate(situation: Situation, agent: Agent, seen: str) -> Rotate | Held:
     )
 
 
-def finish_rotations(situation: Situation, _decided: Decided) -> Iterator[FinishRotation]:
+def confirmed_unseen(situation: Situation, target: str, why: str) -> Iterator[FinishRotation]:
+    """Let go of what a machine left, or a host was, on a controller that is not in the fleet file any more: a person says that it is idle.
+
+    The sides of an instance end with the instance. ``target``: its node or its id.
+    """
+    machines = {record.machine for record in situation.snapshot.records if target in {record.node, record.instance_id, record.machine}}
+    for machine in machines:
+        for record, side in unseen_sides(situation, machine):
+            if side in record.leaves or record.is_host:
+                yield FinishRotation(
+                    controller=side.controller,
+                    pool=record.pool,
+                    node=side.node or "",
+                    instance_id=record.instance_id,
+                    reason=Reason.MANUAL,
+                    detail=f"{side.controller} left the fleet file; {why}",
+                )
+
+
+def finish_rotations(situation: Situation, _decided: Decided) -> Iterator[FinishRotation | Held]:
     """Delete the node that an agent had on the controller that it left, after a pass that was cut off in between."""
     for record in situation.snapshot.records:
         for left in record.leaves:
-            if left.node is not None and not situation.no_giving_up(left.controller):
+            if left.node is not None and left.controller in situation.left_controllers:
+                detail = f"{record.instance_id} serves {record.controller} once it has left: {told_unseen(record.machine, left)}"
+                yield Held(pool=record.pool, controller=record.controller, reason=Reason.USED_ELSEWHERE, detail=detail)
+            elif left.node is not None and not situation.no_giving_up(left.controller):
                 yield FinishRotation(
                     controller=left.controller,
                     pool=record.pool,

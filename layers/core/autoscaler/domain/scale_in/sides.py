@@ -5,19 +5,21 @@ name that no record knows counts like any other: its record was lost. So the sid
 was cut off in between.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Share
+from autoscaler.domain.facts.made_nodes import is_of_host
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held, Step, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node
 from autoscaler.domain.repair.two_looks import is_settled
-from autoscaler.domain.scale_in.device_reservations import devices_reserved
+from autoscaler.domain.scale_in.device_reservations import devices_reserved, told_people
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.canary import why_relabelled
+from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, hold_back, leaving
+from autoscaler.domain.situation.steps import Decided, cordon, hold_back, leaving, terminate
 
 # A side that is retired comes back when it is needed, whatever the others do.
 _COMES_BACK = (MarkClass.RETIRE, MarkClass.RESERVED)
@@ -36,49 +38,66 @@ def drain_together(situation: Situation, controller: str, decided: Decided) -> I
                 break
 
 
-def left_the_file(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:
+def left_the_file(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Terminate | Held]:
     """Take hosts out of use that left the fleet file, and sides on controllers that their pool does not serve at once any more."""
     taken = leaving(decided, controller)
     for agent in situation.agents:
-        ready = agent.record.controller == controller and agent.phase is Phase.READY and agent.record.node not in taken
-        if ready and not situation.protected(agent) and (why := why_not_wanted(situation, agent)):
-            yield cordon(situation, agent, MarkClass.OUTDATED, Reason.LEFT_THE_FILE, why)
+        if agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
+            continue
+        if why := why_not_wanted(situation, agent) or _why_beside_unseen(situation, agent):
+            yield from _take_out(situation, agent, why)
 
 
-def why_not_wanted(situation: Situation, agent: Agent) -> str | None:
-    """Say why a host or a side of a machine is not to serve its controller any more; None where it is, and for any other agent."""
-    record, pool = agent.record, agent.pool
-    if record.is_instance:
-        return None
-    if record.is_host and not any(host.id == record.machine and host.pool == pool.name for host in situation.fleet.hosts.values()):
-        return f"{record.machine} is no host of pool {record.pool} in the fleet file"
-    if (record.instance_id == record.machine) is (pool.share is Share.COOPERATIVE):
-        return f"pool {pool.name} has another share by now ({pool.share})"
-    if record.controller not in pool.controllers:
-        return f"pool {pool.name} does not serve {record.controller} any more (controllers)"
-    return why_relabelled(agent, situation.fleet) if record.is_host else None
+def _why_beside_unseen(situation: Situation, agent: Agent) -> str | None:
+    """Say which side of an instance nobody sees any more: what it is on other controllers is drained, and the instance stays."""
+    if agent.record.is_host:
+        return None  # nobody ends it
+    return next((told_unseen(record.machine, side) for record, side in unseen_sides(situation, agent.record.machine)), None)
+
+
+def _take_out(situation: Situation, agent: Agent, why: str) -> Iterator[Cordon | Terminate | Held]:
+    """Drain what is not wanted any more, and a host though it is off, or a monitor marked it. Say what keeps it."""
+    if agent.record.is_host and agent.node and not is_of_host(situation.fleet, agent.record, agent.node):
+        yield replace(terminate(agent, Reason.LEFT_THE_FILE, f"{why}; the node of its name is somebody else's"), node=None, mark=None)
+        return
+    is_ready = agent.phase is Phase.READY or (agent.record.is_host and agent.phase is Phase.MARKED)
+    if agent.phase is Phase.STOPPED and agent.instance is InstanceState.STOPPED:
+        yield terminate(agent, Reason.LEFT_THE_FILE, why)
+    elif is_ready and not situation.protected(agent):
+        yield cordon(situation, agent, MarkClass.OUTDATED, Reason.LEFT_THE_FILE, why)
+    else:
+        yield from _why_it_stays(situation, agent, why)
+
+
+def _why_it_stays(situation: Situation, agent: Agent, why: str) -> Iterator[Held]:
+    if agent.phase is Phase.SET_ASIDE and agent.node:
+        detail = f"{why}; {agent.node.name} was taken offline by a person ({agent.node.reason}): bring it online, or delete it"
+        yield hold_back(agent, Reason.MARKED_BY_A_PERSON, detail)
+    elif agent.phase in (Phase.READY, Phase.LOST) and situation.protected(agent):
+        yield hold_back(agent, Reason.PINNED, f"{why}; a build may be bound to {agent.record.node}")
 
 
 def keep_for_other_sides(situation: Situation, decided: Decided) -> Iterator[Step | Held]:
-    """Keep each machine that is not drained on all sides, whatever was decided for one of them."""
-    by_id = {agent.record.instance_id: agent for agent in situation.agents if agent.pool.share is Share.COOPERATIVE}
-    by_id |= {side.record.machine: agent for side in situation.agents if side.record.is_side and (agent := _whole(situation, side))}
+    """Keep each machine that is not drained on all sides, or of which a person has a device, whatever was decided for one of them."""
+    by_id = {agent.record.instance_id: agent for agent in situation.agents}
+    sided = {agent.record.machine for agent in situation.agents if agent.record.is_side}
     for step in decided:
         agent = by_id.get(step.instance_id) if isinstance(step, Terminate | Stop) else None
-        kept = _kept_for(situation, agent) if agent is not None and agent.record.is_instance else None
+        kept = _kept_for(situation, agent, sided) if agent is not None else None
         yield step if kept is None or agent is None else hold_back(agent, *kept)
 
 
-def _kept_for(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
-    """Say for whom a machine is kept: builds of other controllers, or people who have devices of it."""
-    if where := next(_in_use(situation, agent), None):
+def _kept_for(situation: Situation, agent: Agent, sided: Collection[str]) -> tuple[Reason, str] | None:
+    """Say for whom a machine is kept: builds of other controllers, or people who have devices of it. ``sided``: machines with sides."""
+    record = agent.record
+    if record.is_instance and (unseen := next(unseen_sides(situation, record.machine), None)):
+        return Reason.USED_ELSEWHERE, told_unseen(record.machine, unseen[1])
+    is_shared = agent.pool.share is Share.COOPERATIVE or record.machine in sided
+    if record.is_instance and is_shared and (where := next(_in_use(situation, agent), None)):
         return Reason.USED_ELSEWHERE, where
-    people = sorted(one.person for one in devices_reserved(situation, agent.record.machine))
-    return (Reason.RESERVED, f"{', '.join(people)} have devices of {agent.record.node}") if people else None
-
-
-def _whole(situation: Situation, side: Agent) -> Agent | None:
-    return next((agent for agent in situation.agents if agent.record.instance_id == side.record.machine), None)
+    # A side may go alone, unless it is the one that says who has the devices.
+    reserved = devices_reserved(situation, record.machine) if record.is_instance or record.devices_for else ()
+    return (Reason.RESERVED, told_people(reserved, record.node)) if reserved else None
 
 
 def _in_use(situation: Situation, agent: Agent) -> Iterator[str]:

@@ -29,7 +29,8 @@ class WarmRoom:
 
     def takes(self, agent: Agent) -> bool:
         """Tell whether a drained agent is worth keeping stopped; it then counts as stopped."""
-        if not may_be_stopped(self.situation, agent) or self._left(agent) <= 0:
+        is_served = agent.key in self.situation.pools  # by its pool
+        if not (is_served and may_be_stopped(self.situation, agent)) or self._left(agent) <= 0:
             return False
         self._stopping[agent.key] += 1
         return True
@@ -95,6 +96,8 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
     warm, stopped_seconds = pool.spec.warm_pool, situation.now - agent.record.changed_at
     if warm is None:
         return Reason.WARM_POOL_OFF, "the fleet file lets this pool keep no stopped agents"
+    if pool.controller in situation.fleet.slot_controllers:
+        return Reason.WARM_POOL_OFF, f"agents of {pool.controller} take static nodes now, which others could not use meanwhile"
     if not may_be_kept_stopped(agent):
         return Reason.WARM_POOL_OFF, "builds have run on it, and each agent of this pool has one build (reuse: never)"
     if level := situation.spent_by(pool.name):

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.made_nodes import why_of_other_kind
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record
 from autoscaler.domain.facts.versions import differ, told_follows, told_outdated
@@ -83,10 +84,10 @@ def _text(labels: frozenset[str], fleet: Fleet) -> str:
 
 
 def why_replaced(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
-    """Say why an agent is to make way for another one: what it was launched from, its age or its labels. A host has none of these."""
+    """Say why an agent is to make way for another one: what it was launched from, its age, its node or labels. A host has none of these."""
     if agent.record.is_host:
         return None
-    relabelled = why_relabelled(agent, situation.fleet)
+    relabelled = why_of_other_kind(situation.fleet, agent.record) or why_relabelled(agent, situation.fleet)
     return why_outdated(situation, agent) or ((Reason.OUTDATED, relabelled) if relabelled else None)
 
 

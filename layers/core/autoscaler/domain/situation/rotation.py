@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import Share
+from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.forecast.forecast import NOTHING
@@ -55,6 +56,7 @@ def spare_elsewhere(situation: Situation, pool: PoolView) -> Iterator[Agent]:
 
 def _may_leave(situation: Situation, agent: Agent) -> bool:
     kept = situation.now < agent.record.keep_until or situation.now - agent.record.rotated_at < _STAYS_SECONDS
+    kept = kept or has_static_node(agent.record)
     return not kept and not situation.protected(agent) and not agent.record.is_lent(situation.now)
 
 

@@ -65,6 +65,12 @@ class Look:
         """The same of EC2."""
         return self.seen_seconds(EC2, since_at)
 
+    @cached_property
+    def left_controllers(self) -> frozenset[str]:
+        """The controllers of records that are not in the fleet file any more: nobody sees what runs there."""
+        named = frozenset(one.controller for record in self.snapshot.records for one in (*record.bindings, *record.leaves))
+        return named - frozenset(self.fleet.controllers) - self.snapshot.controllers.keys()
+
     def views(self) -> Iterable[ControllerView]:
         """The controllers that were looked at."""
         return self.snapshot.controllers.values()

@@ -1,6 +1,7 @@
 """The warm pool: which agents may be stopped, how many stopped ones are worth having, and how many there are."""
 
 from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -22,7 +23,7 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
         return False
     is_surplus = record.reservation is None and (agent.mark is None or agent.mark.kind in _NOT_NEEDED)
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
-    is_ours = record.controller not in situation.fleet.slot_controllers
+    is_ours = not keeps_static_nodes_from_others(situation.fleet, record)
     is_wanted = is_launched_meanwhile(situation, agent) or not why_outdated(situation, agent)
     return is_surplus and is_ours and situation.spent_by(agent.pool.name) is None and is_wanted
 
