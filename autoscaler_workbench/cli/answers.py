@@ -146,6 +146,7 @@ def _problems(told: dict[str, Any]) -> Iterator[str]:
     yield from (f"{controller}: shows no jobs; without Job/Read its queue looks empty" for controller in told["without_jobs"])
     yield from (f"{name} in the state table cannot be read by this version; it counts as alive" for name in told["unread"])
     yield from told["failing"]
+    yield from told.get("left", ())  # functions of 0.2.0 tell none
     yield from told.get("told", ())  # functions of 0.2.0 tell none
 
 

@@ -16,6 +16,7 @@ from rich.box import SIMPLE_HEAD
 from rich.progress import MofNCompleteColumn, Progress
 
 from autoscaler.adapters.launch_templates import check_templates
+from autoscaler.adapters.other_fleets import instances_of_no_stack
 from autoscaler.config import FleetFileError, load_fleet, load_settings
 from autoscaler.config.advice import warnings_in
 from autoscaler.domain.facts.fleet import Fleet, Pool
@@ -23,7 +24,8 @@ from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.price_age import price_ages
 from autoscaler.domain.situation.demand import explain_match
-from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.domain.wording import counted, end_command
+from autoscaler.errors import AutoscalerError, ConfigError, TransientError
 from autoscaler_workbench.cli import ask_jobs, demo_command, init, operate, run_orders
 from autoscaler_workbench.cli.assignments import PHYSICS, load_with, physics_of, read_assignments
 from autoscaler_workbench.cli.follow import draw, follow, report_directory, tell
@@ -124,17 +126,32 @@ def _print_fleet(fleet: Fleet) -> None:
 def _validate_live(fleet: Fleet, *, as_json: bool) -> None:
     """Name what is unsafe about the launch templates; exit code 1 where anything is."""
     try:
-        client = boto3.client("ec2")
+        client, stacks = boto3.client("ec2"), boto3.client("cloudformation")
     except BotoCoreError as error:
         raise ConfigError(f"AWS cannot be asked: {error}") from error
     findings = check_templates(fleet, client)
+    others = _of_no_stack(fleet, client, stacks)
     templates = {name: f"{fleet.pools[name].launch_template} {fleet.pools[name].launch_template_version}" for name in findings}
     rows = [(name, templates[name], "\n".join(found) or "safe") for name, found in findings.items()]
     title = f"fleet {fleet.name}: launch templates"
     printed = partial(print_table, ("pool", "launch template", "finding"), rows, title=title)
-    show({"fleet": fleet.name, "findings": findings}, printed, as_json=as_json)
+    show({"fleet": fleet.name, "findings": findings, "others": others}, printed, as_json=as_json)
+    for line in others:
+        say(f"warning: {line}", stderr=True)
     if any(findings.values()):
         sys.exit(1)
+
+
+def _of_no_stack(fleet: Fleet, ec2: Any, stacks: Any) -> list[str]:
+    """Name instances of fleets that have no stack here, and the command that ends them. A question that is denied stops nothing."""
+    try:
+        found = instances_of_no_stack(ec2, stacks, fleet.name)
+    except TransientError as error:
+        return [f"whether fleets without a stack have instances here is not known: {error}"]
+    return [
+        f"fleet {name} has no stack here, and nobody ends {counted(len(ids), 'instance')} of it; once nothing runs: {end_command(ids)}"
+        for name, ids in found.items()
+    ]
 
 
 @app.command()

@@ -34,7 +34,7 @@ from autoscaler_workbench.simulate.day import read_day
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
     questions = (status, agents, queue, events, alarms, plan, why, reservations)
-    for command in (*questions, hold, resume, set_, launch, drain, reserve, release, purge, doctor, dashboard, ui):
+    for command in (*questions, hold, resume, set_, launch, drain, reserve, release, end, purge, doctor, dashboard, ui):
         app.command(command.__name__.rstrip("_"))(command)
 
 
@@ -220,6 +220,20 @@ def release(
 ) -> None:
     """End a reservation before its time. An agent is terminated, a host begins anew, a device is handed to others."""
     request.order("release", target=target, person=person)
+
+
+@ordering
+def end(
+    request: Request,
+    target: Annotated[str, typer.Argument(metavar="INSTANCE", help="The instance id.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Terminate an instance whose controller left the fleet file, with whatever runs on it. Drain every other one."""
+    confirmed = yes or request.dry_run or typer.confirm(f"terminate {target}, and whatever runs on it?", err=True)
+    if not confirmed:
+        print("nothing was terminated", file=sys.stderr)
+        raise typer.Exit(1)
+    request.order("end", target=target)
 
 
 @ordering

@@ -235,11 +235,14 @@ class InMemory:
 
     def ports_of(self, function: str) -> Ports:
         """The ports of a function's warm container, which keeps its connections and credentials; to controllers of the fleet file alone."""
-        known = self._containers[function] if self._containers else self.ports.controllers
-        controllers = tuple(controller for controller in known if controller.name in self.fleet.controllers)
-        if controllers == self.ports.controllers:
+        served = self.fleet.controllers
+        if self._containers:
+            warm = tuple(controller for controller in self._containers[function] if controller.name in served)
+            return replace(self.ports, controllers=warm, builds=_builds_of(warm))
+        if all(controller.name in served for controller in self.ports.controllers):
             return self.ports
-        return replace(self.ports, controllers=controllers, builds=_builds_of(controllers))
+        controllers = tuple(controller for controller in self.ports.controllers if controller.name in served)
+        return replace(self.ports, controllers=controllers, builds={name: self.ports.builds[name] for name in served})
 
     def rotate_token(self) -> None:
         """Give the account another token, and write it into the secret; nobody tells the containers."""
@@ -253,8 +256,15 @@ class InMemory:
         controllers = tuple(
             InProcessController(api, self.fleet.job_parameters, self.connecting(api), keeps_looks=keeps_looks) for api in self.apis.values()
         )
-        compute = InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet, self.sdk_attempts)
+        compute = self._compute_in_process()
         self.ports = replace(self.ports, controllers=controllers, compute=compute, builds=_builds_of(controllers))
+
+    def deploy(self, file: Fleet) -> None:
+        """Run with another fleet file from now on."""
+        is_in_process = isinstance(self.ports.compute, InProcessCompute)
+        self.fleet = file
+        self.world.fleet = replace(self.world.fleet, pools={**self.world.fleet.pools, **file.pools})  # machines boot as they were launched
+        self.ports = replace(self.ports, compute=self._compute_in_process() if is_in_process else self._compute())
 
     def invocation(self, *, dry_run: bool = False) -> Invocation:
         """Begin an invocation now."""
@@ -277,6 +287,9 @@ class InMemory:
     def connecting(self, api: JenkinsApi) -> Callable[[], Any]:
         """How a function opens a session there, with the token of that time."""
         return lambda: LocalSession(api, _USER, self.token)
+
+    def _compute_in_process(self) -> InProcessCompute:
+        return InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet, self.sdk_attempts)
 
     def _compute(self) -> Compute:
         api = Ec2Api(self.world.ec2, self.faults)

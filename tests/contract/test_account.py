@@ -3,7 +3,9 @@
 import pytest
 
 from autoscaler.adapters.account import AwsAccount
-from autoscaler.domain.facts.fleet import WarmPool
+from autoscaler.domain.facts.fleet import Market, WarmPool
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -22,7 +24,7 @@ def here():
 
 @pytest.fixture
 def account(here):
-    paths = {"ec2": "ec2", "service-quotas": "service-quotas", "iam": "iam", "lambda": "lambda-settings"}
+    paths = {name: name for name in ("ec2", "service-quotas", "iam", "cloudformation")} | {"lambda": "lambda-settings"}
     clients = {service: aws_over_http(service, here.server, path) for service, path in paths.items()}
     return AwsAccount(clients.__getitem__, FLEET)
 
@@ -75,6 +77,30 @@ def test_the_role_for_spot_is_there_or_not(here, account):
 def test_the_limit_on_executions_is_the_accounts(here, account):
     here.world.ec2.account.concurrent_executions = 10
     assert account.concurrent_executions() == 10
+
+
+def test_instances_of_fleets_that_no_stack_has_are_told_and_stacks_are_asked_for_only_then(here, account):
+    assert account.instances_of_no_stack() == {}
+    assert "cloudformation DescribeStacks" not in here.faults.seen
+    launched = []
+    for fleet in ("old", "old", "neighbour", "f"):
+        launch = Launch(
+            controller="main",
+            pool="cpu",
+            count=1,
+            market=Market.ON_DEMAND,
+            offerings=(FIRST,),
+            keep_until=0.0,
+            intent_id=None,
+            reason=Reason.MANUAL,
+            detail="",
+        )
+        [(instance_id, _, _)] = here.compute.launch(here.compute.compose(launch, f"l-{len(launched)}")).instances
+        here.world.ec2.instances[instance_id].tags["autoscaler:fleet"] = fleet
+        launched.append(instance_id)
+    here.world.ec2.account.stacks = ("f", "neighbour")
+    here.world.move_to(here.world.timeline.now + 120.0)
+    assert account.instances_of_no_stack() == {"old": tuple(sorted(launched[:2]))}
 
 
 def test_quotas_are_told_by_name(here, account):

@@ -185,8 +185,8 @@ BUGS = (
     Bug(
         name="an instance that EC2 does not know is taken for gone at once",
         file="domain/situation/agents.py",
-        was="return InstanceState.NOT_FOUND if is_forgotten and left else None",
-        becomes="return InstanceState.NOT_FOUND",
+        was="return state if is_forgotten and is_unused else None",
+        becomes="return state",
         found_by=("tests/scenarios/test_missing_instances.py::test_what_ended_while_nobody_looked_does_not_stay_for_ever",),
     ),
     Bug(

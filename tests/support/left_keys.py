@@ -9,7 +9,7 @@ from autoscaler_workbench.simulate.drive import InMemory
 
 def deploy(fleet: InMemory, file: Fleet) -> None:
     """Deploy another fleet file: functions have no connection to controllers that are not in it."""
-    fleet.fleet = file
+    fleet.deploy(file)
 
 
 def without_pools(file: Fleet, *names: str) -> Fleet:

@@ -103,9 +103,10 @@ def test_what_was_started_whoever_started_it_gets_the_node_that_it_had(state, in
     assert (granted.spec, granted.record.life) == (before, 1)
 
 
-def test_what_left_the_fleet_file_is_told_to_shut_down():
-    assert told(record=replace(RECORD, pool="gone")).status is Status.GONE
-    assert told(record=replace(RECORD, bindings=(Binding(controller="gone"),))).status is Status.GONE
+def test_what_left_the_fleet_file_is_never_told_to_shut_down():
+    """A build or a person may be on it: it is drained, or a person decides."""
+    assert told(record=replace(RECORD, pool="gone")).status is Status.TOO_EARLY
+    assert told(record=replace(RECORD, bindings=(Binding(controller="gone"),))).status is Status.TOO_EARLY
 
 
 def test_what_is_not_known_yet_is_told_to_ask_again():

@@ -55,7 +55,6 @@ class Controller(Protocol):
         """Replace some labels of a node by others, and its mode; what it has beside them stays. ``executors``: None leaves their number.
 
         Builds on executors that are too many go on, and these go when they end.
-
         `ConflictError` where it is marked offline: a mark set in the same instant is erased.
         """
 
@@ -192,6 +191,9 @@ class Account(Protocol):
 
     def vcpus(self) -> Mapping[str, int]:
         """Return vCPUs by instance type of the fleet's pools; without those that EC2 does not know."""
+
+    def instances_of_no_stack(self) -> Mapping[str, tuple[str, ...]]:
+        """Return by fleet the instances in this region of fleets that have no stack there."""
 
     def has_spot_role(self) -> bool:
         """Tell whether the account has the role without which EC2 launches no spot instance."""

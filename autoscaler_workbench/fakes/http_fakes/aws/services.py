@@ -38,6 +38,17 @@ def _iam_error(status: int, code: str) -> Response:
     return Response(status, {"Content-Type": "text/xml"}, f"<ErrorResponse>{error}<RequestId>r</RequestId></ErrorResponse>".encode())
 
 
+def _stacks(ec2: Ec2, _body: bytes) -> Response:
+    """Tell of the stacks that are there, with the fleet's name of each."""
+    parameter = "<member><ParameterKey>FleetName</ParameterKey><ParameterValue>{}</ParameterValue></member>"
+    facts = "<StackName>{0}</StackName><CreationTime>2026-01-01T00:00:00Z</CreationTime><StackStatus>CREATE_COMPLETE</StackStatus>"
+    stacks = "".join(
+        f"<member>{facts.format(name)}<Parameters>{parameter.format(name)}</Parameters></member>" for name in ec2.account.stacks
+    )
+    told = f"<DescribeStacksResponse><DescribeStacksResult><Stacks>{stacks}</Stacks></DescribeStacksResult></DescribeStacksResponse>"
+    return Response(200, {"Content-Type": "text/xml"}, told.encode())
+
+
 def _account_settings(ec2: Ec2, _body: bytes) -> Response:
     return _json(200, {"AccountLimit": {"ConcurrentExecutions": ec2.account.concurrent_executions}})
 
@@ -61,6 +72,7 @@ def _json_error(status: int, code: str) -> Response:
 SERVICES: dict[str, tuple[str, Callable[[Ec2, bytes], Response], Callable[[int, str], Response]]] = {
     "iam": ("iam GetRole", _spot_role, _iam_error),
     "lambda-settings": ("lambda GetAccountSettings", _account_settings, _json_error),
+    "cloudformation": ("cloudformation DescribeStacks", _stacks, _iam_error),
     "ssm": (GET_PARAMETERS, _parameters, _json_error),
     "service-quotas": ("service-quotas ListServiceQuotas", _quotas, _json_error),
 }

@@ -47,6 +47,7 @@ class Account:
     refused: dict[str, tuple[str, str]] = field(default_factory=dict)  # code and message of RunInstances, by instance type
     spot_role: bool = True  # AWSServiceRoleForEC2Spot is there
     concurrent_executions: int = 1000
+    stacks: tuple[str, ...] = ()  # names of the fleets whose stacks are there
 
     def get_parameters(self, names: list[str]) -> dict[str, Any]:
         """Answer GetParameters of Systems Manager: what is there, and beside it the names of what is not."""

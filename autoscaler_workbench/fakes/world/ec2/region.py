@@ -386,6 +386,8 @@ class Ec2:
                 actual = instance.id
             elif name == "instance-state-name":
                 actual = instance.state
+            elif name == "tag-key":
+                actual = next((key for key in values if key in instance.tags), "")
             elif name.startswith("tag:"):
                 actual = instance.tags.get(name.removeprefix("tag:"), "")
             else:

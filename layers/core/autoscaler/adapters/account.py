@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from autoscaler.adapters.aws import code_of, filtered, pages, translated
 from autoscaler.adapters.launch_templates import check_templates, volume_keys
+from autoscaler.adapters.other_fleets import instances_of_no_stack
 from autoscaler.domain.report.quotas import Quota
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class AwsAccount:
         """Ask for all quotas of EC2; their names say which count vCPUs."""
         found = pages(self._clients("service-quotas"), "list_service_quotas", {"ServiceCode": "ec2"})
         return tuple(Quota(name=raw["QuotaName"], vcpus=raw["Value"]) for page in found for raw in page["Quotas"])
+
+    def instances_of_no_stack(self) -> Mapping[str, tuple[str, ...]]:
+        """Ask for all instances with the tag, and for stacks if any is of another fleet."""
+        return instances_of_no_stack(self._clients("ec2"), self._clients("cloudformation"), self._fleet.name)
 
     def has_spot_role(self) -> bool:
         """Ask IAM for the role by its name."""

@@ -17,6 +17,7 @@ from autoscaler.control.rotation import Rotation
 from autoscaler.control.step_notes import StepNotes
 from autoscaler.control.stopping import Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
+from autoscaler.domain.facts.left_pools import with_left
 from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
 from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.plan import (
@@ -72,7 +73,7 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation
     """
     ends_at = invocation.ends_at
     notes, lessons = StepNotes(ports, plan, invocation.by), Lessons(ports, fleet, plan)
-    actuator = _Actuator(ports, with_known_weights(fleet, snapshot.learned), snapshot, holder)
+    actuator = _Actuator(ports, with_left(with_known_weights(fleet, snapshot.learned), snapshot), snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
             actuator.consoles |= _keep_console(ports, failure)
@@ -240,6 +241,8 @@ class _Actuator:
 
         The read comes last: whoever brings the node online before it is seen, and what was given up is then drained again.
         """
+        if step.controller not in self._controllers:
+            return self._end_unseen(step)
         record = self._records.now[step.instance_id]
         if record.state is RecordState.STOPPED and (fate := self._ports.compute.fate(step.instance_id)) is not InstanceState.STOPPED:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
@@ -250,15 +253,26 @@ class _Actuator:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
         if not record.is_instance:
             return self._disconnect(step)
-        try:
-            self._ports.compute.terminate(step.instance_id)
-        except StuckError:
-            self.stuck.add(step.instance_id)
-            raise
-        self.terminated.add(step.instance_id)
+        self._end(step.instance_id)
         # A slot stays cordoned until its machine has surely ended: online again, it would take builds at once.
         if step.node is not None and not has_static_node(record):
             self._gone_machines().delete_node(step.controller, step.node, step.instance_id)
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _end(self, instance_id: str) -> None:
+        try:
+            self._ports.compute.terminate(instance_id)
+        except StuckError:
+            self.stuck.add(instance_id)
+            raise
+        self.terminated.add(instance_id)
+
+    def _end_unseen(self, step: Terminate) -> Result:
+        """Terminate an instance whose controller left the fleet file, as a person ordered: nobody can read its node."""
+        record = self._records.now.get(step.instance_id)
+        if record is not None and record.state not in _GIVEN_UP:
+            self._change(record, RecordState.CONDEMNED)
+        self._end(step.instance_id)
         return Result(step=step, outcome=Outcome.DONE)
 
     def _disconnect(self, step: Terminate) -> Result:
@@ -326,7 +340,7 @@ class _Actuator:
     def _last_read(self, step: Terminate | Stop, before: Record) -> str | None:
         """Say why the instance must be kept after all. Nothing was sent yet, so its record is restored, and it may reconnect."""
         if step.node is None:
-            keep = sides.used_elsewhere(self._controllers, self._fleet, self._records.values(), before)
+            keep = sides.used_elsewhere(self._controllers, self._fleet, self._records.now.values(), before)
             if keep:
                 self._take_back(before)
             return keep
@@ -357,7 +371,9 @@ class _Actuator:
 
     def _adopt(self, step: Adopt) -> Result:
         instance = next(i for i in self._snapshot.instances if i.id == step.instance_id)
-        pool = self._fleet.pools[step.pool]
+        pool = self._fleet.pool_of(step.pool, step.controller)
+        if pool is None:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"nobody knows its pool {step.pool}")
         spec = agent_spec(self._fleet, pool, instance.id, step.controller)
         launches.adopt(self._ports, pool, instance, step.node, spec.labels if step.node == spec.name else ())
         return Result(step=step, outcome=Outcome.DONE)

@@ -18,7 +18,7 @@ from autoscaler.domain.report.price_age import WAY_OUT, price_ages
 from autoscaler.domain.report.quotas import Need, needs
 from autoscaler.domain.report.telemetry import silent
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted
+from autoscaler.domain.wording import counted, end_command
 from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, UnansweredError
 from autoscaler.ports import Account, Compute, Controller, Ports
 
@@ -163,6 +163,7 @@ def _account(ports: Ports, account: Account, fleet: Fleet, images: Mapping[str, 
         ("ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", lambda: _offerings(account, fleet)),
         ("ec2:DescribeInstanceTypes, servicequotas:ListServiceQuotas", lambda: _quotas(account, fleet)),
         ("iam:GetRole", lambda: _spot_role(account, fleet)),
+        ("ec2:DescribeInstances, cloudformation:DescribeStacks", lambda: _of_no_stack(account)),
         (_SPOT_PRICES, lambda: _spot_prices(ports, fleet)),
         ("lambda:GetAccountSettings", lambda: _executions(account)),
     )
@@ -172,6 +173,13 @@ def _account(ports: Ports, account: Account, fleet: Fleet, images: Mapping[str, 
             yield from ask()
         except AutoscalerError as error:
             yield Finding(about="aws", what=question, fine=False, detail=str(error))
+
+
+def _of_no_stack(account: Account) -> Iterator[Finding]:
+    """Name instances that nobody ends: of another fleet name, or of a stack that was deleted."""
+    for name, ids in account.instances_of_no_stack().items():
+        detail = f"{counted(len(ids), 'instance')} that no stack in this region manages; once nothing runs there: {end_command(ids)}"
+        yield Finding(about="aws", what=f"instances of fleet {name}", fine=False, detail=detail)
 
 
 def _image(ports: Ports, pool: Pool) -> Finding:

@@ -40,7 +40,7 @@ class GoneMachines:
 
     def _delete(self, step: DeleteNode) -> Result:
         """Delete a node once EC2, asked again, says that its instance is gone, and Jenkins that nobody is connected."""
-        record = self.records.get(step.instance_id)
+        record = self.records.now.get(step.instance_id)
         if record is not None and has_static_node(record):
             return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is its operator's")
         fate = self._fate(step.instance_id)

@@ -42,7 +42,7 @@ def connected(ports: Ports, fleet: Fleet, record: Record) -> Connection | None:
 
     One to a controller that left the fleet file stays: nobody sees what runs by it. The machine has its address.
     """
-    pool = fleet.pools.get(record.pool)
+    pool = fleet.pool_of(record.pool, record.controller)
     if pool is None or record.node is None:
         return None
     spec = replace(agent_spec(fleet, pool, record.machine, record.controller), name=record.node)
@@ -82,12 +82,14 @@ def _if_deleted(ports: Ports, fleet: Fleet, controller: Controller, claimed: Gra
 
 
 def _user(fleet: Fleet, record: Record) -> str:
-    return user_for(fleet.pools[record.pool], record.controller)
+    pool = fleet.pool_of(record.pool, record.controller)
+    return user_for(pool, record.controller) if pool else ""
 
 
 def _is_made_again(fleet: Fleet, record: Record) -> bool:
     """Tell whether a node that a person deleted is made again: the machine is there, and may be in use on other controllers."""
-    return record.is_host or fleet.pools[record.pool].share is Share.COOPERATIVE
+    pool = fleet.pool_of(record.pool, record.controller)
+    return record.is_host or (pool is not None and pool.share is Share.COOPERATIVE)
 
 
 def _started_by_hand(ports: Ports, record: Record) -> Record:
@@ -145,7 +147,8 @@ def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
 
     That it was made is written down after it was: cut off in between, the next ask goes on.
     """
-    spec = replace(granted.spec, executors=executors_at_first(fleet.pools[granted.record.pool], fleet))
+    pool = fleet.pool_of(granted.record.pool, granted.record.controller)
+    spec = replace(granted.spec, executors=executors_at_first(pool, fleet)) if pool else granted.spec
     try:
         controller.create_node(reserving.node_of(granted.record, spec, fleet, ports.clock()))
     except ConflictError:

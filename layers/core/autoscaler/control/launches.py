@@ -14,6 +14,7 @@ from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.capacity import ReservedPrice
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
 from autoscaler.domain.facts.intents import Intent, IntentState
+from autoscaler.domain.facts.left_pools import with_left
 from autoscaler.domain.facts.metering import day_of, levels_out_of_hours, month_of, spent_levels
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
@@ -107,7 +108,8 @@ def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> No
 
 def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
     """Go on with every launch whose outcome is unknown; tell whether there was any, so that the state must be read again."""
-    open_intents = [intent for intent in stored.intents if intent.open and intent.pool in fleet.pools]
+    fleet = with_left(fleet, stored)
+    open_intents = [intent for intent in stored.intents if intent.open]
     if open_intents:
         listed = ports.compute.instances()
         now, memory = ports.clock(), stored.memory
@@ -115,9 +117,12 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
         (month, _), (day, _) = month_of(memory.month, memory.months, now), day_of(memory.day, memory.days, now)
         levels = (*spent_levels(month, fleet, now), *levels_out_of_hours(day, fleet, now))
         for intent in open_intents:
+            pool = fleet.pool_of(intent.pool, intent.controller)
+            if pool is None:
+                raise ValueError(f"{intent.id} is open, and has no pool")
             used = any(level.has(intent.pool) for level in levels)
-            on_hold = used or bool(overrides.holds_on(intent.controller, intent.pool))
-            _recover(ports, fleet.pools[intent.pool], intent, _launched_by(intent, stored, listed), on_hold=on_hold)
+            on_hold = used or pool.has_left or bool(overrides.holds_on(intent.controller, intent.pool))
+            _recover(ports, pool, intent, _launched_by(intent, stored, listed), on_hold=on_hold)
     for intent in unfinished(ports, stored):
         if not intent.open:
             ports.state.remove_intent(intent)

@@ -12,7 +12,8 @@ from autoscaler.control.observe import log_notes, observe, without
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome, Release, Reserve
+from autoscaler.domain.facts.left_pools import SETTLE_SECONDS
+from autoscaler.domain.facts.orders import DrainNodes, DrainSome, EndInstance, LaunchSome, Release, Reserve
 from autoscaler.domain.facts.plan import Cordon, Plan
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
@@ -29,7 +30,7 @@ LEASE_WAIT_SECONDS = 25.0
 LEASE_WAIT_OF_A_PERSON_SECONDS = 45.0
 
 Decision = Callable[[Snapshot, Fleet], Plan]
-Order = LaunchSome | DrainSome | DrainNodes | Reserve | Release
+Order = LaunchSome | DrainSome | DrainNodes | Reserve | Release | EndInstance
 
 
 def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
@@ -49,7 +50,7 @@ def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Repor
     first = one_pass(ports, fleet, invocation, decision)
     if invocation.dry_run or not _waits_for_second_look(first):
         return [first]
-    settle = max(pool.drain_settle_seconds for pool in fleet.pools.values())
+    settle = max((pool.drain_settle_seconds for pool in fleet.pools.values()), default=SETTLE_SECONDS)
     if invocation.ends_at - ports.clock() < settle + 2 * STEP_RESERVE_SECONDS:
         return [first]
     ports.sleep(settle)
@@ -73,6 +74,8 @@ def _decision(order: Order) -> Decision:
             return partial(commands.launch_some, order=order)
         case Reserve():
             return partial(commands.reserve_for_a_person, order=order)
+        case EndInstance():
+            return partial(commands.end_for_a_person, order=order)
         case Release():
             return partial(commands.release_for_a_person, order=order)
         case _:

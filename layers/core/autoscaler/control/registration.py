@@ -10,6 +10,7 @@ from autoscaler.control.side_of_machine import Machine
 from autoscaler.control.sides import is_wanted, side_id
 from autoscaler.domain.facts.devices import DEVICES_POLL_SECONDS, Devices
 from autoscaler.domain.facts.fleet import BUILD_USER, Fleet, Host, Pool, Share
+from autoscaler.domain.facts.left_pools import with_left
 from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.metering import rotated
 from autoscaler.domain.facts.reservations import Reservation
@@ -195,7 +196,8 @@ class _Request:
         if f"record#{self.id}" in stored.unread:
             raise TransientError("its record cannot be read by this version")
         record = next((record for record in stored.records if record.instance_id == self.id), None)
-        verdict = judge(self.caller, self.trust, identity, record, self.fleet)
+        fleet = with_left(self.fleet, stored)  # until it is drained, an agent whose pool left is what it was
+        verdict = judge(self.caller, self.trust, identity, record, fleet)
         if isinstance(verdict, Refused):
             return self._if_gone(record, stored) or verdict if verdict.status is Status.GONE else verdict
         if self._is_taken_back(verdict.record):
@@ -204,7 +206,7 @@ class _Request:
             return _booted_to_stop(self.ports, verdict.record)
         known = in_the_life_it_says(self.ports, verdict.record, self.asked)
         granted = replace(verdict, record=replace(known, role_id=self.caller.role_id))
-        connection = granting.grant(self.ports, with_known_weights(self.fleet, stored.learned), granted, stored.records)
+        connection = granting.grant(self.ports, with_known_weights(fleet, stored.learned), granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]
 
     def _if_gone(self, record: Record | None, stored: StoredState) -> Refused | None:
@@ -220,8 +222,11 @@ class _Request:
 
     def _further(self, record: Record, stored: StoredState) -> list[Connection]:
         """Connect an instance to the other controllers that it serves at once, as far as they can be asked."""
-        pool = self.fleet.pools[record.pool]
-        at_once = pool.share is Share.COOPERATIVE and not has_static_node(record)  # a static node is drained first
+        pool = with_left(self.fleet, stored).pool_of(record.pool, record.controller)
+        if pool is None:
+            return []
+        # What has left goes on as it is, and gets nothing new; a static node is drained first.
+        at_once = pool.share is Share.COOPERATIVE and not pool.has_left and not has_static_node(record)
         others = [name for name in pool.controllers if name != record.controller] if at_once else []
         machine = self._machine(pool, stored)
         told = [one for name in others if isinstance(one := machine.told(name), Connection)]
@@ -268,7 +273,8 @@ class _Request:
         return said or next((name for name in served if machine.has_node(name)), served[0])
 
     def _machine(self, pool: Pool, stored: StoredState) -> Machine:
-        return Machine(ports=self.ports, fleet=self.fleet, pool=pool, stored=stored, caller=self.caller, asked=self.asked, id=self.id)
+        fleet = with_left(self.fleet, stored)
+        return Machine(ports=self.ports, fleet=fleet, pool=pool, stored=stored, caller=self.caller, asked=self.asked, id=self.id)
 
 
 def _at_work(ports: Ports, stored: StoredState, machine: str) -> Refused | None:

@@ -54,7 +54,7 @@ def _unseen(controllers: Mapping[str, Controller], records: Iterable[Record], re
 
 
 def _others(fleet: Fleet, records: Iterable[Record], record: Record) -> Iterator[str]:
-    pool: Pool | None = fleet.pools.get(record.pool)
+    pool: Pool | None = fleet.pools.get(record.pool) or fleet.left_pools.get(record.pool)
     at_once = pool.controllers if pool and pool.share is Share.COOPERATIVE else ()
     recorded = [one.controller for one in records if one.machine == record.machine]
     yield from {*at_once, *recorded} - {record.controller}

@@ -79,7 +79,9 @@ class Stopping:
 
     def refusal(self, record: Record, code: str) -> Refusal:
         """Say what EC2 refused with this code: the offering that an agent is of."""
-        pool = self.fleet.pools[record.pool]
+        pool = self.fleet.pool_of(record.pool, record.controller)
+        if pool is None:
+            return Refusal(code=code, offering_key="", asked=())
         instance = next((instance for instance in self.snapshot.instances if instance.id == record.instance_id), None)
         offering = offering_of(pool, instance) if instance else None
         asked = (offering,) if offering else tuple(o for o in pool.offerings if o.market is Market.ON_DEMAND)

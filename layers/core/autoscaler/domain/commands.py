@@ -5,9 +5,20 @@ from math import inf
 
 from autoscaler.domain.facts.fleet import Fleet, Share
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.orders import MANUAL_PREFIX, CloseBreaker, DrainNodes, DrainSome, LaunchSome, Purge, Release, Reserve, Resume
+from autoscaler.domain.facts.orders import (
+    MANUAL_PREFIX,
+    CloseBreaker,
+    DrainNodes,
+    DrainSome,
+    EndInstance,
+    LaunchSome,
+    Purge,
+    Release,
+    Reserve,
+    Resume,
+)
 from autoscaler.domain.facts.overrides import Scope, asks_for
-from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Start, Step
+from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Start, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import Snapshot
@@ -16,12 +27,16 @@ from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, closed_by_a_person, remember_request
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent, handle_event
+from autoscaler.domain.repair.left_controllers import strays_unseen_for_ever
 from autoscaler.domain.scale_in.device_reservations import has_device, release_device, reserve_device
+from autoscaler.domain.scale_in.left_pools import why_left
 from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, reserve, why_not_reserved
+from autoscaler.domain.scale_in.rotate import confirmed_unseen
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.left_pools import is_controller_left
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, plan_of, uncordon, without_frozen
+from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, hold_back, plan_of, uncordon, without_frozen
 from autoscaler.domain.situation.trials import open_trial
 
 _UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE, MarkClass.MONITOR}
@@ -138,6 +153,8 @@ def _reserve_named(situation: Situation, order: Reserve, reservation: Reservatio
             detail = f"{order.target} is reserved for {known.person}: {known.reason}"
             return [Held(pool=pool, controller=controller, reason=Reason.RESERVED, detail=detail)]
         return [end_reservation(agent, reservation.until_at, Reason.RESERVED, f"for {known.person}, as {order.by} asked: {order.reason}")]
+    if agent.pool.has_left:
+        return [hold_back(agent, Reason.POOL_LEFT, f"{agent.record.node or order.target} drains: {why_left(situation, agent)}")]
     if why := why_not_reserved(situation, agent):
         return [Held(pool=pool, controller=controller, reason=why[0], detail=why[1])]
     return [reserve(situation, agent, reservation, though_busy=True)]
@@ -162,6 +179,61 @@ def release_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Release) -> Pl
         return plan_of(situation, [held])
     step = end_reservation(agent, situation.now, Reason.MANUAL, f"it was reserved for {reservation.person}; {order.reason}")
     return plan_of(situation, without_frozen(situation, [step]))
+
+
+def end_for_a_person(snapshot: Snapshot, fleet: Fleet, order: EndInstance) -> Plan:
+    """Decide the end of an instance that nobody sees any more, since its controller left the fleet file. Every other one is drained."""
+    situation = assess(snapshot, fleet)
+    confirmed = tuple(confirmed_unseen(situation, order.target, order.reason))
+    steps = confirmed or (_end(situation, order),)
+    return plan_of(situation, without_frozen(situation, steps))
+
+
+def _end(situation: Situation, order: EndInstance) -> Terminate | Held:
+    agents = [one for one in situation.agents if order.target in {one.record.machine, one.record.node} and not one.machine_gone]
+    unseen = [agent for agent in agents if is_controller_left(situation, agent.record.controller)]
+    if unseen and _is_one_instance(agents):
+        return _end_agent([agent for agent in agents if agent not in unseen and not _is_at_rest(agent)], unseen[0], order)
+    return _drain_instead(agents[0]) if agents and not unseen else _end_stray(situation, order)
+
+
+def _end_stray(situation: Situation, order: EndInstance) -> Terminate | Held:
+    for instance in strays_unseen_for_ever(situation):
+        if order.target in {instance.id, instance.node}:
+            return _end_now(instance.controller, instance.pool, instance.id, order)
+    return Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no instance of this fleet; give its instance id")
+
+
+def _is_one_instance(agents: list[Agent]) -> bool:
+    return len({agent.record.machine for agent in agents}) == 1 and not agents[0].record.is_host
+
+
+def _end_agent(in_use: list[Agent], agent: Agent, order: EndInstance) -> Terminate | Held:
+    """End a machine unless a controller of the fleet file still uses it. ``in_use``: its sides on such controllers."""
+    return _drain_instead(in_use[0]) if in_use else _end_now(agent.record.controller, agent.record.pool, agent.record.machine, order)
+
+
+def _drain_instead(agent: Agent) -> Held:
+    name, controller = agent.record.node or agent.record.instance_id, agent.record.controller
+    detail = f"{name} serves {controller}, which is in the fleet file and sees its builds: run autoscaler drain {name}"
+    return hold_back(agent, Reason.STILL_SEEN, detail)
+
+
+def _is_at_rest(agent: Agent) -> bool:
+    """Tell whether a side of a machine that its controller sees is out of use and idle."""
+    return agent.node is None or (agent.idle and agent.node.offline)
+
+
+def _end_now(controller: str, pool: str, machine: str, order: EndInstance) -> Terminate:
+    return Terminate(
+        controller=controller,
+        pool=pool,
+        instance_id=machine,
+        node=None,  # nobody can read it
+        mark=None,
+        reason=Reason.MANUAL,
+        detail=f"{controller} left the fleet file; {order.reason}",
+    )
 
 
 def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> Plan:

@@ -32,11 +32,12 @@ from autoscaler.domain.repair.dropped_items import start_dropped
 from autoscaler.domain.repair.failed_boots import failed_boots
 from autoscaler.domain.repair.heal import keep_beacons, relabels, repairs
 from autoscaler.domain.repair.interruption import cordon_interrupted, taken_back
+from autoscaler.domain.repair.left_controllers import left_controllers
 from autoscaler.domain.repair.lost_builds import run_again
-from autoscaler.domain.repair.orphans import left_the_fleet_file
 from autoscaler.domain.scale_in.capacity_ends import capacity_ends
 from autoscaler.domain.scale_in.ended_builds import free_from_ended
 from autoscaler.domain.scale_in.hand_over import hand_over, let_bound_start
+from autoscaler.domain.scale_in.left_pools import drain_left, keep_while_in_doubt
 from autoscaler.domain.scale_in.make_room import make_room
 from autoscaler.domain.scale_in.max_builds import used_up
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
@@ -72,6 +73,7 @@ RESUMING: tuple[ControllerRule, ...] = (
 # Only where what is seen of a controller can be believed.
 CORDONING: tuple[ControllerRule, ...] = (
     keep_reserved,  # what a person has takes no builds
+    drain_left,  # its pool left the fleet file
     surplus,  # not needed at any time inside the break-even window
     drain_again,  # came back only for a pipeline that has resumed
     free_from_ended,  # its executors show builds that have ended
@@ -90,7 +92,7 @@ REPAIRING: tuple[FleetRule, ...] = (
     make_room,  # idle agents that stand in the way of jobs which limits keep waiting
     hand_over,  # agents of those that come after the ones which limits keep waiting
     relabels,  # labels that a pass was cut off from changing
-    left_the_fleet_file,  # agents of no pool, for a person to see
+    left_controllers,  # agents and instances that nobody sees any more, for a person to see
     drained,  # cordoned and idle in two looks: terminate
     repairs,  # dead, lost, overdue, unrecorded
     run_again,  # builds that were lost with their agent
@@ -132,7 +134,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
             decided += rule(situation, controller, decided)
     for fleet_rule in REPAIRING:
         decided += fleet_rule(situation, decided)
-    decided = list(keep_for_other_sides(situation, decided))
+    decided = list(keep_while_in_doubt(situation, keep_for_other_sides(situation, decided)))
     decided = _allowed(situation, decided)
     failures = failed_boots(situation, decided)
     failures += failed_by_marks(situation.memory.marks, situation.agents, situation.versions)

@@ -64,6 +64,7 @@ from autoscaler.domain.situation.ended_builds import next_asked, without_ended
 from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, still_tried
 from autoscaler.domain.situation.launched import launched_versions
+from autoscaler.domain.situation.left_pools import next_left_pools
 from autoscaler.domain.situation.looks import EC2
 from autoscaler.domain.situation.marks import next_marked, note_counted
 from autoscaler.domain.situation.pool_view import PoolView
@@ -121,6 +122,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         stuck=_still_stuck(memory, agents),
         missing=missing,
         terminated=next_terminated(memory.terminated, snapshot),
+        left_pools=next_left_pools(memory, look),
         hosts_off=next_hosts_off(memory.hosts_off, look) if look.fleet.hosts else {},
         lost=next_lost(memory.lost, look),
         queued=next_queued(memory.queued, look),

@@ -1,6 +1,6 @@
 """Wording: times, durations, dollars and counts as people read them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 LATEST = 32_503_680_000.0  # the year 3000: what is stored may be beyond what a calendar has
@@ -58,3 +58,8 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 def clock(at: float) -> str:
     """Write a time of the day, in UTC: "14:05 UTC"."""
     return f"{datetime.fromtimestamp(min(at, LATEST), UTC):%H:%M} UTC"
+
+
+def end_command(ids: Iterable[str]) -> str:
+    """Write the command by which a person ends instances that are not ours to end."""
+    return f"aws ec2 terminate-instances --instance-ids {' '.join(ids)}"

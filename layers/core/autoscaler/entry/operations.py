@@ -7,7 +7,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from autoscaler.config.basics import Usd
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Release, Reserve, Resume, ResumeBudget
+from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, EndInstance, Purge, Release, Reserve, Resume, ResumeBudget
 from autoscaler.domain.facts.overrides import BUDGET, POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
 from autoscaler.domain.facts.pool_schedules import pool_at
 from autoscaler.domain.report.costs import By
@@ -171,6 +171,14 @@ class _Release(Operation):
         return Release(target=self.target, reason=self.reason, person=self.person)
 
 
+class _End(Operation):
+    action: Literal["end"]
+    target: Text
+
+    def order(self, _fleet: Fleet, _now: float) -> EndInstance:
+        return EndInstance(target=self.target, reason=self.reason)
+
+
 class _Look(Operation):
     action: Literal["plan", "status", "agents", "queue", "names", "overview"]
 
@@ -255,6 +263,7 @@ _OPERATION: TypeAdapter[Operation] = TypeAdapter(
         | Needs
         | Eta
         | Costs
+        | _End
         | Run
         | Runs
         | CancelsRun,

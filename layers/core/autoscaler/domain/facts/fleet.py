@@ -182,6 +182,11 @@ class Pool:
     allocation: Allocation = Allocation.IN_ORDER
     capacity: CapacityReservation | None = None  # that its agents are launched into; None: they are bought one by one
     of_hosts: bool = False  # its machines are hosts: none is ever launched, stopped or ended
+    has_left: bool = False  # it is not in the fleet file any more, or does not serve this controller any more: its agents are drained
+
+    def left(self) -> Self:
+        """Return this pool as it is to agents of a controller that it does not serve any more: it wants none of them."""
+        return replace(self, has_left=True, min_agents=0, warm_executors=0, warm_pool=None, lend=Lending.NEVER, schedules=())
 
 
 class AtMonthLimit(StrEnum):
@@ -259,6 +264,7 @@ class Fleet:
     machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, where runs may be ordered
     estimates: Estimates = field(default_factory=Estimates)  # of what is billed beside the agents
     prices_listed_on: Mapping[str, str] = field(default_factory=dict)  # day of the carried prices, by pool that goes by them
+    left_pools: Mapping[str, Pool] = field(default_factory=dict)  # that left the fleet file and have agents yet: no pool of the fleet
 
     def resume_timeout(self, controller: str) -> float:
         """How long after a restart a pipeline may still resume on its node."""
@@ -282,6 +288,13 @@ class Fleet:
     def is_beacon(self, node: str) -> bool:
         """Tell whether a node is one of our beacons, by its name; no name in the fleet file has a tilde."""
         return node == self.beacon or node.startswith(f"{self.beacon}~")
+
+    def pool_of(self, name: str, controller: str) -> Pool | None:
+        """The pool of an agent on a controller, as it is to that agent: it may have left the fleet file."""
+        pool = self.pools.get(name)
+        if pool is None:
+            return self.left_pools.get(name)
+        return pool if controller in pool.controllers else pool.left()
 
     def pools_of(self, controller: str) -> tuple[Pool, ...]:
         """The pools that may serve this controller, in the order they were written."""

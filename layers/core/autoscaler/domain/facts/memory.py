@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.costs import MonthParts
+from autoscaler.domain.facts.definitions import LeftPools
 from autoscaler.domain.facts.job_weights import PluginWeight
 from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.queued_items import QueuedItem
@@ -175,15 +176,12 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorMark:
-    """A monitor took an agent offline: since when, and what it says. ``at_once``: as soon as the agent had connected.
-
-    ``is_counted``: as a boot that failed.
-    """
+    """A monitor took an agent offline: since when, and what it says. ``at_once``: as soon as the agent had connected."""
 
     since_at: float
     words: str
     at_once: bool = False
-    is_counted: bool = False
+    is_counted: bool = False  # as a boot that failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +292,7 @@ class Memory:
     lost: Mapping[str, LostBuild] = field(default_factory=dict)  # builds whose agents have gone, by controller and run
     reruns: Mapping[str, RanAgain] = field(default_factory=dict)  # builds that we started again, by controller#item
     queued: Mapping[str, QueuedItem] = field(default_factory=dict)  # items that Jenkins may drop, by controller#item
+    left_pools: LeftPools = field(default_factory=LeftPools)  # that left the fleet file, or may leave it
     left: Mapping[str, LeftBuild] = field(default_factory=dict)  # lost builds that a person must see to, for a day, by controller and run
 
 

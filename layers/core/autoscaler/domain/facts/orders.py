@@ -63,6 +63,14 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndInstance:
+    """Terminate an instance whose controller left the fleet file, named by its id or its node, whatever runs on it."""
+
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
     """Lift people's holds of a scope and the operator and quarantine cordons there; or only those of these ``nodes``."""
 

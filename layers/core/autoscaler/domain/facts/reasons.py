@@ -211,6 +211,7 @@ class Reason(StrEnum):
     HOST_STAYS = "host-stays", "The host is drained, and stays as it is until a person brings its node online."
     KEPT = "kept-for-inspection", "The agent is kept for a person to inspect (quarantine: keep)."
     DRAIN_OVERDUE = "drain-overdue", "The agent has been draining for longer than drain_timeout_seconds; its builds are not killed."
+    POOL_LEFT = "pool-left", "The pool left the fleet file, or does not serve this controller any more; its agents are drained."
     LEFT_THE_FILE = (
         "left-the-file",
         "The fleet file does not name the host, or the controller of the agent for this pool, any more; it takes no new builds.",
@@ -219,6 +220,11 @@ class Reason(StrEnum):
     KEEPS_FAILING = "keeps-failing", "This step failed several times in a row; it is tried again less often."
     SWEEP_LIMIT = "sweep-limit", "Repairs would remove too large a share of the pool at once; the rest waits."
     NOT_FOUND = "not-found", "No agent to which the command could apply has the name that was given."
-    NOT_OURS = "not-ours", "The agent is of a pool or controller that left the fleet file; its builds go on, and nothing drains it."
+    NOT_OURS = "not-ours", "The agent's controller left the fleet file: nobody sees its builds, so it is kept until a person decides."
+    MOST_POOLS_LEFT = (
+        "most-pools-left",
+        "More than half of the agents lost their pool at once: the fleet file may be wrong, so they are kept for an hour.",
+    )
+    STILL_SEEN = "still-seen", "The instance's controller is in the fleet file, which sees its builds: drain the agent instead."
     ALREADY_DONE = "already-done", "A request with this id was carried out before."
     FEWER_THAN_ASKED = "fewer-than-asked", "Fewer agents could be launched or drained than were asked for."

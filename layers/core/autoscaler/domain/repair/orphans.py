@@ -1,17 +1,16 @@
 """Orphans: our instances and nodes without a record, after a lost state, a lost answer or a cut-off pass."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import HOST, described_instance
 from autoscaler.domain.facts.marks import read_mark
 from autoscaler.domain.facts.memory import Observation
-from autoscaler.domain.facts.plan import Adopt, DeleteNode, FreeSlot, Held
+from autoscaler.domain.facts.plan import Adopt, DeleteNode, FreeSlot
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import SIDE, Instance, InstanceState, Node, RecordState
 from autoscaler.domain.repair.static_nodes import free_left_slot, left_offline
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided
 
 
 def unrecorded_seen(situation: Situation) -> dict[str, Seen]:
@@ -67,7 +66,7 @@ def _strays(situation: Situation) -> Iterator[Instance]:
             continue
         if instance.id in known or instance.state.ended or situation.no_giving_up(instance.controller):
             continue
-        if instance.pool in situation.fleet.pools:
+        if situation.fleet.pool_of(instance.pool, instance.controller) is not None:
             yield instance
 
 
@@ -115,12 +114,3 @@ def _is_gone(situation: Situation, node: Node, instance_id: str) -> bool:
 
 def _marked_by_a_person(situation: Situation, node: Node) -> bool:
     return node.temporarily_offline and read_mark(node.reason, situation.fleet.name) is None
-
-
-def left_the_fleet_file(situation: Situation, _decided: Decided) -> Iterable[Held]:
-    """Name agents whose pool or controller left the fleet file: their builds go on, and nobody drains them."""
-    fleet = situation.fleet
-    for record in situation.snapshot.records:
-        if record.pool not in fleet.pools or record.controller not in fleet.controllers:
-            detail = f"{record.instance_id} is of a pool or controller that left the fleet file: put it back to drain it"
-            yield Held(pool=record.pool, controller=record.controller, reason=Reason.NOT_OURS, detail=detail)

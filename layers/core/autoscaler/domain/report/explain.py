@@ -14,6 +14,7 @@ from autoscaler.domain.report.devices import told_devices
 from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.lasting import told_offline, told_row
+from autoscaler.domain.report.left_the_file import told_left, told_left_pool, told_stray
 from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
 from autoscaler.domain.report.marks import told_marked
@@ -46,6 +47,7 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
     plans = decide.scale_up(snapshot, fleet), decide.scale_down(snapshot, fleet)
     found = [
         *_of_pool(situation, plans, fleet.pools.get(subject)),
+        *told_left_pool(situation, subject),
         *_of_node(situation, plans, subject),
         *(_of_gone(situation, plans, subject) if not any(subject in _names(agent) for agent in situation.agents) else ()),
         *_of_job(situation, plans, subject),
@@ -122,8 +124,10 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
     yield f"{names} of {record.pool} on {record.controller}: {agent.phase}; {record.instance_type}{image}, {usd} an hour"
     if situation.snapshot.is_off(record):
         yield from of_stopped(situation, agent)
+        yield from told_left(situation, agent)
         return
     yield _boot(situation, agent)
+    yield from told_left(situation, agent)
     if agent.phase in _BOOTING:
         yield from _still_booting(situation, agent)
     yield from _at_work(situation, agent)
@@ -216,6 +220,7 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
         if subject in {instance_id, unread.node}:
             yield f"the record of {instance_id} was written by another version, and nothing is done to the agent: {unread.text}"
     yield from (_foreign(instance) for instance in situation.snapshot.instances if instance.id == subject)
+    yield from told_stray(situation, subject)
     yield from _decided(plans, _about({subject}))
 
 

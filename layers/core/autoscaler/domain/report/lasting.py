@@ -4,19 +4,19 @@ Rows that have a message of their own are not told here. A message that was sent
 """
 
 from collections.abc import Collection, Iterator
-from math import ceil, inf
+from math import ceil
 
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.node_labels import labels_to_lend
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.report.keeping import why_kept
+from autoscaler.domain.report.left_the_file import left_seen
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.device_reservations import devices_reserved
 from autoscaler.domain.situation import deadlines
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.deadlines import Row
-from autoscaler.domain.situation.other_deadlines import LEFT_THE_FILE
 from autoscaler.domain.situation.rows import row_named, seen_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, dollars, duration, listed, moment
@@ -42,6 +42,7 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
             yield _key(row, pool), _seen(situation, row, pool, agents)
     yield from _still_lent(situation)
     yield from _without_agents(situation)
+    yield from left_seen(situation)
 
 
 def told_row(situation: Situation, agent: Agent) -> Iterator[str]:
@@ -203,20 +204,15 @@ def _still_lent_line(situation: Situation, agent: Agent) -> str:
 
 
 def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:
-    """Name the pools that left the fleet file and whose agents go on, and instances without a record that EC2 does not end."""
-    agents = {agent.record.instance_id for agent in situation.agents}
-    waits = {LEFT_THE_FILE: HOUR_SECONDS, deadlines.SHUTS_DOWN.name: deadlines.SHUTS_DOWN_SECONDS}
-    pools: dict[tuple[str, str], list[str]] = {}
+    """Name instances without a record that EC2 does not end."""
+    agents, row = {agent.record.instance_id for agent in situation.agents}, deadlines.SHUTS_DOWN
+    pools: dict[str, list[str]] = {}
     for name, past in situation.memory.rows.items():
-        after = waits.get(past.row, inf)
-        is_told_here = past.row == LEFT_THE_FILE or name not in agents
-        if is_told_here and situation.ec2_seen_seconds(past.since_at) >= after:
-            pools.setdefault((past.row, past.pool), []).append(name)
-    for (row, pool), names in pools.items():
-        yield (
-            f"{LASTS}{row}/{pool}",
-            _left_the_file(situation, pool, names) if row == LEFT_THE_FILE else _shuts_down(situation, pool, names),
-        )
+        is_late = past.row == row.name and situation.ec2_seen_seconds(past.since_at) >= deadlines.SHUTS_DOWN_SECONDS
+        if is_late and name not in agents:
+            pools.setdefault(past.pool, []).append(name)
+    for pool, names in pools.items():
+        yield f"{LASTS}{row.name}/{pool}", _shuts_down(situation, pool, names)
 
 
 def _shuts_down(situation: Situation, pool: str, names: list[str]) -> Seen:
@@ -224,10 +220,3 @@ def _shuts_down(situation: Situation, pool: str, names: list[str]) -> Seen:
     lines = [f"{name} {row.says}, for {duration(situation.now - rows[name].since_at)}" for name in names[:_NAMED]]
     text = "\n".join([*lines, f"Deadline: {row.deadline}. Then: {row.then}."])
     return Seen(f"{listed(names, 2)} of {pool}: {row.name} too long", text, _RUNBOOK, "autoscaler status", daily=True)
-
-
-def _left_the_file(situation: Situation, pool: str, names: list[str]) -> Seen:
-    cost = dollars(sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.instance_id in names))
-    text = f"{listed(names, _NAMED)}: the fleet file does not name their pool or controller any more."
-    then = f"They cost {cost} an hour. Nothing drains them: restore the pool, or terminate them yourself."
-    return Seen(f"agents of {pool} left the fleet file", f"{text}\n{then}", _RUNBOOK, "autoscaler agents", daily=True)

@@ -19,6 +19,8 @@ def left_sides_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     machines = dict.fromkeys(record.machine for record in situation.snapshot.records) if situation.left_controllers else ()
     for machine in machines:
         for record, side in unseen_sides(situation, machine):
+            if side not in record.leaves:
+                continue  # it is told as any agent of a controller that left
             by_controller.setdefault(side.controller, []).append((record, side))
     for controller, sides in by_controller.items():
         yield f"left-side/{controller}", _seen(situation, controller, sides)

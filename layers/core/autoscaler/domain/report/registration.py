@@ -117,12 +117,15 @@ def judge(caller: Caller, trust: Trust, identity: Identity | None, record: Recor
         # It is newer than what EC2 knows, or EC2 does not show it for the moment: it speaks with a role of ours, so it is there.
         return Refused(status=Status.TOO_EARLY, reason="EC2 does not show this instance")
     foreign = _not_ours(trust.profile_of_role[caller.role_id], identity, fleet)
-    refused = foreign or _not_yet(identity, record) or _over(identity, record, fleet)
+    refused = foreign or _not_yet(identity, record) or _over(identity, record) or _unseen(identity, record, fleet)
     if refused:
         return refused
     if record is None:
         return Refused(status=Status.TOO_EARLY, reason="its launch is not written down yet")
-    return Granted(record=record, spec=agent_spec(fleet, fleet.pools[record.pool], record.instance_id, record.controller))
+    pool = fleet.pool_of(record.pool, record.controller)
+    if pool is None:
+        return Refused(status=Status.TOO_EARLY, reason=f"nobody knows its pool {record.pool}")
+    return Granted(record=record, spec=agent_spec(fleet, pool, record.instance_id, record.controller))
 
 
 def _not_ours(profile: str, identity: Identity, fleet: Fleet) -> Refused | None:
@@ -144,13 +147,19 @@ def _not_yet(identity: Identity, record: Record | None) -> Refused | None:
     return None
 
 
-def _over(identity: Identity, record: Record | None, fleet: Fleet) -> Refused | None:
+def _unseen(identity: Identity, record: Record | None, fleet: Fleet) -> Refused | None:
+    """Let one ask again whose controller left the fleet file: a build may be on it, and a person decides."""
+    controller = record.controller if record else identity.controller
+    if controller in fleet.controllers:
+        return None
+    return Refused(
+        status=Status.TOO_EARLY, reason=f"its controller {controller} is not in the fleet file any more, and nobody sees its builds"
+    )
+
+
+def _over(identity: Identity, record: Record | None) -> Refused | None:
     if identity.state not in {InstanceState.PENDING, InstanceState.RUNNING}:
         return Refused(status=Status.GONE, reason=f"the instance is {identity.state}")
     if record is not None and record.state in {RecordState.CONDEMNED, RecordState.GONE}:
         return Refused(status=Status.GONE, reason="the agent was given up")
-    pool = fleet.pools.get(record.pool if record else identity.pool)
-    controller = record.controller if record else identity.controller
-    if pool is None or controller not in pool.controllers:
-        return Refused(status=Status.GONE, reason="its pool or its controller is not in the fleet file any more")
     return None

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.broken import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.report.images import told_images
+from autoscaler.domain.report.left_the_file import left_behind
 from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used
 from autoscaler.domain.report.problem_places import told_unread
 from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
@@ -48,6 +49,7 @@ class Status:
     ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
     this version cannot read. ``limits``: of teams, and of pools that have their own. ``turns``: teams, as they go first where a limit keeps
     several waiting. ``stopped``: what the month's limit holds, or "". ``told``: what people were told of, and that is not over.
+    ``left``: agents whose pool or controller left the fleet file.
     """
 
     pools: tuple[PoolStatus, ...]
@@ -70,6 +72,7 @@ class Status:
     turns: tuple[str, ...]
     stopped: str
     told: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> Status:
@@ -95,6 +98,7 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
         limits=limits_used(situation, room),
         turns=tuple(team.text for team in in_turn(situation)),
         stopped="; ".join(what_holds(situation, level) for level in situation.stopped_levels),
+        left=left_behind(situation),
     )
 
 

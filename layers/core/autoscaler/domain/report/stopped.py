@@ -52,10 +52,10 @@ def usd_per_hour_of(situation: Situation, record: Record) -> float:
 
 def kept_seconds(situation: Situation, agent: Agent) -> float | None:
     """How long a stopped agent is kept yet if nothing needs it; None where the pool keeps so many in any case."""
-    pool = situation.pools[agent.key]
-    warm, place = pool.spec.warm_pool, starts_after(pool, agent)
-    if warm is None:
+    pool = situation.pools.get(agent.key)
+    if pool is None or pool.spec.warm_pool is None:
         return 0.0
+    warm, place = pool.spec.warm_pool, starts_after(pool, agent)
     oldest_at = agent.record.changed_at + warm.max_age_seconds
     if place < pool.least_stopped:
         return None
@@ -69,11 +69,14 @@ def told_stopped(situation: Situation, agent: Agent) -> str:
 
 def told_kept(situation: Situation, agent: Agent) -> str:
     """Say for how long a stopped agent is kept, if nothing needs it."""
-    if why := why_kept_no_longer(situation, situation.pools[agent.key], agent):
+    pool = situation.pools.get(agent.key)
+    if pool is None:
+        return "which no pool of the fleet file keeps any more"
+    if why := why_kept_no_longer(situation, pool, agent):
         return f"to be terminated: {why[1]}"
     left = kept_seconds(situation, agent)
     if left is None:
-        return f"kept in any case (warm_pool.min_agents {situation.pools[agent.key].least_stopped})"
+        return f"kept in any case (warm_pool.min_agents {pool.least_stopped})"
     return f"kept for another {duration(left)}" if left else "to be terminated: not needed again within the time that its disk pays for"
 
 
@@ -159,9 +162,11 @@ def _keeping(pool: PoolView) -> Iterator[str]:
 
 def of_stopped(situation: Situation, agent: Agent) -> Iterator[str]:
     """Say of a stopped agent since when it is, for how long it is kept, and what would start it."""
-    record, pool = agent.record, situation.pools[agent.key]
+    record, pool = agent.record, situation.pools.get(agent.key)
     again = f", started again {counted(record.life, 'time')}" if record.life else ""
     yield f"launched {duration(situation.now - record.launched_at)} ago{again}; {told_stopped(situation, agent)}"
+    if pool is None:
+        return
     before = starts_after(pool, agent)
     if agent not in startable(situation, pool):
         yield "it is not started now: " + _why_not_started(situation, agent)

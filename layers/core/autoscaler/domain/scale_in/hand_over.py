@@ -140,6 +140,8 @@ class _Handover:
         situation, controller = self._situation, agent.record.controller
         if agent.phase is not Phase.READY or agent.instance_ended or not agent.makes_room or situation.no_giving_up(controller):
             return False
+        if agent.key not in situation.pools:  # it left the fleet file, and drains anyway
+            return False
         # To what is yet to begin a cordon does no harm: what waits for this node by name gets it before it goes.
         if situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].resumes:
             return False

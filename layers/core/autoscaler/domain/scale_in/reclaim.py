@@ -31,6 +31,7 @@ from autoscaler.domain.scale_in.rotate import rotate, unwanted_elsewhere
 from autoscaler.domain.scale_in.warm_pool import WarmRoom, stop
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
+from autoscaler.domain.situation.left_pools import is_controller_left
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.rotation import is_leaving
 from autoscaler.domain.situation.situation import Situation
@@ -132,7 +133,7 @@ def unfinished(situation: Situation, _decided: Decided) -> Iterator[Unfinished]:
     """Go on with agents that are to end, to stop or to start: again what was not done, free the node, close the record."""
     for agent in situation.agents:
         if agent.instance_ended and _is_node_gone(situation, agent):
-            yield _forget(agent)
+            yield _forget(situation, agent)
         elif agent.record.state in _STOPS_OR_STARTS and is_off(agent):
             yield from finish(situation, agent)
         elif agent.phase in _TO_GO and _may_go_on(situation, agent):
@@ -153,14 +154,16 @@ def _give_back_node(situation: Situation, agent: Agent) -> Iterator[DeleteNode |
         yield delete_node(agent, agent.node.name, Reason.CONDEMNED)
 
 
-def _forget(agent: Agent) -> Forget:
+def _forget(situation: Situation, agent: Agent) -> Forget:
     record = agent.record
+    is_left = record.node is not None and is_controller_left(situation, record.controller)
+    node = f"its node {record.node} may still be on {record.controller}, which left the fleet file" if is_left else "so is its node"
     return Forget(
         controller=record.controller,
         pool=record.pool,
         instance_id=record.instance_id,
         reason=Reason.INSTANCE_GONE,
-        detail=f"{record.instance_id} and its node are gone",
+        detail=f"{record.instance_id} is gone; {node}",
     )
 
 
@@ -185,8 +188,8 @@ def _seal(situation: Situation, agent: Agent) -> Cordon | Uncordon | Held:
 def _is_node_gone(situation: Situation, agent: Agent) -> bool:
     """Tell whether nothing of an agent is left in Jenkins: no node, or a static node as it was before."""
     record, view = agent.record, situation.snapshot.controllers.get(agent.record.controller)
-    if record.node is None:
-        return True
+    if record.node is None or (view is None and agent.machine_gone):
+        return True  # nobody can delete a node on a controller that left the fleet file: it is named
     if view is None or not view.complete or record.node in view.unread:
         return False
     return agent.node is None or (has_static_node(record) and is_slot_left(agent))

@@ -140,7 +140,8 @@ def _is_free(situation: Situation, agent: Agent) -> bool:
 def is_for_builds(situation: Situation, pool: str) -> bool:
     """Tell whether builds would have fewer than the pool's minimum if they had one agent less."""
     ready = sum(agent.pool.name == pool and agent.phase is Phase.READY and not agent.instance_ended for agent in situation.agents)
-    return ready <= situation.fleet.pools[pool].min_agents
+    spec = situation.fleet.pools.get(pool)
+    return spec is not None and ready <= spec.min_agents
 
 
 def _may_be_interrupted(situation: Situation, agent: Agent) -> bool:

@@ -30,8 +30,10 @@ from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.looks import blind_seconds
 
 # EC2 tells of an instance for an hour after its end, so that what nobody saw for twice as long is no lag and no outage of a list; and it
-# is asked for alone, twice, so far apart that two answers are not one mistake. Each question is a call of its own.
+# is asked for alone, twice, so far apart that two answers are not one mistake. Each question is a call of its own. An hour is enough for
+# what is in the fleet file no more: no job waits for it, and until it is closed it counts as an agent.
 FORGOTTEN_AFTER_SECONDS = 7200.0
+LEFT_FORGOTTEN_AFTER_SECONDS = 3600.0
 FORGOTTEN_ASK_AGAIN_SECONDS = 600.0
 FORGOTTEN_ASKED_A_LOOK = 10
 # A pipeline stays on the executor of a machine that died, and Jenkins ends it only when its node is deleted: after a day on which EC2
@@ -171,29 +173,38 @@ class _Facts(NamedTuple):
     blind_seconds: float
 
 
+class Forgotten(NamedTuple):
+    """Instances that EC2 knew once and does not know any more.
+
+    ``left``: those that count if their pool or controller left the fleet file; ``for_a_day``: those that count though a build seems to run.
+    """
+
+    any: Collection[str] = ()
+    for_a_day: Collection[str] = ()
+    left: Collection[str] = ()
+
+    def of(self, machine: str, *, is_left: bool) -> tuple[bool, bool]:
+        """Tell whether a machine is forgotten, and whether it is for a day."""
+        return machine in (self.left if is_left else self.any), machine in self.for_a_day
+
+
 def join_agents(
     snapshot: Snapshot,
     fleet: Fleet,
     memo: Memo,
     looks: Mapping[str, Looks],
-    forgotten: Collection[str] = (),
-    forgotten_for_a_day: Collection[str] = (),
+    gone: Forgotten = Forgotten(),  # noqa: B008 - it never changes
 ) -> tuple[Agent, ...]:
-    """Join every open record with its state in Jenkins and EC2; unknown pools are left out.
-
-    ``forgotten``: instances that EC2 knew once and does not know any more; those ``forgotten_for_a_day`` though a build seems to run there.
-    """
+    """Join every open record with its state in Jenkins and EC2; unknown pools are left out."""
     nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
     views, states, memory = snapshot.controllers, snapshot.states, snapshot.memory
     facts: dict[str, _Facts] = {}
     for record in snapshot.records:
-        pool, instance_id = fleet.pools.get(record.pool), record.instance_id
+        pool, instance_id = _pool_of(record, fleet), record.instance_id
         if pool is None or record.state is RecordState.GONE:
             continue
         node, view = nodes.get((record.controller, record.node or "")), views.get(record.controller)
-        state = states.get(instance_id)
-        if state is InstanceState.NOT_FOUND:
-            state = _if_forgotten(node, is_forgotten=record.machine in forgotten, for_a_day=record.machine in forgotten_for_a_day)
+        state = _believed(states.get(instance_id), node, gone.of(record.machine, is_left=view is None or pool.has_left))
         is_seen = view is not None and view.complete and record.node not in view.unread
         extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
         was_connected, was_marked = record.life_id in memory.connected, instance_id in memory.marks
@@ -203,6 +214,12 @@ def join_agents(
     name = "agents", bool(snapshot.instances)
     joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet, snapshot.taken_at))
     return tuple(joined.values())
+
+
+def _pool_of(record: Record, fleet: Fleet) -> Pool | None:
+    """Find the pool of an agent. Hosts, and further sides of a machine, have rules of their own for what their pool does not serve."""
+    pool = fleet.pools.get(record.pool)
+    return pool if pool is not None and not record.is_instance else fleet.pool_of(record.pool, record.controller)
 
 
 def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
@@ -246,10 +263,13 @@ def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
     return Mark(fleet=fleet, kind=MarkClass.RETIRE, pass_id=_NO_PASS) if CORDONED_LABEL in node.labels else None
 
 
-def _if_forgotten(node: Node | None, *, is_forgotten: bool, for_a_day: bool) -> InstanceState | None:
+def _believed(state: InstanceState | None, node: Node | None, forgotten: tuple[bool, bool]) -> InstanceState | None:
     """NotFound says nothing by itself, and nothing at all against a node that is connected or busy."""
-    left = node is None or (node.offline and (for_a_day or (node.idle and not node.builds)))
-    return InstanceState.NOT_FOUND if is_forgotten and left else None
+    if state is not InstanceState.NOT_FOUND:
+        return state
+    is_forgotten, for_a_day = forgotten
+    is_unused = node is None or (node.offline and (for_a_day or (node.idle and not node.builds)))
+    return state if is_forgotten and is_unused else None
 
 
 def _phase(of: _Facts, mark: Mark | None, *, boots: bool, is_over: bool) -> Phase:
@@ -314,17 +334,17 @@ def next_missing(known: Mapping[str, Missing], snapshot: Snapshot) -> dict[str, 
 def ids_to_ask_alone(known: Mapping[str, Missing], fates: Mapping[str, InstanceState], now: float) -> list[str]:
     """Name the instances that are missing for so long that EC2 is asked for each alone."""
     missing = (instance_id for instance_id, state in fates.items() if state is InstanceState.NOT_FOUND)
-    return sorted(i for i in missing if i in known and now - known[i].since_at >= FORGOTTEN_AFTER_SECONDS)
+    return sorted(i for i in missing if i in known and now - known[i].since_at >= LEFT_FORGOTTEN_AFTER_SECONDS)
 
 
-def forgotten(missing: Mapping[str, Missing], snapshot: Snapshot) -> frozenset[str]:
+def forgotten(missing: Mapping[str, Missing], snapshot: Snapshot, after_seconds: float = FORGOTTEN_AFTER_SECONDS) -> frozenset[str]:
     """Name the instances that EC2 has forgotten, as far as EC2 alone can prove it."""
     now = snapshot.taken_at
     return frozenset(
         instance_id
         for instance_id in snapshot.unknown_alone
         if (known := missing.get(instance_id))
-        and now - known.since_at >= FORGOTTEN_AFTER_SECONDS
+        and now - known.since_at >= after_seconds
         and known.asked_at is not None
         and now - known.asked_at >= FORGOTTEN_ASK_AGAIN_SECONDS
     )

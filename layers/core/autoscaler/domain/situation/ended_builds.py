@@ -132,7 +132,7 @@ def _ask_after(build: Build, pool: str, learned: Learned) -> float:
 
 
 def _drains_too_long(memory: Memory, record: Record, fleet: Fleet, now: float) -> bool:
-    since_at, pool = memory.draining_since.get(record.instance_id), fleet.pools.get(record.pool)
+    since_at, pool = memory.draining_since.get(record.instance_id), fleet.pool_of(record.pool, record.controller)
     if since_at is None or pool is None:
         return False
     limit = ASK_AFTER_UNKNOWN_SECONDS if pool.drain_timeout_seconds is None else pool.drain_timeout_seconds

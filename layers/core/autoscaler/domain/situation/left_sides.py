@@ -19,7 +19,7 @@ def why_not_wanted(situation: Situation, agent: Agent) -> str | None:
     if record.is_host and not is_host_of(situation.fleet, record):
         return f"{record.machine} is no host of pool {record.pool} in the fleet file"
     if record.is_instance:
-        return f"pool {pool.name} is of hosts now (hosts)" if pool.of_hosts else _why_not_served(situation.fleet, agent)
+        return f"pool {pool.name} is of hosts now (hosts)" if pool.of_hosts and not pool.has_left else None
     if (record.instance_id == record.machine) is (pool.share is Share.COOPERATIVE):
         return f"pool {pool.name} has another share by now ({pool.share})"
     return _why_not_served(situation.fleet, agent) or (why_relabelled(agent, situation.fleet) if record.is_host else None)

@@ -34,11 +34,11 @@ OTHER_ROWS = (
     ),
     Row(
         name=LEFT_THE_FILE,
-        recognised_by="a record whose pool or controller is not in the fleet file any more",
-        ended_by="a person drains it, or restores the pool",
+        recognised_by="a record whose controller is not in the fleet file any more",
+        ended_by="a person puts the controller back, or ends the instance (`autoscaler end`)",
         deadline="none",
         then="its builds go on; it stays, and is paid",
-        told="after 1 h, then daily",
+        told="at once, then daily",
         of_agents=False,
     ),
     Row(

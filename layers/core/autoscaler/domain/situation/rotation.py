@@ -23,7 +23,7 @@ def destinations(situation: Situation, pool: str) -> dict[str, str]:
 
     Those that nobody waits for any more are left out: they stay where they are.
     """
-    if situation.fleet.pools[pool].share is not Share.ROTATE or situation.stopped_by(pool):
+    if not _rotates(situation, pool):
         return {}
     taken = sorted((agent for agent in situation.agents if is_leaving(agent, pool)), key=lambda agent: agent.record.instance_id)
     short = {view.controller: _short(situation, view) for view in _views(situation, pool)} if taken else {}
@@ -37,9 +37,15 @@ def destinations(situation: Situation, pool: str) -> dict[str, str]:
     return found
 
 
+def _rotates(situation: Situation, pool: str) -> bool:
+    spec = situation.fleet.pools.get(pool)
+    return spec is not None and spec.share is Share.ROTATE and not situation.stopped_by(pool)
+
+
 def is_leaving(agent: Agent, pool: str) -> bool:
     """Tell whether an agent of a pool was taken out of use to serve another controller, and is still there."""
-    return agent.pool.name == pool and agent.mark is not None and agent.mark.kind is MarkClass.ROTATE and not agent.instance_ended
+    is_marked = agent.mark is not None and agent.mark.kind is MarkClass.ROTATE
+    return agent.pool.name == pool and is_marked and not agent.instance_ended and not agent.pool.has_left
 
 
 def spare_elsewhere(situation: Situation, pool: PoolView) -> Iterator[Agent]:

@@ -127,7 +127,7 @@ def _is_unseen(situation: Situation, agent: Agent) -> bool:
 
 
 def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InRow]:
-    """Carry on since when records stand in no pool of the fleet file, and since when instances shut down whose records are closed."""
+    """Carry on since when agents have no controller any more, and since when instances shut down whose records are closed."""
     snapshot = situation.snapshot
     left = {record.instance_id: (LEFT_THE_FILE, record.pool) for record in snapshot.living if left_the_file(situation, record)}
     ending = [instance for instance in snapshot.instances if instance.state is InstanceState.SHUTTING_DOWN and instance.id not in taken]
@@ -140,8 +140,8 @@ def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[s
 
 
 def left_the_file(situation: Situation, record: Record) -> bool:
-    """Tell whether the fleet file does not name the pool or the controller of a record any more."""
-    return record.pool not in situation.fleet.pools or record.controller not in situation.snapshot.controllers
+    """Tell whether the fleet file does not name the controller of a record any more."""
+    return record.controller not in situation.snapshot.controllers
 
 
 def row_named(name: str) -> Row | None:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.intents import Intent
+from autoscaler.domain.facts.left_pools import with_left
 from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.memory import Memory, Missing
@@ -16,7 +17,16 @@ from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
-from autoscaler.domain.situation.agents import Agent, Phase, disagreement, forgotten, forgotten_for_a_day, join_agents
+from autoscaler.domain.situation.agents import (
+    LEFT_FORGOTTEN_AFTER_SECONDS,
+    Agent,
+    Forgotten,
+    Phase,
+    disagreement,
+    forgotten,
+    forgotten_for_a_day,
+    join_agents,
+)
 from autoscaler.domain.situation.boot_times import trusted_boots
 from autoscaler.domain.situation.controller_restarts import Resumption, in_grace, is_recovering, waits_to_resume
 from autoscaler.domain.situation.demand import Demand, executors_by_pool, read_demand, starved_by_pool
@@ -263,8 +273,9 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
     """Join and resolve what a snapshot shows. ``missing``: instances that EC2 does not show, this look included."""
     overrides = snapshot.overrides.at(snapshot.taken_at)
     fleet = in_force(scheduled(snapshot, fleet), overrides)  # what people order beats what was written down
-    fleet = with_known_weights(fleet, snapshot.learned)
+    fleet = with_left(with_known_weights(fleet, snapshot.learned), snapshot)
     gone = forgotten(missing, snapshot)
+    left = forgotten(missing, snapshot, LEFT_FORGOTTEN_AFTER_SECONDS)
     for_a_day = forgotten_for_a_day(missing, gone, snapshot.taken_at)
     looks = next_looks(snapshot.memory.looks, snapshot)
     return Look(
@@ -272,7 +283,7 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
         fleet=fleet,
         overrides=overrides,
         looks=looks,
-        agents=join_agents(snapshot, fleet, memo, looks, gone, for_a_day),
+        agents=join_agents(snapshot, fleet, memo, looks, Forgotten(gone, for_a_day, left)),
         demands={view.name: _demand(snapshot, fleet, overrides, view) for view in snapshot.controllers.values()},
         versions=versions_of_instances(snapshot, fleet),
         current=current_versions(snapshot, fleet),
