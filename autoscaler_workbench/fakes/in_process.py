@@ -20,7 +20,8 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.run_answers import RunEnd
-from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node
+from autoscaler.domain.facts.waiting_items import QueueItem, Wait
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api, instance_json
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession

@@ -90,8 +90,8 @@ BUGS = (
     Bug(
         name="a given up agent powers off under its build when it reconnects",
         file="control/registration.py",
-        was="return self._if_gone(record, stored) or verdict if verdict.status is Status.GONE else verdict",
-        becomes="return verdict",
+        was="return (refused.status is Status.GONE and _at_work(self.ports, stored, self.id)) or refused",
+        becomes="return refused",
         found_by=("tests/scenarios/test_condemned.py::test_a_given_up_agent_that_is_at_work_is_not_told_to_power_off",),
     ),
     Bug(

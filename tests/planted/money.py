@@ -139,8 +139,8 @@ MONEY = (
     Bug(
         name="a launch that was not answered is sent again beyond the month's limit",
         file="control/launches.py",
-        was="on_hold = used or bool(",
-        becomes="on_hold = bool(",
+        was="on_hold = used or pool.has_left or bool(",
+        becomes="on_hold = pool.has_left or bool(",
         found_by=("tests/scenarios/test_month_limit.py::test_a_launch_that_was_never_answered_is_not_sent_again",),
     ),
     Bug(

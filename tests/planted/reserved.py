@@ -110,8 +110,8 @@ RESERVED = (
     planted(
         "a reservation takes one of the agents that a pool keeps for builds",
         file="domain/scale_in/reserved.py",
-        was="    return ready <= situation.fleet.pools[pool].min_agents\n",
-        becomes="    return ready < situation.fleet.pools[pool].min_agents\n",
+        was="return spec is not None and ready <= spec.min_agents",
+        becomes="return spec is not None and ready < spec.min_agents",
         found_by="the_minimum_of_a_pool_is_for_builds_and_another_one_is_launched",
     ),
     planted(

@@ -11,8 +11,8 @@ SIDES = (
     Bug(
         name="a machine is terminated though another side of it is used",
         file="domain/decide.py",
-        was="    decided = list(keep_for_other_sides(situation, decided))\n",
-        becomes="",
+        was="keep_while_in_doubt(situation, keep_for_other_sides(situation, decided))",
+        becomes="keep_while_in_doubt(situation, decided)",
         found_by=(f"{_UNIT}::test_drained_on_one_side_only_it_stays",),
     ),
     Bug(

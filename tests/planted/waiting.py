@@ -140,7 +140,7 @@ WAITING = (
     ),
     Bug(
         name="items in a plugin's words are neither demand nor named",
-        file="domain/facts/snapshot.py",
+        file="domain/facts/waiting_items.py",
         was="return self.buildable and bool(self.wait.unclear)",
         becomes="return False",
         found_by=("tests/unit/test_unclear_items.py::test_beyond_the_longest_wait_it_is_named_and_an_agent_is_tried",),

@@ -90,14 +90,13 @@ def test_the_other_sides_are_drained_and_the_machine_stays_with_the_build_that_n
 
 
 @pytest.mark.parametrize("left", ["main", "third"])
-def test_a_message_and_the_status_name_the_controller_once_and_it_is_over_when_it_is_put_back(left):
+def test_a_message_names_the_controller_once_and_it_is_over_when_it_is_put_back(left):
     day = leave(a_shared_day(), left).minutes(30)
-    [told] = [message for message in day.fleet.notifier.sent if left in message.subject]
-    assert f"{left} left the fleet file" in told.subject
+    [told] = [message for message in day.fleet.notifier.sent if f"controller {left} left the fleet file" in message.text]
     assert "autoscaler end" in told.text
     put_back(day).minutes(30)
-    assert [message.subject for message in day.fleet.notifier.sent if message.subject.startswith("[f] over")] == [
-        told.subject.replace("[f] ", "[f] over: ")
+    assert [message.about for message in day.fleet.notifier.sent if "over: " in message.subject and message.about == told.about] == [
+        told.about
     ]
 
 

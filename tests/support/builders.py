@@ -18,13 +18,12 @@ from autoscaler.domain.facts.snapshot import (
     InstanceState,
     Node,
     OfflineCause,
-    QueueItem,
     Record,
     RecordState,
     Snapshot,
-    Wait,
 )
 from autoscaler.domain.facts.telemetry import BuildUse, GpuUse, Telemetry
+from autoscaler.domain.facts.waiting_items import QueueItem, Wait
 
 NOW = 1_800_000_000.0
 GIB = 2.0**30

@@ -14,7 +14,8 @@ from autoscaler.domain.facts.job_weights import PluginWeight
 from autoscaler.domain.facts.memory import ControllerSession, Learned, Memory, Missing, Month, Spending, SpotPrices, Streak, Window
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
-from autoscaler.domain.facts.snapshot import InstanceState, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.facts.waiting_items import QueueItem, Wait
 from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.situation.trials import of_image
 from support.builders import LONG_AGO, NOW, a_fleet, a_pool, a_snapshot, a_trial, a_view, an_intent, an_item, an_offering

@@ -26,7 +26,8 @@ from autoscaler.domain.facts.overrides import (
 )
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
+from autoscaler.domain.facts.waiting_items import Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition
 from autoscaler.domain.report.listing import list_queue

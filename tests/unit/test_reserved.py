@@ -12,7 +12,8 @@ from autoscaler.domain.facts.plan import Cordon, Held, Launch, Start, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservation_steps import EndReservation
 from autoscaler.domain.facts.reservation_steps import Reserve as ReserveStep
-from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
+from autoscaler.domain.facts.waiting_items import Wait
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent

@@ -11,7 +11,8 @@ from autoscaler.domain.facts.memory import Burst, CapacityDelay, ControllerSessi
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome
 from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
+from autoscaler.domain.facts.waiting_items import Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition, Seen, next_observations
 from support.builders import (

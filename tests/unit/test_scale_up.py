@@ -10,7 +10,8 @@ from autoscaler.domain.facts.memory import ControllerSession, Failing, Learned, 
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause
+from autoscaler.domain.facts.waiting_items import Wait
 from autoscaler.domain.forecast.durations import job_key, pool_key
 from autoscaler.domain.situation.trials import of_offering, of_pool
 from support.builders import (
@@ -394,7 +395,6 @@ def test_an_agent_that_a_build_is_bound_to_and_that_cannot_be_brought_back_serve
     by_name = an_item(1, label="cpu-1", waiting_seconds=120.0, why=Wait(for_executor=True, nodes=("cpu-1",)))
     other = an_item(2, label="cpu", waiting_seconds=120.0)
     failing = {"uncordon main/cpu-1": Failing(times=1, since_at=NOW - 60.0, tried_at=NOW - 60.0, why="403")}
-    agent = record, cordoned(node)
-    able, unable = (decide_up(agent, items=(by_name, other), memory=a_memory(failing=known)) for known in ({}, failing))
+    able, unable = (decide_up((record, cordoned(node)), items=(by_name, other), memory=a_memory(failing=known)) for known in ({}, failing))
     assert launches(able) == []
     assert [count for _, count, _ in launches(unable)] == [1]

@@ -1,9 +1,10 @@
 """The ports about builds: Jenkins' own, and the stores of what was answered, ordered and paid, and of what agents tell."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from autoscaler.domain.facts.costs import CostBatch, MonthCosts
+from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.runs import Item, Job, Run, Waiting
@@ -104,3 +105,22 @@ class TelemetryStore(Protocol):
 
     def latest(self) -> Mapping[str, Telemetry]:
         """Return the last report of each machine, by its id; a day old at the most. `TransientError`."""
+
+
+class JobStore(Protocol):
+    """Statistics of jobs, for people alone: no pass reads them. A write that loses a race raises `ConflictError`."""
+
+    def tracker(self, controller: str) -> JobTracker:
+        """Read what is under way on a controller; an empty one where there is none."""
+
+    def save_tracker(self, controller: str, tracker: JobTracker, at: float) -> None:
+        """Replace the tracker that had this version; ``at``: now."""
+
+    def rows(self, controller: str, subjects: Collection[Subject]) -> tuple[JobRow, ...]:
+        """Read the rows of these subjects, in all pools."""
+
+    def save_rows(self, rows: Collection[JobRow], at: float) -> None:
+        """Replace these rows, or add them; of too many those are kept that were seen last. ``at``: now."""
+
+    def all_rows(self) -> tuple[JobRow, ...]:
+        """Read every row of every controller."""

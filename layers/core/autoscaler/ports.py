@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from autoscaler.build_ports import Builds, CostStore, RerunStore, RunOrderStore, TelemetryStore
+from autoscaler.build_ports import Builds, CostStore, JobStore, RerunStore, RunOrderStore, TelemetryStore
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.fleet import NodeSpec, Offering
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.intents import Intent, IntentState
-from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
@@ -309,25 +308,6 @@ class History(Protocol):
 
     def since(self, at: float, now: float) -> list[Event]:
         """Return the events from then on, oldest first; two weeks are kept."""
-
-
-class JobStore(Protocol):
-    """Statistics of jobs, for people alone: no pass reads them. A write that loses a race raises `ConflictError`."""
-
-    def tracker(self, controller: str) -> JobTracker:
-        """Read what is under way on a controller; an empty one where there is none."""
-
-    def save_tracker(self, controller: str, tracker: JobTracker, at: float) -> None:
-        """Replace the tracker that had this version; ``at``: now."""
-
-    def rows(self, controller: str, subjects: Collection[Subject]) -> tuple[JobRow, ...]:
-        """Read the rows of these subjects, in all pools."""
-
-    def save_rows(self, rows: Collection[JobRow], at: float) -> None:
-        """Replace these rows, or add them; of too many those are kept that were seen last. ``at``: now."""
-
-    def all_rows(self) -> tuple[JobRow, ...]:
-        """Read every row of every controller."""
 
 
 class Notifier(Protocol):

@@ -199,7 +199,7 @@ class _Request:
         fleet = with_left(self.fleet, stored)  # until it is drained, an agent whose pool left is what it was
         verdict = judge(self.caller, self.trust, identity, record, fleet)
         if isinstance(verdict, Refused):
-            return self._if_gone(record, stored) or verdict if verdict.status is Status.GONE else verdict
+            return self._instead_of(verdict, record, stored)
         if self._is_taken_back(verdict.record):
             return Refused(status=Status.GONE, reason="EC2 takes the instance back before it was an agent")
         if verdict.record.boots_to_stop:
@@ -209,11 +209,11 @@ class _Request:
         connection = granting.grant(self.ports, with_known_weights(fleet, stored.learned), granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]
 
-    def _if_gone(self, record: Record | None, stored: StoredState) -> Refused | None:
+    def _instead_of(self, refused: Refused, record: Record | None, stored: StoredState) -> Refused:
         """Tell an instance to ask again that is not to go yet, or not at all."""
-        if record is not None and self._has_nowhere_to_go(record):
+        if refused.status is not Status.FORBIDDEN and record is not None and self._has_nowhere_to_go(record):
             return self._serve_another(record, self.fleet.pools[record.pool].controllers[0])
-        return _at_work(self.ports, stored, self.id)
+        return (refused.status is Status.GONE and _at_work(self.ports, stored, self.id)) or refused
 
     def _is_taken_back(self, record: Record) -> bool:
         """Tell whether EC2 takes an instance back that was told no node yet in this life: it has no build, and is to get none."""

@@ -14,7 +14,8 @@ change, they are taken back all the same.
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet
 from autoscaler.domain.facts.room import Room
-from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
+from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
+from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
 
 # The first version that keeps such a build (jenkinsci/jenkins, pull request 10756).

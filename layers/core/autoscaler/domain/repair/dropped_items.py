@@ -18,7 +18,8 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
 from autoscaler.domain.facts.run_orders import claimed_try
 from autoscaler.domain.facts.runs import ItemState, Waiting, job_path_of, matrix_of
-from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Record
+from autoscaler.domain.facts.snapshot import ControllerView, Record
+from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.repair.lost_builds import not_repeatable
 from autoscaler.domain.repair.ran_again import again_or_left, is_run_again, leave
 from autoscaler.domain.repair.repeated_builds import leave_repeated

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from autoscaler.domain.facts.overrides import text_of
-from autoscaler.domain.facts.snapshot import Build, ControllerView, QueueItem
+from autoscaler.domain.facts.snapshot import Build, ControllerView
+from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts
 from autoscaler.domain.report.controllers import told_quiet

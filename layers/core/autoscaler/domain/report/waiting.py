@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from autoscaler.domain.facts.overrides import Hold, text_of
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem
+from autoscaler.domain.facts.snapshot import ControllerView, Node
+from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import place_queue

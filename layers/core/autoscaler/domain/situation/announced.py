@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.run_orders import RunOrder, Target, Try
-from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import ControllerView
+from autoscaler.domain.facts.waiting_items import QueueItem, Wait
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.wants import Want
 

@@ -12,7 +12,8 @@ from autoscaler.domain.facts.beacons import beacon_specs
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet, Pool, labels_given
 from autoscaler.domain.facts.overrides import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
+from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
+from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler.domain.situation.controller_restarts import Resumption
 from autoscaler.domain.situation.distrust import Distrust, Refused, ration, refusers
