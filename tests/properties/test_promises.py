@@ -66,6 +66,8 @@ def test_an_agent_is_terminated_only_while_it_is_idle_one_off_executors_included
 @given(looks())
 def test_an_agent_is_terminated_only_when_an_earlier_look_saw_it_idle_too(look):
     for step, _ in given_up(look):
+        if look.states[step.instance_id] in STOPPED:
+            continue  # nothing runs there; who was idle twice was stopped
         before = look.seen(step.instance_id)
         assert before is not None
         assert before.session == look.snapshot.controllers[step.controller].session

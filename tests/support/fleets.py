@@ -18,7 +18,7 @@ from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.facts.waiting_items import QueueItem, Wait
 from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.situation.trials import of_image
-from support.builders import LONG_AGO, NOW, a_fleet, a_pool, a_snapshot, a_trial, a_view, an_intent, an_item, an_offering
+from support.builders import LONG_AGO, NOW, a_fleet, a_pool, a_snapshot, a_trial, a_view, an_intent, an_item, an_offering, with_beacons
 from support.looks import Look
 from support.stories import EXECUTORS, POOL_LABELS, STORIES, USD_PER_HOUR, Drawn, Story, agent
 
@@ -52,7 +52,7 @@ DOUBTS = (
 
 
 def waits(chance: Random, names: list[str]) -> Wait:
-    if names and chance.randint(0, 2) == 0:
+    if names and chance.randint(0, 4) == 0:
         name = chance.choice(names)
         return Wait(**chance.choice([{"nodes": (name,)}, {"named": name}]), for_executor=chance.random() < 0.7)
     label = chance.choice(["cpu", "cpu", "gpu", "gpu", "utility", "linux", "cpu||gpu", "linux&&!gpu", "sparc", None])
@@ -184,7 +184,10 @@ def looks(draw) -> Look:
         overrides=orders(chance),
         template_versions=chance.choice([{}, {}, {}, {"cpu": "2"}]),
     )
-    return with_teams(chance, with_images(chance, Look(snapshot, fleet_file(chance, controllers))))
+    fleet = fleet_file(chance, controllers)
+    # Now and then somebody has deleted the beacons that carry labels.
+    seen = with_beacons(snapshot, fleet) if chance.randint(0, 4) else snapshot
+    return with_teams(chance, with_images(chance, Look(seen, fleet)))
 
 
 def with_images(chance: Random, look: Look) -> Look:

@@ -1,6 +1,8 @@
 """A memory that holds something of everything that a memory can hold."""
 
 from autoscaler.domain.facts.costs import MonthParts
+from autoscaler.domain.facts.definitions import LastDefinition, LeftPools, PricedType
+from autoscaler.domain.facts.fleet import Market, Platform, Share
 from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.memory import (
     Burst,
@@ -32,6 +34,21 @@ from autoscaler.domain.facts.runs import Parameter
 
 _BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 FREE = FreeNode(since_at=1.0, seen_at=2.0, looks=3, session="s1", labels=("cpu",), refused={"job": 2.0}, is_useless=True)
+_LAST = LastDefinition(
+    labels=("old",),
+    controllers=("main",),
+    executors=2,
+    platform=Platform.WINDOWS,
+    exclusive=True,
+    remote_dir="C:\\jenkins",
+    boot_seconds=60.0,
+    boot_timeout_seconds=600.0,
+    drain_settle_seconds=5.0,
+    drain_timeout_seconds=900.0,
+    share=Share.ROTATE,
+    of_hosts=True,
+    types=(PricedType(instance_type="m", market=Market.SPOT, usd_per_hour=0.5, most_usd_per_hour=1.0, volume_usd_per_hour=0.1),),
+)
 FULL_MEMORY = Memory(
     sessions={
         "main": ControllerSession(
@@ -60,6 +77,7 @@ FULL_MEMORY = Memory(
     },
     capacity_delays={"cpu": CapacityDelay(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": CapacityDelay()},
     booted=frozenset({"i-1"}),
+    left_pools=LeftPools(definitions={"old": _LAST}, since={"i-1": 2.0}, hold_until=9.0),
     boots={"cpu": (1.0, 2.0)},
     starts={"cpu": (0.5,)},
     unstoppable=frozenset({"i-9"}),

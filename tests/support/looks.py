@@ -143,6 +143,7 @@ class Look:
     def bound(self, controller: str) -> set[str]:
         """Names of nodes that an item waits for by name, or that were busy before a restart and have not been seen so since.
 
+        Jenkins names the only node of a label, too: unless a beacon has the same labels, its name says nothing.
         Once the month's money is spent, a job that is to begin keeps no node: only a part of a run that goes on does.
         """
         view = self.snapshot.controllers[controller]
@@ -151,7 +152,9 @@ class Look:
         is_all = self.stopped >= self.fleet.pools.keys()
         named = {(name, item.run in running) for item in view.items for name in (*item.wait.nodes, item.wait.named)}
         kept = {name for name, goes_on in named if goes_on or not (is_all or name in stopped)}
-        return kept | set(self.snapshot.memory.sessions[controller].suspects)
+        beacons = {node.labels - {node.name} for node in view.nodes if self.fleet.is_beacon(node.name)}
+        beside = {node.name for node in view.nodes if node.labels - {node.name} in beacons}
+        return (kept & beside) | set(self.snapshot.memory.sessions[controller].suspects)
 
     def seen(self, subject: str) -> Observation | None:
         """What passes have seen of a subject without a gap."""

@@ -35,7 +35,7 @@ class Rotation:
 
     def _leave(self, step: Rotate | FinishRotation) -> Result:
         if step.controller not in self.controllers:
-            return self._give_up(step)
+            return self._close_unseen(step)
         controller = self.controllers[step.controller]
         node = controller.node(step.node)
         if node is not None and not (node.offline and node.idle and not node.builds):
@@ -46,7 +46,7 @@ class Rotation:
         self.records.note(step.instance_id, lambda read: _without(read, step))
         return Result(step=step, outcome=Outcome.DONE)
 
-    def _give_up(self, step: Rotate | FinishRotation) -> Result:
+    def _close_unseen(self, step: Rotate | FinishRotation) -> Result:
         """Note that nothing runs on a controller that left the fleet file, as a person said. Its node stays there: nobody can delete it."""
         record = self.records.now[step.instance_id]
         if (record.controller, record.node) != (step.controller, step.node):
