@@ -5,7 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -97,9 +97,9 @@ def _fill(fleet: InMemory) -> Cans:
     dynamodb = DynamoState(lambda: table, "table", fleet.fleet.name)
     for record in stored.records:
         dynamodb.add_record(record)
-    dynamodb.save_memory(stored.memory)
+    dynamodb.save_memory(replace(stored.memory, version=0))
     for controller, learned in stored.learned.items():
-        dynamodb.save_learned(controller, learned)
+        dynamodb.save_learned(controller, replace(learned, version=0))
     client = fleet.ports.compute._client()  # type: ignore[attr-defined]  # noqa: SLF001 - the world's EC2, in boto3's words
     filters = [{"Name": "tag:autoscaler:fleet", "Values": [fleet.fleet.name]}]
     assert isinstance(client, LocalEc2Client)  # noqa: S101
