@@ -26,7 +26,8 @@ def at_the_call(day, call, what):
 
 
 def subjects(day):
-    return [message.subject for message in day.fleet.notifier.sent]
+    """What people are told, but for the pool that left: it is told of its agents, too."""
+    return [message.subject for message in day.fleet.notifier.sent if "agents of cpu left the fleet file" not in message.subject]
 
 
 @every_change

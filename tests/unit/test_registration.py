@@ -12,7 +12,7 @@ OURS = "arn:aws:iam::123456789012:instance-profile/agent"
 TRUST = Trust(account="123456789012", profile_of_role={"AROAOURS": OURS, "AROAOTHER": f"{OURS}-2"})
 CALLER = Caller(account="123456789012", role_id="AROAOURS", session="i-0123456789abcdef0")
 FLEET = a_fleet(a_pool("cpu", executors=4))
-IDENTITY = Identity(instance_id=CALLER.session, state=InstanceState.RUNNING, fleet="f", pool="cpu", controller="main", profile=OURS)
+IDENTITY = Identity(instance_id=CALLER.session, state=InstanceState.RUNNING, fleet="f", controller="main", profile=OURS)
 RECORD = a_record(CALLER.session)
 
 

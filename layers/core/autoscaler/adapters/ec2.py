@@ -109,7 +109,6 @@ class Ec2Compute:
                 instance_id=raw["InstanceId"],
                 state=InstanceState(raw["State"]["Name"]),
                 fleet=tags.get(FLEET_TAG, ""),
-                pool=tags.get(POOL_TAG, ""),
                 controller=tags.get(CONTROLLER_TAG, ""),
                 profile=raw.get("IamInstanceProfile", {}).get("Arn", ""),
             )

@@ -67,12 +67,11 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """An instance as EC2 shows it. ``fleet``, ``pool``, ``controller``: its tags; ``profile``: ARN of its instance profile."""
+    """An instance as EC2 shows it. ``fleet``, ``controller``: its tags; ``profile``: ARN of its instance profile."""
 
     instance_id: str
     state: InstanceState
     fleet: str
-    pool: str
     controller: str
     profile: str
 
