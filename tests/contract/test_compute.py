@@ -268,7 +268,7 @@ def test_other_calls_that_fail_are_the_next_passes_business(here, call):
 def test_an_instances_identity_is_what_ec2_shows_of_it(here):
     [(instance_id, _, _)] = send(here).instances
     identity = here.compute.identity(instance_id)
-    assert (identity.fleet, identity.controller) == ("f", "cpu", "main")
+    assert (identity.fleet, identity.controller) == ("f", "main")
     assert identity.profile == "arn:aws:iam::123456789012:instance-profile/autoscaler-agent"
     assert identity.state is InstanceState.PENDING
     here.compute.terminate(instance_id)
