@@ -45,7 +45,7 @@ KEPT = WarmPool(min_agents=1, max_agents=2, max_age_seconds=36_000.0)
 
 def a_day(**facts: Any) -> Day:
     quick = {"boot_seconds": 60.0, "queue_maturity_seconds": 0.0, "max_agents": 2, "offerings": (FIRM,)}
-    day = Day(in_memory(a_pool("cpu", idle_seconds=36_000.0, **(quick | facts)), seed=5))
+    day = Day(in_memory(a_pool("cpu", idle_seconds=36_000.0, lent_labels=frozenset({"plain"}), **(quick | facts)), seed=5))
     day.minutes(2).queue(1, seconds=60.0)
     return day
 
