@@ -43,7 +43,7 @@ IMAGES = (
     Bug(
         name="what ended by itself was of an unknown image, and counts against the old one",
         file="domain/situation/launched.py",
-        was="        versions |= {record.instance_id: record.version for record in snapshot.records if record.pool in with_images}\n",
+        was="    versions |= {record.instance_id: record.version for record in on_record}\n",
         becomes="",
         found_by=(f"{_RULES}::test_a_failed_boot_counts_against_the_image_it_was_of_and_no_other",),
     ),

@@ -1,6 +1,7 @@
 """Facts of which no scene has a moment, and why; where a test of another kind shows what they do, its file is named."""
 
 REASONS: dict[str, str] = {
+    "Memory.may_have_orders": "matters once the key runs has left the fleet file: tests/scenarios/test_runs_leave.py",
     "Pool.has_left": "of a pool that left, or does not serve a controller: tests/scenarios/test_left_pools.py",
     "Fleet.left_pools": "worked out from the records at each look: tests/scenarios/test_left_pools.py",
     "Identity.controller": "read for an instance without a record alone: tests/scenarios/test_left_controllers.py",

@@ -77,6 +77,7 @@ FULL_MEMORY = Memory(
     },
     capacity_delays={"cpu": CapacityDelay(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": CapacityDelay()},
     booted=frozenset({"i-1"}),
+    may_have_orders=True,
     left_pools=LeftPools(definitions={"old": _LAST}, since={"i-1": 2.0}, hold_until=9.0),
     boots={"cpu": (1.0, 2.0)},
     starts={"cpu": (0.5,)},

@@ -17,6 +17,7 @@ from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Ins
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
 from autoscaler.domain.situation.controller_restarts import RUNS_ASKED_A_LOOK, runs_to_ask_for
 from autoscaler.domain.situation.looks import is_gap
+from autoscaler.domain.situation.open_orders import may_have_orders
 from autoscaler.errors import AutoscalerError, TransientError
 from autoscaler.ports import Controller, Ports, StoredState
 
@@ -41,7 +42,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         spot_prices=_spot_prices(ports, fleet, stored, instances),
         lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
         queued=look_up_items(ports, fleet, stored, views.values()),
-        run_orders=_run_orders(ports),
+        run_orders=_run_orders(ports, fleet, stored),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),
         ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
     )
@@ -180,9 +181,9 @@ def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     return {name: known[parameter] for name, parameter in wanted.items() if parameter in known}
 
 
-def _run_orders(ports: Ports) -> tuple[RunOrder, ...] | None:
-    """Read the orders that are open, though the fleet file may let nobody order runs any more."""
-    if ports.run_orders is None:
+def _run_orders(ports: Ports, fleet: Fleet, stored: StoredState) -> tuple[RunOrder, ...] | None:
+    """Read the orders that are open, if the fleet file lets people order runs, or did so while some were open."""
+    if ports.run_orders is None or not may_have_orders(fleet, stored.memory):
         return ()
     try:
         return ports.run_orders.open_orders()

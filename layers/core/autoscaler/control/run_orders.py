@@ -21,6 +21,7 @@ from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.run_orders import Outcome, outcome_of, summary_of
 from autoscaler.domain.run_orders.carrying_on import Action, Cancel, Start, Stop, carry_on
 from autoscaler.domain.run_orders.judging import given_up, judge
+from autoscaler.domain.situation.open_orders import may_have_orders
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
 from autoscaler.ports import Ports
 
@@ -32,7 +33,7 @@ def carry_orders_on(ports: Ports, fleet: Fleet, invocation: Invocation, reports:
 
     If the key `runs` has left the fleet file, what was started is followed to its end, and nothing more is started.
     """
-    if ports.run_orders is None or not reports:
+    if ports.run_orders is None or not reports or not may_have_orders(fleet, reports[-1].plan.memory):
         return []
     memory, starts = reports[-1].plan.memory, STARTS_A_LOOK if fleet.runs else 0
     keeper = RunKeeper(ports=ports, store=ports.run_orders, ends_at=invocation.ends_at, memory=memory, starts=starts)

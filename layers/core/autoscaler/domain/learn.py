@@ -67,6 +67,7 @@ from autoscaler.domain.situation.launched import launched_versions
 from autoscaler.domain.situation.left_pools import next_left_pools
 from autoscaler.domain.situation.looks import EC2
 from autoscaler.domain.situation.marks import next_marked, note_counted
+from autoscaler.domain.situation.open_orders import next_may_have_orders
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.reserved_capacity import closes_at
@@ -122,6 +123,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         stuck=_still_stuck(memory, agents),
         missing=missing,
         terminated=next_terminated(memory.terminated, snapshot),
+        may_have_orders=next_may_have_orders(memory, look),
         left_pools=next_left_pools(memory, look),
         hosts_off=next_hosts_off(memory.hosts_off, look) if look.fleet.hosts else {},
         lost=next_lost(memory.lost, look),

@@ -292,6 +292,7 @@ class Memory:
     lost: Mapping[str, LostBuild] = field(default_factory=dict)  # builds whose agents have gone, by controller and run
     reruns: Mapping[str, RanAgain] = field(default_factory=dict)  # builds that we started again, by controller#item
     queued: Mapping[str, QueuedItem] = field(default_factory=dict)  # items that Jenkins may drop, by controller#item
+    may_have_orders: bool = False  # the key `runs` was in the fleet file, or orders were open, when they were last looked at
     left_pools: LeftPools = field(default_factory=LeftPools)  # that left the fleet file, or may leave it
     left: Mapping[str, LeftBuild] = field(default_factory=dict)  # lost builds that a person must see to, for a day, by controller and run
 

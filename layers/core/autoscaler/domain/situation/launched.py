@@ -22,14 +22,13 @@ def versions_of_instances(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:
     """Return the version that each instance was launched from, by id; "" where nobody knows."""
     versions = {instance.id: instance.template_version for instance in snapshot.instances}
     # The key may have left the fleet file: what was launched from an image that it named is not what is launched now.
-    versions |= {record.instance_id: record.version for record in snapshot.records if parts_of(record.version)[1]}
-    if with_images := _with_images(fleet):
-        # What EC2 does not list any more was launched from what is on record.
-        versions |= {record.instance_id: record.version for record in snapshot.records if record.pool in with_images}
-        for instance in snapshot.instances:
-            if instance.pool in with_images and (version := version_of(instance.template_version, instance.image)):
-                versions[instance.id] = version
-    return versions
+    # What EC2 does not list any more was launched from what is on record.
+    with_images = _with_images(fleet)
+    on_record = (record for record in snapshot.records if record.pool in with_images or parts_of(record.version)[1])
+    versions |= {record.instance_id: record.version for record in on_record}
+    seen = (instance for instance in snapshot.instances if instance.pool in with_images)
+    known = ((instance.id, version_of(instance.template_version, instance.image)) for instance in seen)
+    return versions | {instance_id: version for instance_id, version in known if version}
 
 
 def launched_versions(fleet: Fleet, current: Mapping[str, str], proven: Mapping[str, str]) -> dict[str, str]:
