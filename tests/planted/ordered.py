@@ -114,8 +114,8 @@ ORDERED = (
     planted(
         "builds of orders are not followed where their pool runs nothing again",
         file="domain/repair/followed_builds.py",
-        was="if not (covered or any(run in order.runs_on(controller) for order in orders)):",
-        becomes="if not covered:",
+        was="if not (is_covered(agent.pool, run) or any(run in order.runs_on(controller) for order in orders)):",
+        becomes="if not is_covered(agent.pool, run):",
         found_by=f"{_RUNS}a_build_that_is_lost_with_its_machine_is_started_again_by_its_order_and_by_nobody_else",
     ),
     planted(

@@ -123,9 +123,9 @@ RERUNS = (
     ),
     planted(
         "the pattern of jobs is not looked at",
-        file=_FOLLOW,
-        was="agent.pool.rerun is not None and agent.pool.rerun.covers(job_name_of(run))",
-        becomes="agent.pool.rerun is not None",
+        file="domain/repair/ran_again.py",
+        was="return pool.rerun is not None and pool.rerun.covers(job_name_of(run))",
+        becomes="return pool.rerun is not None",
         found_by=f"{_AGAIN}only_jobs_that_the_patterns_name_are_run_again",
     ),
     planted(

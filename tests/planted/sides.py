@@ -94,9 +94,9 @@ SIDES = (
     ),
     Bug(
         name="a host without power is given up",
-        file="domain/repair/heal.py",
-        was="        case Phase.OVERDUE | Phase.LOST if agent.record.is_host and not _has_left(situation, agent):\n",
-        becomes="        case Phase.OVERDUE | Phase.LOST if False:\n",
+        file="domain/situation/left_sides.py",
+        was="if record.is_host and not is_host_of(situation.fleet, record):",
+        becomes="if record.is_host and (agent.node is None or agent.node.offline):",
         found_by=(f"{_HOSTS}::test_without_power_it_is_no_supply_and_it_comes_back_by_itself",),
     ),
     Bug(

@@ -64,6 +64,7 @@ ENDS = {
     "hold --pool linux-gpu": (0, "pool linux-gpu is on hold"),
     "launch linux-gpu 3": (0, "3 of 3 agents of linux-gpu launched"),
     "purge": (0, "1"),
+    "end i-": (1, "is no instance of this fleet"),
     "dashboard": (0, "dashboard.html"),
     "run nightly/kernel --vary kind --runs 3 --on gpu --dry-run": (0, "3 to be started"),
     f"runs {ORDER}": (6, "linux+t4"),

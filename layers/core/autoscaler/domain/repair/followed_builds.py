@@ -10,9 +10,8 @@ from dataclasses import replace
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.reruns import LostBuild
 from autoscaler.domain.facts.run_orders import RunOrder
-from autoscaler.domain.facts.runs import job_name_of
 from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node
-from autoscaler.domain.repair.ran_again import is_run_again
+from autoscaler.domain.repair.ran_again import is_covered, is_run_again
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Look
 
@@ -90,8 +89,7 @@ def _of(agent: Agent, how: str, look: Look) -> Iterator[LostBuild]:
     runs = {*session.busy.get(node, ()), *session.suspects.get(node, ())} - {""} if session and node else set()
     orders = look.snapshot.run_orders or ()
     for run in sorted(runs):
-        covered = agent.pool.rerun is not None and agent.pool.rerun.covers(job_name_of(run))
-        if not (covered or any(run in order.runs_on(controller) for order in orders)):
+        if not (is_covered(agent.pool, run) or any(run in order.runs_on(controller) for order in orders)):
             continue
         yield LostBuild(
             controller=controller,

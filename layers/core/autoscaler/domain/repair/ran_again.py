@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.queued_items import QueuedItem
@@ -23,7 +23,12 @@ _Noted = TypeVar("_Noted", RanAgain, LeftBuild)
 def is_run_again(fleet: Fleet, lost: LostBuild) -> bool:
     """Tell whether the fleet file as it is now wants a lost build to be run again."""
     pool = fleet.pools.get(lost.pool)
-    return pool is not None and pool.rerun is not None and pool.rerun.covers(job_name_of(lost.run))
+    return pool is not None and is_covered(pool, lost.run)
+
+
+def is_covered(pool: Pool, run: str) -> bool:
+    """Tell whether a pool's builds of this job are to be run again if they are lost."""
+    return pool.rerun is not None and pool.rerun.covers(job_name_of(run))
 
 
 def times_before(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run) -> int:
