@@ -45,8 +45,8 @@ def _stacks(ec2: Ec2, _body: bytes) -> Response:
     stacks = "".join(
         f"<member>{facts.format(name)}<Parameters>{parameter.format(name)}</Parameters></member>" for name in ec2.account.stacks
     )
-    told = f"<DescribeStacksResponse><DescribeStacksResult><Stacks>{stacks}</Stacks></DescribeStacksResult></DescribeStacksResponse>"
-    return Response(200, {"Content-Type": "text/xml"}, told.encode())
+    body = f"<DescribeStacksResponse><DescribeStacksResult><Stacks>{stacks}</Stacks></DescribeStacksResult></DescribeStacksResponse>"
+    return Response(200, {"Content-Type": "text/xml"}, body.encode())
 
 
 def _account_settings(ec2: Ec2, _body: bytes) -> Response:

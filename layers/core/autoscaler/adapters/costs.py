@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autoscaler.adapters.aws import translated
-from autoscaler.adapters.kept import NOTHING, Besides, Kept, Unknown
+from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItems
 from autoscaler.adapters.versioned import put_of, unpacked, version_of, writing
 from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.job_costs import bounded
@@ -66,14 +66,14 @@ class DynamoCosts:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
-    _besides: Besides = field(default_factory=Besides)
+    _unknown: UnknownOfItems = field(default_factory=UnknownOfItems)
 
     def batch(self) -> CostBatch:
         """Read one item."""
         item = self._get(_BATCH)
         if item is None:
             return CostBatch()
-        known = unpacked(_OPEN, item, self._besides)
+        known = unpacked(_OPEN, item, self._unknown)
         if known is None:
             return CostBatch(version=version_of(item))
         facts = {name: value for name, value in asdict(known).items() if name not in {"rows", "parts"}}
@@ -90,7 +90,7 @@ class DynamoCosts:
         item = self._get(_item_of(name))
         if item is None:
             return MonthCosts(name=name)
-        known = unpacked(_MONTH, item, self._besides)
+        known = unpacked(_MONTH, item, self._unknown)
         if known is None:
             return MonthCosts(name=name, version=version_of(item))
         return MonthCosts(
@@ -111,12 +111,12 @@ class DynamoCosts:
             self.client().transact_write_items(TransactItems=writes)
 
     def _put_batch(self, batch: CostBatch, at: float) -> dict[str, Any]:
-        unknown = self._besides.of(_BATCH, batch.version).unknown
+        unknown = self._unknown.of(_BATCH, batch.version).unknown
         return self._put(_BATCH, _packed(batch, partial(_batch_json, unknown=unknown)), batch.version, at)
 
     def _put_month(self, month: MonthCosts, at: float) -> dict[str, Any]:
         item = _item_of(month.name)
-        unknown = self._besides.of(item, month.version).unknown
+        unknown = self._unknown.of(item, month.version).unknown
         return self._put(item, month_body(month, unknown), month.version, at)
 
     def _get(self, item: str) -> Any:

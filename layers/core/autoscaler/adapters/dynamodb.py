@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from autoscaler.adapters.kept import Beside, Besides, Kept, Unknown
+from autoscaler.adapters.kept import Kept, Unknown, UnknownOfItem, UnknownOfItems
 from autoscaler.adapters.unread import unread_record
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.intents import Intent, IntentState
@@ -62,7 +62,7 @@ class _Item:
     name: str
     version: int
     entry: _Entry | None
-    beside: Beside = field(default_factory=Beside)
+    unknown_data: UnknownOfItem = field(default_factory=UnknownOfItem)
     unread: UnreadRecord | None = None
 
 
@@ -95,14 +95,14 @@ class DynamoState:
         self._table = table
         self._fleet = fleet
         self._pieces: set[str] = set()  # seen in the last read
-        self._beside = Besides()
+        self._unknown = UnknownOfItems()
 
     def read(self) -> StoredState:
         """Read everything in one consistent query. An item that another version or a person wrote may be unreadable; it is named."""
         items = self._items()
         entries = [item.entry for item in items if item.entry]
         unread = {item.name: item.version for item in items if item.entry is None}
-        parts = [f"{item.name} {place}" for item in items for place in item.beside.unknown.unread]
+        parts = [f"{item.name} {place}" for item in items for place in item.unknown_data.unknown.unread]
         # Memory and what was learned are replaced at the next save; orders of operators only by an operator.
         lost = {name.removeprefix("learned#"): Learned(version=version) for name, version in unread.items() if name.startswith("learned#")}
         orders = unknown_orders(unread["overrides"]) if "overrides" in unread else Overrides()
@@ -205,16 +205,16 @@ class DynamoState:
 
     def _state(self, item: str, stated: _Stated, condition: _Condition, *others: _Write) -> None:
         """Write a record or an intent, in one transaction with ``others``."""
-        beside = Beside() if condition is _IS_NEW else self._beside.of(item, max(0, stated.version - 1), self._items)
-        body = _ENTRY.dump(stated.entry, beside.unknown, exclude_defaults=True)
-        attributes = {**beside.attributes, **stated.attributes, "body": {"S": body.decode()}}
+        unknown_data = UnknownOfItem() if condition is _IS_NEW else self._unknown.of(item, max(0, stated.version - 1), self._items)
+        body = _ENTRY.dump(stated.entry, unknown_data.unknown, exclude_defaults=True)
+        attributes = {**unknown_data.attributes, **stated.attributes, "body": {"S": body.decode()}}
         self._write(self._put(item, attributes, condition), *others)
-        self._beside.written(item, stated.version, beside)
+        self._unknown.written(item, stated.version, unknown_data)
 
     def _save(self, item: str, version: int, entry: _Entry) -> None:
         """Replace an item of this version. A large one is cut up: the pieces are written first, then the item that names them."""
-        beside = self._beside.of(item, version, self._items) if version else Beside()
-        packed = zlib.compress(_ENTRY.dump(entry, beside.unknown))
+        unknown_data = self._unknown.of(item, version, self._items) if version else UnknownOfItem()
+        packed = zlib.compress(_ENTRY.dump(entry, unknown_data.unknown))
         pieces: dict[str, bytes] = {}
         if len(packed) > _PIECE_BYTES:
             digest = hashlib.sha256(packed).hexdigest()[:16]  # two writers at once must not mix their pieces
@@ -225,9 +225,9 @@ class DynamoState:
             piece_or_nothing = _Condition("attribute_not_exists(fleet) OR attribute_exists(piece)")
             self._write(self._put(name, {"piece": {"B": piece}, "piece_name": {"S": name}}, piece_or_nothing))
         known = _Condition("version = :version", {":version": {"N": str(version)}}) if version else _IS_NEW
-        attributes = {**beside.attributes, "body": {"B": packed}, "version": {"N": str(version + 1)}}
+        attributes = {**unknown_data.attributes, "body": {"B": packed}, "version": {"N": str(version + 1)}}
         self._write(self._put(item, attributes, known))
-        self._beside.written(item, version + 1, beside)
+        self._unknown.written(item, version + 1, unknown_data)
         # Only now does nothing name the old pieces any more.
         for name in sorted(old for old in self._pieces if old.startswith(f"{item}~") and old not in pieces):
             self._write(self._delete(name, _Condition("attribute_exists(piece) OR attribute_not_exists(fleet)")))
@@ -275,7 +275,7 @@ class DynamoState:
             )
         )
         item = _read(answer["Items"][0], {}) if answer["Items"] else _Item(name, 0, None)
-        self._beside.note(name, item.beside)
+        self._unknown.note(name, item.unknown_data)
         return item
 
     def _items(self) -> list[_Item]:
@@ -295,7 +295,7 @@ class DynamoState:
         pieces = {item["piece_name"]["S"]: item["piece"]["B"] for item in items if "piece" in item}
         self._pieces = set(pieces)
         read = [_read(item, pieces) for item in items if _kind(item) in _KINDS]
-        self._beside.note_all({item.name: item.beside for item in read})
+        self._unknown.note_all({item.name: item.unknown_data for item in read})
         return read
 
     @staticmethod
@@ -376,9 +376,9 @@ def _read(item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
     except (ValueError, KeyError, zlib.error):
         return _Item(name, version, None, unread=unread_record(item))
     attributes = {key: value for key, value in item.items() if key not in _ATTRIBUTES}
-    beside = Beside(entry.record.revision if entry.record else version, unknown, attributes)
+    unknown_data = UnknownOfItem(entry.record.revision if entry.record else version, unknown, attributes)
     # What holds nothing that we know of its kind was written by another version.
-    return _Item(name, version, None if getattr(entry, _kind(item)) is None else entry, beside)
+    return _Item(name, version, None if getattr(entry, _kind(item)) is None else entry, unknown_data)
 
 
 def _joined(entry: _Entry, pieces: dict[str, bytes]) -> tuple[_Entry, Unknown]:

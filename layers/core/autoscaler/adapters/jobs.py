@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from autoscaler.adapters.aws import translated
-from autoscaler.adapters.kept import Besides, Kept
+from autoscaler.adapters.kept import Kept, UnknownOfItems
 from autoscaler.adapters.versioned import put_of, unpacked, version_of, writing
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 
@@ -38,17 +38,17 @@ class DynamoJobs:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
-    _besides: Besides = field(default_factory=Besides)
+    _unknown: UnknownOfItems = field(default_factory=UnknownOfItems)
 
     def tracker(self, controller: str) -> JobTracker:
         """Read one item."""
         found = self._get([_tracker_item(controller)])
-        return unpacked(_TRACKER, found[0], self._besides) or JobTracker(version=version_of(found[0])) if found else JobTracker()
+        return unpacked(_TRACKER, found[0], self._unknown) or JobTracker(version=version_of(found[0])) if found else JobTracker()
 
     def save_tracker(self, controller: str, tracker: JobTracker, at: float) -> None:
         """Replace the item of this version."""
         item = _tracker_item(controller)
-        unknown = self._besides.of(item, tracker.version).unknown
+        unknown = self._unknown.of(item, tracker.version).unknown
         body = _TRACKER.dump(replace(tracker, version=tracker.version + 1), unknown, exclude_defaults=True)
         self._put(item, body, tracker.version, at + _TRACKER_DAYS * _DAY_SECONDS)
 
@@ -66,7 +66,7 @@ class DynamoJobs:
         known = {shard["item"]["S"]: shard for shard in self._get(by_shard)}
         for name, changed in by_shard.items():
             before, version = (self._rows_of(known[name]), version_of(known[name])) if name in known else ([], 0)
-            unknown = self._besides.of(name, version).unknown
+            unknown = self._unknown.of(name, version).unknown
             body = _ROWS.dump(_kept(before, changed), unknown, exclude_defaults=True)
             self._put(name, body, version, at + DAYS_KEPT * _DAY_SECONDS)
 
@@ -104,7 +104,7 @@ class DynamoJobs:
             self.client().put_item(**put)
 
     def _rows_of(self, item: Any) -> list[JobRow]:
-        return unpacked(_ROWS, item, self._besides) or []
+        return unpacked(_ROWS, item, self._unknown) or []
 
     @property
     def _partition(self) -> str:

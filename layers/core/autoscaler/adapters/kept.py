@@ -1,7 +1,7 @@
 """Keeps what this version does not know of stored items: other versions wrote it, and go on with it.
 
-While a deploy runs, old and new functions take turns with the same items, and a new release may be taken back. So whatever an item holds
-beside what is known here is written back verbatim: beside the same object, under the same key, or in the same element of a list.
+While a deploy runs, old and new functions take turns with the same items, and a new release may be taken back. So all
+fields that this version does not know are written back as they were read: in the same object, under the same key, in the same element.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What is not known of a value: its own ``extras``, those ``inside`` its fields or entries, and those of a list's elements."""
+    """The data of a value that this version does not know: ``extras`` of its own, of what is ``inside`` it, and of list ``elements``."""
 
     extras: Mapping[str, Any] = field(default_factory=dict)
     inside: Mapping[str, Unknown] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Kept(Generic[T]):
         self._adapter: TypeAdapter[T] = TypeAdapter(of)
 
     def load(self, body: bytes | str) -> tuple[T, Unknown]:
-        """Read a value, and what it holds beside. `ValueError` where this version cannot read it."""
+        """Read a value and its unknown data. `ValueError` if this version cannot read it."""
         value = self._adapter.validate_json(body)
         return value, unknown_in(value, from_json(body))
 
@@ -105,47 +105,47 @@ class Kept(Generic[T]):
         raise error
 
     def dump(self, value: T, unknown: Unknown = NOTHING, *, exclude_defaults: bool = False) -> bytes:
-        """Write a value, and what was read beside it."""
+        """Write a value together with its unknown data."""
         body = self._adapter.dump_json(value, exclude_defaults=exclude_defaults)
         return to_json(_with(value, from_json(body), unknown, [*unknown.all_elements()])) if unknown else body
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What an item of the table holds in one version beside what is known here: in its body, and in its own ``attributes``."""
+class UnknownOfItem:
+    """The unknown data of one version of an item: in its body (``unknown``), and as ``attributes`` of the item itself."""
 
     version: int = 0
     unknown: Unknown = NOTHING
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Besides:
-    """What the items of a store hold beside, by item, as each was read or written last."""
+class UnknownOfItems:
+    """The unknown data of a store's items, by item, as of the last read or write of each."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._beside: dict[str, Beside] = {}
+        self._unknown: dict[str, UnknownOfItem] = {}
 
-    def note(self, item: str, beside: Beside) -> None:
-        """Note it of one item."""
-        self._beside[item] = beside
+    def note(self, item: str, unknown_data: UnknownOfItem) -> None:
+        """Remember the unknown data of one item."""
+        self._unknown[item] = unknown_data
 
-    def written(self, item: str, version: int, before: Beside) -> None:
-        """Note that an item was written. If it holds anything beside, it is read again before it is written once more."""
-        self._beside.pop(item, None)
+    def written(self, item: str, version: int, before: UnknownOfItem) -> None:
+        """Note that an item was written. If it has unknown data, it is read again before the next write."""
+        self._unknown.pop(item, None)
         if not before.unknown and not before.attributes:
-            self._beside[item] = Beside(version)
+            self._unknown[item] = UnknownOfItem(version)
 
-    def note_all(self, besides: Mapping[str, Beside]) -> None:
-        """Note it of all items: there are no others."""
-        self._beside = dict(besides)
+    def note_all(self, by_item: Mapping[str, UnknownOfItem]) -> None:
+        """Remember the unknown data of all items: there are no others."""
+        self._unknown = dict(by_item)
 
-    def of(self, item: str, version: int, read: Callable[[], object] | None = None) -> Beside:
-        """Return what an item holds beside in this version. ``read``: reads it again, if it was not this version that was read."""
-        if read and (item not in self._beside or self._beside[item].version != version):
+    def of(self, item: str, version: int, read: Callable[[], object] | None = None) -> UnknownOfItem:
+        """Return the unknown data of an item's version. ``read``: reads the item again if another version was read last."""
+        if read and (item not in self._unknown or self._unknown[item].version != version):
             read()
-        beside = self._beside.get(item, Beside())
-        return beside if beside.version == version else Beside()
+        last = self._unknown.get(item, UnknownOfItem())
+        return last if last.version == version else UnknownOfItem()
 
 
 def unknown_in(value: Any, raw: Any) -> Unknown:

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
 
 from autoscaler.adapters.aws import code_of, translated
-from autoscaler.adapters.kept import NOTHING, Beside, Besides, Kept, Unknown
+from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItem, UnknownOfItems
 from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 
@@ -30,7 +30,7 @@ class DynamoReruns:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
-    _besides: Besides = field(default_factory=Besides)
+    _unknown: UnknownOfItems = field(default_factory=UnknownOfItems)
 
     def rerun(self, key: str) -> Rerun | None:
         """Read one item; what cannot be understood counts as left to a person, so that nothing is sent for it."""
@@ -58,7 +58,7 @@ class DynamoReruns:
                 created_at=0.0,
                 why="another version wrote it",
             )
-        self._besides.note(key, Beside(unknown=unknown))
+        self._unknown.note(key, UnknownOfItem(unknown=unknown))
         return rerun
 
     def add_rerun(self, rerun: Rerun, *, holder: str) -> None:
@@ -76,7 +76,7 @@ class DynamoReruns:
 
     def change_rerun(self, rerun: Rerun, *, expected: RerunState) -> None:
         """Replace an item whose state is still that."""
-        unknown = self._besides.of(rerun.key, 0).unknown
+        unknown = self._unknown.of(rerun.key, 0).unknown
         condition = {
             "ConditionExpression": "#state = :expected",
             "ExpressionAttributeNames": {"#state": "state"},

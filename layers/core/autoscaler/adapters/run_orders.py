@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.adapters.aws import code_of, translated
-from autoscaler.adapters.kept import NOTHING, Besides, Kept, Unknown
+from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItems
 from autoscaler.adapters.versioned import unpacked
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.errors import ConfigError, ConflictError, TransientError, UnansweredError
@@ -39,7 +39,7 @@ class DynamoRunOrders:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
-    _besides: Besides = field(default_factory=Besides)
+    _unknown: UnknownOfItems = field(default_factory=UnknownOfItems)
 
     def open_orders(self) -> tuple[RunOrder, ...]:
         """Query their partition."""
@@ -69,7 +69,7 @@ class DynamoRunOrders:
     def change_order(self, order: RunOrder) -> RunOrder:
         """Replace the item of this version; of one that ends the items move, all at once."""
         changed = replace(order, version=order.version + 1)
-        unknown = self._besides.of(_by_id(order.id), order.version).unknown
+        unknown = self._unknown.of(_by_id(order.id), order.version).unknown
         same = {
             "ConditionExpression": "version = :version",
             "ExpressionAttributeValues": {":version": {"N": str(order.version)}},
@@ -89,10 +89,10 @@ class DynamoRunOrders:
             yield {"Put": {"TableName": self.table, "Item": item}}
 
     def _readable(self, items: Iterator[Any]) -> Iterator[RunOrder]:
-        return (order for item in items if (order := unpacked(_ORDER, item, self._besides)))
+        return (order for item in items if (order := unpacked(_ORDER, item, self._unknown)))
 
     def _of_this_version(self, item: Any, order_id: str) -> RunOrder:
-        if (order := unpacked(_ORDER, item, self._besides)) is None:
+        if (order := unpacked(_ORDER, item, self._unknown)) is None:
             raise TransientError(f"order {order_id}: another version of the autoscaler wrote it, and this one cannot read it")
         return order
 

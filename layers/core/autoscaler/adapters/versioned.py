@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.adapters.aws import code_of
-from autoscaler.adapters.kept import Beside, Besides, Kept
+from autoscaler.adapters.kept import Kept, UnknownOfItem, UnknownOfItems
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 
 _LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionConflictException", "ConditionalCheckFailed", "TransactionConflict"}
@@ -49,11 +49,11 @@ def version_of(item: Any) -> int:
     return int(item["version"]["N"])
 
 
-def unpacked(kept: Kept[T], item: Any, besides: Besides) -> T | None:
+def unpacked(kept: Kept[T], item: Any, unknown_data: UnknownOfItems) -> T | None:
     """Read what an item holds, and note what else it holds; None of what another version of the autoscaler wrote: it begins again."""
     try:
         value, unknown = kept.load(zlib.decompress(item["body"]["B"]))
-        besides.note(item["item"]["S"], Beside(version_of(item), unknown))
+        unknown_data.note(item["item"]["S"], UnknownOfItem(version_of(item), unknown))
     except (ValueError, KeyError, zlib.error):
         return None
     return value

@@ -60,5 +60,5 @@ class Rotation:
 
 def _without(record: Record, step: Rotate | FinishRotation) -> Record:
     """Note that the node is deleted that an agent leaves."""
-    left = tuple(binding for binding in record.leaves if (binding.controller, binding.node) != (step.controller, step.node))
-    return replace(record, leaves=left)
+    others = tuple(binding for binding in record.leaves if (binding.controller, binding.node) != (step.controller, step.node))
+    return replace(record, leaves=others)

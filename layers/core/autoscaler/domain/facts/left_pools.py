@@ -45,8 +45,8 @@ def next_definitions(
 
 def with_left(fleet: Fleet, of: Known) -> Fleet:
     """Return the fleet with the pools that left its file, and have agents, launches or instances yet."""
-    left = dict(_left_pools(fleet, of))
-    return fleet if left == fleet.left_pools else replace(fleet, left_pools=left)
+    left_pools = dict(_left_pools(fleet, of))
+    return fleet if left_pools == fleet.left_pools else replace(fleet, left_pools=left_pools)
 
 
 def _left_pools(fleet: Fleet, of: Known) -> Iterator[tuple[str, Pool]]:

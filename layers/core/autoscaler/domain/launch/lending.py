@@ -156,8 +156,8 @@ def _why_unwanted(agent: Agent) -> str:
     """Say why the fleet file as it is now lends an agent no more by the labels that it was lent with; "" where it does."""
     if agent.pool.lend is Lending.NEVER:
         return f"the fleet file lends agents of {agent.pool.name} no more"
-    left = set(agent.record.lent_labels).difference(agent.pool.lent_labels)
-    return f"the fleet file lends agents of {agent.pool.name} no more to jobs that ask for {' '.join(sorted(left))}" if left else ""
+    labels = set(agent.record.lent_labels).difference(agent.pool.lent_labels)
+    return f"the fleet file lends agents of {agent.pool.name} no more to jobs that ask for {' '.join(sorted(labels))}" if labels else ""
 
 
 def _taken_back(agent: Agent, reason: Reason, detail: str) -> TakeBack:

@@ -38,9 +38,9 @@ _FOLLOWED_SECONDS = 86_400.0
 _DROPPED = "Jenkins dropped it between its queue and an agent"
 
 
-def may_drop(view: ControllerView, fleet: Fleet, known: Collection[QueuedItem]) -> bool:
+def may_drop(view: ControllerView, fleet: Fleet, followed: Collection[QueuedItem]) -> bool:
     """Tell whether items of this controller are followed: it may drop them, and some pool's are run again, or some are followed yet."""
-    is_followed = any(pool.rerun for pool in fleet.pools_of(view.name)) or any(one.controller == view.name for one in known)
+    is_followed = any(pool.rerun for pool in fleet.pools_of(view.name)) or any(item.controller == view.name for item in followed)
     return view.complete and drops_handed_builds(view) and is_followed
 
 

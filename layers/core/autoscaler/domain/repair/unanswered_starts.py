@@ -40,8 +40,8 @@ def _once_more(situation: Situation, lost: LostBuild, facts: LostFacts, rerun: R
     """Send what Jenkins surely does not have, unless the fleet file wants the build to be run again no more."""
     if is_run_again(situation.fleet, lost):
         return start(situation, lost, facts, replace(rerun, created_at=situation.now))
-    told = "Jenkins did not start it, and the fleet file asks for no rerun of it any more"
-    return leave(situation, lost, facts, Reason.RERUN_UNWANTED, told)
+    why = "Jenkins did not start it, and the fleet file asks for no rerun of it any more"
+    return leave(situation, lost, facts, Reason.RERUN_UNWANTED, why)
 
 
 def _is_ambiguous(situation: Situation, lost: LostBuild, found: list[int]) -> bool:

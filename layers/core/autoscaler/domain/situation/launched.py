@@ -26,9 +26,9 @@ def versions_of_instances(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:
     with_images = _with_images(fleet)
     on_record = (record for record in snapshot.records if record.pool in with_images or parts_of(record.version)[1])
     versions |= {record.instance_id: record.version for record in on_record}
-    seen = (instance for instance in snapshot.instances if instance.pool in with_images)
-    known = ((instance.id, version_of(instance.template_version, instance.image)) for instance in seen)
-    return versions | {instance_id: version for instance_id, version in known if version}
+    listed = (instance for instance in snapshot.instances if instance.pool in with_images)
+    by_image = ((instance.id, version_of(instance.template_version, instance.image)) for instance in listed)
+    return versions | {instance_id: version for instance_id, version in by_image if version}
 
 
 def launched_versions(fleet: Fleet, current: Mapping[str, str], proven: Mapping[str, str]) -> dict[str, str]:

@@ -16,8 +16,8 @@ def next_left_pools(memory: Memory, look: Look) -> LeftPools:
     """
     before, now, snapshot = memory.left_pools, look.now, look.snapshot
     living = [agent for agent in look.agents if agent.record.is_instance and not agent.instance_ended]
-    left = [agent.record.instance_id for agent in living if is_left(agent)]
-    since = {name: min(before.since.get(name, now), now) for name in left}
+    without_pool = [agent.record.instance_id for agent in living if is_left(agent)]
+    since = {name: min(before.since.get(name, now), now) for name in without_pool}
     lately = sum(now - at < HOUR_SECONDS for at in since.values())
     is_new = since.keys() - before.since.keys()
     return LeftPools(
