@@ -10,8 +10,9 @@ from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
-from support.builders import a_pool
+from support.builders import a_pool, an_offering
 from support.left_keys import deploy, with_pools, without_pools
+from support.reserving import an_idle_day, reserve, reserved
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -174,3 +175,14 @@ def test_an_instance_of_it_without_a_record_is_adopted_and_drained():
         del day.fleet.state.records[record.instance_id]
     day.minutes(30)
     assert (day.agents("gpu"), records_of(day, "gpu")) == (0, [])
+
+
+def test_what_a_person_has_stays_until_their_reservation_ends_and_goes_then():
+    day = an_idle_day(offerings=(an_offering(usd_per_hour=1.0),))
+    other = replace(day.fleet.fleet.pools["cpu"], name="gpu")
+    reserve(day, hours=2.0)
+    deploy(day.fleet, replace(day.fleet.fleet, pools={"gpu": other}))
+    day.minutes(110)
+    assert (len(reserved(day)), day.agents("cpu")) == (1, 1)
+    day.minutes(40)
+    assert (reserved(day), day.agents("cpu"), records_of(day, "cpu")) == ([], 0, [])
