@@ -52,9 +52,9 @@ class Stopping:
                 return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is connected")
             if record.state is RecordState.REGISTERED:
                 record = self._change(record, RecordState.STOPPING)
-            if not has_static_node(record) and (
-                node is None or node.idle or not node.is_deleted
-            ):  # a second deletion would leave for ever what is on it
+            # A second deletion would leave for ever what is on it.
+            is_deleted = node is not None and node.is_deleted and not node.idle
+            if not (is_deleted or has_static_node(record)):
                 controller.delete_node(step.node)
             record = record.without_node(self.ports.clock())
         self._change(
