@@ -66,11 +66,30 @@ def test_neither_an_unread_controller_nor_jobs_that_go_end_it():
     assert subjects(day) == [TOLD]
 
 
-def test_a_quiet_mode_that_nobody_waits_for_is_told_to_nobody():
+def test_a_quiet_mode_that_costs_nothing_and_that_nobody_waits_for_is_told_to_nobody():
     day = Day(in_memory(a_pool("cpu"))).minutes(5)
     day.jenkins.quiet_down()
     day.minutes(3 * 60)
     assert subjects(day) == []
+
+
+def test_agents_that_are_idle_in_quiet_mode_for_an_hour_are_told_with_their_cost():
+    """A pool's two agents were paid for 79 and 87 min, and nobody was told since no job waited."""
+    day = Day(in_memory(a_pool("cpu", idle_seconds=900.0, queue_maturity_seconds=0.0)))
+    day.queue(1)
+    day.minutes(10)
+    day.jenkins.quiet_down("nightly backup")
+    day.minutes(55)
+    assert subjects(day) == []
+    day.minutes(15)
+    [told] = day.fleet.notifier.sent
+    assert told.subject == "[f] main is in quiet mode, and agents are idle"
+    [agent] = [name for name in day.jenkins.nodes if name.startswith("cpu-")]
+    assert "Jenkins' reason: nightly backup.\n1 idle agent cost $" in told.text
+    assert f" an hour: {agent}.\n" in told.text
+    day.jenkins.cancel_quiet_down()
+    day.minutes(30)
+    assert subjects(day)[1:] == ["[f] over: main is in quiet mode, and agents are idle"]
 
 
 def test_a_short_one_before_a_restart_is_told_to_nobody_and_kills_no_build():

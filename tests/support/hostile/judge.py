@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, inf
 
+from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.report.told import Message
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
@@ -217,8 +218,19 @@ def _due(life: Life, unkind: Unkindness, build: Build) -> tuple[float, Build] | 
         return None
     patience = max(pool.max_wait_seconds for pool in life.pools_serving(build)) + _TOLD_AFTER
     when = max(unkind.from_at, build.buildable_at) + patience
-    waits = (build.started_at or inf) > when and (build.ended_at or inf) > when
+    waits = (build.started_at or inf) > when and (build.ended_at or inf) > when and not _is_full(life, build, when)
     return (when, build) if waits and when <= min(unkind.until_at, life.world.timeline.now) else None
+
+
+def _is_full(life: Life, build: Build, when: float) -> bool:
+    """Tell whether each pool that serves a build had max_agents for a quarter of an hour, so that nothing was asked of EC2."""
+    times = (when, when - 5 * MINUTE, when - _ROUND)
+    return all(_count_agents(life, pool, time) >= pool.max_agents for pool in life.pools_serving(build) for time in times)
+
+
+def _count_agents(life: Life, pool: Pool, when: float) -> int:
+    mine = (instance for instance in life.world.ec2.instances.values() if instance.tags.get("autoscaler:pool") == pool.name)
+    return sum(instance.launched_at <= when < (instance.ended_at or inf) for instance in mine)
 
 
 def _names(life: Life, unkind: Unkindness, since: float, until: float) -> bool:

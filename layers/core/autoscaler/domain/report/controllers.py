@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterator
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
+from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, dollars, duration, moment
+from autoscaler.domain.wording import counted, dollars, duration, listed, moment
 
 # What is paid and cannot be judged for so long is told, once a day.
 UNREAD_SECONDS = 3600.0
@@ -15,7 +16,7 @@ _NAMES = 10
 
 
 def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
-    """Name the controllers that nobody can read while agents run there, those in quiet mode while jobs wait, and those with zombies.
+    """Name the controllers that nobody can read while agents run there, those in long quiet modes, and those with zombies.
 
     ``told``: names of what people were told. Quiet mode is over when a look sees no quiet mode: not when a job has gone, nor when
     the controller cannot be read.
@@ -26,7 +27,7 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
             yield unread, _unread(situation, view)
         if ended := [name for name, one in situation.memory.asked.items() if one.over_at and name.startswith(f"{view.name}/")]:
             yield f"{ENDED}{view.name}", _ended(view, ended)
-        if quiet in told if not view.complete else view.quieting_down and (quiet in told or _waits_too_long(situation, view)):
+        if quiet in told if not view.complete else view.quieting_down and (quiet in told or _is_quiet_too_long(situation, view)):
             yield quiet, _quiet(situation, view)
 
 
@@ -85,10 +86,19 @@ def _ended(view: ControllerView, names: list[str]) -> Seen:
     return Seen(f"executors of {view.name} show builds that have ended", text, "operations.md#builds-that-have-ended", "autoscaler plan")
 
 
-def _waits_too_long(situation: Situation, view: ControllerView) -> bool:
-    """Tell whether a job waits for the end of quiet mode for longer than any pool there lets it."""
+def _is_quiet_too_long(situation: Situation, view: ControllerView) -> bool:
+    """Tell whether a job waits for the end of quiet mode for longer than any pool there lets it, or agents are paid for nothing."""
     limits = [pool.spec.max_wait_seconds for pool in situation.pools_of(view.name).values()]
-    return bool(limits) and any(item.in_quiet_mode and item.waiting_seconds >= min(limits) for item in view.items)
+    waits = bool(limits) and any(item.in_quiet_mode and item.waiting_seconds >= min(limits) for item in view.items)
+    return waits or bool(_paid_for_nothing(situation, view.name))
+
+
+def _paid_for_nothing(situation: Situation, controller: str) -> list[Agent]:
+    """List the agents that are idle in quiet mode, and cost something, once that has lasted for an hour."""
+    if situation.now - _seen_at(situation, controller) < UNREAD_SECONDS:
+        return []
+    agents = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.is_instance)
+    return [agent for agent in agents if agent.idle and usd_per_hour_of(situation, agent.record)]
 
 
 def _quiet(situation: Situation, view: ControllerView) -> Seen:
@@ -97,5 +107,18 @@ def _quiet(situation: Situation, view: ControllerView) -> Seen:
     jobs = f"{counted(len(waiting), 'job')} wait, {longest.job} for {duration(longest.waiting_seconds)}.\n" if longest else ""
     reason = f"Jenkins' reason: {view.quiet_reason}" if view.quiet_reason else "Jenkins names no reason"
     then = "It begins no build until somebody cancels that, under Manage Jenkins. Nothing is launched or terminated there meanwhile."
-    text = f"{view.name} has been in quiet mode since {moment(_seen_at(situation, view.name))}. {reason}.\n{jobs}{then}"
-    return Seen(f"{view.name} is in quiet mode, and jobs wait", text, "operations.md#quiet-mode", "autoscaler queue", daily=True)
+    text = f"{view.name} has been in quiet mode since {moment(_seen_at(situation, view.name))}. {reason}.\n"
+    return Seen(
+        f"{view.name} is in quiet mode, and {'jobs wait' if waiting else 'agents are idle'}",
+        f"{text}{jobs}{_idle(situation, view)}{then}",
+        "operations.md#quiet-mode",
+        "autoscaler queue" if waiting else "autoscaler agents",
+        daily=True,
+    )
+
+
+def _idle(situation: Situation, view: ControllerView) -> str:
+    agents = _paid_for_nothing(situation, view.name)
+    usd = dollars(sum(usd_per_hour_of(situation, agent.record) for agent in agents))
+    names = listed([agent.record.node or agent.record.instance_id for agent in agents], _NAMES)
+    return f"{counted(len(agents), 'idle agent')} cost {usd} an hour: {names}.\n" if agents else ""
