@@ -187,8 +187,8 @@ NOTHING_LEAKS = (
         _LEAKS,
         "an instance that never registered stays",
         file="repair/heal.py",
-        was="        case Condition.OVERDUE:\n",
-        becomes="        case Condition.OVERDUE if agent.idle:\n",
+        was="    if agent.phase is Phase.OVERDUE:\n        reason",
+        becomes="    if agent.idle:\n        reason",
         always="test_scale_down.py::test_an_instance_that_never_registered_is_given_up_after_two_looks",
     ),
     breaks(

@@ -10,6 +10,7 @@ _LEAKS = "what_is_surely_left_over_is_repaired_by_the_next_pass"
 _AGENTS = "no_pool_no_team_and_no_fleet_gets_more_agents_than_it_may_have"
 _USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
 
+_FAILED = "tests/scenarios/test_failed_starts.py"
 _UNUSED = "tests/unit/test_unused_stopped.py"
 _STOPPED = "tests/unit/test_warm_pool.py"
 
@@ -129,8 +130,8 @@ STOPPED = (
     Bug(
         name="what was stopped after builds is started where each agent has one",
         file="domain/launch/starting.py",
-        was="    if not may_be_kept_stopped(agent):\n        return False\n",
-        becomes="",
+        was="    if not may_be_kept_stopped(agent) or asked_lately(",
+        becomes="    if asked_lately(",
         found_by=(f"{_UNUSED}::test_what_was_stopped_after_builds_is_terminated_once_each_agent_has_one_build",),
     ),
     Bug(
@@ -163,9 +164,58 @@ STOPPED = (
     ),
     Bug(
         name="a boot that a wrong clock measured is learned",
-        file="domain/learn.py",
+        file="domain/situation/boot_times.py",
         was="        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
         becomes="        if record.is_measured:\n",
         found_by=("tests/scenarios/test_clock.py::test_a_launch_by_a_wrong_clock_teaches_no_boot_that_there_cannot_have_been",),
+    ),
+    Bug(
+        name="jobs wait for a start that takes too long",
+        file="domain/situation/start_trials.py",
+        was="> _late_seconds(pool)",
+        becomes="> agent.pool.boot_timeout_seconds",
+        found_by=(f"{_FAILED}::test_a_job_waits_for_a_start_that_never_connects_no_longer_than_two_usual_starts",),
+    ),
+    Bug(
+        name="a start that failed counts as a boot that failed",
+        file="domain/repair/failed_boots.py",
+        was="of_start=bool(record.life)",
+        becomes="of_start=False",
+        found_by=(f"{_FAILED}::test_a_job_waits_for_a_start_that_never_connects_no_longer_than_two_usual_starts",),
+    ),
+    Bug(
+        name="agents are stopped however many starts fail",
+        file="domain/situation/start_trials.py",
+        was="    if trial is None or not is_tripped(trial):\n        return inf\n",
+        becomes="    return inf\n",
+        found_by=(f"{_FAILED}::test_after_three_failed_starts_nothing_is_kept_stopped_but_for_one_that_tries_again_later",),
+    ),
+    Bug(
+        name="a machine that EC2 refuses to start stays",
+        file="domain/scale_in/warm_pool.py",
+        was="refusals.times >= MACHINE_REFUSALS",
+        becomes="refusals.times >= 1000",
+        found_by=(f"{_FAILED}::test_one_machine_that_cannot_be_started_keeps_no_other_from_it_and_goes_after_three_refusals",),
+    ),
+    Bug(
+        name="nothing is launched instead of a start that EC2 refused",
+        file="control/stopping.py",
+        was="if step.otherwise and short > 0 else None",
+        becomes="if step.otherwise and short > 1000 else None",
+        found_by=(f"{_FAILED}::test_whatever_ec2_answers_at_a_start_the_job_is_served_by_a_launch_in_the_same_pass",),
+    ),
+    Bug(
+        name="many agents of a version that was never seen to start are stopped",
+        file="domain/situation/warm_pool.py",
+        was="inf if proven else 1",
+        becomes="inf",
+        found_by=(f"{_FAILED}::test_of_a_version_that_was_never_seen_to_start_one_agent_is_stopped",),
+    ),
+    Bug(
+        name="a late start keeps its place at the limit",
+        file="domain/scale_in/late_starts.py",
+        was="if refused := Budget(situation).over_limit(pool.spec, pool.usd_per_hour):",
+        becomes="if refused := None:",
+        found_by=(f"{_FAILED}::test_a_late_start_at_the_limit_makes_room_for_a_launch",),
     ),
 )

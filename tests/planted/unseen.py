@@ -23,8 +23,8 @@ UNSEEN = (
     Bug(
         name="quiet mode is over when a job has gone",
         file="domain/report/controllers.py",
-        was="view.quieting_down and (quiet in told or _waits_too_long(situation, view))",
-        becomes="view.quieting_down and _waits_too_long(situation, view)",
+        was="view.quieting_down and (quiet in told or _is_quiet_too_long(situation, view))",
+        becomes="view.quieting_down and _is_quiet_too_long(situation, view)",
         found_by=(f"{_QUIET}::test_neither_an_unread_controller_nor_jobs_that_go_end_it",),
     ),
     Bug(

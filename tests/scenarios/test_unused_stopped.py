@@ -13,6 +13,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_pool, an_offering
 from support.timeline import Day
+from support.warm import starts_proven
 from support.worlds import in_memory
 
 OFFERING = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
@@ -22,7 +23,7 @@ UNUSED = WarmPool(min_agents=2, max_agents=5, max_age_seconds=168 * 3600.0, unus
 def a_day(warm=UNUSED, **facts):
     limits = {key: facts.pop(key) for key in ("max_agents", "max_launches_per_hour") if key in facts}
     pool = {"offerings": (OFFERING,), "idle_seconds": 300.0, "warm_pool": warm, "max_builds": 1, "max_agents": 6} | facts
-    return Day(in_memory(a_pool("cpu", **pool), **limits))
+    return starts_proven(Day(in_memory(a_pool("cpu", **pool), **limits)))
 
 
 def states(day):
@@ -126,7 +127,7 @@ def test_a_new_version_is_tried_by_an_agent_that_connects_before_others_are_laun
     )
     day.minutes(40)
     launched = [(step.count, step.to_stop) for step in day.done(Launch)[before:]]
-    assert launched == [(1, False), (1, True), (2, True)], "the old ones are replaced once the new version has connected"
+    assert launched == [(1, False), (1, True), (3, True)], "the old ones are replaced once the new version has connected"
     assert (states(day), day.failed) == (["stopped"] * 3, 0)
 
 

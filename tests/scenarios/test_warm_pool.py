@@ -16,6 +16,7 @@ from autoscaler_workbench.fakes.world.jenkins.controller import DROPS_BUILDS
 from autoscaler_workbench.simulate.result import dollars_an_hour, leaked_instances, leaked_nodes
 from support.builders import a_pool, an_offering
 from support.timeline import Day
+from support.warm import starts_proven
 from support.worlds import in_memory
 
 OFFERING = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
@@ -28,12 +29,12 @@ def a_warm_pool(warm=WARM, **facts):
 
 
 def a_day(warm=WARM, **limits):
-    return Day(in_memory(a_warm_pool(warm), **limits))
+    return starts_proven(Day(in_memory(a_warm_pool(warm), **limits)))
 
 
 def with_one_stopped(warm=WARM, count=1, pool=None, **limits):
     """A day on which agents have worked and were stopped."""
-    day = Day(in_memory(pool or a_warm_pool(warm), **limits))
+    day = starts_proven(Day(in_memory(pool or a_warm_pool(warm), **limits)))
     day.minutes(1).queue(count, seconds=300.0)
     day.minutes(30)
     assert states(day) == ["stopped"] * count
@@ -107,16 +108,15 @@ def test_where_ec2_refuses_to_start_one_another_is_launched_in_the_same_pass():
     assert (records(day), of_offering("cpu", OFFERING) in day.fleet.state.memory.trials) == (["requested", "stopped"], True)
 
 
-def test_a_start_for_which_machines_turn_out_short_is_noted_and_a_job_goes_on():
+def test_a_start_for_which_machines_turn_out_short_leaves_the_job_to_a_launch_and_is_held_against_nobody():
     day = with_one_stopped()
     [instance] = instances(day)
     instance.fails_to_start = NO_CAPACITY
     [build] = day.queue(1, seconds=60.0)
-    day.minutes(6)
-    assert day.fleet.state.memory.trials[of_offering("cpu", OFFERING)].why == "EC2 answered InsufficientInstanceCapacity"
-    instance.fails_to_start = ""
-    day.minutes(15)
+    day.minutes(9)
     assert build.ended is Ended.FINISHED
+    assert (instance.alive(), day.fleet.state.memory.trials["start/cpu"].failures) == (True, 0)
+    assert of_offering("cpu", OFFERING) not in day.fleet.state.memory.trials
 
 
 def test_one_whose_every_start_fails_does_not_keep_jobs_waiting():

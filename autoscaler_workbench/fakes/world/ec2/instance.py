@@ -33,6 +33,7 @@ class Instance:
     state_reason: str = ""  # EC2's code for why it is in this state
     life: int = 0  # how often it was started again
     spells: list[Spell] = field(default_factory=list)  # in which it was on, the last of them perhaps still
+    refuses_to_start: str = ""  # EC2's code: it answers each start with that
     fails_to_start: str = ""  # EC2's code: every start ends where it began, as without the key of its disk
     ended_at: float | None = None
     booted_at: float | None = None

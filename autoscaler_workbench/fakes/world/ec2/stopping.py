@@ -41,6 +41,8 @@ def why_not_started(ec2: "Ec2", instance: Instance, beside: Iterable[Instance] =
     """Say with which code and message EC2 refuses to start an instance; None where it does not. ``beside``: others of the same request."""
     if instance.state not in {"stopped", "pending", "running"}:
         return "IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it can be started."
+    if instance.state == "stopped" and instance.refuses_to_start:
+        return instance.refuses_to_start, f"The instance '{instance.id}' cannot be started."
     if instance.state == "stopped" and not ec2.has_room_for([one for one in {instance, *beside} if one.state == "stopped"]):
         return "InsufficientInstanceCapacity", "Insufficient capacity."
     return None

@@ -247,8 +247,6 @@ class Ec2Compute:
         try:
             self._client().start_instances(InstanceIds=[*ids])
         except ClientError as error:
-            if code_of(error) in {"IncorrectInstanceState", "InvalidInstanceID.NotFound"}:
-                return TransientError(f"StartInstances: {code_of(error)}")
             return _launch_error(error, "StartInstances")
         except BotoCoreError as error:
             return UnansweredError(f"StartInstances was not answered ({type(error).__name__})")

@@ -19,6 +19,7 @@ from autoscaler.control.stopping import Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
 from autoscaler.domain.facts.left_pools import with_left
 from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
+from autoscaler.domain.facts.memory import EC2_ANSWERED
 from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.plan import (
     Adopt,
@@ -53,6 +54,7 @@ from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes
 from autoscaler.domain.situation.breakers import has_failed_often, key_of
+from autoscaler.domain.situation.start_trials import FailedStart, postponed_start
 from autoscaler.errors import AutoscalerError, NoAnswerError, RefusedError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
 
@@ -117,6 +119,7 @@ class _Actuator:
         self.remembered = False
         self._instead: list[Launch] = []  # of what could not be started
         self.refused: list[tuple[str, tuple[Refusal, ...]]] = []
+        self.refused_starts: list[FailedStart] = []
         self.refused_canaries: list[tuple[str, str, str]] = []  # of new images
         self.had: list[Had] = []  # by launches
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
@@ -131,6 +134,7 @@ class _Actuator:
         """Return the outcomes of the steps so far."""
         return Outcomes(
             refused=self.refused,
+            refused_starts=self.refused_starts,
             refused_canaries=self.refused_canaries,
             launched=self.had,
             tried=self.tried,
@@ -318,12 +322,13 @@ class _Actuator:
         stopping, record = self._stopping(), self._records.now[step.instance_id]
         result = stopping.finish(step, record)
         if step.failed and result.outcome is Outcome.DONE:
-            self.refused.append((step.pool, (stopping.refusal(record, step.failed),)))
+            self.tried[postponed_start(step.controller, step.instance_id)] = f"{EC2_ANSWERED}{step.failed}"
         return result
 
     def _start(self, step: Start) -> Result:
         started = self._stopping().start(step)
-        self.refused += [(step.pool, started.refused)] if started.refused else []
+        self.refused_starts += started.failed
+        self.tried |= started.tried
         self._instead += [started.instead] if started.instead else []
         return started.result
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from autoscaler.control.report import Outcome, Report, Result, done, starts_failed
+from autoscaler.control.report import Outcome, Report, Result, boots_failed, done, starts_failed
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch, LeaveLost, Rotate, RunAgain, Start, Step, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
@@ -16,11 +16,11 @@ def counts_of(reports: Sequence[Report]) -> dict[str, int]:
         "Launches": done(results, Launch),
         "Starts": done(results, Start),
         "Rotations": done(results, Rotate),
-        "StartsFailed": starts_failed(results),
+        "StartsFailed": sum(sum(starts_failed(report).values()) for report in reports),
         "Stops": done(results, Stop),
         "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
         "Terminations": done(results, Terminate),
-        "BootFailures": sum(len(report.plan.boot_failures) for report in reports),
+        "BootFailures": sum(len(boots_failed(report)) for report in reports),
         "Quarantines": _quarantines(results),
         "Ec2Disagrees": any(reason is Reason.EC2_DISAGREES for _, _, reason in held),
         "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from autoscaler.control.report import Outcome, Report, starts_failed
+from autoscaler.control.report import Outcome, Report, boots_failed, starts_failed
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.plan import Cordon, FinishStop, LeaveLost, Start, Step, Terminate
+from autoscaler.domain.facts.plan import Cordon, LeaveLost, Step
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.pass_notes import PassNotes, noted
 from autoscaler.errors import AutoscalerError, ConflictError
@@ -48,15 +48,14 @@ def places_of_reports(reports: Iterable[Report]) -> dict[str, list[str]]:
 
 
 def _places(report: Report) -> Iterator[tuple[str, str]]:
-    for failure in report.plan.boot_failures:
+    for failure in boots_failed(report):
         yield "BootFailures", f"pool {failure.pool} ({failure.instance_id})"
+    yield from (("StartsFailed", f"pool {pool}") for pool in starts_failed(report))
     for held in report.plan.held:
         if held.reason in _HOLDS:
             yield _HOLDS[held.reason], f"pool {held.pool} of {held.controller}" if held.pool else held.detail
     for result in report.results:
-        if isinstance(result.step, Start | FinishStop | Terminate) and starts_failed([result]):
-            yield "StartsFailed", f"pool {result.step.pool}"
-        elif result.outcome is Outcome.DONE:
+        if result.outcome is Outcome.DONE:
             yield from _done(result.step)
 
 

@@ -1,5 +1,6 @@
 """Reports what became of a plan: one line a step, with decision and result."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from typing import Any
 
 from autoscaler.domain.facts.plan import (
     Adopt,
+    BootFailure,
     CancelItem,
     Cordon,
     CreateBeacon,
@@ -102,15 +104,23 @@ def done(results: Iterable[Result], kind: type[Step]) -> int:
     return sum(r.count for r in results if isinstance(r.step, kind) and r.outcome is Outcome.DONE)
 
 
-def starts_failed(results: Iterable[Result]) -> int:
-    """Count the starts that EC2 refused or did not answer, and those after which it showed the instance stopped again."""
-    return sum(_failed_starts(result) for result in results if result.outcome in {Outcome.DONE, Outcome.FAILED})
+def starts_failed(report: Report) -> dict[str, int]:
+    """Count the starts that EC2 refused or did not answer, and those whose agent did not come, by pool."""
+    failed = Counter(failure.pool for failure in report.plan.boot_failures if failure.of_start)
+    for result in report.results:
+        step = result.step
+        if result.outcome not in {Outcome.DONE, Outcome.FAILED}:
+            continue
+        if isinstance(step, Start) and step.count > result.count:
+            failed[step.pool] += step.count - result.count
+        elif isinstance(step, FinishStop) and step.reason is Reason.START_FAILED:
+            failed[step.pool] += 1
+    return failed
 
 
-def _failed_starts(result: Result) -> int:
-    if isinstance(result.step, Start):
-        return result.step.count - result.count
-    return int(isinstance(result.step, FinishStop | Terminate) and result.step.reason is Reason.START_FAILED)
+def boots_failed(report: Report) -> list[BootFailure]:
+    """List the first boots that failed."""
+    return [failure for failure in report.plan.boot_failures if not failure.of_start]
 
 
 def as_json(report: Report) -> dict[str, Any]:

@@ -4,29 +4,53 @@
 - starting: likewise. What EC2 refuses to start stays stopped, and is launched instead.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.facts.fleet import Fleet, Market
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.made_nodes import has_static_node
+from autoscaler.domain.facts.memory import EC2_ANSWERED
 from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
-from autoscaler.domain.launch.backoff import Refusal
-from autoscaler.domain.launch.starting import offering_of
+from autoscaler.domain.launch.backoff import keeps_from_starting
+from autoscaler.domain.situation.start_trials import FailedStart, postponed_start, refused_start
 from autoscaler.errors import ConflictError, LaunchRefusedError, TransientError
 from autoscaler.ports import Controller, Ports
+
+_NOT_ALLOWED = "UnauthorizedOperation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What became of a start: its result, what EC2 refused, and the launch to make instead."""
+    """What became of a start: its result, the starts that failed, why these machines did not start, and the launch to make instead.
+
+    ``tried``: by the names of what keeps failing; None: it started.
+    """
 
     result: Result
-    refused: tuple[Refusal, ...] = ()
+    failed: tuple[FailedStart, ...] = ()
+    tried: Mapping[str, str | None]
     instead: Launch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """One call for some machines, and why EC2 did not start some of them."""
+
+    asked: tuple[str, ...]
+    problems: Mapping[str, TransientError]
+
+    @property
+    def refusals(self) -> dict[str, LaunchRefusedError]:
+        return {name: why for name, why in self.problems.items() if isinstance(why, LaunchRefusedError)}
+
+    @property
+    def refused_machines(self) -> int:
+        """Count the refusals that another machine may not meet."""
+        return sum(_is_of_machine(why.code) for why in self.refusals.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,29 +87,21 @@ class Stopping:
         return Result(step=step, outcome=Outcome.DONE)
 
     def start(self, step: Start) -> Started:
-        """Note the starts under the lease, ask EC2 for all at once, and take back what it refused."""
-        stopped_at = {instance_id: self.records.now[instance_id].changed_at for instance_id in step.instance_ids}
-        noted = [self._noted(step, self.records.now[instance_id]) for instance_id in step.instance_ids]
-        asked = {record.instance_id: record for record in noted if record}
-        problems = self.ports.compute.start(asked) if asked else {}
-        refused = {i: why for i, why in problems.items() if isinstance(why, LaunchRefusedError)}
-        for instance_id in refused:
-            self._take_back(asked[instance_id], stopped_at[instance_id])
-        return Started(
-            result=_result(step, len(asked), problems),
-            refused=tuple(self.refusal(asked[instance_id], why.code) for instance_id, why in refused.items()),
-            instead=replace(step.otherwise, count=len(refused)) if step.otherwise and refused else None,
-        )
+        """Note the starts under the lease, ask EC2 for all at once, and take back what it refused; spares are started in their place."""
+        attempts, spares = [self._start(step, step.instance_ids)], list(step.spares)
+        while spares and (more := attempts[-1].refused_machines):
+            attempts.append(self._start(step, spares[:more]))
+            spares = spares[more:]
+        return _started(step, attempts)
 
-    def refusal(self, record: Record, code: str) -> Refusal:
-        """Say what EC2 refused with this code: the offering that an agent is of."""
-        pool = self.fleet.pool_of(record.pool, record.controller)
-        if pool is None:
-            return Refusal(code=code, offering_key="", asked=())
-        instance = next((instance for instance in self.snapshot.instances if instance.id == record.instance_id), None)
-        offering = offering_of(pool, instance) if instance else None
-        asked = (offering,) if offering else tuple(o for o in pool.offerings if o.market is Market.ON_DEMAND)
-        return Refusal(code=code, offering_key=offering.key if offering else "", asked=asked)
+    def _start(self, step: Start, instance_ids: Iterable[str]) -> _Attempt:
+        stopped_at = {instance_id: self.records.now[instance_id].changed_at for instance_id in instance_ids}
+        noted = [self._noted(step, self.records.now[instance_id]) for instance_id in stopped_at]
+        asked = {record.instance_id: record for record in noted if record}
+        attempt = _Attempt(asked=tuple(asked), problems=self.ports.compute.start(asked) if asked else {})
+        for instance_id in attempt.refusals:
+            self._take_back(asked[instance_id], stopped_at[instance_id])
+        return attempt
 
     def _noted(self, step: Start, record: Record) -> Record | None:
         """Note that a stopped agent is to start, or leave it so noted. None: it is not stopped any more."""
@@ -111,6 +127,40 @@ class Stopping:
 
     def _change(self, record: Record, state: RecordState) -> Record:
         return self.records.write(replace(record, state=state, changed_at=self.ports.clock()))
+
+
+def _started(step: Start, attempts: Sequence[_Attempt]) -> Started:
+    problems = {name: why for attempt in attempts for name, why in attempt.problems.items()}
+    refusals = {name: why.code for attempt in attempts for name, why in attempt.refusals.items()}
+    started = [name for attempt in attempts for name in attempt.asked if name not in problems]
+    return Started(
+        result=_result(step, len(started) + len(problems), problems),
+        failed=tuple(_failed(step, name, code) for name, code in refusals.items() if not keeps_from_starting(code)),
+        tried=_tried(step, started, refusals),
+        instead=_instead(step, len(refusals) - sum(len(attempt.asked) for attempt in attempts[1:])),
+    )
+
+
+def _instead(step: Start, short: int) -> Launch | None:
+    return replace(step.otherwise, count=short) if step.otherwise and short > 0 else None
+
+
+def _failed(step: Start, instance_id: str, code: str) -> FailedStart:
+    return FailedStart(pool=step.pool, instance_id=instance_id, why=f"{EC2_ANSWERED}{code}", of_all=not _is_of_machine(code))
+
+
+def _tried(step: Start, started: Iterable[str], refusals: Mapping[str, str]) -> dict[str, str | None]:
+    tried: dict[str, str | None] = {refused_start(step.controller, name): None for name in started}
+    return tried | {_failing_key(step, name, code): f"{EC2_ANSWERED}{code}" for name, code in refusals.items()}
+
+
+def _failing_key(step: Start, instance_id: str, code: str) -> str:
+    return refused_start(step.controller, instance_id) if _is_of_machine(code) else postponed_start(step.controller, instance_id)
+
+
+def _is_of_machine(code: str) -> bool:
+    """Tell whether a refusal may be about one machine: neither is anything short, nor is a right missing for all."""
+    return not (keeps_from_starting(code) or code == _NOT_ALLOWED)
 
 
 def _result(step: Start, asked: int, problems: Mapping[str, TransientError]) -> Result:

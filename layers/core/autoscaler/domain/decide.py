@@ -37,6 +37,7 @@ from autoscaler.domain.repair.lost_builds import run_again
 from autoscaler.domain.scale_in.capacity_ends import capacity_ends
 from autoscaler.domain.scale_in.ended_builds import free_from_ended
 from autoscaler.domain.scale_in.hand_over import hand_over, let_bound_start
+from autoscaler.domain.scale_in.late_starts import late_starts
 from autoscaler.domain.scale_in.left_pools import drain_left, keep_while_in_doubt
 from autoscaler.domain.scale_in.make_room import make_room
 from autoscaler.domain.scale_in.max_builds import used_up
@@ -86,6 +87,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     stop_for_month_limit,  # the month's money is spent, or the hours of the day are used
     left_the_file,  # a host, or a further side of a machine, that the fleet file does not name any more
     drain_together,  # drained for good on another controller that its machine serves at once
+    late_starts,  # starts that take too long, where a limit leaves jobs no other agent
     not_worth_keeping,  # stopped agents that are outdated, too old, or not needed for too long
 )
 REPAIRING: tuple[FleetRule, ...] = (

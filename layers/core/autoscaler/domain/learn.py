@@ -48,6 +48,7 @@ from autoscaler.domain.repair.ran_again import answered
 from autoscaler.domain.repair.two_looks import next_observations
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
 from autoscaler.domain.situation.agents import Agent, Phase, next_missing
+from autoscaler.domain.situation.boot_times import note_times, note_vain_starts
 from autoscaler.domain.situation.breakers import (
     FAILED_BOOTS_KEPT,
     note_connected,
@@ -73,12 +74,12 @@ from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.reserved_capacity import closes_at
 from autoscaler.domain.situation.rows import next_rows
 from autoscaler.domain.situation.situation import Look, Situation, join, situate
+from autoscaler.domain.situation.start_trials import FailedStart, failed_starts, next_starts, note_failed_starts, vain_starts
 from autoscaler.domain.situation.steps import Decided
 from autoscaler.domain.situation.terminated import next_terminated, with_terminated
 from autoscaler.domain.situation.trials import close, of_boot, of_connections, of_image, still_remembered
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
-_BOOTS_KEPT = 50
 
 
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
@@ -110,8 +111,8 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         _looked(_with_marks(_metered(memory, look), look), look),
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
         idle_since=_since(memory.idle_since, _for_builds(agents, "idle"), now),
-        boots=_times(memory.boots, [agent for agent in unnoted if not agent.record.life]),
-        starts=_times(memory.starts, [agent for agent in unnoted if agent.record.life]),
+        boots=note_times(memory.boots, [agent for agent in unnoted if not agent.record.life]),
+        starts=note_times(memory.starts, [agent for agent in unnoted if agent.record.life]),
         booted=frozenset(agent.record.life_id for agent in registered),
         unstoppable=memory.unstoppable & {agent.record.instance_id for agent in agents},
         connected=note_connected(memory.connected, agents),
@@ -140,7 +141,8 @@ def _still_open(memory: Memory, look: Look, proven: Mapping[str, str]) -> dict[s
     """Carry on the trials, but for those that have ended."""
     boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven))
     refused = still_refused(memory, look.agents, look.snapshot.controllers, look.now)
-    return still_remembered(memory.trials, look.now) | boots | still_tried(memory, look, proven) | refused
+    starts = next_starts(memory, look.agents, look.versions)
+    return still_remembered(memory.trials, look.now) | boots | starts | still_tried(memory, look, proven) | refused
 
 
 def _metered(memory: Memory, look: Look) -> Memory:
@@ -203,17 +205,6 @@ def _proven(look: Look) -> dict[str, str]:
     """Find the pools of whose present version an agent is connected."""
     ready = ((agent.pool.name, look.version_of(agent)) for agent in look.agents if agent.phase is Phase.READY)
     return {pool: version for pool, version in ready if version and version == look.current.get(pool)}
-
-
-def _times(known: Mapping[str, tuple[float, ...]], unnoted: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
-    """Note how long each agent took from its launch, or its start, to its registration; what cannot be was measured by a wrong clock."""
-    times = dict(known)
-    for agent in unnoted:
-        record = agent.record
-        seconds = (record.registered_at or 0.0) - record.began_at
-        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:
-            times[record.pool] = (*times.get(record.pool, ()), seconds)[-_BOOTS_KEPT:]
-    return times
 
 
 def watch(situation: Situation) -> Situation:
@@ -286,6 +277,7 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
     return replace(
         memory,
         trials=_with_failed_boots(situation, failed),
+        starts=note_vain_starts(memory.starts, vain_starts(situation, failed)),
         taken=note_taken(memory.taken, decided, now),
         marks=note_counted(memory.marks, failed),
         kept=note_kept(situation, decided),
@@ -297,10 +289,12 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
 
 
 def _with_failed_boots(situation: Situation, failures: Collection[BootFailure]) -> dict[str, Trial]:
-    """Count the boots that failed: of a new image that is tried, or of what a pool launches."""
+    """Count what failed: starts, boots of a new image that is tried, boots of what a pool launches."""
     to_try, now, pools = situation.to_try, situation.now, situation.fleet.pools
-    trials = note_failed_canaries(situation.memory.trials, failures, to_try, now)
-    return note_failed(trials, [one for one in failures if not is_of_canary(one, to_try)], situation.launched, pools, now)
+    trials = note_failed_starts(situation.memory.trials, failed_starts(failures), now)
+    boots = [one for one in failures if not one.of_start]
+    trials = note_failed_canaries(trials, boots, to_try, now)
+    return note_failed(trials, [one for one in boots if not is_of_canary(one, to_try)], situation.launched, pools, now)
 
 
 def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
@@ -353,6 +347,7 @@ class Outcomes:
     """What became of a plan's steps."""
 
     refused: Collection[tuple[str, tuple[Refusal, ...]]] = ()  # launches: pool, and what was wrong
+    refused_starts: Collection[FailedStart] = ()  # what EC2 refused for another reason than that machines are short
     refused_canaries: Collection[tuple[str, str, str]] = ()  # launches of new images: pool, version, and what EC2 said
     launched: Collection[Had] = ()  # launches that brought an agent
     tried: Mapping[str, str | None] = field(default_factory=dict)  # steps in Jenkins, and why they failed; None: they did not
@@ -394,6 +389,7 @@ def _next_delays(memory: Memory, outcomes: Outcomes, now: float) -> dict[str, Ca
 def _next_trials(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -> dict[str, Trial]:
     """Close the trials of what worked, and count what EC2 refused; of one launch some may be had and some refused."""
     trials = note_refused_canaries(note_consoles(memory.trials, outcomes.consoles), outcomes.refused_canaries, now)
+    trials = note_failed_starts(trials, outcomes.refused_starts, now)
     trials = close(trials, (scope for had in outcomes.launched for scope in had.scopes()), now)
     for pool, refusals in outcomes.refused:
         trials = note_refusals(trials, fleet.pools[pool], refusals, now)

@@ -48,7 +48,7 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     if at_risk:
         log("builds_at_risk", instance_id=event.instance_id, announced=str(event.kind), count=len(at_risk), builds=list(at_risk))
     if event.kind is Announced.STATE:
-        failed = starts_failed(result for report in reports for result in report.results)
+        failed = sum(sum(starts_failed(report).values()) for report in reports)
         tell_counts(wired, "instance_events", {"StartsFailed": failed}, places_of_reports(reports))
     else:
         tell_counts(wired, "instance_events", {"BuildsAtRisk": len(at_risk)})

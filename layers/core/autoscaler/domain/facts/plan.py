@@ -172,11 +172,12 @@ class FinishStop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Start stopped agents of one pool. ``otherwise``: a launch of as many, for those that EC2 refuses to start."""
+    """Start stopped agents of one pool. If EC2 refuses some, ``spares`` are started, and as many as are still missing launched."""
 
     controller: str
     pool: str
     instance_ids: tuple[str, ...]
+    spares: tuple[str, ...] = ()
     keep_until: float
     request: str = ""  # a person's, so that the same request starts once
     otherwise: Launch | None
@@ -364,6 +365,7 @@ class BootFailure:
     """An instance that never became an agent; its console is worth keeping. ``why``: where we know it.
 
     ``beside``: an agent that was launched with it or later has connected, so that only this machine is at fault; or its controller is.
+    ``of_start``: it was an agent before, was stopped, and did not come back.
     """
 
     controller: str
@@ -374,6 +376,7 @@ class BootFailure:
     launched_at: float = 0.0
     launch: str = ""
     beside: bool = False
+    of_start: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

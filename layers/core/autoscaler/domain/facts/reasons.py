@@ -70,9 +70,13 @@ class Reason(StrEnum):
     KEPT_STOPPED = "kept-stopped", "The agent is not needed now. Stopped, it costs its disk only, and is back sooner than a new one."
     HAS_STOPPED = "has-stopped", "EC2 says that the instance has stopped; its node is deleted, and it can be started again."
     STOP_HANGS = "stop-hangs", "EC2 has said for 20 minutes that the instance is stopping; it is terminated."
-    START_FAILED = "start-failed", "The instance was to start, and EC2 shows it stopped again; another one is started or launched."
+    START_FAILED = (
+        "start-failed",
+        "The instance was to start, and EC2 refused that, shows it stopped again, or its agent did not come in time.",
+    )
     START_AGAIN = "start-again", "A start was written down, and EC2 does not show it yet; it is asked for again."
     STARTED_BY_HAND = "started-by-hand", "A person started this stopped agent; it is used like any other."
+    PROVES_STARTS = "proves-starts", "One stopped agent is started to see whether agents of this template version start again."
     FILLS_WARM_POOL = "fills-warm-pool", "The pool has fewer stopped agents than warm_pool.min_agents; one is launched, to be stopped."
     NOT_WORTH_KEEPING = "not-worth-keeping", "The stopped agent was not needed for longer than its disk is worth paying for."
     WARM_POOL_FULL = "warm-pool-full", "More agents are stopped than warm_pool.max_agents allows."

@@ -179,6 +179,12 @@ def note_refusals(known: Mapping[str, Trial], pool: Pool, refusals: Iterable[Ref
     return {**known, **trials}
 
 
+def keeps_from_starting(code: str) -> bool:
+    """Tell whether EC2 lacks machines, or a quota lacks room, for what is stopped as well; nothing is wrong with that."""
+    meaning = _MEANINGS.get(code)
+    return code in _LACKING_CAPACITY or (meaning is not None and meaning.scope in (Scope.FAMILY, Scope.ACCOUNT))
+
+
 def note_stops(known: Mapping[str, Trial], stopped: Iterable[str], refused: Iterable[tuple[str, str]], now: float) -> dict[str, Trial]:
     """Remember for a day of which pools EC2 did not let us stop an agent, and why: what is booted to be stopped may fare no better.
 

@@ -14,6 +14,8 @@ from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
 
 # What a person asks for is launched whatever monitors do: it may be the trial.
+# So many other stopped agents are asked for in one pass if EC2 refuses some.
+_MOST_SPARES = 3
 _BY_A_PERSON = {Reason.MANUAL, Reason.RESERVED}
 
 
@@ -68,10 +70,10 @@ class Purchase:
         """Plan one agent, if no limit and no back-off forbids it: one that is stopped, if there is any, or else a new one."""
         if pool.paused or self._is_tried(pool, reason):
             return self.buy_new(pool, reason, detail)
-        return self._start(pool, reason, detail) or self.buy_new(pool, reason, detail)
+        return self.start(pool, reason, detail) or self.buy_new(pool, reason, detail)
 
-    def _start(self, pool: PoolView, reason: Reason, detail: str) -> bool:
-        """Plan to start a stopped agent."""
+    def start(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+        """Plan to start a stopped agent, if there is any that may start."""
         if not self._may_start(pool):
             return False
         agent, offered = self.stopped.get(pool.name, []).pop(), self._offered(pool)
@@ -227,6 +229,7 @@ class Purchase:
             controller=self.controller,
             pool=pool.name,
             instance_ids=tuple(agent.record.instance_id for agent in planned.agents),
+            spares=tuple(agent.record.instance_id for agent in reversed(self.stopped.get(pool.name, [])))[:_MOST_SPARES],
             keep_until=keep_until,
             request=intent_id or "",
             otherwise=self._launch_step(order, count, keep_until) if order and self._has_node(pool) else None,

@@ -10,7 +10,7 @@ from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.pool_schedules import told_schedule
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.warm_pool import stopped_in_time
+from autoscaler.domain.situation.warm_pool import is_start_to_prove, least_stopped, stopped_in_time
 
 # Where less than this share of a boot is left, an agent launched now would seldom be there first.
 _EARLY = 0.3
@@ -78,7 +78,10 @@ def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
     """
     if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0) or not pool.may_fill:
         return
-    purchase, least, in_time = placement.purchase, pool.least_stopped, stopped_in_time(placement.situation, pool)
+    purchase, least, in_time = placement.purchase, least_stopped(placement.situation, pool), stopped_in_time(placement.situation, pool)
+    if is_start_to_prove(placement.situation, pool):
+        purchase.start(pool, Reason.PROVES_STARTS, f"whether agents of {placement.situation.current[pool.name]} start again")
+        return
     while (there := in_time + purchase.planned_to_stop(pool)) < least and purchase.leaves_others_room(pool):
         if not purchase.buy_to_stop(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
             return

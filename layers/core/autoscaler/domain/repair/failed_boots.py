@@ -18,7 +18,7 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
     memory = situation.memory
     by_id = {record.instance_id: record for record in situation.snapshot.records}
     by_node = {(record.controller, record.node): record for record in by_id.values()}
-    counted = boots_counted(memory)
+    counted, why = boots_counted(memory), _why_not_started(decided)
     failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
     failed |= {agent.record.instance_id: agent.record for agent in situation.agents if _is_over(situation, agent)}
     return tuple(
@@ -26,10 +26,11 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
             controller=record.controller,
             pool=record.pool,
             instance_id=record.instance_id,
-            why=record.trouble,
+            why=record.trouble or why.get(record.instance_id, ""),
             version=situation.versions.get(record.instance_id, ""),
             launched_at=record.began_at,
             launch=record.launch if not record.life else "",
+            of_start=bool(record.life),
             beside=is_for_all_agents(record.trouble) or shows_that_it_boots(situation, record),
         )
         for record in failed.values()
@@ -46,6 +47,16 @@ def _is_over(situation: Situation, agent: Agent) -> bool:
     return (late and look.condition == Condition.LOST) or (agent.phase is Phase.OVERDUE and look.condition == Condition.OVERDUE)
 
 
+def _why_not_started(decided: Iterable[Step | Held]) -> dict[str, str]:
+    """Say what EC2 said of the starts that it ended, by instance id."""
+    return {step.instance_id: step.detail for step in decided if isinstance(step, Terminate) and step.reason is Reason.START_FAILED}
+
+
+def _was_to_come(record: Record) -> bool:
+    """Tell whether it was on its way: what is stopped, and kept no longer, fails nothing."""
+    return record.state is not RecordState.STOPPED
+
+
 def _never_was_one(record: Record) -> bool:
     asked_for = record.state in {RecordState.REQUESTED, RecordState.STARTING}
     # EC2's announcement of its end may have condemned it before this pass.
@@ -60,7 +71,7 @@ def _failed(
 ) -> Iterator[Record]:
     for step in decided:
         match step:
-            case Terminate(reason=Reason.BOOT_TIMEOUT):
+            case Terminate(reason=Reason.BOOT_TIMEOUT) | Terminate(reason=Reason.START_FAILED) if _was_to_come(by_id[step.instance_id]):
                 yield by_id[step.instance_id]
             case Terminate(reason=Reason.NODE_GONE) if never_connected(by_id[step.instance_id], connected):
                 # Its node was never made, or was gone before it connected: the next one would fare as it did.

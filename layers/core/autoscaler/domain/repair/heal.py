@@ -35,6 +35,7 @@ from autoscaler.domain.situation.canary import never_connected
 from autoscaler.domain.situation.deadlines import STOPS_SECONDS
 from autoscaler.domain.situation.left_sides import why_not_wanted
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.start_trials import starts_late
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.situation.warm_pool import may_be_stopped
@@ -165,8 +166,8 @@ def _in_use(situation: Situation, agent: Agent, session: str) -> Seen | None:
             return Seen(Condition.STARTED)
         case Phase.OVERDUE | Phase.LOST if agent.record.is_host and not _has_left(situation, agent):
             return None  # it is off, or its network is: it comes back by itself, or a person sees to it
-        case Phase.OVERDUE:
-            return Seen(Condition.OVERDUE) if _is_overdue(situation, agent.record) else None
+        case Phase.OVERDUE | Phase.REQUESTED:
+            return Seen(Condition.OVERDUE) if _is_overdue(situation, agent) else None
         case Phase.READY if agent.idle:
             return Seen(Condition.IDLE, session)
         case Phase.NODELESS | Phase.LOST:
@@ -175,9 +176,12 @@ def _in_use(situation: Situation, agent: Agent, session: str) -> Seen | None:
             return None
 
 
-def _is_overdue(situation: Situation, record: Record) -> bool:
-    """Tell whether a machine has had its time to register. It cannot before it has left another controller."""
-    return not record.leaves and node_named_after(situation, record.controller, record.instance_id) is None
+def _is_overdue(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a machine has had its time to register, or twice that of a start. It cannot before it has left another controller."""
+    record = agent.record
+    if record.leaves or not (agent.phase is Phase.OVERDUE or _starts_late(situation, agent)):
+        return False
+    return node_named_after(situation, record.controller, record.instance_id) is None
 
 
 def _has_left(situation: Situation, agent: Agent) -> bool:
@@ -219,7 +223,7 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
         case Condition.OVERDUE | Condition.LOST if agent.record.is_host:
             yield from _let_go_of_host(situation, agent)
         case Condition.OVERDUE:
-            yield terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
+            yield from _give_up_boot(agent)
         case Condition.NODELESS:
             yield terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
         case Condition.STARTED:
@@ -231,6 +235,18 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
         case Condition.LOST if _is_given_up(situation, agent, fact) and not situation.protected(agent):
             # Quarantine, not retire: demand must not count on an agent that is not connected.
             yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
+
+
+def _give_up_boot(agent: Agent) -> Iterator[Terminate]:
+    """Terminate what did not register by its deadline. A start that is late has time until then."""
+    if agent.phase is Phase.OVERDUE:
+        reason, of = (Reason.START_FAILED, " of its start") if agent.record.life else (Reason.BOOT_TIMEOUT, "")
+        yield terminate(agent, reason, f"not registered within {agent.pool.boot_timeout_seconds:g} s{of}")
+
+
+def _starts_late(situation: Situation, agent: Agent) -> bool:
+    pool = situation.pools.get(agent.key)
+    return pool is not None and starts_late(situation, agent, pool)
 
 
 def _let_go_of_host(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon]:

@@ -14,6 +14,7 @@ from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.report.controllers import controllers_seen
+from autoscaler.domain.report.failed_starts import failed_starts_seen
 from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.large_queues import large_queues_seen
@@ -26,7 +27,6 @@ from autoscaler.domain.report.refusals import refusals_seen
 from autoscaler.domain.report.refused import launches_seen
 from autoscaler.domain.report.reruns import lost_seen
 from autoscaler.domain.report.reservations import is_taken_away, reserved_now
-from autoscaler.domain.report.stopped import refused_starts, why_refused
 from autoscaler.domain.report.told import LOST, Message, Seen, Span, Told, Trouble
 from autoscaler.domain.report.waiting import WAITS, is_slow, waits_seen
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
@@ -39,7 +39,6 @@ from autoscaler.domain.wording import duration, moment
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
 TAKEN_BACK = 3  # spells; one or two are what spot is
-STARTS_REFUSED = 3  # one may fail by itself
 SUBJECT_CHARACTERS = 100  # SNS takes no more
 DAY_SECONDS = 86_400.0
 # Jobs that wait for builds and boots are told once that has lasted, and begins anew once it was not so for a while.
@@ -142,9 +141,8 @@ def _over_after(name: str) -> float:
 def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
     yield from _boots(situation)
     yield from _reservations(situation)
+    yield from failed_starts_seen(situation)
     for pool in situation.fleet.pools:
-        if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
-            yield f"starts/{pool}", _starts(situation, pool)
         if spells := _taken_back(situation, pool):
             yield f"taken-back/{pool}", _taken(pool, spells)
         if refused := open_trial(situation.memory, of_stops(pool)):
@@ -250,13 +248,6 @@ def _device(agent: Agent, reservation: Reservation) -> Seen:
     text = f"{reservation.person} has a device of {name} until {ends}: {reservation.reason}.\n{then}"
     title = f"{reservation.person} has a device of {name} until {ends}"
     return Seen(title, text, "reservations.md#one-device", f"autoscaler reserve {name} --for {reservation.person} --hours 2")
-
-
-def _starts(situation: Situation, pool: str) -> Seen:
-    refused = refused_starts(situation, pool)
-    text = f"{len(refused)} stopped agents of {pool} did not start when last asked to: {why_refused(situation, pool)}."
-    then = f"One of them: {refused[0].instance_id}. Others are launched instead, where EC2 has machines."
-    return Seen(f"stopped agents of {pool} do not start", f"{text}\n{then}", "operations.md#starts-failed", f"autoscaler why {pool}")
 
 
 def _began(situation: Situation, name: str, seen: Seen, runbooks: str) -> Message:

@@ -31,7 +31,7 @@ from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import is_tripped, keeps_failing
+from autoscaler.domain.situation.breakers import is_tripped, steps_that_keep_failing
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.remaining import build_remaining_seconds, elapsed_seconds
@@ -247,7 +247,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
     yield one("ControllersWithoutJobs", sum(not view.shows_jobs for view in situation.views()), COUNT, dimensions)
     yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
-    yield one("StepsFailing", sum(keeps_failing(failing) for failing in situation.memory.failing.values()), COUNT, dimensions)
+    yield one("StepsFailing", len(steps_that_keep_failing(situation.memory)), COUNT, dimensions)
     yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
     yield one("BreakersOpen", _tripped(situation), COUNT, dimensions)
     yield one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)

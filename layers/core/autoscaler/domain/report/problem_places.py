@@ -7,7 +7,7 @@ from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.limits import held_back
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
-from autoscaler.domain.situation.breakers import is_tripped, keeps_failing
+from autoscaler.domain.situation.breakers import is_tripped, steps_that_keep_failing
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image
 
@@ -45,7 +45,7 @@ def _of_agents(situation: Situation) -> dict[str, list[str]]:
 def _of_controllers(situation: Situation) -> dict[str, list[str]]:
     views = list(situation.views())
     return {
-        "StepsFailing": [key for key, failing in situation.memory.failing.items() if keeps_failing(failing)],
+        "StepsFailing": [*steps_that_keep_failing(situation.memory)],
         "ControllersUnread": [f"controller {view.name} ({view.problem})" for view in views if not view.complete],
         "ControllersWithoutJobs": [f"controller {view.name}" for view in views if not view.shows_jobs],
     }

@@ -14,7 +14,7 @@ from autoscaler.domain.report.problem_places import told_unread
 from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
 from autoscaler.domain.report.telemetry import Reports, told_short
 from autoscaler.domain.scale_in.month_limit import what_holds
-from autoscaler.domain.situation.breakers import keeps_failing, told_failing
+from autoscaler.domain.situation.breakers import steps_that_keep_failing, told_failing
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 
@@ -109,9 +109,8 @@ def _problems(situation: Situation) -> Iterator[tuple[str, str]]:
 
 
 def _failing(situation: Situation) -> Iterator[str]:
-    for key, one in sorted(situation.memory.failing.items()):
-        if keeps_failing(one):
-            yield told_failing(key, one, situation.now)
+    for key, one in sorted(steps_that_keep_failing(situation.memory).items()):
+        yield told_failing(key, one, situation.now)
 
 
 def _pool(situation: Situation, pool: PoolView, reports: Reports) -> PoolStatus:

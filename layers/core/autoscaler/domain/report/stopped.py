@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.snapshot import InstanceState, Record
-from autoscaler.domain.launch.starting import startable
+from autoscaler.domain.launch.starting import offering_lacks, startable
+from autoscaler.domain.report.failed_starts import told_failed_starts
 from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.boot_times import BOOTS_TO_TRUST
 from autoscaler.domain.situation.canary import why_outdated
 from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.trials import ACCOUNT, of_offering, of_pool, of_stops, open_trial
+from autoscaler.domain.situation.start_trials import asked_lately, is_proven, is_tripped, starts_late
+from autoscaler.domain.situation.trials import of_starts, of_stops, open_trial
 from autoscaler.domain.situation.warm_pool import count_stopped, in_service, may_be_kept_stopped, stopped_wanted
 from autoscaler.domain.wording import counted, dollars, duration
 
@@ -131,8 +133,10 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
     if unstoppable := open_trial(situation.memory, of_stops(pool.name)):
         yield f"EC2 refused to stop an agent of it; what cannot be stopped is terminated: {unstoppable.why}"
-    if refused := refused_starts(situation, pool.name):
-        yield f"{counted(len(refused), 'stopped agent')} did not start when last asked to: {why_refused(situation, pool.name)}"
+    if trial := open_trial(situation.memory, of_starts(pool.name)):
+        yield told_failed_starts(trial)
+    elif there and not is_proven(situation.memory, pool.name, situation.current.get(pool.name)):
+        yield f"no agent of the template version {situation.current[pool.name]} was seen to start again yet: one is stopped until one has"
     yield f"{counted(there, 'agent')} stopped or about to be, {wanted} worth having beside those that run{kept}"
 
 
@@ -179,21 +183,19 @@ def of_stopped(situation: Situation, agent: Agent) -> Iterator[str]:
 def _why_not_started(situation: Situation, agent: Agent) -> str:
     if agent.instance is not InstanceState.STOPPED:
         return f"EC2 says that it is {agent.instance or 'not there'}"
-    outdated = why_outdated(situation, agent)
-    return outdated[1] if outdated else situation.pools[agent.key].refused_detail
+    if outdated := why_outdated(situation, agent):
+        return outdated[1]
+    pool, instance = situation.pools[agent.key], situation.instances.get(agent.record.instance_id)
+    lacks = offering_lacks(situation, pool, instance) if instance else None
+    return next(_starts_fail(situation, pool, agent), lacks.why if lacks else "EC2 does not show it now")
 
 
-def refused_starts(situation: Situation, pool: str) -> list[Record]:
-    """List the stopped agents of a pool that EC2 did not start when it was last asked to, while it is remembered why."""
-    if not why_refused(situation, pool):
-        return []
-    records = [agent.record for agent in situation.agents if agent.pool.name == pool and agent.phase is Phase.STOPPED]
-    # Whoever stopped after a life in which it was an agent is remembered as connected.
-    return [record for record in records if record.life and record.life_id not in situation.memory.connected]
-
-
-def why_refused(situation: Situation, pool: str) -> str:
-    """Say what EC2 lately answered instead of starting or launching agents of a pool; "" where it refused none."""
-    offerings = (of_offering(pool, offering) for offering in situation.fleet.pools[pool].offerings)
-    trials = (open_trial(situation.memory, scope) for scope in (of_pool(pool), ACCOUNT, of_stops(pool), *offerings))
-    return ", ".join(sorted({trial.why for trial in trials if trial}))
+def _starts_fail(situation: Situation, pool: PoolView, agent: Agent) -> Iterator[str]:
+    """Say which starts that fail, or take too long, keep it from being started now."""
+    if failing := asked_lately(situation.memory, agent, situation.now):
+        yield f"it did not start {duration(situation.now - failing.tried_at)} ago: {failing.why}"
+    for other in (other for other in pool.agents if starts_late(situation, other, pool)):
+        yield f"{other.record.node or other.record.instance_id} takes longer than usual to start, and agents are launched meanwhile"
+    trial = situation.memory.trials.get(of_starts(pool.name))
+    if trial is not None and is_tripped(trial):
+        yield told_failed_starts(trial)

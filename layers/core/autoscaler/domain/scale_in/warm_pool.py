@@ -15,8 +15,10 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.canary import is_canary, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.start_trials import MACHINE_REFUSALS, is_tripped, most_stopped, refusals_of
 from autoscaler.domain.situation.steps import Decided, hold_back, terminate
-from autoscaler.domain.situation.warm_pool import count_stopped, may_be_kept_stopped, may_be_stopped, stopped_wanted
+from autoscaler.domain.situation.trials import of_starts
+from autoscaler.domain.situation.warm_pool import count_stopped, may_be_kept_stopped, may_be_stopped, most_to_stop, stopped_wanted
 from autoscaler.domain.wording import counted, duration
 
 
@@ -38,8 +40,8 @@ class WarmRoom:
     def _left(self, agent: Agent) -> int:
         pool, warm = self.situation.pools[agent.key], agent.pool.warm_pool
         elsewhere = sum(self._there(one) for key, one in self.situation.pools.items() if key[1] == pool.name and key != agent.key)
-        most = (warm.max_agents if warm else 0) - elsewhere
-        return min(stopped_wanted(self.situation, pool), most) - self._there(pool)
+        most = min(warm.max_agents if warm else 0, most_to_stop(self.situation, pool.name)) - elsewhere
+        return int(min(stopped_wanted(self.situation, pool), most)) - self._there(pool)
 
     def _there(self, pool: PoolView) -> int:
         return count_stopped(pool) + self._stopping[pool.key]
@@ -80,15 +82,20 @@ def _not_worth_keeping(situation: Situation, pool: PoolView, stopped: list[Agent
         return
     window, kept_seconds = situation.memory.windows.get(pool.full_name), pool.keep.seconds_in_all(1)
     watched_seconds = situation.now - window.opened_at if window else 0.0
-    if watched_seconds < kept_seconds:
+    if watched_seconds < kept_seconds and most_stopped(situation.memory, pool.name, situation.now) >= count_stopped(pool):
         seen = f"seen for {duration(watched_seconds)} of {duration(kept_seconds)}"
         yield hold_back(left[0], Reason.WINDOW_OPEN, f"{counted(extra, 'stopped agent')} too many, {seen}")
         return
     for agent in left[:extra]:
-        hours = duration(situation.now - agent.record.changed_at)
-        yield terminate(
-            agent, Reason.NOT_WORTH_KEEPING, f"stopped for {hours}, and not needed again within the time that its disk pays for"
-        )
+        yield terminate(agent, *_why_extra(situation, pool, agent))
+
+
+def _why_extra(situation: Situation, pool: PoolView, agent: Agent) -> tuple[Reason, str]:
+    trial = situation.memory.trials.get(of_starts(pool.name))
+    if trial is not None and is_tripped(trial):
+        return Reason.START_FAILED, f"{trial.failures} starts in a row failed, so that none is kept stopped: {trial.why}"
+    hours = duration(situation.now - agent.record.changed_at)
+    return Reason.NOT_WORTH_KEEPING, f"stopped for {hours}, and not needed again within the time that its disk pays for"
 
 
 def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tuple[Reason, str] | None:
@@ -102,6 +109,8 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
         return Reason.WARM_POOL_OFF, "builds have run on it, and each agent of this pool has one build (reuse: never)"
     if level := situation.spent_by(pool.name):
         return Reason.USD_PER_MONTH, f"the month's money of {level.text} is spent, and its disk costs some, too"
+    if (refusals := refusals_of(situation.memory, agent)) and refusals.times >= MACHINE_REFUSALS:
+        return Reason.START_FAILED, f"EC2 refused {refusals.times} times to start it: {refusals.why}"
     if stopped_seconds > warm.max_age_seconds:
         return Reason.WARM_POOL_AGE, f"stopped for {duration(stopped_seconds)}, at most {duration(warm.max_age_seconds)} are wanted"
     # While a new template version is tried out, the old ones are what can be relied on.

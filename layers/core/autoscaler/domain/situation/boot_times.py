@@ -1,9 +1,13 @@
 """Boots and starts that were seen lately, once there are enough of them to be believed."""
 
+from collections.abc import Iterable, Mapping
+
 from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.situation.agents import Agent
 
 # p50 of the boots seen is used once there are this many.
 BOOTS_TO_TRUST = 10
+_KEPT = 50
 
 
 def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:
@@ -20,3 +24,22 @@ def _trusted(times: tuple[float, ...]) -> tuple[float, ...]:
     """Leave out what cannot be: an earlier version noted it, or a clock was wrong."""
     possible = tuple(seconds for seconds in times if seconds > 0.0)
     return possible if len(possible) >= BOOTS_TO_TRUST else ()
+
+
+def note_times(known: Mapping[str, tuple[float, ...]], unnoted: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
+    """Note how long each agent took from its launch, or its start, to its registration; what cannot be was measured by a wrong clock."""
+    times = dict(known)
+    for agent in unnoted:
+        record = agent.record
+        seconds = (record.registered_at or 0.0) - record.began_at
+        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:
+            times[record.pool] = (*times.get(record.pool, ()), seconds)[-_KEPT:]
+    return times
+
+
+def note_vain_starts(known: Mapping[str, tuple[float, ...]], vain: Iterable[tuple[str, float]]) -> dict[str, tuple[float, ...]]:
+    """Note starts that failed, by pool and as the seconds that jobs waited for them: if many fail, a start is no faster than a boot."""
+    times = dict(known)
+    for pool, seconds in vain:
+        times[pool] = (*times.get(pool, ()), seconds)[-_KEPT:]
+    return times

@@ -42,6 +42,8 @@ LINE_CHARACTERS = 200
 # Jenkins may refuse a step once by chance; so often in a row it lacks a right, or something is in its way. It is then tried at this pace.
 FAILING_TRIES = 3
 FAILING_TRY_AGAIN_SECONDS = 300.0
+# A machine that EC2 refused to start is remembered for so long: jobs may come seldom.
+REFUSED_KEPT_SECONDS = 86_400.0
 # A failing step that nobody has wanted for so long is over.
 FAILING_FORGOTTEN_SECONDS = 900.0
 
@@ -139,6 +141,7 @@ def told_boots(trial: Trial) -> str:
 
 
 _UNCORDON = "uncordon"
+START = "start"
 _ACTIONS: Mapping[type[Step | Held], str] = {
     Uncordon: _UNCORDON,
     Relabel: "relabel",
@@ -185,7 +188,13 @@ def still_failing(known: Mapping[str, Failing], views: Iterable[ControllerView],
         for node in view.nodes
         if not node.offline and CORDONED_LABEL not in node.labels
     }
-    return {key: one for key, one in known.items() if key not in online and now - one.tried_at < FAILING_FORGOTTEN_SECONDS}
+    return {key: one for key, one in known.items() if key not in online and now - one.tried_at < _kept_seconds(key, one)}
+
+
+def _kept_seconds(key: str, failing: Failing) -> float:
+    """Say for how long it is remembered. A machine that EC2 refuses to start may not be asked for again for hours."""
+    is_start = key.startswith(f"{START}/") and not keeps_failing(failing)
+    return REFUSED_KEPT_SECONDS if is_start else FAILING_FORGOTTEN_SECONDS
 
 
 def cannot_come_back(memory: Memory, agent: Agent) -> Failing | None:
@@ -196,6 +205,11 @@ def cannot_come_back(memory: Memory, agent: Agent) -> Failing | None:
 def keeps_failing(one: Failing | None) -> bool:
     """Tell whether a step failed often enough in a row to be held."""
     return one is not None and one.times >= FAILING_TRIES
+
+
+def steps_that_keep_failing(memory: Memory) -> dict[str, Failing]:
+    """Return the steps that a person must see to. A machine that does not start is terminated, and told by a message of its own."""
+    return {key: one for key, one in memory.failing.items() if keeps_failing(one) and not key.startswith(START)}
 
 
 def has_failed_often(memory: Memory, step: Step) -> bool:

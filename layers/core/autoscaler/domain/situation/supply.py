@@ -15,6 +15,7 @@ from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.remaining import build_remaining_seconds
 from autoscaler.domain.situation.rotation import ROTATION_SECONDS, destinations
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.start_trials import starts_late
 
 # An agent past its expected boot may be there any moment; this keeps it from looking free already.
 ANY_MOMENT_SECONDS = 15.0
@@ -330,7 +331,7 @@ def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator
     match agent.phase:
         case Phase.READY:
             yield from _open_slots(situation, agent)
-        case Phase.REQUESTED | Phase.CONNECTING if not agent.instance_ended:
+        case Phase.REQUESTED | Phase.CONNECTING if not (agent.instance_ended or starts_late(situation, agent, pool)):
             yield from ((_is_there_in(agent, pool), "") for _ in range(pool.executors))
         case Phase.LOST if situation.recovering(pool.controller):
             yield from ((_RECONNECT_SECONDS, "") for _ in range(pool.executors))

@@ -23,6 +23,8 @@ TAKEN_BACK_PAUSES = (180.0, 360.0, 600.0)
 BOOT_PAUSES = (0.0, 0.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0)
 # What Jenkins refuses one agent, it refuses all of them until a person mends it.
 CONNECT_PAUSES = (300.0, 600.0, 1200.0, 2400.0, 3600.0)
+# Three starts in a row that fail are the template's doing, or a right's that is missing. Launches go on meanwhile.
+START_PAUSES = (0.0, 0.0, 600.0, 1200.0, 2400.0, 3600.0)
 # Nothing waits for a new image: agents are launched from the one that booted before.
 IMAGE_PAUSES = (300.0, 600.0, 1200.0, 2400.0, 3600.0)
 # While jobs wait for nothing else, no pause is longer than so many boot timeouts.
@@ -59,6 +61,11 @@ def of_boot(pool: str) -> str:
     return f"boot/{pool}"
 
 
+def of_starts(pool: str) -> str:
+    """Name the scope of starting a pool's stopped agents."""
+    return f"start/{pool}"
+
+
 def of_image(pool: str) -> str:
     """Name the scope of booting a pool's new image."""
     return f"image/{pool}"
@@ -76,8 +83,10 @@ def by_pool(memory: Memory, kind: Callable[[str], str]) -> dict[str, Trial]:
 
 
 def boots_counted(memory: Memory) -> set[str]:
-    """Name the instances whose failed boots have counted."""
-    return {instance_id for kind in (of_boot, of_image) for trial in by_pool(memory, kind).values() for instance_id in trial.failed}
+    """Name the instances whose failed boots, or starts, have counted."""
+    return {
+        instance_id for kind in (of_boot, of_image, of_starts) for trial in by_pool(memory, kind).values() for instance_id in trial.failed
+    }
 
 
 def failed_once_more(known: Trial | None, pauses: tuple[float, ...], why: str, now: float) -> Trial:
@@ -96,8 +105,9 @@ def close(known: Mapping[str, Trial], scopes: Iterable[str], now: float) -> dict
 
 
 def still_remembered(known: Mapping[str, Trial], now: float) -> dict[str, Trial]:
-    """Leave out what EC2 refused long ago. Boots and connections have ends of their own."""
-    kept = {scope: trial for scope, trial in known.items() if not scope.startswith((of_boot(""), of_image(""), of_connections("")))}
+    """Leave out what EC2 refused long ago. Boots, starts and connections have ends of their own."""
+    others = tuple(kind("") for kind in (of_boot, of_starts, of_image, of_connections))
+    kept = {scope: trial for scope, trial in known.items() if not scope.startswith(others)}
     return {scope: trial for scope, trial in kept.items() if now - trial.until_at < _REMEMBERED_SECONDS}
 
 

@@ -1,5 +1,7 @@
 """The warm pool: which agents may be stopped, how many stopped ones are worth having, and how many there are."""
 
+from math import inf
+
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.marks import MarkClass
@@ -8,10 +10,12 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import is_launched_meanwhile, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.start_trials import is_proven, most_stopped
 
 _IN_SERVICE = (Phase.READY, Phase.REQUESTED, Phase.CONNECTING)
 # Marks of what is drained since nothing needs it, or since it may not run today.
 _NOT_NEEDED = (MarkClass.RETIRE, MarkClass.DAY_LIMIT)
+_DRAINED = (Phase.RETIRING, Phase.DRAINING)
 _STOPPED_SOON = (Phase.STOPPED, Phase.STOPPING, Phase.TO_STOP)
 
 
@@ -45,7 +49,26 @@ def stopped_wanted(situation: Situation, pool: PoolView) -> int:
     if warm is None:
         return 0
     needed = needed_lately(window, pool.keep.seconds_in_all, situation.now) if window else 0
-    return min(max(needed - in_service(pool), pool.least_stopped), warm.max_agents)
+    worth = max(needed - in_service(pool), pool.least_stopped)
+    return int(min(worth, warm.max_agents, most_stopped(situation.memory, pool.name, situation.now)))
+
+
+def least_stopped(situation: Situation, pool: PoolView) -> int:
+    """Count the stopped agents that its operator wants, as far as starts are known to work."""
+    return int(min(pool.least_stopped, most_to_stop(situation, pool.name)))
+
+
+def is_start_to_prove(situation: Situation, pool: PoolView) -> bool:
+    """Tell whether its operator wants more stopped agents than one, and it is not known that such a one starts again, nor is it tried."""
+    if pool.least_stopped <= 1 or not pool.stopped or most_to_stop(situation, pool.name) > 1:
+        return False
+    return not any(agent.record.life and agent.phase is not Phase.STOPPED for agent in pool.agents)
+
+
+def most_to_stop(situation: Situation, pool: str) -> float:
+    """Say how many agents may be stopped at once, all controllers together: one until one of this template version has started again."""
+    proven = is_proven(situation.memory, pool, situation.current.get(pool))
+    return min(most_stopped(situation.memory, pool, situation.now), inf if proven else 1)
 
 
 def stopped_in_time(situation: Situation, pool: PoolView) -> int:
@@ -53,11 +76,16 @@ def stopped_in_time(situation: Situation, pool: PoolView) -> int:
 
     Where only unused ones are kept, none of those that run. Launches that were not answered yet count as what they were sent for.
     """
-    stopped = count_stopped(pool) + situation.expected_to_stop(pool.controller, pool.name)
+    stopped = count_stopped(pool) + _about_to_stop(situation, pool) + situation.expected_to_stop(pool.controller, pool.name)
     if pool.stops_unused_only:
         return stopped
     coming = sum(agents for name, _, agents in situation.expected(pool.controller) if name == pool.name)
     return stopped + max(0, in_service(pool) + coming - pool.spec.min_agents)
+
+
+def _about_to_stop(situation: Situation, pool: PoolView) -> int:
+    """Count the agents that are out of use since nothing needs them, and that are stopped once a second look shows them idle."""
+    return sum(agent.phase in _DRAINED and may_be_stopped(situation, agent) and not agent.instance_ended for agent in pool.agents)
 
 
 def in_service(pool: PoolView) -> int:

@@ -1,0 +1,180 @@
+"""Time-lines of stopped agents that do not start again: jobs are served otherwise, starts count apart from boots, and people are told."""
+
+from dataclasses import replace
+from statistics import median
+
+import pytest
+
+from autoscaler.config.thresholds import read_thresholds
+from autoscaler.control import operate
+from autoscaler.domain.facts.fleet import WarmPool
+from autoscaler.domain.facts.plan import Launch, Start, Stop, Terminate
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.fakes.world.faults import Fault
+from support.builders import a_pool, an_offering
+from support.deployed import essential_environment
+from support.timeline import Day
+from support.warm import starts_proven
+from support.worlds import in_memory
+
+FOR_EVER = 10**9
+WARM = WarmPool(min_agents=0, max_agents=10, max_age_seconds=168 * 3600.0)
+# Half of the starts take 2 min in these worlds, and a boot with its look 4 to 5 min.
+WITHOUT_WARM_POOL, TWO_STARTS = 330.0, 270.0
+DO_NOT_START = "[f] stopped agents of cpu do not start"
+
+
+def a_day(stopped=4, *, proven=True, warm=WARM, **facts):
+    """So many agents have had a build, and were stopped."""
+    offering = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
+    given = {"offerings": (offering,), "idle_seconds": 300.0, "warm_pool": warm, "max_agents": 10} | facts
+    day = Day(in_memory(a_pool("cpu", **given), thresholds=read_thresholds(essential_environment())))
+    if proven:
+        starts_proven(day)
+    day.minutes(2).queue(stopped, seconds=300.0)
+    return day.minutes(35)
+
+
+def states(day):
+    return sorted(instance.state for instance in day.world.alive())
+
+
+def subjects(day):
+    return [message.subject for message in day.fleet.notifier.sent]
+
+
+def why(day, subject="cpu"):
+    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
+
+
+def cannot_start(code):
+    """Each start of any machine ends where it began."""
+
+    def meanwhile(day):
+        for instance in day.world.ec2.instances.values():
+            instance.fails_to_start = code
+
+    return meanwhile
+
+
+def waits(day, jobs, meanwhile=lambda _day: None):
+    """Queue a job each half an hour; return how long each waited."""
+    builds = []
+    for n in range(jobs):
+        meanwhile(day)
+        builds.append((day.world.timeline.now, day.jenkins.submit(f"build-{n}", "cpu", 300.0)))
+        day.minutes(30)
+    return [build.started_at - at for at, build in builds]
+
+
+def never_connects(day):
+    """What was there at its first boot is missing at a start."""
+    first_boot = day.world.ec2.on_running
+    day.world.ec2.on_running = lambda instance: None if instance.life else first_boot(instance)
+
+
+def stopped_last(day):
+    return max(day.fleet.state.records.values(), key=lambda record: (record.changed_at, record.instance_id)).instance_id
+
+
+def test_a_job_waits_for_a_start_that_never_connects_no_longer_than_two_usual_starts():
+    """Each job waited 20 to 84 min, for 13 h: what did not start counted as a boot that failed, and paused launches."""
+    day = a_day()
+    never_connects(day)
+    waited = waits(day, 8)
+    assert max(waited) <= WITHOUT_WARM_POOL + TWO_STARTS
+    assert day.fleet.state.memory.trials["start/cpu"].failures >= 3
+    assert "boot/cpu" not in day.fleet.state.memory.trials
+    assert subjects(day) == [DO_NOT_START]
+    assert any("starts in a row failed" in line for line in why(day))
+
+
+def test_after_three_failed_starts_nothing_is_kept_stopped_but_for_one_that_tries_again_later():
+    day = a_day()
+    never_connects(day)
+    waits(day, 4)
+    assert len(states(day)) <= 1
+    stops = len(day.done(Stop))
+    waits(day, 8)
+    assert 1 <= len(day.done(Stop)) - stops <= 4, "one at a time, at growing intervals"
+
+
+def test_once_a_start_works_again_agents_are_stopped_as_before_and_the_message_is_over():
+    day = a_day()
+    first_boot = day.world.ec2.on_running
+    never_connects(day)
+    waits(day, 4)
+    day.world.ec2.on_running = first_boot
+    waits(day, 6)
+    assert subjects(day) == [DO_NOT_START, f"[f] over: {DO_NOT_START.removeprefix('[f] ')}"]
+    assert day.fleet.state.memory.trials["start/cpu"].failures == 0
+    assert median(waits(day, 4)) < WITHOUT_WARM_POOL / 2
+
+
+def test_starts_that_end_stopped_again_are_told_with_ec2s_reason_and_the_right_that_is_missing():
+    """27 vain starts a day, and "over" was told while it went on."""
+    day = a_day()
+    assert max(waits(day, 8, cannot_start("Client.InternalError"))) <= WITHOUT_WARM_POOL + TWO_STARTS
+    [told] = day.fleet.notifier.sent
+    assert (told.subject, "Client.InternalError" in told.text, "kms:CreateGrant" in told.text) == (DO_NOT_START, True, True)
+    assert len(day.done(Start)) <= 6
+
+
+@pytest.mark.parametrize("code", ["IncorrectInstanceState", "InvalidParameterValue", "Unsupported", "SomethingNew"])
+def test_one_machine_that_cannot_be_started_keeps_no_other_from_it_and_goes_after_three_refusals(code):
+    """The one that stopped last was asked for first, each time: three good ones were never started, and nobody was told."""
+    day = a_day()
+    bad = stopped_last(day)
+    day.world.ec2.instances[bad].refuses_to_start = code
+    assert max(waits(day, 2)) < WITHOUT_WARM_POOL / 2 + 60.0, "another one is started in the same pass"
+    assert len(day.done(Launch)) == 1
+    for _ in range(3):
+        day.queue(4, seconds=300.0)
+        day.minutes(35)
+    assert not day.world.ec2.instances[bad].alive()
+    assert [step.instance_id for step in day.done(Terminate) if step.reason is Reason.START_FAILED] == [bad]
+    told = day.fleet.notifier.sent[0]
+    assert (told.subject, code in told.text) == (f"[f] {bad} of cpu does not start", True)
+
+
+@pytest.mark.parametrize(
+    "code", ["IncorrectInstanceState", "InvalidInstanceID.NotFound", "UnauthorizedOperation", "InsufficientInstanceCapacity"]
+)
+def test_whatever_ec2_answers_at_a_start_the_job_is_served_by_a_launch_in_the_same_pass(code):
+    day = a_day(stopped=1)
+    day.fleet.faults.plan(Fault("ec2 StartInstances", status=400, code=code, times=FOR_EVER))
+    day.minutes(1).queue(1, seconds=60.0)
+    day.minutes(1)
+    report = next(report for report in day.fleet.reports for result in report.results if isinstance(result.step, Start))
+    assert [(type(result.step), result.count) for result in report.results] == [(Start, 0), (Launch, 1)]
+
+
+@pytest.mark.parametrize("code", ["Unsupported", "UnsupportedOperation"])
+def test_a_refused_start_says_nothing_about_launches(code):
+    """Nothing of that type was launched for a day, though a launch of it had just worked."""
+    day = a_day(stopped=1)
+    day.fleet.faults.plan(Fault("ec2 StartInstances", status=400, code=code, times=1))
+    waits(day, 1)
+    assert not [scope for scope, trial in day.fleet.state.memory.trials.items() if scope.startswith("offering/") and trial.is_open]
+
+
+def test_a_late_start_at_the_limit_makes_room_for_a_launch():
+    day = a_day(stopped=1, max_agents=1)
+    never_connects(day)
+    assert max(waits(day, 2)) <= WITHOUT_WARM_POOL + TWO_STARTS + 120.0
+
+
+def test_of_a_version_that_was_never_seen_to_start_one_agent_is_stopped():
+    day = a_day(proven=False)
+    assert (states(day), len(day.done(Stop))) == (["stopped"], 1)
+    assert any("was seen to start again yet" in line for line in why(day))
+    waits(day, 1)
+    day.queue(3, seconds=300.0)
+    day.minutes(35)
+    assert states(day) == ["stopped"] * 3
+
+
+def test_a_floor_of_stopped_agents_is_filled_once_one_was_started_to_see_whether_that_works():
+    day = a_day(stopped=1, proven=False, warm=replace(WARM, min_agents=3)).minutes(40)
+    assert [step.reason for step in day.done(Start)] == [Reason.PROVES_STARTS]
+    assert states(day) == ["stopped"] * 3
