@@ -9,7 +9,7 @@ from autoscaler.domain.facts.fleet import Pool, WarmPool
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.faults import Fault
-from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_pool, an_offering
 from support.left_keys import deploy, with_pools, without_pools
 from support.reserving import an_idle_day, reserve, reserved
@@ -186,3 +186,16 @@ def test_what_a_person_has_stays_until_their_reservation_ends_and_goes_then():
     assert (len(reserved(day)), day.agents("cpu")) == (1, 1)
     day.minutes(40)
     assert (reserved(day), day.agents("cpu"), records_of(day, "cpu")) == ([], 0, [])
+
+
+def test_a_job_that_waits_for_an_agent_of_a_pool_that_does_not_serve_its_controller_any_more_stops_no_function():
+    """The beacon of the pool's labels has gone, so Jenkins names the agent in place of a label."""
+    day = Day(in_memory(a_pool("cpu", controllers=("main", "other"), max_agents=1))).minutes(2)
+    other = day.world.controllers["other"]
+    first, second = (other.submit(f"job-{number}", "cpu", 1800.0, kind=Kind.PIPELINE) for number in range(2))
+    day.minutes(8)
+    assert (first.started_at is None, second.started_at is None) == (False, True)
+    pool = replace(day.fleet.fleet.pools["cpu"], controllers=("main",))
+    deploy(day.fleet, replace(day.fleet.fleet, pools={"cpu": pool}))
+    day.minutes(5)
+    assert (second.started_at, day.failed) == (None, 0)

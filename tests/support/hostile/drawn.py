@@ -1,7 +1,7 @@
 """A world before it begins: its fleet, its jobs and when they come, drawn from a seed."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -10,6 +10,7 @@ from autoscaler.domain.facts.job_weights import JobWeights, Source
 from autoscaler.domain.labels import parse
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_fleet, a_pool, an_offering
+from support.hostile.prepared import IN_ORDER, PREPARES
 from support.worlds import START
 
 MINUTE = 60.0
@@ -68,9 +69,13 @@ class Drawn:
         return self.calm_at + self.bound + LATE_SECONDS
 
 
-def draw(seed: int) -> Drawn:
+def draw(seed: int, switches: Collection[str] = ()) -> Drawn:
+    """Draw a world. ``switches``: some of them need a fleet with more in it; without these a seed always gives the same."""
     chance = Random(f"{seed}/fleet")
     fleet = _fleet(chance)
+    for switch in IN_ORDER:
+        if switch in switches:
+            fleet = PREPARES[switch](Random(f"{seed}/{switch}/fleet"), fleet)
     jobs = tuple(_jobs(Random(f"{seed}/jobs"), fleet))
     heavy = (job for job in jobs if job.weight > 1)
     weights = JobWeights(by_pattern=tuple((job.name, Source.PLUGIN if job.by_plugin else job.weight) for job in heavy))
@@ -80,9 +85,10 @@ def draw(seed: int) -> Drawn:
 
 
 def pools_for(fleet: Fleet, controller: str, label: str) -> list[Pool]:
-    """The pools whose fresh agents satisfy a label expression."""
+    """The pools whose fresh agents satisfy a label expression. Of hosts there are no fresh ones."""
     expression = parse(label)
-    return [pool for pool in fleet.pools_of(controller) if expression.matches(pool.labels | {fleet.ownership_label})]
+    pools = fleet.launched.pools_of(controller)
+    return [pool for pool in pools if expression.matches(pool.labels | {fleet.ownership_label})]
 
 
 def _fleet(chance: Random) -> Fleet:
@@ -126,7 +132,7 @@ def _offerings(chance: Random, name: str) -> Iterator:
 
 def _jobs(chance: Random, fleet: Fleet) -> Iterator[Job]:
     for number in range(chance.randint(3, 8)):
-        pool = chance.choice(list(fleet.pools.values()))
+        pool = chance.choice(list(fleet.launched.pools.values()))
         label = chance.choice([pool.name, pool.name, *sorted(pool.labels), " && ".join(sorted(pool.labels)), f"{pool.name} && !windows"])
         yield Job(
             name=f"team-{chance.choice('ab')}/job-{number}",

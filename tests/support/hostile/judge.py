@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from math import ceil, inf
 
 from autoscaler.domain.facts.fleet import Pool
@@ -13,7 +12,8 @@ from autoscaler_workbench.simulate.result import pool_of
 from support.hostile.drawn import MINUTE
 from support.hostile.life import Asked, Life, is_over
 from support.hostile.unkind import Unkindness
-from support.worlds import START
+from support.hostile.verdict import Verdict, at, named
+from support.hostile.wanted import keeps_what_people_want
 
 PROPERTIES = {
     "A": "no build is killed, and no run waits for ever for a node that we deleted",
@@ -26,6 +26,7 @@ PROPERTIES = {
     "F": "no function raises what it should have handled",
 }
 _HOUR = 3600.0
+_FORGOTTEN = 2 * _HOUR + 15 * MINUTE
 _TWO_LOOKS = 2 * MINUTE
 _TOLD_AFTER = 5 * MINUTE
 _LEAST_SPAN, _AT_ONCE = 5 * MINUTE, 2 * MINUTE
@@ -34,33 +35,6 @@ _TIMES_A_CLAIM = 3.0
 _ROUND = 15 * MINUTE
 _CHEAP = 20.0  # times dearer is an hour of waiting than one of such an agent
 _SAID_AGAIN = 4  # the same words in one world
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    property: str
-    text: str
-
-
-@dataclass(slots=True)
-class Verdict:
-    """What is broken, and how often each property and each switch had something to say."""
-
-    broken: list[Violation] = field(default_factory=list)
-    obligations: Counter[str] = field(default_factory=Counter)  # by property
-    by_switch: Counter[tuple[str, str]] = field(default_factory=Counter)  # by switch and property
-
-    def oblige(self, life: Life, name: str, switches: "set[str] | None" = None, count: int = 1) -> None:
-        self.obligations[name] += count
-        for switch in life.switches if switches is None else switches:
-            self.by_switch[switch, name] += count
-
-    def breaks(self, name: str, text: str) -> None:
-        self.broken.append(Violation(name, text))
-
-    @property
-    def properties(self) -> list[str]:
-        return sorted({violation.property for violation in self.broken})
 
 
 def judge(life: Life) -> Verdict:
@@ -75,17 +49,13 @@ def judge(life: Life) -> Verdict:
         _pays,
         _launches,
         _says_why,
+        keeps_what_people_want,
     ):
         check(life, verdict)
     verdict.oblige(life, "F")
     for crash in dict.fromkeys(life.notes.crashes):
         verdict.breaks("F", crash)
     return verdict
-
-
-def at(life: Life, when: float) -> str:
-    """Say when, in minutes of this world."""
-    return f"minute {(when - START) / MINUTE:.0f}"
 
 
 # A
@@ -100,7 +70,8 @@ def _keeps_builds(life: Life, verdict: Verdict) -> None:
         if build.started_at is None or build in life.zombies:
             continue
         verdict.oblige(life, "A")
-        excused = "was interrupted" in build.killed_by or build.ended is Ended.RESTARTED
+        is_force = "was interrupted" in build.killed_by or "lost its power" in build.killed_by
+        excused = is_force or build.ended is Ended.RESTARTED
         if (build.killed_by or build.ended is Ended.KILLED) and not excused:
             verdict.breaks("A", f"{named(build)} began in {at(life, build.started_at)} and died: {build.killed_by}")
         gone = build.resumes_on is not None and build.resumes_on not in life.world.controllers[build.controller].nodes
@@ -123,7 +94,11 @@ def _leaves_nothing(life: Life, verdict: Verdict) -> None:
 def _is_struck(life: Life, what: str) -> bool:
     """Tell whether something that has no end keeps an instance, or what belongs to it."""
     mine = [one for one in life.world.ec2.instances.values() if one.id in what or one.tags.get("autoscaler:node") == what]
-    return any(unkind.until_at == inf and unkind.strikes(one) for one in mine for unkind in life.unkind if unkind.switch != "zombies")
+    end = life.world.timeline.now
+    struck = [(one, unkind) for one in mine for unkind in life.unkind if unkind.strikes(one) and unkind.switch != "zombies"]
+    # What ended while its controller was out of the file is deleted two hours after it is back: EC2 has forgotten it.
+    late = [unkind for one, unkind in struck if unkind.switch == "controller-leaves-file" and (one.ended_at or inf) < unkind.until_at]
+    return any(unkind.until_at == inf for _, unkind in struck) or any(end - unkind.until_at < _FORGOTTEN for unkind in late)
 
 
 # C1, C2
@@ -179,10 +154,6 @@ def asked_at(life: Life, build: Build) -> float:
     return max(build.buildable_at, life.changed_at.get(build, 0.0))
 
 
-def named(build: Build) -> str:
-    return f"{build.job} #{build.number} ({build.label} on {build.controller})"
-
-
 def _begun(life: Life, build: Build) -> str:
     return f"in {at(life, build.started_at)}" if build.started_at is not None else "never"
 
@@ -214,7 +185,7 @@ def _names_causes(life: Life, verdict: Verdict) -> None:
 
 def _due(life: Life, unkind: Unkindness, build: Build) -> tuple[float, Build] | None:
     """When a message is due at the latest: the build has waited so long, and the unkindness lasts."""
-    if not unkind.touches(build):
+    if not unkind.touches(build) or any(one.hides(build) for one in life.unkind):
         return None
     patience = max(pool.max_wait_seconds for pool in life.pools_serving(build)) + _TOLD_AFTER
     when = max(unkind.from_at, build.buildable_at) + patience
@@ -265,7 +236,8 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
         verdict.oblige(life, "C3", {unkind.switch})
         here = about.split("/")[1:2]
         others = life.world.controllers.keys() - here if set(here) <= life.world.controllers.keys() else ()
-        waiting = (build for build in _wanting(life) if unkind.touches(build) and _waits_too_long(life, build, time))
+        seen = (build for build in _wanting(life) if not any(one.hides(build) for one in life.unkind))
+        waiting = (build for build in seen if unkind.touches(build) and _waits_too_long(life, build, time))
         still = [build for build in waiting if build.controller not in others and touched(life, build, time, time) == [unkind]]
         if still and not _is_open_elsewhere(life, unkind, time, about):
             verdict.breaks("C3", f"{unkind}: over in {at(life, time)}, and {named(still[0])} waits for it: {began[-1].subject}")

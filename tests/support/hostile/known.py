@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from support.hostile.judge import Violation
+from support.hostile.verdict import Violation
 
 # By switch and property.
 NOT_YET: dict[tuple[str, str], str] = {}

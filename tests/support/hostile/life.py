@@ -8,7 +8,7 @@ from random import Random
 
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.control.operate import why
-from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.fleet import Fleet, Lending, Pool
 from autoscaler.domain.report.told import Message
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.state import InMemoryNotifier
@@ -19,7 +19,7 @@ from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.simulate.drive import InMemory
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.deployed import essential_environment
-from support.hostile import of_ec2, of_jenkins, of_ourselves, of_people
+from support.hostile import of_ec2, of_jenkins, of_orders, of_ourselves, of_people, of_the_file
 from support.hostile.claims import Claim, claim_of
 from support.hostile.drawn import MINUTE, Arrival, Drawn, Job, draw, pools_for
 from support.hostile.hooks import AtEc2, AtJenkins, Calls
@@ -27,6 +27,8 @@ from support.hostile.unkind import Draw, Unkindness
 from support.worlds import a_world
 
 SWITCHES: dict[str, Callable[[Draw], Unkindness]] = of_ec2.SWITCHES | of_jenkins.SWITCHES | of_people.SWITCHES | of_ourselves.SWITCHES
+SWITCHES |= of_the_file.SWITCHES | of_orders.SWITCHES
+Edit = Callable[[Fleet], Fleet]
 _AT_ONCE = (2, 3, 4, 5, 6)  # so many unkindnesses has a world
 _ASKED_EVERY = 4  # minutes
 _ASKED_AT_ONCE = 2
@@ -63,6 +65,17 @@ class Asked:
 
 
 @dataclass(slots=True)
+class Wanted:
+    """What people have ordered, or made themselves, so that the judge can see whether they got and kept it."""
+
+    orders: list[str] = field(default_factory=list)  # of runs
+    reserved: list[tuple[str, float, float]] = field(default_factory=list)  # instance, from, until
+    nodes: list[tuple[str, str]] = field(default_factory=list)  # of their own: controller and name
+    hosts_off: set[str] = field(default_factory=set)  # hosts that lose their power
+    labels: dict[str, frozenset[str]] = field(default_factory=dict)  # that agents of a pool carry only while they are lent
+
+
+@dataclass(slots=True)
 class Notes:
     """What the judge needs of the past, minute by minute."""
 
@@ -78,7 +91,8 @@ class Life:
     """One world with these switches."""
 
     def __init__(self, seed: int, switches: Collection[str] | None = None) -> None:
-        self.drawn: Drawn = draw(seed)
+        self.switches = switches_of(seed) if switches is None else tuple(sorted(switches))
+        self.drawn: Drawn = draw(seed, self.switches)
         fleet = self.drawn.fleet
         self.world = a_world(fleet, seed)
         self.fleet = InMemory(self.world, fleet, Faults(), thresholds=read_thresholds(essential_environment()))
@@ -97,7 +111,8 @@ class Life:
         self.notes, self.tick_minutes, self.in_pass = Notes(), 1, False
         self.zombies: dict[Build, float] = {}  # when runs ended that their executors show for ever
         self.changed_at: dict[Build, float] = {}  # when what a build asks for changed
-        self.switches = switches_of(seed) if switches is None else tuple(sorted(switches))
+        self.edits: list[Edit] = []  # of the fleet file, as long as they hold
+        self.wanted = Wanted()
         self.draws = {name: Draw(self, Random(f"{seed}/{name}"), name) for name in self.switches}
         self.unkind = [SWITCHES[name](drawing) for name, drawing in self.draws.items()]
         self._chance, self._minute = Random(f"{seed}/why"), 0
@@ -134,7 +149,7 @@ class Life:
     def pools_serving(self, build: Build) -> list[Pool]:
         """The pools whose fresh agents could take a build, by their labels."""
         fleet, expression = self.drawn.fleet, build.expression
-        pools = fleet.pools_of(build.controller)
+        pools = fleet.launched.pools_of(build.controller)
         return [pool for pool in pools if expression and expression.matches(pool.labels | {fleet.ownership_label})]
 
     def served_by(self, pool: Pool) -> Callable[[Build], bool]:
@@ -142,6 +157,14 @@ class Life:
 
     def instances_of(self, pool: Pool) -> Callable[[Instance], bool]:
         return lambda instance: instance.tags.get("autoscaler:pool") == pool.name
+
+    def deploy(self) -> None:
+        """Deploy the fleet file as it is drawn, with all edits that hold now."""
+        file = self.drawn.fleet
+        for edit in self.edits:
+            file = edit(file)
+        self.fleet.deploy(file)
+        self.notes.events.append(self.world.timeline.now)
 
     def reconnect(self, at: AtJenkins, node: Node) -> None:
         """Let a node's agent come back, if its machine is on."""
@@ -174,7 +197,8 @@ class Life:
 
     def _take_notes(self) -> None:
         now = self.world.timeline.now
-        for name in (*(one.id for one in leaked_instances(self.world)), *leaked_nodes(self.world), *self._lost_records()):
+        left = (one.id for one in leaked_instances(self.world))
+        for name in (*left, *leaked_nodes(self.world), *self._lost_records(), *self._lent_in_vain(), *self._nodes_of_left_hosts()):
             self.notes.leaked[name] = self.notes.leaked.get(name, (now, now))[0], now
         self._note_crowds(now)
         if self._minute % _ASKED_EVERY == 0 and now > self.drawn.begin_at:
@@ -183,9 +207,23 @@ class Life:
     def _lost_records(self) -> Iterator[str]:
         """Records of what has ended."""
         for record in self.fleet.state.records.values():
-            instance = self.world.ec2.instances.get(record.instance_id)
-            if instance is None or not instance.alive():
+            instance = self.world.ec2.instances.get(record.machine)
+            is_gone = record.machine not in {host.id for host in self.fleet.fleet.hosts.values()} if record.is_host else instance is None
+            if is_gone or (instance is not None and not instance.alive()):
                 yield f"the record of {record.instance_id}"
+
+    def _lent_in_vain(self) -> Iterator[str]:
+        """Agents that carry labels of a loan, though the fleet file lends them no more."""
+        for name, lent in self.wanted.labels.items():
+            pool = self.fleet.fleet.pools.get(name)
+            if pool is None or pool.lend is Lending.NEVER or not lent <= pool.lent_labels:
+                nodes = (node for at in self.jenkins.values() for node in at.ours(self.drawn.fleet.pools[name]))
+                yield from (f"a loan of {node.name}" for node in nodes if not lent.isdisjoint(node.labels))
+
+    def _nodes_of_left_hosts(self) -> Iterator[str]:
+        for name in self.drawn.fleet.hosts.keys() - self.fleet.fleet.hosts.keys():
+            controllers = (each for each in self.fleet.fleet.controllers if name in self.world.controllers[each].nodes)
+            yield from (f"the node of {name} on {controller}" for controller in controllers)
 
     def _note_crowds(self, now: float) -> None:
         """Note pools whose work is near what their limits carry: there a job may wait for another one."""
@@ -204,11 +242,13 @@ class Life:
 
     def _ask(self, now: float) -> None:
         for controller in self.world.controllers.values():
+            if controller.name not in self.fleet.fleet.controllers:
+                continue  # nobody sees its jobs
             waiting = [one for one in controller.queue if one.buildable_at <= now and not one.blocked and one.resumes_on is None]
             alone = [one for one in waiting if sum(other.job == one.job for other in waiting) == 1 and self.pools_serving(one)]
             for build in self._chance.sample(alone, min(len(alone), _ASKED_AT_ONCE)):
                 try:
-                    lines = why(self.fleet.ports, self.drawn.fleet, self.fleet.invocation(), build.job)
+                    lines = why(self.fleet.ports_of("why"), self.fleet.fleet, self.fleet.invocation(), build.job)
                 except AutoscalerError:
                     continue
                 self.notes.asked.append(Asked(now, build, claim_of(lines, now)))

@@ -1,12 +1,8 @@
 """What happens to our own functions: clocks, late ticks, lost or throttled state, and nobody who takes messages."""
 
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 
-from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.job_weights import JobWeights
-from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.hostile.drawn import MINUTE
 from support.hostile.unkind import Draw, Unkindness
@@ -99,33 +95,7 @@ def state_restored(draw: Draw) -> Unkindness:
     return draw.make("as it was", span, touches=_all, strikes=_all, is_noise=True)
 
 
-def features_leave(draw: Draw) -> Unkindness:
-    """The fleet file names no weights, or keeps no stopped agents, for a while."""
-    span, life = draw.span(10, 120), draw.life
-    drawn, without_weights = life.drawn.fleet, draw.chance.random() < 0.5
-    warm = {name: pool.warm_pool for name, pool in drawn.pools.items()}
-
-    def deploy(weights: JobWeights, kept: dict[str, WarmPool | None]) -> None:
-        now = life.fleet.fleet
-        pools = {name: replace(pool, warm_pool=kept[name]) for name, pool in now.pools.items()}
-        life.fleet.fleet = replace(now, weights=weights, pools=pools)
-
-    def leave() -> None:
-        gone = JobWeights() if without_weights else drawn.weights
-        deploy(gone, warm if without_weights else dict.fromkeys(warm))
-        records = life.fleet.state.records.values()
-        draw.bites += any(record.by_weight if without_weights else record.state in _STOPS for record in records)
-
-    draw.at(span[0], leave)
-    draw.at(span[1], partial(deploy, drawn.weights, warm))
-    return draw.make("weights" if without_weights else "warm_pool", span, touches=_all, strikes=_all)
-
-
-# Machines that are there only since a pool keeps stopped ones.
-_STOPS = (RecordState.STOPPING, RecordState.STOPPED, RecordState.STARTING)
-
 SWITCHES = {
-    "features-leave": features_leave,
     "clock-skewed": clock_skewed,
     "late-ticks": late_ticks,
     "messages-fail": messages_fail,

@@ -8,7 +8,6 @@ from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.hostile.drawn import MINUTE
 from support.hostile.hooks import AtJenkins
 from support.hostile.unkind import Draw, Unkindness
-from support.left_keys import with_pools, without_pools
 from support.worlds import a_world_node
 
 
@@ -212,27 +211,7 @@ def instance_ended_by_hand(draw: Draw) -> Unkindness:
     return draw.make(pool.name, span, touches=draw.life.served_by(pool))
 
 
-def pool_leaves_file(draw: Draw) -> Unkindness:
-    """A person removes a pool from the fleet file, and perhaps puts it back later."""
-    pool, span, life = draw.pool(), draw.span(5, 150, for_ever=0.3), draw.life
-
-    def leave() -> None:
-        life.fleet.deploy(without_pools(life.fleet.fleet, pool.name))
-        draw.bites += bool(life.ec2.of(pool))
-
-    def put_back() -> None:
-        named = {**life.fleet.fleet.pools, pool.name: pool}
-        life.fleet.deploy(with_pools(life.fleet.fleet, {name: named[name] for name in life.drawn.fleet.pools if name in named}))
-
-    draw.at(span[0], leave)
-    draw.at(span[1], put_back)
-    facts = {"touches": life.served_by(pool), "strikes": life.instances_of(pool), "closes": frozenset({pool.name})}
-    # If most agents lost their pool at once, none of them is drained for an hour.
-    return draw.make(pool.name, span, words={pool.name}, pays_seconds=2 * 3600.0, **facts)
-
-
 SWITCHES = {
-    "pool-leaves-file": pool_leaves_file,
     "marked-by-person": marked_by_person,
     "labels-edited": labels_edited,
     "no-executors": no_executors,

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from random import SystemRandom
 
-from support.hostile.judge import PROPERTIES, Verdict, Violation, judge
+from support.hostile.judge import PROPERTIES, judge
 from support.hostile.known import is_known
 from support.hostile.life import SWITCHES, Life, switches_of
+from support.hostile.verdict import Verdict, Violation
 
 _SHOWN, _WIDEST = 3, 1500
 

@@ -12,7 +12,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from support.hostile.drawn import MINUTE
 
 if TYPE_CHECKING:
-    from support.hostile.life import Life
+    from support.hostile.life import Edit, Life
 
 Touches = Callable[[Build], bool]
 
@@ -24,7 +24,9 @@ class Unkindness:
     ``touches``: builds whose waiting it may change; ``strikes``: instances that it may keep from ending; ``words``: any of them in a
     message names it; ``closes``: pools of which no fresh agent can be had; ``prevents``: builds that no fresh agent takes;
     ``keeps``: instances that a person wants as they are, whatever they cost; ``is_noise``: it disturbs calls or clocks, so that nothing
-    exact can be promised meanwhile; ``pays_seconds``: for so long an instance that it strikes may be paid for in vain.
+    exact can be promised meanwhile; ``names``: instances that a message names while it lasts;
+    ``hides``: builds that nobody sees meanwhile, so that no message is due for them;
+    ``pays_seconds``: for so long an instance that it strikes may be paid for in vain.
     """
 
     switch: str
@@ -36,6 +38,8 @@ class Unkindness:
     prevents: Touches = lambda _build: False
     closes: frozenset[str] = frozenset()
     keeps: Callable[[Instance], bool] = lambda _instance: False
+    names: Callable[[Instance], bool] = lambda _instance: False
+    hides: Touches = lambda _build: False
     words: set[str] = field(default_factory=set)
     is_noise: bool = False
     pays_seconds: float = 3600.0
@@ -65,8 +69,10 @@ class Draw:
         return from_at, inf if self.chance.random() < for_ever else until_at
 
     def pool(self) -> Pool:
-        """Draw a pool that some jobs ask for."""
-        asked = [pool for pool in self.life.drawn.fleet.pools.values() if any(self.life.may_serve(pool, job) for job in self.jobs())]
+        """Draw a pool that some jobs ask for, and whose agents are launched."""
+        asked = [
+            pool for pool in self.life.drawn.fleet.launched.pools.values() if any(self.life.may_serve(pool, job) for job in self.jobs())
+        ]
         return self.chance.choice(asked)
 
     def jobs(self):
@@ -112,6 +118,12 @@ class Draw:
         counted = self.counted(hook)
         self.at(span[0], lambda: hooks.append(counted))
         self.at(span[1], lambda: hooks.remove(counted))
+
+    def edit_file(self, span: tuple[float, float], edit: "Edit") -> None:
+        """Deploy the fleet file with an edit, and without it once the span is over."""
+        edits = self.life.edits
+        self.at(span[0], lambda: (edits.append(edit), self.life.deploy()))
+        self.at(span[1], lambda: (edits.remove(edit), self.life.deploy()))
 
     def every(self, span: tuple[float, float], seconds: float, happen: Callable[[], None]) -> None:
         """Let something happen again and again; what has no end ends with the world."""

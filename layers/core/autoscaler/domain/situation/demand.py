@@ -190,7 +190,9 @@ class _Resolver:
 
     @cached_property
     def _pool_of_node(self) -> Mapping[str, Pool]:
-        pools, here = self._fleet.pools, [record for record in self._records if record.controller == self._view.name]
+        """Name the pool of each agent here. A pool that does not serve this controller any more is none: it wants no agent here."""
+        pools = {pool.name: pool for pool in self._pools}
+        here = [record for record in self._records if record.controller == self._view.name]
         return {record.node: pools[record.pool] for record in here if record.node and record.pool in pools}
 
     def names_a_node(self, item: QueueItem) -> bool:

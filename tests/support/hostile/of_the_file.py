@@ -1,0 +1,233 @@
+"""What leaves the fleet file, and comes back: pools, controllers, and keys of them, while something of theirs is there."""
+
+from dataclasses import replace
+from functools import partial
+from math import inf
+
+from autoscaler.control import passes
+from autoscaler.domain.facts.fleet import NO_CEILINGS, Fleet, Lending, Pool, Share
+from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.orders import EndInstance
+from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.world.ec2.account import image_of
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from support.hostile.drawn import MINUTE
+from support.hostile.prepared import IMAGE_PARAMETER
+from support.hostile.unkind import Draw, Unkindness
+from support.left_keys import with_pools, without_controller, without_pools
+from support.worlds import a_world_node
+
+# Machines that are there only since a pool keeps stopped ones.
+_STOPS = (RecordState.STOPPING, RecordState.STOPPED, RecordState.STARTING)
+_HOUR = 3600.0
+
+
+def with_keys(name: str, **keys) -> "partial[Fleet]":
+    """Give a pool other keys, if the file has it."""
+    return partial(_with_keys, name=name, keys=keys)
+
+
+def _with_keys(file: Fleet, *, name: str, keys: dict) -> Fleet:
+    return replace(file, pools={**file.pools, name: replace(file.pools[name], **keys)}) if name in file.pools else file
+
+
+def pool_leaves_file(draw: Draw) -> Unkindness:
+    """A person removes a pool from the fleet file, and perhaps puts it back later."""
+    pool, span, life = draw.pool(), draw.span(5, 150, for_ever=0.3), draw.life
+    draw.edit_file(span, lambda file: without_pools(file, pool.name))
+    draw.bite_if(span, lambda: bool(life.ec2.of(pool)))
+    facts = {"touches": life.served_by(pool), "strikes": life.instances_of(pool), "closes": frozenset({pool.name})}
+    # If most agents lost their pool at once, none of them is drained for an hour.
+    return draw.make(pool.name, span, words={pool.name}, pays_seconds=2 * _HOUR, names=life.instances_of(pool), **facts)
+
+
+def controller_leaves_file(draw: Draw) -> Unkindness:
+    """A person removes a controller, and perhaps puts it back later. Or ends by hand what it leaves behind, once nothing runs there."""
+    span, life = draw.span(5, 150, for_ever=0.4), draw.life
+    name = draw.chance.choice(life.drawn.fleet.controllers)
+    pools = [pool.name for pool in life.drawn.fleet.launched.pools_of(name)]
+
+    def serves(instance: Instance) -> bool:
+        mine = life.drawn.fleet.pools.get(instance.tags.get("autoscaler:pool", ""))
+        is_shared = mine is not None and mine.share is not Share.NONE and name in mine.controllers
+        return is_shared or instance.tags.get("autoscaler:controller") == name
+
+    def touches(build: Build) -> bool:
+        return build.controller == name or any(pool.name in pools for pool in life.pools_serving(build))
+
+    draw.edit_file(span, partial(_without, name=name))
+    draw.bite_if(span, lambda: any(map(serves, life.world.alive())))
+    if draw.chance.random() < 0.4:
+        draw.every((span[0] + 20 * MINUTE, span[1]), 10 * MINUTE, partial(_end_by_hand, draw, name))
+    pays = min(span[1], life.drawn.end_at) - span[0] + _HOUR
+    on_it = lambda build: build.controller == name  # noqa: E731
+    prevents = on_it if span[1] == inf else (lambda _build: False)
+    only_there = lambda instance: instance.tags.get("autoscaler:controller") == name  # noqa: E731
+    facts = {"touches": touches, "strikes": serves, "prevents": prevents, "hides": on_it, "names": only_there}
+    return draw.make(name, span, pays_seconds=pays, **facts)
+
+
+def _without(file: Fleet, *, name: str) -> Fleet:
+    """Remove a controller. A pool that serves one alone shares nothing."""
+    file = without_controller(file, name)
+    pools = {pool.name: pool if len(pool.controllers) > 1 else replace(pool, share=Share.NONE) for pool in file.pools.values()}
+    return replace(file, pools=pools)
+
+
+def _end_by_hand(draw: Draw, name: str) -> None:
+    """End what a controller that left has left behind, as its message says, where a person sees that nothing runs on it."""
+    life, controller = draw.life, draw.life.world.controllers[name]
+    bound = {build.resumes_on or build.node for build in controller.builds if build.ended is None}
+    for instance in life.world.alive():
+        node = controller.nodes.get(instance.tags.get("autoscaler:node", ""))
+        if instance.tags.get("autoscaler:controller") != name or node is None or node.builds or node.handed or node.name in bound:
+            continue
+        order = EndInstance(target=instance.id, reason="nothing runs there")
+        try:
+            passes.carry_out(life.fleet.ports_of("operate"), life.fleet.fleet, replace(life.fleet.invocation(), by_a_person=True), order)
+        except AutoscalerError:
+            continue
+
+
+def share_leaves(draw: Draw) -> Unkindness:
+    """A pool shares its agents no more, or in the other way, and perhaps serves one controller alone; later it is as before."""
+    span, life = draw.span(10, 150, for_ever=0.3), draw.life
+    pool = next(pool for pool in life.drawn.fleet.pools.values() if pool.share is not Share.NONE)
+    other = Share.ROTATE if pool.share is Share.COOPERATIVE else Share.COOPERATIVE
+    share = draw.chance.choice([Share.NONE, Share.NONE, other])
+    serves = pool.controllers if share is not Share.NONE or draw.chance.random() < 0.6 else (draw.chance.choice(pool.controllers),)
+    warm = None if share is Share.COOPERATIVE else pool.warm_pool
+    draw.edit_file(span, with_keys(pool.name, share=share, controllers=serves, warm_pool=warm))
+    draw.bite_if(span, lambda: bool(life.ec2.of(pool)))
+    touches, is_out = life.served_by(pool), frozenset(pool.controllers) - frozenset(serves)
+    prevents = (lambda build: touches(build) and build.controller in is_out) if span[1] == inf else (lambda _build: False)
+    whom = f"{pool.name}: {share} for {', '.join(serves)}"
+    words = {pool.name, "unservable"} if is_out else set()
+    return draw.make(whom, span, touches=touches, strikes=life.instances_of(pool), prevents=prevents, words=words)
+
+
+def loans_leave(draw: Draw) -> Unkindness:
+    """A pool lends no more, or the general kind has other labels."""
+    span, life = draw.span(10, 150, for_ever=0.4), draw.life
+    pool = next(pool for pool in life.drawn.fleet.pools.values() if pool.lent_labels)
+    left = draw.chance.choice(["lend", "kinds", "another label"])
+    lent = {"lend": pool.lent_labels, "kinds": frozenset(), "another label": frozenset({"plain"})}[left]
+    lends = pool.lend if left == "another label" else Lending.NEVER
+    draw.edit_file(span, with_keys(pool.name, lend=lends, lent_labels=lent))
+    life.wanted.labels[pool.name] = pool.lent_labels
+    draw.every((life.drawn.begin_at, inf), MINUTE, lambda: draw.bite() if any(_lent(draw, pool)) else None)
+    return draw.make(f"{pool.name}: {left}", span, touches=lambda _build: True, strikes=life.instances_of(pool))
+
+
+def _lent(draw: Draw, pool: Pool):
+    return (not pool.lent_labels.isdisjoint(node.labels) for at in draw.life.jenkins.values() for node in at.ours(pool))
+
+
+def features_leave(draw: Draw) -> Unkindness:
+    """A key of a pool leaves for a while: the one that the fleet was given, or weights, or stopped agents."""
+    span, life = draw.span(10, 120, for_ever=0.3), draw.life
+    records = life.fleet.state.records
+    pool, key, keys = next(((pool, *left) for pool in life.drawn.fleet.pools.values() if (left := _feature_of(pool))), (None, "", {}))
+    if pool is not None:
+        draw.edit_file(span, with_keys(pool.name, **keys))
+        draw.bite_if(span, lambda: bool(life.ec2.of(pool)))
+        if key == "image_parameter":
+            _publish_images(draw)
+        return draw.make(f"{pool.name}: {key}", span, touches=life.served_by(pool), strikes=life.instances_of(pool), **_told(pool, key))
+    if draw.chance.random() < 0.5:
+        draw.edit_file(span, lambda file: replace(file, weights=JobWeights()))
+        draw.bite_if(span, lambda: any(record.by_weight for record in records.values()))
+        return draw.make("weights", span, touches=lambda _build: True, strikes=lambda _instance: True)
+    draw.edit_file(span, lambda file: with_pools(file, {name: replace(pool, warm_pool=None) for name, pool in file.pools.items()}))
+    draw.bite_if(span, lambda: any(record.state in _STOPS for record in records.values()))
+    return draw.make("warm_pool", span, touches=lambda _build: True, strikes=lambda _instance: True)
+
+
+def _feature_of(pool: Pool) -> tuple[str, dict] | None:
+    """Name a key that a pool has, and its keys without it."""
+    if pool.ceilings != NO_CEILINGS:
+        return "max_hours_per_day", {"ceilings": NO_CEILINGS}
+    if pool.image_parameter:
+        return "image_parameter", {"image_parameter": ""}
+    if pool.capacity is not None:
+        priced = tuple(replace(offering, usd_per_hour=pool.capacity.usd_per_hour) for offering in pool.offerings)
+        return "capacity_reservation", {"capacity": None, "offerings": priced}
+    return ("max_builds", {"max_builds": None}) if pool.max_builds is not None else None
+
+
+def _told(pool: Pool, key: str) -> dict:
+    """If the pool's hours of the day are used, nothing is launched in it as long as it has the key."""
+    return {"closes": frozenset({pool.name})} if key == "max_hours_per_day" else {}
+
+
+def _publish_images(draw: Draw) -> None:
+    """Somebody publishes an image before the world begins, and others later."""
+    account = draw.life.world.ec2.account
+
+    def publish(image: str) -> None:
+        account.images[image] = image_of("linux", ImageId=image)
+        account.parameters[IMAGE_PARAMETER] = image
+
+    publish("ami-1")
+    draw.at(draw.span()[0], partial(publish, "ami-2"))
+
+
+def nodes_change(draw: Draw) -> Unkindness:
+    """A controller has static nodes for a while, which its operator made; before and after that each agent has its own."""
+    at, span, life = draw.chance.choice(list(draw.life.jenkins.values())), draw.span(20, 120), draw.life
+    name = at.controller.name
+    for pool in life.drawn.fleet.launched.pools_of(name):
+        for number in range(draw.chance.randint(2, pool.max_agents)):
+            node = f"static-{pool.name}-{number}"
+            labels = (*sorted(pool.labels), life.drawn.fleet.ownership_label)
+            at.controller.add_node(a_world_node(node, *labels, connected=False, survives_reload=True, executors=pool.executors))
+            life.wanted.nodes.append((name, node))
+
+    def has_slots(file: Fleet) -> Fleet:
+        pools = {pool.name: replace(pool, share=Share.NONE) if name in pool.controllers else pool for pool in file.pools.values()}
+        return replace(file, slot_controllers=file.slot_controllers | ({name} & set(file.controllers)), pools=pools)
+
+    draw.edit_file(span, has_slots)
+    draw.bite_if(span, lambda: any(at.ours(pool) for pool in life.drawn.fleet.pools.values()))
+    pools = {pool.name for pool in life.drawn.fleet.pools_of(name)}
+    strikes = lambda instance: instance.tags.get("autoscaler:pool") in pools  # noqa: E731
+    touches = lambda build: any(pool.name in pools for pool in life.pools_serving(build))  # noqa: E731
+    return draw.make(name, span, touches=touches, strikes=strikes, pays_seconds=2 * _HOUR)
+
+
+def hosts_leave(draw: Draw) -> Unkindness:
+    """A host leaves the fleet file, or all of them with their pool; some of them are off, or were, or come back."""
+    span, life = draw.span(10, 150, for_ever=0.5), draw.life
+    host = draw.chance.choice(sorted(life.drawn.fleet.hosts))
+    with_pool = draw.chance.random() < 0.3
+
+    def leave(file: Fleet) -> Fleet:
+        if with_pool:
+            return replace(without_pools(file, "rack"), hosts={})
+        return replace(file, hosts={name: one for name, one in file.hosts.items() if name != host})
+
+    draw.edit_file(span, leave)
+    draw.bite_if(span, lambda: any(record.is_host for record in life.fleet.state.records.values()))
+    if draw.chance.random() < 0.5:
+        off_at = life.drawn.begin_at + draw.chance.random() * (life.drawn.calm_at - life.drawn.begin_at)
+        machine = life.world.hosts[host]
+        draw.at(off_at, partial(life.fleet.agents.power_fails, machine))
+        if draw.chance.random() < 0.6:
+            draw.at(off_at + draw.chance.uniform(1, 90) * MINUTE, partial(life.fleet.agents.power_returns, machine))
+        life.wanted.hosts_off.add(host)
+    like = life.drawn.fleet.pools["rack"].labels
+    touches = lambda build: build.expression.matches(like | {life.drawn.fleet.ownership_label})  # noqa: E731
+    return draw.make(f"{host}{' and its pool' if with_pool else ''}", span, touches=touches)
+
+
+SWITCHES = {
+    "pool-leaves-file": pool_leaves_file,
+    "controller-leaves-file": controller_leaves_file,
+    "share-leaves": share_leaves,
+    "loans-leave": loans_leave,
+    "features-leave": features_leave,
+    "nodes-change": nodes_change,
+    "hosts-leave": hosts_leave,
+}

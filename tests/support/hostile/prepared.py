@@ -1,0 +1,106 @@
+"""What some switches need in a fleet before the world begins: several controllers, shared pools, loans, hosts, keys of features."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from random import Random
+
+from autoscaler.domain.facts.capacity import CapacityReservation
+from autoscaler.domain.facts.fleet import Ceilings, Fleet, Lending, Pool, Share
+from autoscaler.domain.facts.reruns import RerunPolicy
+from autoscaler.domain.facts.run_orders import RunPolicy
+from support.builders import a_host, a_pool_of_hosts, an_offering
+
+BOTH = ("main", "other")
+ORDERED_LABEL = "AGENT_LABEL"
+IMAGE_PARAMETER = "/ci/image-of-a-pool"
+Prepare = Callable[[Random, Fleet], Fleet]
+
+
+def with_pools_of(fleet: Fleet, pools: Iterable[Pool]) -> Fleet:
+    """Return the fleet with these pools, and with the controllers that they serve."""
+    named = {pool.name: pool for pool in pools}
+    served = dict.fromkeys(controller for pool in named.values() for controller in pool.controllers)
+    return replace(fleet, pools=named, controllers=tuple(name for name in BOTH if name in served))
+
+
+def two_controllers(chance: Random, fleet: Fleet) -> Fleet:
+    """Let each pool serve both controllers or either of them; some that serve both share their agents."""
+    pools = []
+    for number, pool in enumerate(fleet.pools.values()):
+        serves = BOTH if number == 0 or chance.random() < 0.5 else (chance.choice(BOTH),)
+        share = chance.choice([Share.NONE, Share.NONE, Share.ROTATE, Share.COOPERATIVE]) if serves == BOTH else Share.NONE
+        pools.append(_sharing(replace(pool, controllers=serves), share))
+    return with_pools_of(fleet, pools)
+
+
+def sharing(chance: Random, fleet: Fleet) -> Fleet:
+    """Let a pool serve two controllers that share its agents."""
+    pools = list(fleet.pools.values())
+    number = chance.randrange(len(pools))
+    share = chance.choice([Share.ROTATE, Share.COOPERATIVE])
+    pools[number] = _sharing(replace(pools[number], controllers=BOTH), share)
+    return with_pools_of(fleet, pools)
+
+
+def _sharing(pool: Pool, share: Share) -> Pool:
+    return replace(pool, share=share, warm_pool=None if share is Share.COOPERATIVE else pool.warm_pool)
+
+
+def lending(chance: Random, fleet: Fleet) -> Fleet:
+    """Let a pool lend its agents to jobs of another one, whose kind is a more general one."""
+    general, *others = fleet.pools.values()
+    rare = others[0] if others else replace(general, name="rare", labels=frozenset({"rare"}), launch_template="rare")
+    lent = frozenset({general.name}) | (frozenset(general.labels - rare.labels) if chance.random() < 0.5 else frozenset())
+    rare = replace(rare, lent_labels=lent, lend=chance.choice([Lending.IDLE, Lending.ALWAYS]), controllers=general.controllers)
+    return with_pools_of(fleet, [general, _sharing(rare, Share.NONE), *others[1:]])
+
+
+def with_hosts(chance: Random, fleet: Fleet) -> Fleet:
+    """Give the fleet hosts beside a pool, whose jobs may run there, too."""
+    like = chance.choice(list(fleet.pools.values()))
+    pool = a_pool_of_hosts("rack", labels=like.labels | {"rack"}, controllers=like.controllers[:1], executors=like.executors)
+    hosts = tuple(a_host(f"rack-{number}", pool="rack") for number in range(chance.randint(1, 2)))
+    return replace(fleet, pools={**fleet.pools, "rack": pool}, hosts={host.name: host for host in hosts})
+
+
+def with_feature(chance: Random, fleet: Fleet) -> Fleet:
+    """Give a pool one of the keys that `features-leave` takes away. It may have none: then weights or stopped agents leave."""
+    name = chance.choice(sorted(fleet.pools))
+    pool = fleet.pools[name]
+    given = chance.choice(["", "", "max_hours_per_day", "image_parameter", "capacity_reservation", "max_builds"])
+    match given:
+        case "max_hours_per_day":
+            pool = replace(pool, ceilings=Ceilings(max_hours_per_day=chance.choice([1.0, 3.0, 6.0])))
+        case "image_parameter":
+            pool = replace(pool, image_parameter=IMAGE_PARAMETER)
+        case "capacity_reservation":
+            free = an_offering(f"p5.{name}", subnet="subnet-a", usd_per_hour=0.0, volume_usd_per_hour=0.02)
+            kept = CapacityReservation(id=f"cr-{name}", count=pool.max_agents, usd_per_hour=1.5)
+            pool = replace(pool, offerings=(free,), capacity=kept, warm_pool=None)
+        case "max_builds":
+            pool = replace(pool, max_builds=chance.choice([1, 3]))
+    return replace(fleet, pools={**fleet.pools, name: pool})
+
+
+def ordering(_chance: Random, fleet: Fleet) -> Fleet:
+    """Let people order runs."""
+    return replace(fleet, runs=RunPolicy(label_parameter=ORDERED_LABEL, max_open=5))
+
+
+def rerunning(chance: Random, fleet: Fleet) -> Fleet:
+    """Let lost builds be run again."""
+    policy = RerunPolicy(times=chance.choice([1, 2, 3]), then_on_demand=chance.random() < 0.3)
+    return replace(fleet, pools={name: replace(pool, rerun=policy) for name, pool in fleet.pools.items()})
+
+
+PREPARES: dict[str, Prepare] = {
+    "controller-leaves-file": two_controllers,
+    "share-leaves": sharing,
+    "loans-leave": lending,
+    "hosts-leave": with_hosts,
+    "features-leave": with_feature,
+    "orders-leave": ordering,
+    "lost-builds": rerunning,
+}
+# Keys that say how many controllers there are come first.
+IN_ORDER = ("controller-leaves-file", "share-leaves", "loans-leave", "features-leave", "orders-leave", "lost-builds", "hosts-leave")
