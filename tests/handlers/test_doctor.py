@@ -209,3 +209,20 @@ def test_a_quiet_night_is_no_failure(fleet):
 
 def test_a_dry_run_makes_no_node(fleet):
     assert not any(finding["what"].startswith("Agent/") for finding in findings(fleet, dry_run=True))
+
+
+def test_instances_of_a_fleet_that_no_stack_has_are_named_with_the_command_that_ends_them(fleet):
+    foreign = next(instance for instance in fleet.world.alive() if instance.tags["autoscaler:pool"] == "utility")
+    foreign.tags["autoscaler:fleet"] = "old-ci"
+    fleet.world.ec2.account.stacks = ("mxnet-ci",)
+    said = wrong(fleet)["aws", "instances of fleet old-ci"]
+    command = f"aws ec2 terminate-instances --instance-ids {foreign.id}"
+    assert said == f"1 instance that no stack in this region manages; once nothing runs there: {command}"
+    fleet.world.ec2.account.stacks = ("mxnet-ci", "old-ci")
+    assert ("aws", "instances of fleet old-ci") not in wrong(fleet)
+
+
+def test_instances_of_no_stack_that_may_not_be_asked_for_are_named_with_the_permission(fleet):
+    next(iter(fleet.world.alive())).tags["autoscaler:fleet"] = "old-ci"
+    fleet.server.ec2.faults.plan(Fault("cloudformation DescribeStacks", status=403, code="AccessDenied"))
+    assert "AccessDenied" in wrong(fleet)["aws", "ec2:DescribeInstances, cloudformation:DescribeStacks"]

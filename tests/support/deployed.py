@@ -63,6 +63,11 @@ class Deployed:
         topic = sns_backends[MOTO_ACCOUNT]["us-west-2"].topics[os.environ["ALARM_TOPIC"]]
         return [(str(subject), str(text)) for _, text, subject, *_ in topic.sent_notifications]
 
+    def start_cold(self) -> None:
+        """Forget what was wired, as after a deploy: the handlers read the fleet file and the environment anew, in the world's time."""
+        bootstrap.reset()
+        bootstrap.use_time(lambda: self.world.timeline.now, self.world.timeline.sleep)
+
     def pass_minutes(self, minutes: int) -> None:
         for _ in range(minutes):
             self.world.move_to(self.world.timeline.now + 60)

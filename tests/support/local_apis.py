@@ -118,10 +118,16 @@ class _Service:
 
     def _answer(self, name: str) -> dict[str, Any]:
         response = services.answer(self.service, self.api.ec2, self.api.faults)
+        if response.status < 400 and self.service == "cloudformation":
+            return {"Stacks": [{"Parameters": [_named(name)]} for name in self.api.ec2.account.stacks]}
         if response.status < 400:
             return json.loads(response.body) if "json" in response.headers["Content-Type"] else {}
         in_xml = _CODE.search(response.body.decode())
         raise _error(in_xml[1] if in_xml else response.headers["x-amzn-ErrorType"], name)
+
+
+def _named(fleet: str) -> dict[str, str]:
+    return {"ParameterKey": "FleetName", "ParameterValue": fleet}
 
 
 def _error(code: str, action: str) -> ClientError:
