@@ -174,3 +174,21 @@ def test_where_the_plugins_weights_cannot_be_read_jobs_weigh_one_and_are_read_on
     api.lacks = frozenset()
     day.minutes(2)
     assert day.fleet.state.read().learned["main"].heavy_jobs["heavy/model"].weight == 4
+
+
+def test_a_full_agent_whose_labels_jenkins_does_not_give_back_is_told_after_an_hour_and_once_it_has_them_it_is_over():
+    day = a_day(idle_seconds=7200.0, max_idle_seconds=7200.0)
+    submit(day, 2, seconds=300.0)
+    day.minutes(2)
+    assert FULL_LABEL in node_of(day).labels
+    day.fleet.faults.plan(Fault("jenkins config.xml", status=403, times=10**6))
+    name = node_of(day).name
+    day.minutes(60)
+    assert not [message for message in day.fleet.notifier.sent if "without labels" in message.subject]
+    day.minutes(12)
+    [told] = [message for message in day.fleet.notifier.sent if "without labels" in message.subject]
+    assert (told.subject, "403" in told.text, name in told.text) == (f"[f] {name} of cpu: without labels too long", True, True)
+    day.fleet.faults.planned.clear()
+    day.minutes(15)
+    assert f"[f] over: {name} of cpu: without labels too long" in [message.subject for message in day.fleet.notifier.sent]
+    assert FULL_LABEL not in node_of(day).labels

@@ -9,6 +9,7 @@ from math import ceil
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.node_labels import labels_to_lend
 from autoscaler.domain.facts.snapshot import Build, Node
+from autoscaler.domain.report.held_labels import held_labels_seen
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.left_the_file import left_seen
 from autoscaler.domain.report.stopped import usd_per_hour_of
@@ -41,6 +42,7 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
         if row is not None:
             yield _key(row, pool), _seen(situation, row, pool, agents)
     yield from _still_lent(situation)
+    yield from held_labels_seen(situation)
     yield from _without_agents(situation)
     yield from left_seen(situation)
 

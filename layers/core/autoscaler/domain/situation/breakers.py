@@ -202,6 +202,12 @@ def cannot_come_back(memory: Memory, agent: Agent) -> Failing | None:
     return memory.failing.get(_key(_UNCORDON, agent.record.controller, agent.record.node or ""))
 
 
+def failing_labels(memory: Memory, agent: Agent) -> Failing | None:
+    """Tell whether giving an agent its labels back failed when last tried."""
+    keys = (_key(action, agent.record.controller, agent.record.node or "") for action in (_ACTIONS[Relabel], _UNCORDON))
+    return next((failing for key in keys if (failing := memory.failing.get(key))), None)
+
+
 def keeps_failing(one: Failing | None) -> bool:
     """Tell whether a step failed often enough in a row to be held."""
     return one is not None and one.times >= FAILING_TRIES
