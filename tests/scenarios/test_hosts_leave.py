@@ -101,6 +101,9 @@ def test_one_that_a_person_took_offline_is_named_and_goes_with_its_node():
     told = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "rocm-1")
     assert any("no host of pool rocm" in line for line in told), told
     assert any("new fans" in line for line in told), told
+    [left] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).left
+    becomes = "taken offline by anna: 'new fans'; it stays until somebody brings it online, or deletes its node"
+    assert left == f"rocm-1 (host-rocm-1): host-rocm-1 is no host of pool rocm in the fleet file: {becomes}"
     day.jenkins.delete_node("rocm-1")
     day.minutes(15)
     assert_nothing_is_left(day)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.control import operate
 from autoscaler.domain.facts.definitions import LeftPools
 from autoscaler.domain.facts.fleet import Pool, WarmPool
 from autoscaler.domain.facts.plan import Cordon, Terminate
@@ -199,3 +200,17 @@ def test_a_job_that_waits_for_an_agent_of_a_pool_that_does_not_serve_its_control
     deploy(day.fleet, replace(day.fleet.fleet, pools={"cpu": pool}))
     day.minutes(5)
     assert (second.started_at, day.failed) == (None, 0)
+
+
+def test_an_agent_of_it_that_a_person_took_offline_stays_and_status_says_so():
+    day = a_day()
+    [first, _] = [name for name in day.nodes() if name.startswith("gpu")]
+    day.jenkins.set_offline(first, "weird disk noise", "grace")
+    deploy(day.fleet, without_pools(day.fleet.fleet, "gpu"))
+    day.minutes(60)
+    assert [record.node for record in records_of(day, "gpu")] == [first]
+    [left] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).left
+    assert "pool gpu left the fleet file: taken offline by grace: 'weird disk noise'; it stays" in left
+    day.jenkins.toggle(first, "", "grace")
+    day.minutes(30)
+    assert (day.agents("gpu"), records_of(day, "gpu")) == (0, [])

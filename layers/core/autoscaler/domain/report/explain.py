@@ -13,11 +13,12 @@ from autoscaler.domain.report.controllers import told_controller
 from autoscaler.domain.report.devices import told_devices
 from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
-from autoscaler.domain.report.lasting import told_offline, told_row
+from autoscaler.domain.report.lasting import told_row
 from autoscaler.domain.report.left_the_file import told_left, told_left_pool, told_stray
 from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
 from autoscaler.domain.report.marks import told_marked
+from autoscaler.domain.report.offline import told_offline
 from autoscaler.domain.report.reruns import told_lost
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.schedules import told_schedules

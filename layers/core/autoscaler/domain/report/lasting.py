@@ -12,6 +12,7 @@ from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.report.held_labels import held_labels_seen
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.left_the_file import left_seen
+from autoscaler.domain.report.offline import told_offline
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.device_reservations import devices_reserved
@@ -148,14 +149,6 @@ def _on_node(agent: Agent, node: Node) -> Iterator[str]:
         yield f"busy with {listed(sorted({name_of_build(build) for build in node.builds}))}"
     if agent.mark is None and (offline := told_offline(node)):
         yield offline
-
-
-def told_offline(node: Node | None) -> str:
-    """Say why a node is offline and, if Jenkins names the person, who took it offline; "" if Jenkins says neither."""
-    if node is None or not node.offline or not (node.reason or node.offline_by):
-        return ""
-    reason = f"'{node.reason}'" if node.reason else "no reason given"
-    return f"taken offline by {node.offline_by}: {reason}" if node.offline_by else f"offline, and not by us: {reason}"
 
 
 def _failing_steps(situation: Situation, names: set[str]) -> Iterator[str]:

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator
 
 from autoscaler.domain.facts.snapshot import Record
 from autoscaler.domain.repair.left_controllers import agents_unseen_for_ever, strays_unseen_for_ever
+from autoscaler.domain.report.offline import told_offline
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.left_pools import told_hold, why_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left_pools import is_controller_left, is_left, is_on_hold
+from autoscaler.domain.situation.left_sides import why_not_wanted
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, dollars, duration, listed
 
@@ -29,12 +31,21 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 
 def left_behind(situation: Situation) -> tuple[str, ...]:
-    """Name each agent without a pool, and each that nobody sees, a sentence each."""
+    """Name each agent without a pool, each host and side that left, and each agent that nobody sees, a sentence each."""
     drained = (agent for agent in situation.agents if is_left(agent) and not is_controller_left(situation, agent.record.controller))
     lines = [f"{_name(agent.record)}: {line}" for agent in drained if not agent.instance_ended for line in told_left(situation, agent)]
+    lines += _hosts_and_sides(situation)
     for (controller, _), names in _unseen(situation).items():
         lines += [f"{name}: {_nobody_sees(controller)}; {_end(instance)}" for instance, name in names.items()]
     return tuple(lines)
+
+
+def _hosts_and_sides(situation: Situation) -> Iterator[str]:
+    for agent in situation.agents:
+        if is_left(agent) or agent.instance_ended or is_controller_left(situation, agent.record.controller):
+            continue
+        if why := why_not_wanted(situation, agent):
+            yield f"{_name(agent.record)}: {why}: {_what_becomes_of(situation, agent)}"
 
 
 def told_left(situation: Situation, agent: Agent) -> Iterator[str]:
@@ -64,11 +75,13 @@ def told_left_pool(situation: Situation, name: str) -> Iterator[str]:
 def _what_becomes_of(situation: Situation, agent: Agent) -> str:
     if is_on_hold(situation, agent):
         return told_hold(situation)
+    if agent.phase is Phase.SET_ASIDE:
+        return f"{told_offline(agent.node)}; it stays until somebody brings it online, or deletes its node"
     if agent.phase is Phase.RESERVED and agent.record.reservation:
         return f"it stays until the reservation of {agent.record.reservation.person} ends"
     if situation.now < agent.record.keep_until:
         return f"a person wants it kept for another {duration(agent.record.keep_until - situation.now)}"
-    return "it is drained, and ends once it is idle"
+    return "it is drained, and its node goes once it is idle" if agent.record.is_host else "it is drained, and ends once it is idle"
 
 
 def _unseen(situation: Situation) -> dict[tuple[str, str], dict[str, str]]:

@@ -49,7 +49,7 @@ class Status:
     ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
     this version cannot read. ``limits``: of teams, and of pools that have their own. ``turns``: teams, as they go first where a limit keeps
     several waiting. ``stopped``: what the month's limit holds, or "". ``told``: what people were told of, and that is not over.
-    ``left``: agents whose pool or controller left the fleet file.
+    ``left``: agents whose pool, controller or host left the fleet file.
     """
 
     pools: tuple[PoolStatus, ...]
