@@ -37,6 +37,20 @@ def test_and_no_later_pass_fails_or_goes_on_for_ever(ahead, jobs, every, idle):
     assert day.failed == 0
 
 
+@pytest.mark.parametrize("ahead", [7200.0, 31 * 86_400.0])
+def test_what_ec2_refused_while_a_clock_was_ahead_is_tried_again_within_minutes_once_it_is_right(ahead):
+    """A refused launch was to be tried again in a month, and jobs waited for it for as long."""
+    day = Day(in_memory(a_pool("cpu", queue_maturity_seconds=0.0))).minutes(3)
+    day.world.ec2.refuse = "InvalidParameterValue", "of the template"
+    day.fleet.skew_seconds = ahead
+    [build] = day.queue(1, seconds=60.0)
+    day.minutes(5)
+    day.fleet.skew_seconds = 0.0
+    day.world.ec2.refuse = None
+    day.minutes(20)
+    assert build.ended is not None
+
+
 JANUARY_ENDS = 1_801_440_000.0  # 2027-02-01, UTC
 LIMIT = 40.0
 

@@ -78,6 +78,7 @@ from autoscaler.domain.situation.start_trials import FailedStart, failed_starts,
 from autoscaler.domain.situation.steps import Decided
 from autoscaler.domain.situation.terminated import next_terminated, with_terminated
 from autoscaler.domain.situation.trials import close, of_boot, of_connections, of_image, still_remembered
+from autoscaler.domain.situation.turned_back import turned_back
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
 
@@ -85,7 +86,7 @@ REQUESTS_REMEMBERED_SECONDS = 86_400.0
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
-    snapshot = with_terminated(without_ended(snapshot))
+    snapshot = with_terminated(without_ended(replace(snapshot, memory=turned_back(snapshot.memory, snapshot.taken_at))))
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
     weights = with_known_weights(fleet, snapshot.learned).weights
