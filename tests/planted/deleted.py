@@ -17,7 +17,7 @@ DELETED = (
     Bug(
         name="a computer without executors is not known to be deleted",
         file="adapters/jenkins/parse.py",
-        was="is_deleted=not builtin and computer.numExecutors == 0 and computer.offline and not computer.idle,",
+        was="is_deleted=not (builtin or computer.numExecutors or computer.assignedLabels or computer.idle) and computer.offline,",
         becomes="is_deleted=False,",
         found_by=(f"{_ONCE}a_deletion_of_which_nothing_was_learned_is_not_repeated_while_the_pipeline_is_listed",),
     ),

@@ -47,6 +47,15 @@ def test_what_jenkins_cancels_after_its_node_was_deleted_is_lost_and_is_run_agai
     assert answers(day) == [("job/job/1", "started", 1)]
 
 
+def test_a_node_whose_executors_somebody_set_to_none_is_no_deleted_one():
+    """It was believed to be deleted, so that nobody deleted it: its pipeline hung for ever, and its record stayed."""
+    day, pipeline, instance = a_pipeline()
+    day.jenkins.nodes[pipeline.node].executors = 0
+    day.world.ec2.end(instance)
+    until(day, lambda: pipeline.node in day.jenkins.gone.computers)
+    until(day, lambda: pipeline.ended is not None)
+
+
 def test_what_a_person_cancels_after_its_node_was_deleted_is_not_run_again_if_it_had_gone_on_elsewhere():
     day, pipeline, instance = a_pipeline()
     day.world.ec2.end(instance)

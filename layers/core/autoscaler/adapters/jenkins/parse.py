@@ -196,8 +196,9 @@ def read_node(raw: Any, date: datetime, tell_apart: JobParameters = _NOTHING_TEL
         agent=not builtin,
         lost_at=_lost_at(computer),
         offline_by=_person(computer),
-        # Computer.kill: what is left of a deleted node has no executor but those at work. The right to see its config.xml is not needed.
-        is_deleted=not builtin and computer.numExecutors == 0 and computer.offline and not computer.idle,
+        # Computer.kill: what is left of a deleted node has no executor but those at work, and no label (Computer.getAssignedLabels): a node
+        # has its own name at least, whoever set its executors to 0. The right to see its config.xml is not needed.
+        is_deleted=not (builtin or computer.numExecutors or computer.assignedLabels or computer.idle) and computer.offline,
     )
 
 
