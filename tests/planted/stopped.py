@@ -218,4 +218,18 @@ STOPPED = (
         becomes="if refused := None:",
         found_by=(f"{_FAILED}::test_a_late_start_at_the_limit_makes_room_for_a_launch",),
     ),
+    Bug(
+        name="stopped agents hold what a launch lacks",
+        file="domain/scale_in/make_way.py",
+        was="holders[: ceil(starved / pool.executors)]",
+        becomes="holders[:0]",
+        found_by=(f"{_FAILED}::test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_what_they_hold",),
+    ),
+    Bug(
+        name="what is about to be stopped counts nowhere",
+        file="domain/situation/warm_pool.py",
+        was="count_stopped(pool) + _about_to_stop(situation, pool)",
+        becomes="count_stopped(pool)",
+        found_by=(f"{_FAILED}::test_what_is_about_to_be_stopped_is_not_launched_once_more_in_whatever_order_the_functions_run",),
+    ),
 )

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.plan import Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.physics import CALM
 from support.builders import a_pool, an_offering
 from support.deployed import essential_environment
 from support.timeline import Day
@@ -178,3 +179,64 @@ def test_a_floor_of_stopped_agents_is_filled_once_one_was_started_to_see_whether
     day = a_day(stopped=1, proven=False, warm=replace(WARM, min_agents=3)).minutes(40)
     assert [step.reason for step in day.done(Start)] == [Reason.PROVES_STARTS]
     assert states(day) == ["stopped"] * 3
+
+
+@pytest.mark.parametrize("code", ["InsufficientFreeAddressesInSubnet", "VolumeLimitExceeded"])
+def test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_what_they_hold(code):
+    """Eight stopped agents held the last addresses for a day, while another pool's job waited."""
+
+    def pool(name, kind):
+        offering = an_offering(kind, subnet="subnet-a", usd_per_hour=1.0, volume_usd_per_hour=0.01)
+        return a_pool(name, offerings=(offering,), idle_seconds=300.0, max_agents=10, warm_pool=WARM)
+
+    day = Day(in_memory(pool("arm", "m7g.large"), pool("cpu", "c5.large"), thresholds=read_thresholds(essential_environment())))
+    starts_proven(day, "arm")
+    day.minutes(2).queue(4, "arm", seconds=300.0)
+    day.minutes(35)
+    assert states(day) == ["stopped"] * 4
+
+    class Full(dict):
+        """Nothing can be launched while four instances exist, stopped ones too."""
+
+        def get(self, key, default=None):
+            return code if sum(instance.alive() for instance in day.world.ec2.instances.values()) >= 4 else default
+
+        def __contains__(self, key):
+            return self.get(key) is not None
+
+    day.world.ec2.answers = Full()
+    [build] = day.queue(1, seconds=300.0)
+    day.minutes(20)
+    assert build.ended is not None
+    assert {step.reason for step in day.done(Terminate)} == {Reason.MAKES_WAY}
+    assert len(day.done(Terminate)) <= 2
+
+
+def test_a_stop_that_hangs_is_told_before_its_instance_is_terminated():
+    offering = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
+    pool = a_pool("cpu", offerings=(offering,), idle_seconds=300.0, warm_pool=WARM)
+    physics = replace(CALM, stop_from_seconds=86_000.0, stop_to_seconds=86_400.0)
+    day = Day(in_memory(pool, physics=physics, thresholds=read_thresholds(essential_environment())))
+    day.minutes(2).queue(1, seconds=300.0)
+    day.minutes(45)
+    assert [step.reason for step in day.done(Terminate)] == [Reason.STOP_HANGS]
+    told, over = day.fleet.notifier.sent
+    assert told.subject.endswith("of cpu: stopping too long")
+    assert "is stopping, for 15 min" in told.text
+    assert over.subject.startswith("[f] over: ")
+
+
+@pytest.mark.parametrize("order", [("scale_up", "scale_down"), ("scale_down", "scale_up"), ("scale_up", "scale_down", "scale_up")])
+def test_what_is_about_to_be_stopped_is_not_launched_once_more_in_whatever_order_the_functions_run(order):
+    """49 launches for 38: an agent that was cordoned to be stopped counted neither as in service nor as stopped."""
+    offering = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
+    pool = a_pool("cpu", offerings=(offering,), idle_seconds=300.0, warm_pool=replace(WARM, min_agents=2))
+    day = starts_proven(Day(in_memory(pool)))
+    for minute in range(90):
+        day.world.move_to(day.world.timeline.now + 60.0)
+        if minute in {2, 40}:
+            day.queue(2, seconds=300.0)
+        for function in order:
+            getattr(day.fleet, function)()
+    assert sum(step.count for step in day.done(Launch)) == 2
+    assert states(day) == ["stopped"] * 2

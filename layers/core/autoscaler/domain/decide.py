@@ -40,6 +40,7 @@ from autoscaler.domain.scale_in.hand_over import hand_over, let_bound_start
 from autoscaler.domain.scale_in.late_starts import late_starts
 from autoscaler.domain.scale_in.left_pools import drain_left, keep_while_in_doubt
 from autoscaler.domain.scale_in.make_room import make_room
+from autoscaler.domain.scale_in.make_way import make_way
 from autoscaler.domain.scale_in.max_builds import used_up
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
 from autoscaler.domain.scale_in.reclaim import drained, unfinished
@@ -92,6 +93,7 @@ CORDONING: tuple[ControllerRule, ...] = (
 )
 REPAIRING: tuple[FleetRule, ...] = (
     make_room,  # idle agents that stand in the way of jobs which limits keep waiting
+    make_way,  # stopped agents that hold the address or volume which a launch lacked
     hand_over,  # agents of those that come after the ones which limits keep waiting
     relabels,  # labels that a pass was cut off from changing
     left_controllers,  # agents and instances that nobody sees any more, for a person to see

@@ -76,6 +76,7 @@ class Reason(StrEnum):
     )
     START_AGAIN = "start-again", "A start was written down, and EC2 does not show it yet; it is asked for again."
     STARTED_BY_HAND = "started-by-hand", "A person started this stopped agent; it is used like any other."
+    MAKES_WAY = "makes-way", "Jobs wait, and a launch for them lacked an address or volumes, such as this stopped agent holds."
     PROVES_STARTS = "proves-starts", "One stopped agent is started to see whether agents of this template version start again."
     FILLS_WARM_POOL = "fills-warm-pool", "The pool has fewer stopped agents than warm_pool.min_agents; one is launched, to be stopped."
     NOT_WORTH_KEEPING = "not-worth-keeping", "The stopped agent was not needed for longer than its disk is worth paying for."

@@ -163,6 +163,8 @@ _MEANINGS: dict[str, _Meaning] = {
         _lasting(Scope.ACCOUNT, THROTTLE_PAUSES),
     ),
 }
+_ADDRESSES = ("InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded")
+_VOLUME_QUOTAS = ("VolumeLimitExceeded", "MaxIOPSLimitExceeded", "TotalVolumeStorageLimitExceeded")
 KNOWN_CODES = frozenset(_MEANINGS)
 # Of these, and of no other, it is EC2's machines that are short.
 _LACKING_CAPACITY = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
@@ -177,6 +179,11 @@ def note_refusals(known: Mapping[str, Trial], pool: Pool, refusals: Iterable[Ref
                 failed[scope] = meaning, f"{EC2_ANSWERED}{refusal.code}"
     trials = {scope: failed_once_more(known.get(scope), meaning.pauses, why, now) for scope, (meaning, why) in failed.items()}
     return {**known, **trials}
+
+
+def held_by_what_is_stopped(code: str, *, everywhere: bool = False) -> bool:
+    """Tell whether a stopped instance holds what a launch lacked: an address of its subnet, or volumes of a quota for the whole account."""
+    return code in _VOLUME_QUOTAS or (not everywhere and code in _ADDRESSES)
 
 
 def keeps_from_starting(code: str) -> bool:

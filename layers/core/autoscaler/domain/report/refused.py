@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from autoscaler.domain.facts.memory import Trial
-from autoscaler.domain.launch.backoff import lacks_capacity
+from autoscaler.domain.launch.backoff import held_by_what_is_stopped, lacks_capacity
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import ACCOUNT, due_at, in_the_way, next_try_at, open_trial, told_refused
@@ -37,4 +37,6 @@ def _refused(situation: Situation, pool: str, trials: Mapping[str, Trial]) -> Se
     title = f"EC2 has no machines for {pool}" if is_short else f"EC2 refuses launches of {pool}"
     why = told_refused(trials, next_try_at(situation.fleet.pools[pool], situation.memory), situation.now)
     then = "Its jobs wait for that, unless another pool can take them. Launches of other pools go on."
+    if any(held_by_what_is_stopped(trial.code) for trial in trials.values()):
+        then = f"Stopped agents that no job waits for are terminated, since each holds one (makes-way).\n{then}"
     return Seen(title, f"No agent of {pool} can be had: {why}.\n{then}", _RUNBOOK, f"autoscaler why {pool}")

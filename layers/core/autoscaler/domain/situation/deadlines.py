@@ -270,9 +270,9 @@ STOPPING = Row(
     ended_by="EC2 says that it has stopped",
     deadline="20 min",
     then="terminated; if EC2 refuses the stop for good, at once",
-    told="after 25 min; refused stops by that message",
+    told="after 15 min; refused stops by that message",
     limit=_fixed(STOPS_SECONDS),
-    told_after=_fixed(STOPS_SECONDS + 300.0),
+    told_after=_fixed(STOPS_SECONDS - 300.0),
     says="is stopping",
     by_ec2=True,
 )
