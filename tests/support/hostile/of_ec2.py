@@ -181,7 +181,7 @@ def stops_hang(draw: Draw) -> Unkindness:
     draw.at(span[0], partial(take, 20 * 3600.0))
     draw.at(span[1], partial(take, 0.0))
     draw.bite_if(span, lambda: any(instance.state == "stopping" for instance in draw.life.world.alive()))
-    return _about_stops(draw, span, set())
+    return about_stops(draw, span, set())
 
 
 def stops_refused(draw: Draw) -> Unkindness:
@@ -201,7 +201,7 @@ def _calls_refused(draw: Draw, call: str) -> Unkindness:
         return Fault(call, status=400, code=code) if called == call else None
 
     draw.while_it_lasts(span, draw.life.calls.dice, dice)
-    return _about_stops(draw, span, {code})
+    return about_stops(draw, span, {code})
 
 
 def starts_end_stopped(draw: Draw) -> Unkindness:
@@ -215,10 +215,11 @@ def starts_end_stopped(draw: Draw) -> Unkindness:
     draw.every(span, MINUTE / 2, partial(fail, "Client.InternalError"))
     draw.at(span[1] + MINUTE, partial(fail, ""))
     draw.bite_if(span, lambda: any(one.state == "stopped" and one.state_reason == "Client.InternalError" for one in world.alive()))
-    return _about_stops(draw, span, {"Client.InternalError"})
+    return about_stops(draw, span, {"Client.InternalError"})
 
 
-def _about_stops(draw: Draw, span: tuple[float, float], words: set[str]) -> Unkindness:
+def about_stops(draw: Draw, span: tuple[float, float], words: set[str]) -> Unkindness:
+    """Make what touches the pools that stop agents."""
     pools = [pool for pool in draw.life.drawn.fleet.pools.values() if pool.warm_pool]
     served = [draw.life.served_by(pool) for pool in pools]
     strikes = [draw.life.instances_of(pool) for pool in pools]
