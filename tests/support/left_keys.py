@@ -25,9 +25,10 @@ def without_controller(file: Fleet, name: str) -> Fleet:
 
 
 def with_pools(file: Fleet, pools: Mapping[str, Pool]) -> Fleet:
-    """Return a fleet file with these pools, and teams without those that are not in it."""
+    """Return a fleet file with these pools, and without teams and hosts of those that are not in it."""
     teams = {team.name: replace(team, pools=team.pools & pools.keys()) for team in file.teams.values()}
-    return replace(file, pools=dict(pools), teams={name: team for name, team in teams.items() if team.pools})
+    hosts = {host.name: host for host in file.hosts.values() if host.pool in pools}
+    return replace(file, pools=dict(pools), hosts=hosts, teams={name: team for name, team in teams.items() if team.pools})
 
 
 def _without(pool: Pool, controller: str) -> Pool:

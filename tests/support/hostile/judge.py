@@ -313,14 +313,15 @@ def _is_named(life: Life, instance: Instance) -> bool:
 def _launches(life: Life, verdict: Verdict) -> None:
     """At most what all builds could have asked for, and what failed as often as pauses of five minutes allow.
 
-    An agent that is so cheap is worth launching for any job that another one may follow.
+    An agent that is so cheap is worth launching for any job that another one may follow. A job that people order may follow any.
     """
     for pool in life.drawn.fleet.pools.values():
         launched = sum(one.tags.get("autoscaler:pool") == pool.name for one in life.world.ec2.instances.values())
         asked = sum(pool in life.pools_serving(build) for build in life.builds())
         struck = [one for one in life.unkind if one.closes or any(map(one.strikes, life.ec2.of(pool))) or one.is_noise or one.words]
         minutes = sum((min(one.until_at, life.world.timeline.now) - one.from_at) / MINUTE for one in struck)
-        if min(offering.usd_per_hour for offering in pool.offerings) * _CHEAP <= pool.wait_usd_per_hour:
+        is_cheap = min(offering.usd_per_hour for offering in pool.offerings) * _CHEAP <= pool.wait_usd_per_hour
+        if is_cheap or life.wanted.orders:
             asked += sum(build.controller in pool.controllers for build in life.builds())
         allowed = 3 + ceil(1.25 * asked) + (pool.max_agents + ceil(minutes / 5) if struck else 0)
         verdict.oblige(life, "D")

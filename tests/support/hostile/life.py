@@ -208,8 +208,12 @@ class Life:
         """Records of what has ended."""
         for record in self.fleet.state.records.values():
             instance = self.world.ec2.instances.get(record.machine)
-            is_gone = record.machine not in {host.id for host in self.fleet.fleet.hosts.values()} if record.is_host else instance is None
-            if is_gone or (instance is not None and not instance.alive()):
+            if record.is_host:
+                is_seen = record.controller in self.fleet.fleet.controllers  # else a person confirms that nothing runs there
+                is_lost = is_seen and not any(host.id == record.machine for host in self.fleet.fleet.hosts.values())
+            else:
+                is_lost = instance is None or not instance.alive()
+            if is_lost:
                 yield f"the record of {record.instance_id}"
 
     def _lent_in_vain(self) -> Iterator[str]:

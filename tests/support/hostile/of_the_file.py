@@ -40,7 +40,8 @@ def pool_leaves_file(draw: Draw) -> Unkindness:
     draw.bite_if(span, lambda: bool(life.ec2.of(pool)))
     facts = {"touches": life.served_by(pool), "strikes": life.instances_of(pool), "closes": frozenset({pool.name})}
     # If most agents lost their pool at once, none of them is drained for an hour.
-    return draw.make(pool.name, span, words={pool.name}, pays_seconds=2 * _HOUR, names=life.instances_of(pool), **facts)
+    words = {pool.name, "unservable"}
+    return draw.make(pool.name, span, words=words, pays_seconds=2 * _HOUR, names=life.instances_of(pool), **facts)
 
 
 def controller_leaves_file(draw: Draw) -> Unkindness:

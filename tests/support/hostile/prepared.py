@@ -49,10 +49,12 @@ def _sharing(pool: Pool, share: Share) -> Pool:
 def lending(chance: Random, fleet: Fleet) -> Fleet:
     """Let a pool lend its agents to jobs of another one, whose kind is a more general one."""
     general, *others = fleet.pools.values()
-    rare = others[0] if others else replace(general, name="rare", labels=frozenset({"rare"}), launch_template="rare")
+    fresh = replace(general, name="rare", labels=frozenset({"rare"}), launch_template="rare", share=Share.NONE)
+    rare = next((pool for pool in others if pool.share is Share.NONE), fresh)
     lent = frozenset({general.name}) | (frozenset(general.labels - rare.labels) if chance.random() < 0.5 else frozenset())
-    rare = replace(rare, lent_labels=lent, lend=chance.choice([Lending.IDLE, Lending.ALWAYS]), controllers=general.controllers)
-    return with_pools_of(fleet, [general, _sharing(rare, Share.NONE), *others[1:]])
+    lends = chance.choice([Lending.IDLE, Lending.ALWAYS])
+    rare = replace(rare, lent_labels=lent, lend=lends, controllers=general.controllers)
+    return with_pools_of(fleet, {**fleet.pools, rare.name: rare}.values())
 
 
 def with_hosts(chance: Random, fleet: Fleet) -> Fleet:
