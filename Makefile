@@ -41,8 +41,8 @@ everything: $(VENV)/.ready $(SAM_VENV)/.ready
 test-fast: $(VENV)/.ready  ## For everyday work, within a minute: the decision, the command line, the ports
 	HYPOTHESIS=fast $(PYTEST) --python-only tests/unit tests/contract tests/properties $(DRAWS_SAY_LITTLE:%=--ignore=tests/properties/%.py)
 
-slow: $(VENV)/.ready  ## Every case of what `make test` samples, half an hour: cut-offs, interleavings, properties, planted bugs
-	WHOLE=1 HYPOTHESIS=slow $(BIN)/pytest -n $(JOBS) --dist worksteal tests/faults tests/properties tests/planted $(wildcard tests/seams)
+slow: $(VENV)/.ready  ## Every case of what `make test` samples, an hour: cut-offs, interleavings, properties, planted bugs, time-lines
+	WHOLE=1 HYPOTHESIS=slow $(BIN)/pytest -n $(JOBS) --dist worksteal tests/faults tests/properties tests/planted tests/scenarios $(wildcard tests/seams)
 	PYTHONPATH=tests:. $(BIN)/python -m support.sampling
 
 soak: $(VENV)/.ready  ## Hostile worlds and random ones, each for half of the time: make soak MINUTES=10 SEED=1

@@ -1,6 +1,6 @@
-"""The cases that a run tries where cases are many and alike: those whose files changed since the last full `make slow`, and a sample.
+"""The cases that a run tries where cases are many and alike: a sample, and half of those whose files changed since the last `make slow`.
 
-The commit's hash draws the sample, so each commit tries other cases. With ``WHOLE=1`` (`make slow`) every case is tried.
+The commit's hash draws, so each commit tries other cases. With ``WHOLE=1`` (`make slow`) every case is tried.
 ``python -m support.sampling`` notes the commit that a full run tried, in ``tests/slow.json``.
 """
 
@@ -17,6 +17,9 @@ ROOT = Path(__file__).parents[2]
 NOTED = ROOT / "tests" / "slow.json"
 WHOLE = bool(os.environ.get("WHOLE"))
 ONE_IN = 1 if WHOLE else 8
+ONE_IN_CHANGED = 1 if WHOLE else 2
+# A time-line with so many cases or more is tried with a third of them.
+MANY, ONE_IN_MANY = 4, 3
 # In so many parts a full run tries long lists, so that all cores have work until the end.
 PARTS = 8 if WHOLE else 1
 EACH, DRAWN, CHANGED = "tried in a full run", "drawn by the commit", "whose files changed since the last full run"
@@ -26,7 +29,7 @@ def tried(case: str, *files: str | Path) -> str:
     """Why a run tries a case, or nothing if it does not. ``files``: those that the case is about, from the project's root."""
     if WHOLE:
         return EACH
-    if any(str(file) in changed() for file in files):
+    if any(str(file) in changed() for file in files) and _drawn(case) % ONE_IN_CHANGED == 0:
         return CHANGED
     return DRAWN if _drawn(case) % ONE_IN == 0 else ""
 
@@ -39,6 +42,14 @@ def some(cases: Iterable[str], one_in: int = ONE_IN, *, most: int | None = None)
     count = -(-len(cases) // one_in) if most is None else most
     chosen = {*sorted(cases, key=_drawn)[:count]}
     return [case for case in cases if case in chosen]
+
+
+def some_of_each(tests: Iterable[str]) -> list[str]:
+    """Choose a third of the cases of each test that has many, at least one, others with each commit. ``tests``: "name[case]"."""
+    cases: dict[str, list[str]] = {}
+    for test in tests:
+        cases.setdefault(test.partition("[")[0], []).append(test)
+    return [test for mine in cases.values() for test in (some(mine, ONE_IN_MANY) if len(mine) >= MANY else mine)]
 
 
 def _drawn(case: str) -> int:

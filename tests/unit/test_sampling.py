@@ -43,10 +43,24 @@ def test_over_fifty_commits_each_case_is_tried(at):
     assert len(tried) > 790
 
 
-def test_a_case_is_tried_if_its_file_changed(at):
+def test_every_second_case_is_tried_if_its_file_changed_and_the_others_with_another_commit(at):
     at("a", "a file")
-    assert drawn() == {*CASES}
-    assert sampling.tried("case", "a file") == sampling.CHANGED
+    first = drawn()
+    assert 350 < len(first) < 450
+    assert {sampling.tried(case, "a file") for case in first} == {sampling.CHANGED}
+    tried = set()
+    for number in range(12):
+        at(f"commit {number}", "a file")
+        tried |= drawn()
+    assert len(tried) > 790
+
+
+def test_of_a_time_line_with_many_cases_a_third_is_tried_and_of_one_with_few_each(at):
+    many, few = [f"test_a[{n}]" for n in range(9)], ["test_b[1]", "test_b[2]", "test_c"]
+    chosen = sampling.some_of_each([*many, *few])
+    assert (len({*chosen} & {*many}), {*few} <= {*chosen}) == (3, True)
+    at("a", whole=True)
+    assert sampling.some_of_each([*many, *few]) == [*many, *few]
 
 
 def test_a_full_run_tries_each_case(at):
