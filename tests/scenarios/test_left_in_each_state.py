@@ -1,4 +1,4 @@
-"""Pools and controllers that leave the fleet file, by the state of an agent: nothing is left, or a person is told what they can end."""
+"""Pools and controllers that leave the fleet file, in each state of an agent: nothing is left, or a person is told what they can end."""
 
 import pytest
 

@@ -343,7 +343,10 @@ def _says_why(life: Life, verdict: Verdict) -> None:
 
 
 def _check_claim(life: Life, verdict: Verdict, asked: Asked, said: str) -> None:
-    span = _AT_ONCE if asked.claim.at_once else max(_LEAST_SPAN, _TIMES_A_CLAIM * (asked.claim.seconds or 0.0))
+    # If nothing can be launched, a job waits for the end of a build, whose length nobody knows so well.
+    launches = not any(one.switch == "money-spent" and one.overlaps(asked.at, asked.at) for one in life.unkind)
+    least = _LEAST_SPAN if launches else 2 * _LEAST_SPAN
+    span = _AT_ONCE if asked.claim.at_once else max(least, _TIMES_A_CLAIM * (asked.claim.seconds or 0.0))
     until = asked.at + span
     if until > life.world.timeline.now or not _is_uneventful(life, asked.at, until) or (asked.build.ended_at or inf) <= until:
         return

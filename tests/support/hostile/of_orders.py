@@ -153,7 +153,8 @@ def money_spent(draw: Draw) -> Unkindness:
     draw.at(span[0], hold_all)
     draw.every((span[1], inf), 10 * MINUTE, partial(_changed, draw, resume_budget))  # until the state takes it
     draw.bite_where_jobs_wait(span, touches)
-    return draw.make("the AWS budget", span, touches=touches, strikes=lambda _instance: True, pays_seconds=span[1] - span[0] + _HOUR)
+    facts = {"touches": touches, "strikes": lambda _instance: True, "words": {BUDGET}}
+    return draw.make("the AWS budget", span, pays_seconds=span[1] - span[0] + _HOUR, **facts)
 
 
 def _changed(draw: Draw, what) -> None:

@@ -65,7 +65,8 @@ def controller_leaves_file(draw: Draw) -> Unkindness:
     pays = min(span[1], life.drawn.end_at) - span[0] + _HOUR
     on_it = lambda build: build.controller == name  # noqa: E731
     prevents = on_it if span[1] == inf else (lambda _build: False)
-    only_there = lambda instance: instance.tags.get("autoscaler:controller") == name  # noqa: E731
+    rotate = {pool.name for pool in life.drawn.fleet.pools.values() if pool.share is not Share.NONE}
+    only_there = lambda one: one.tags.get("autoscaler:controller") == name and one.tags.get("autoscaler:pool") not in rotate  # noqa: E731
     facts = {"touches": touches, "strikes": serves, "prevents": prevents, "hides": on_it, "names": only_there}
     return draw.make(name, span, pays_seconds=pays, **facts)
 
