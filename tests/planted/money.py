@@ -174,8 +174,8 @@ MONEY = (
     Bug(
         name="what runs on spot is reserved at what it is expected to cost",
         file="domain/launch/budget.py",
-        was="if is_off(record) else record.reserved_usd_per_hour for",
-        becomes="if is_off(record) else record.usd_per_hour for",
+        was="if is_off else record.reserved_usd_per_hour",
+        becomes="if is_off else record.usd_per_hour",
         found_by=(
             "tests/unit/test_budget.py::test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_version_at_its_price",
         ),

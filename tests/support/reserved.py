@@ -3,6 +3,7 @@
 from collections import Counter
 
 from autoscaler.domain.facts.plan import Launch, Start
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from support.builders import NOW
 
 
@@ -19,7 +20,7 @@ def reserved(look):
     agents = Counter(one.pool for one in (*(record for record in look.living if not look.is_off(record)), *look.strays))
     usd = Counter()
     for record in look.living:
-        usd[record.pool] += record.volume_usd_per_hour if look.is_off(record) else record.reserved_usd_per_hour
+        usd[record.pool] += record.volume_usd_per_hour if costs_disk_only(look, record) else record.reserved_usd_per_hour
     for stray in look.strays:
         usd[stray.pool] += max(o.reserved_usd_per_hour for o in look.fleet.pools[stray.pool].offerings)
     for intent in look.snapshot.intents:
@@ -29,6 +30,12 @@ def reserved(look):
         agents[step.pool] += step.count
         usd[step.pool] += usd_of(look, step)
     return agents, usd
+
+
+def costs_disk_only(look, record):
+    """EC2 bills nothing else of what is stopped or stops; what is to start costs its machine soon."""
+    stops = look.states.get(record.instance_id) in {InstanceState.STOPPING, InstanceState.STOPPED}
+    return look.is_off(record) or (stops and record.state is not RecordState.STARTING)
 
 
 def usd_of(look, step):

@@ -14,7 +14,7 @@ from autoscaler.domain.facts.fleet import Fleet, Market, Pool
 from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.levels import Level, LevelKind, levels
 from autoscaler.domain.facts.memory import Day, Memory, Month, Spending, SpotPrices
-from autoscaler.domain.facts.snapshot import Binding, Instance, InstanceState, Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import OFF, Binding, Instance, Record, RecordState, Snapshot
 
 # EC2 bills a Linux instance by the second, for a minute at least.
 MINIMUM_BILLED_SECONDS = 60.0
@@ -32,8 +32,6 @@ _BETWEEN_SECONDS = HOUR_SECONDS
 _SENT_LATER_SECONDS = 900.0
 # Of launches longer ago than an hour.
 _LAUNCHES_KEPT = 100
-# EC2 bills no machine from the moment in which it is to stop: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html
-_OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +191,7 @@ def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: floa
         price, pool = spot.get(record.instance_id), fleet.pools.get(record.pool)
         volume = pool.offerings[0].volume_usd_per_hour if pool else 0.0
         usd = record.reserved_usd_per_hour if price is None else price + volume
-        is_off = snapshot.states.get(record.instance_id) in _OFF
+        is_off = snapshot.states.get(record.instance_id) in OFF
         on = _on_seconds(began.get(record.instance_id, record.began_at), since, snapshot.taken_at, is_off=is_off)
         off = max(0.0, snapshot.taken_at - max(since, record.launched_at) - on)
         usd += _usd_after(record, pool, since, snapshot.taken_at)
@@ -317,7 +315,7 @@ def meter_day(day: Day, snapshot: Snapshot, fleet: Fleet) -> Day:
         return Day()
     before = day if day.name == today else Day(name=today)
     since = max(day.metered_at, now - now % DAY_SECONDS) if day.metered_at else now
-    running = Counter(record.pool for record in snapshot.living if snapshot.states.get(record.instance_id) not in _OFF)
+    running = Counter(record.pool for record in snapshot.living if snapshot.states.get(record.instance_id) not in OFF)
     hours = {pool: count * max(0.0, now - since) / HOUR_SECONDS for pool, count in running.items()}
     together = {pool: before.hours.get(pool, 0.0) + hours.get(pool, 0.0) for pool in {**before.hours, **hours}}
     return Day(name=today, metered_at=now, hours=together)

@@ -120,6 +120,8 @@ class InstanceState(StrEnum):
 
 _ENDED = (InstanceState.SHUTTING_DOWN, InstanceState.TERMINATED)  # no set: members are hashed slowly, and compared by identity
 _ON = (InstanceState.PENDING, InstanceState.RUNNING)
+# EC2 bills no machine from the moment in which it is to stop: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html
+OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,6 +357,11 @@ class Snapshot:
     def is_off(self, record: Record) -> bool:
         """Tell whether an agent is stopped: no machine, and its disk alone costs money."""
         return record.state is RecordState.STOPPED and self.states.get(record.instance_id) not in _ON
+
+    def costs_disk_only(self, record: Record) -> bool:
+        """Tell whether EC2 bills no machine of an agent now. If nobody asked EC2, our record tells whether it stops."""
+        state = self.states.get(record.instance_id)
+        return self.is_off(record) or state in OFF or (state is None and record.state is RecordState.STOPPING)
 
     @cached_property
     def living(self) -> tuple[Record, ...]:

@@ -83,8 +83,12 @@ class Budget:
         return uses
 
     def _reserved(self, records: list[Record]) -> float:
-        is_off = self._situation.snapshot.is_off
-        return sum(record.volume_usd_per_hour if is_off(record) else record.reserved_usd_per_hour for record in records)
+        return sum(self._reserved_usd(record) for record in records)
+
+    def _reserved_usd(self, record: Record) -> float:
+        """Reserve the disk alone for what is stopped, or stops. What starts is reserved as a whole, whatever EC2 shows of it yet."""
+        is_off = record.state is not RecordState.STARTING and self._situation.snapshot.costs_disk_only(record)
+        return record.volume_usd_per_hour if is_off else record.reserved_usd_per_hour
 
     def _dearest(self, level: Level) -> float:
         return max((_highest_usd_per_hour(self._situation.fleet.pools[name]) for name in level.pools), default=0.0)

@@ -22,6 +22,9 @@ ROWS_KEPT = 2000
 _ROOM = 0.9  # as many are left, so that not every batch has rows folded
 RESERVED, OTHERS = "@", "*"
 
+# EC2 bills no machine from the moment in which it is to stop.
+_OFF = (RecordState.STOPPING, RecordState.STOPPED)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostLook:
@@ -219,7 +222,7 @@ def _expected(look: CostLook, record: Record) -> int:
 
 def _seconds(record: Record, now: float, since_seconds: float) -> float:
     """Return for how long an agent cost something since the last look; a disk was there before its machine was stopped."""
-    if record.state is RecordState.STOPPED:
+    if record.state in _OFF:
         return since_seconds
     return min(since_seconds, max(0.0, now - (record.starts[-1] if record.starts else record.launched_at)))
 
@@ -259,7 +262,7 @@ def _ran(before: Learned, after: Learned, now: float, since_seconds: float) -> I
 
 def _rate(record: Record, spot: SpotPrices) -> float:
     """Return an agent's price an hour, as far as it is known without asking EC2: of spot instances the mean of its type's prices."""
-    if record.state is RecordState.STOPPED:
+    if record.state in _OFF:
         return record.volume_usd_per_hour
     if record.reserved_usd_per_hour <= record.usd_per_hour:
         return record.usd_per_hour  # on-demand: the price is no expectation

@@ -48,8 +48,8 @@ def stopped_agents(situation: Situation, pool: PoolView) -> StoppedAgents | None
 
 
 def usd_per_hour_of(situation: Situation, record: Record) -> float:
-    """What an agent costs an hour as it is now: one that is stopped costs its disk."""
-    return record.volume_usd_per_hour if situation.snapshot.is_off(record) else record.usd_per_hour
+    """What an agent costs an hour as it is now: one that is stopped, or stops, costs its disk."""
+    return record.volume_usd_per_hour if situation.snapshot.costs_disk_only(record) else record.usd_per_hour
 
 
 def kept_seconds(situation: Situation, agent: Agent) -> float | None:
