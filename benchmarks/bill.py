@@ -30,7 +30,7 @@ _SPOT = tuple(f"{pool}.market=spot" for pool in load_settings(EXAMPLE_FLEET).poo
 # Name, trace, settings that differ from the example's, and how far spot prices move.
 _RUNS = (
     ("mxnet_stages", MXNET, (), 0.0),
-    ("mxnet_stages, stopped agents", MXNET, ("warm_pool={}",), 0.0),
+    ("mxnet_stages, stopped agents", MXNET, ("warm_pool={instance_stores: true}",), 0.0),
     ("mxnet_stages, spot prices that move", MXNET, _SPOT, 0.4),
     ("linkerd_gha", _LINKERD, (), 0.0),
 )

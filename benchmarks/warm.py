@@ -18,7 +18,7 @@ from benchmarks.parts import recorded
 
 # A baked image may leave nothing to be gained: 70 s either way (terraform-provider-namecheap, issue 327).
 SLOW = Physics(start_from=0.9, start_to=1.1)
-_WARM: Mapping[str, Any] = {"warm_pool": {}}
+_WARM: Mapping[str, Any] = {"warm_pool": {"instance_stores": True}}
 _WITHOUT, _WITH, _SLOW = (OURS, "", CALM), (OURS, "warm", CALM), (OURS, "warm", SLOW)
 _RIVALS = tuple(name for name in WARM_RIVALS if name != WARM_BOUND)
 _Run = tuple[str, str, Physics]

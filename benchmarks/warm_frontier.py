@@ -34,7 +34,7 @@ def measure() -> Iterator[Figures]:
 
 
 def _play(load: Load, usd: float, warm: bool) -> Mapping[str, Any]:  # noqa: FBT001 - with or without
-    settings = {**FIXED, _KNOB: usd, **({"warm_pool": {}} if warm else {})}
+    settings = {**FIXED, _KNOB: usd, **({"warm_pool": {"instance_stores": True}} if warm else {})}
     return play(Experiment(trace=load.trace, fleet=load.fleet, hours=load.hours, settings=settings, seed=load.seed))
 
 

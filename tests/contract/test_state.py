@@ -90,6 +90,7 @@ def test_what_was_learned_is_kept_by_controller(state):
         streaks={"n": Streak(failures=2, since_at=1.0, jobs=("a", "ü"))},
         succeeded_at={"cpu": 2.0},
         builds={"n": 3},
+        short_of_disk=frozenset({"i-1"}),
         waiting={"1\nj": 2.0},
         runs={"job/m/4": RunSeen(project="m", stage="cpu*2", since_at=1.0, left_at=3.0, items=(7,), builds={"k": "cpu"})},
         stages={"m\ncpu*2": StageSeen(followed=((60.0, {"gpu": 3}),), ended=(5.0,))},

@@ -22,6 +22,19 @@ class WarmPoolSettings(Section):
     max_age_hours: Annotated[float, Field(gt=0, le=87_600)] = Field(
         168.0, description="An agent that has been stopped for longer than this is terminated."
     )
+    max_disk_age_hours: Annotated[float, Field(gt=0, le=87_600)] = Field(
+        168.0,
+        description="An agent that was launched longer ago than this is terminated instead of stopped, or while it is stopped: its disk "
+        "keeps what builds left.",
+    )
+    max_disk_builds: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        200, description="An agent that has had so many builds in all its lives is terminated instead of stopped."
+    )
+    instance_stores: bool = Field(
+        default=False,
+        description="Stop agents of types with instance stores (m5d, g5, i4i), too. These disks are empty after each start: your image, or "
+        "a service that runs at each boot, must format and mount them again. Without it such types are terminated.",
+    )
 
 
 def _way_of_warm_pool(given: object) -> str:
@@ -44,5 +57,12 @@ def warm_pool_of(settings: WarmPoolSettings, max_agents: int, *, unused_only: bo
     if unused_only and not settings.min_agents:
         return None
     most = max_agents if settings.max_agents is None else settings.max_agents
-    seconds = settings.max_age_hours * 3600.0
-    return WarmPool(min_agents=settings.min_agents, max_agents=most, max_age_seconds=seconds, unused_only=unused_only)
+    return WarmPool(
+        min_agents=settings.min_agents,
+        max_agents=most,
+        max_age_seconds=settings.max_age_hours * 3600.0,
+        max_disk_seconds=settings.max_disk_age_hours * 3600.0,
+        max_disk_builds=settings.max_disk_builds,
+        instance_stores=settings.instance_stores,
+        unused_only=unused_only,
+    )

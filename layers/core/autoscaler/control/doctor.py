@@ -8,6 +8,7 @@ from autoscaler.control.build_permissions import may_build, may_cancel
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe, spot_types
 from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
+from autoscaler.domain.facts.instance_stores import never_stopped, stoppable
 from autoscaler.domain.facts.node_labels import drops_handed_builds
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
@@ -36,6 +37,7 @@ _GRANT = (
     "scale_up and scale_down need kms:CreateGrant for it (the stack's VolumeKmsKeyArn gives it), and its policy must let them; "
     "only a start tells"
 )
+_STOP_THEM = "set warm_pool.instance_stores if the machine formats and mounts them at each boot"
 _SPOT_COMMAND = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 # Three scheduled functions, one that a person waits for, and agents that register a few at a time.
 _EXECUTIONS_WANTED = 50
@@ -71,6 +73,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
             found += _permissions(controller, view, fleet, ports.builds.get(controller.name))
     found += _account(ports, account, fleet.launched, snapshot.images if snapshot else {})
     found += _price_ages(ports, fleet)
+    found += _instance_stores(fleet.launched)
     if snapshot and snapshot.records:
         found += _telemetry(ports, assess(snapshot, fleet))
     return [*found, *(_passes(snapshot) if snapshot else ())]
@@ -205,6 +208,15 @@ def _volume_keys(account: Account, fleet: Fleet) -> Iterator[Finding]:
         yield from (
             Finding(about=pool, what=_KEY_AT_A_START, fine=None, detail=f"{key}: {_GRANT}") for pool, key in account.volume_keys().items()
         )
+
+
+def _instance_stores(fleet: Fleet) -> Iterator[Finding]:
+    """Name the types that a pool with stopped agents never stops."""
+    for pool in map(pool_at_its_widest, fleet.pools.values()):
+        if types := never_stopped(pool):
+            none = "" if stoppable(pool) else "no agent of the pool is ever stopped; "
+            detail = f"{none}{', '.join(types)}: instance stores are empty after a stop; {_STOP_THEM}"
+            yield Finding(about=pool.name, what="types that are never stopped", fine=None, detail=detail)
 
 
 def _offerings(account: Account, fleet: Fleet) -> Iterable[Finding]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 
 from autoscaler.control.costs import note_costs
 from autoscaler.control.heavy_jobs import heavy_jobs
@@ -21,6 +22,7 @@ from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler.domain.scale_in.build_results import RESULTS_SECONDS, gone_since
+from autoscaler.domain.situation.disks import next_short_of_disk
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Controller, Ports, StoredState
@@ -39,8 +41,8 @@ class Measured:
 def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
     """Return the metrics of the fleet as it is now, and save what was learned on the way."""
     stored = ports.state.read()
-    situation, lessons = observe_and_learn(ports, fleet, stored, invocation)
     reports = telemetry_of(ports)
+    situation, lessons = observe_and_learn(ports, fleet, stored, invocation, reports)
     if not invocation.dry_run:
         note_jobs(ports, situation, lessons, reports)
         note_costs(ports, situation, lessons)
@@ -73,8 +75,10 @@ def _health(ports: Ports, controller: Controller) -> Mapping[str, Health] | None
         return None
 
 
-def observe_and_learn(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> tuple[Situation, dict[str, Lesson]]:
-    """Observe, and learn from the changes since the last look: durations, results and waits of jobs."""
+def observe_and_learn(
+    ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation, reports: Mapping[str, Telemetry] = MappingProxyType({})
+) -> tuple[Situation, dict[str, Lesson]]:
+    """Observe, and learn from the changes since the last look: durations, results and waits of jobs, and what ``reports`` say of disks."""
     snapshot = observe_without_instances(ports, fleet, stored, invocation)
     situation = assess(snapshot, fleet, invocation.memo)
     lessons: dict[str, Lesson] = {}
@@ -86,7 +90,9 @@ def observe_and_learn(ports: Ports, fleet: Fleet, stored: StoredState, invocatio
         lesson = replace(learn_from_builds(situation, controller, results), ends=ends)
         weights = learned_weights(ports, fleet, controller, snapshot.learned[controller].weights)
         heavy = heavy_jobs(ports, fleet, port, snapshot.controllers[controller], snapshot.learned[controller].heavy_jobs)
-        lesson = lessons[controller] = replace(lesson, learned=replace(lesson.learned, weights=weights, heavy_jobs=heavy))
+        short = next_short_of_disk(snapshot.learned[controller].short_of_disk, stored.records, controller, reports)
+        learned = replace(lesson.learned, weights=weights, heavy_jobs=heavy, short_of_disk=short)
+        lesson = lessons[controller] = replace(lesson, learned=learned)
         if not lesson.learned.tells_what(snapshot.learned[controller]):
             try:
                 ports.state.save_learned(controller, lesson.learned)

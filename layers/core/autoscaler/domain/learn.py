@@ -61,6 +61,7 @@ from autoscaler.domain.situation.breakers import (
 from autoscaler.domain.situation.canary import late_agents
 from autoscaler.domain.situation.connections import still_refused
 from autoscaler.domain.situation.controller_restarts import next_sessions
+from autoscaler.domain.situation.disks import note_short_of_disk
 from autoscaler.domain.situation.ended_builds import next_asked, without_ended
 from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, still_tried
@@ -267,7 +268,7 @@ def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
 
 def _watched_seconds(pool: Pool) -> float:
     """How long back what was needed still says something: for as long as an agent of the pool may be kept."""
-    stopped_seconds = pool.warm_pool.max_age_seconds if pool.warm_pool else 0.0
+    stopped_seconds = min(pool.warm_pool.max_age_seconds, pool.warm_pool.max_disk_seconds) if pool.warm_pool else 0.0
     return max(pool.idle_seconds or 0.0, pool.max_idle_seconds, stopped_seconds)
 
 
@@ -277,7 +278,7 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
     gone = _note_gone(situation, decided)
     return replace(
         memory,
-        trials=_with_failed_boots(situation, failed),
+        trials=note_short_of_disk(_with_failed_boots(situation, failed), decided, now),
         starts=note_vain_starts(memory.starts, vain_starts(situation, failed)),
         taken=note_taken(memory.taken, decided, now),
         marks=note_counted(memory.marks, failed),
@@ -313,9 +314,8 @@ def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
 
 def _note_gone_from(situation: Situation, gone: Iterable[str]) -> dict[str, str]:
     """Note the pools of these launches, as far as they are known."""
-    known = {instance.id: instance.pool for instance in situation.snapshot.ended}
+    known = {**situation.memory.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
     known |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
-    known = {**situation.memory.gone_from, **known}
     return {key: known[key] for key in gone if key in known}
 
 

@@ -98,11 +98,14 @@ NO_CEILINGS = Ceilings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmPool:
-    """How many stopped agents a pool keeps at least and at most, and for how long."""
+    """How many stopped agents a pool keeps at least and at most, for how long, and how much their disks may have seen."""
 
     min_agents: int
     max_agents: int
-    max_age_seconds: float
+    max_age_seconds: float  # of a stop
+    max_disk_seconds: float = 168 * 3600.0  # since the launch
+    max_disk_builds: int = 200
+    instance_stores: bool = False  # types that have some are stopped, too
     unused_only: bool = False  # each of them was launched to be stopped, and never was an agent: its disk has seen no build
 
 

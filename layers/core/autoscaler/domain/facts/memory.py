@@ -389,6 +389,7 @@ class Learned:
     streaks: Mapping[str, Streak] = field(default_factory=dict)  # by node
     succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool
     builds: Mapping[str, int] = field(default_factory=dict)  # that began on a node, of pools that allow only so many
+    short_of_disk: frozenset[str] = frozenset()  # instances whose agents said so last
     weights: Mapping[str, int] = field(default_factory=dict)  # of jobs that were seen to need more than one executor's share
     heavy_jobs: Mapping[str, PluginWeight] = field(default_factory=dict)  # as the Heavy Job plugin has them
     seen_at: float = 0.0

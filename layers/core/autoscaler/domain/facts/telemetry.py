@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 # An agent tells each five minutes. What is older than two reports says nothing of now: that is no figure, and not a low one.
 FRESH_SECONDS = 660.0
+# A machine of which less than this share of its memory or of a disk is left is short of it.
+SHORT = 0.1
 # What agents send of each at the most.
 MOST_BUILDS, MOST_GPUS = 32, 16
 # What a controller's own machine is called where others have ids.
@@ -86,6 +88,12 @@ class Telemetry:
         """The least free space of any of its disks."""
         told = [free for free in (self.root_free, self.work_free) if free is not None]
         return min(told, default=None)
+
+    @property
+    def is_short_of_disk(self) -> bool:
+        """Whether less than a tenth of any of its disks is free."""
+        disks = ((self.root_free, self.root_total), (self.work_free, self.work_total))
+        return any(free is not None and total and free < SHORT * total for free, total in disks)
 
     @property
     def gpu_percent(self) -> float | None:

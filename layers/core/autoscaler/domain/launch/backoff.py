@@ -16,6 +16,7 @@ from autoscaler.domain.situation.trials import (
     UNSUPPORTED_PAUSES,
     close,
     failed_once_more,
+    of_disks,
     of_offering,
     of_pool,
     of_stops,
@@ -197,7 +198,7 @@ def note_stops(known: Mapping[str, Trial], stopped: Iterable[str], refused: Iter
 
     ``stopped``: pools of which it did.
     """
-    left = close(known, map(of_stops, stopped), now)
+    left = close(known, (scope(pool) for pool in stopped for scope in (of_stops, of_disks)), now)
     return left | {of_stops(pool): failed_once_more(None, UNSUPPORTED_PAUSES, why, now) for pool, why in refused}
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from autoscaler.domain.facts.fleet import Market, Offering
+from autoscaler.domain.facts.instance_stores import stoppable
 from autoscaler.domain.facts.plan import Held, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservations import Reservation
@@ -131,6 +132,8 @@ class Purchase:
     def buy_to_stop(self, pool: PoolView, reason: Reason, detail: str) -> bool:
         """Plan to launch one agent that can be stopped: EC2 stops no spot instance of ours, so that patience for spot is over here."""
         self.note_waiting(pool, inf)
+        fit = stoppable(pool.spec)
+        pool = replace(pool, offerings=tuple(o for o in pool.offerings if o in fit or o.market is Market.SPOT))
         offered = self._offered(pool)
         may_ask = offered is None or offered[0] is Market.ON_DEMAND
         return may_ask and self.buy_new(pool, reason, detail, to_stop=pool.stops_unused_only)

@@ -8,6 +8,7 @@ from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.forecast.forecast import NOTHING, Forecast
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.situation.agents import Phase
+from autoscaler.domain.situation.disks import may_fill
 from autoscaler.domain.situation.pool_schedules import told_schedule
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.warm_pool import is_start_to_prove, least_stopped, stopped_in_time
@@ -76,7 +77,7 @@ def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
 
     What runs is stopped later: to launch in its place would make one agent too many with each burst.
     """
-    if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0) or not pool.may_fill:
+    if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0) or not may_fill(pool):
         return
     purchase, least, in_time = placement.purchase, least_stopped(placement.situation, pool), stopped_in_time(placement.situation, pool)
     if is_start_to_prove(placement.situation, pool):

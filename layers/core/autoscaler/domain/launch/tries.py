@@ -16,6 +16,7 @@ from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.launch.turns import controllers_in_turn, kept_room
 from autoscaler.domain.launch.usage import NOTHING_KEPT, KeptRoom
 from autoscaler.domain.repair.static_nodes import slots_left
+from autoscaler.domain.situation.disks import may_fill
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided
@@ -105,7 +106,7 @@ def _try(situation: Situation, controller: str, name: str, decided: Decided, kep
     if _wants(situation, controller, name):
         purchase.note_waiting(pool, _longest_wait(situation, controller, name))
         purchase.buy(pool, Reason.TRIES_AGAIN, detail)
-    elif pool.spec.warm_pool and pool.may_fill:
+    elif pool.spec.warm_pool and may_fill(pool):
         purchase.buy_to_stop(pool, Reason.TRIES_AGAIN, detail)
     else:
         purchase.buy_new(pool, Reason.TRIES_AGAIN, detail)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.instance_stores import never_stopped
 from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.snapshot import InstanceState, Record
 from autoscaler.domain.launch.starting import offering_lacks, startable
@@ -12,12 +13,13 @@ from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.boot_times import BOOTS_TO_TRUST
 from autoscaler.domain.situation.canary import why_outdated
+from autoscaler.domain.situation.disks import why_disk_is_done
 from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.start_trials import asked_lately, is_proven, is_tripped, starts_late
-from autoscaler.domain.situation.trials import of_starts, of_stops, open_trial
+from autoscaler.domain.situation.trials import of_disks, of_starts, of_stops, open_trial
 from autoscaler.domain.situation.warm_pool import count_stopped, in_service, may_be_kept_stopped, stopped_wanted
-from autoscaler.domain.wording import counted, dollars, duration
+from autoscaler.domain.wording import counted, dollars, duration, moment
 
 _DAY_SECONDS = 86_400.0
 
@@ -58,7 +60,7 @@ def kept_seconds(situation: Situation, agent: Agent) -> float | None:
     if pool is None or pool.spec.warm_pool is None:
         return 0.0
     warm, place = pool.spec.warm_pool, starts_after(pool, agent)
-    oldest_at = agent.record.changed_at + warm.max_age_seconds
+    oldest_at = min(agent.record.changed_at + warm.max_age_seconds, agent.record.launched_at + warm.max_disk_seconds)
     if place < pool.least_stopped:
         return None
     return max(0.0, min(oldest_at, _needed_until(pool, in_service(pool) + place + 1)) - situation.now)
@@ -118,8 +120,8 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
         return "EC2 refused to stop it (its stop protection, or its kind of instance)"
     if keeps_static_nodes_from_others(situation.fleet, record):
         return "it has a static node, which others could not use meanwhile"
-    outdated = why_outdated(situation, agent)
-    return outdated[1] if outdated else None
+    why = why_disk_is_done(situation, agent) or why_outdated(situation, agent)
+    return why[1] if why else None
 
 
 def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
@@ -128,6 +130,7 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     if pool.stops_unused_only:
         yield "agents are stopped only before their one build (reuse: never): they are launched for that while nothing waits"
     yield from _keeping(pool)
+    yield from told_disks(pool)
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped
     kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
@@ -138,6 +141,20 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     elif there and not is_proven(situation.memory, pool.name, situation.current.get(pool.name)):
         yield f"no agent of the template version {situation.current[pool.name]} was seen to start again yet: one is stopped until one has"
     yield f"{counted(there, 'agent')} stopped or about to be, {wanted} worth having beside those that run{kept}"
+
+
+def told_disks(pool: PoolView) -> Iterator[str]:
+    """Say for how long one disk serves, which types are left out, and whether launches pause since disks are nearly full."""
+    warm = pool.spec.warm_pool
+    if warm is None:
+        return
+    age, builds = duration(warm.max_disk_seconds), counted(warm.max_disk_builds, "build")
+    yield f"an agent is stopped until its disk is {age} old or has seen {builds}, and while a tenth of it is free"
+    if types := never_stopped(pool.spec):
+        yield f"never stopped, since instance stores are empty after a stop: {', '.join(types)} (warm_pool.instance_stores)"
+    if short := open_trial(pool.memory, of_disks(pool.name)):
+        until = f"; none is launched to be stopped until {moment(short.until_at)}" if pool.now < short.until_at else ""
+        yield f"{counted(short.failures, 'agent')} in a row terminated for the lack of free disk space{until}"
 
 
 def told_starts(pool: PoolView) -> str:

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from autoscaler.domain.facts.telemetry import Telemetry
+from autoscaler.domain.facts.telemetry import SHORT, Telemetry
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration, size
 
-# Less of its memory or disk than this is worth a line.
-_SHORT = 0.1
 # So much less than now was available in between that it is worth a word.
 _MUCH_LESS = 0.9
 # A healthy machine swaps a little.
@@ -74,10 +72,9 @@ def told_short(situation: Situation, pool: PoolView, reports: Reports) -> Iterat
     """Say which agents of a pool are short of memory or disk now."""
     for agent, report in _fresh(situation, pool.agents, reports):
         name = agent.record.node or agent.record.instance_id
-        if report.memory_soon < _SHORT * report.memory_total:
+        if report.memory_soon < SHORT * report.memory_total:
             yield f"{name} is short of memory: {size(report.memory_soon)} of {size(report.memory_total)} available"
-        disks = ((report.root_free, report.root_total), (report.work_free, report.work_total))
-        if any(free is not None and total and free < _SHORT * total for free, total in disks):
+        if report.is_short_of_disk:
             yield f"{name} is short of disk: {size(report.disk_free or 0.0)} free"
 
 

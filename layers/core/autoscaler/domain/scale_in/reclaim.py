@@ -31,6 +31,7 @@ from autoscaler.domain.scale_in.rotate import rotate, unwanted_elsewhere
 from autoscaler.domain.scale_in.warm_pool import WarmRoom, stop
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
+from autoscaler.domain.situation.disks import why_disk_is_done
 from autoscaler.domain.situation.left_pools import is_controller_left
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.rotation import is_leaving
@@ -81,7 +82,10 @@ def _settled(situation: Situation, agent: Agent, seen: str, room: WarmRoom) -> T
         return rotate(situation, agent, seen)
     if not agent.record.is_instance:
         return _side_or_host(situation, agent, seen)
-    return stop(agent, Reason.KEPT_STOPPED, seen) if room.takes(agent) else terminate(agent, Reason.DRAINED, seen)
+    if room.takes(agent):
+        return stop(agent, Reason.KEPT_STOPPED, seen)
+    done = why_disk_is_done(situation, agent)
+    return terminate(agent, done[0], f"{seen}; {done[1]}") if done else terminate(agent, Reason.DRAINED, seen)
 
 
 def _side_or_host(situation: Situation, agent: Agent, seen: str) -> Terminate | Held:

@@ -13,6 +13,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.canary import is_canary, why_outdated
+from autoscaler.domain.situation.disks import why_disk_is_done
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.start_trials import MACHINE_REFUSALS, is_tripped, most_stopped, refusals_of
@@ -113,5 +114,7 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
         return Reason.START_FAILED, f"EC2 refused {refusals.times} times to start it: {refusals.why}"
     if stopped_seconds > warm.max_age_seconds:
         return Reason.WARM_POOL_AGE, f"stopped for {duration(stopped_seconds)}, at most {duration(warm.max_age_seconds)} are wanted"
+    if done := why_disk_is_done(situation, agent):
+        return done
     # While a new template version is tried out, the old ones are what can be relied on.
     return None if is_canary(situation, pool.name) else why_outdated(situation, agent)

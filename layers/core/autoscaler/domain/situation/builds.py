@@ -6,6 +6,7 @@ from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.forecast.job_patterns import Arrival
 from autoscaler.domain.forecast.stages import Present, presents
+from autoscaler.domain.situation.disks import nodes_counted
 from autoscaler.domain.situation.situation import Situation
 
 Begun = list[tuple[Sighting, float | None]]  # builds that began, and how long each had waited; None: it was never seen waiting
@@ -25,10 +26,8 @@ def last_look_at(situation: Situation, controller: str) -> float | None:
 
 def builds_had(situation: Situation, controller: str, fresh: Iterable[Sighting]) -> dict[str, int]:
     """Count the builds that began on each node of a pool that allows only so many, for as long as its agent is there, in all its lives."""
-    counted = {name for name, pool in situation.fleet.pools.items() if pool.max_builds is not None}
-    records = (record for record in situation.snapshot.records if record.controller == controller and record.pool in counted)
     known = situation.snapshot.learned[controller].builds
-    had = {record.node: known.get(record.node, 0) for record in records if record.node}
+    had = {node: known.get(node, 0) for node in nodes_counted(situation, controller)}
     for sighting in fresh:
         if sighting.node in had:
             had[sighting.node] += 1

@@ -7,6 +7,7 @@ from math import inf
 from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Market, Offering, Pool
+from autoscaler.domain.facts.instance_stores import stoppable
 from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, MostMarked, Sighting, Window
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.overrides import Overrides, text_of
@@ -32,7 +33,6 @@ from autoscaler.domain.situation.trials import (
     of_connections,
     of_offering,
     of_pool,
-    of_stops,
     open_trial,
     told_refused,
 )
@@ -242,15 +242,10 @@ class PoolView:
         return self.controller == self.spec.controllers[0] and bool(self.spec.min_agents or self.spec.warm_executors or self.least_stopped)
 
     @property
-    def may_fill(self) -> bool:
-        """Tell whether agents may be launched to be stopped: not where EC2 did not let us stop one lately."""
-        trial = open_trial(self.memory, of_stops(self.name))
-        return trial is None or self.now >= trial.until_at
-
-    @property
     def least_stopped(self) -> int:
         """How many stopped agents its operator wants at least."""
-        return self.spec.warm_pool.min_agents if self.spec.warm_pool and self.controller == self.spec.controllers[0] else 0
+        is_first = self.controller == self.spec.controllers[0] and stoppable(self.spec)
+        return self.spec.warm_pool.min_agents if self.spec.warm_pool and is_first else 0
 
     @property
     def stops_unused_only(self) -> bool:
@@ -274,14 +269,14 @@ class PoolView:
     def _keep_stopped(self) -> KeepingStopped | None:
         """What a stopped agent costs, until it is needed again and then; None where no agent that ran is stopped."""
         warm = self.spec.warm_pool
-        if warm is None or warm.unused_only:
+        if warm is None or warm.unused_only or not stoppable(self.spec):
             return None
         return KeepingStopped(
             usd_per_second=self.spec.offerings[0].volume_usd_per_hour / 3600.0,
             stops_seconds=STOP_SECONDS + self.costs.look_seconds,
             start_usd=self.usd_per_hour * max(self.start_seconds, MINIMUM_BILLED_SECONDS) / 3600.0,
             wait_usd=self.spec.wait_usd_per_hour * self._waits_for(self.start_seconds) / 3600.0,
-            at_most_seconds=warm.max_age_seconds,
+            at_most_seconds=min(warm.max_age_seconds, warm.max_disk_seconds),
         )
 
     def agent_usd(self, work_seconds: float, items: int, ready_seconds: float) -> float:

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.fleet import FULL_LABEL, Share
 from autoscaler.domain.facts.plan import Held, Launch, Step
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.disks import builds_had
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.remaining import build_remaining_seconds
 from autoscaler.domain.situation.rotation import ROTATION_SECONDS, destinations
@@ -142,9 +143,7 @@ def builds_left(situation: Situation, agent: Agent) -> int | None:
     """Return how many more builds may begin on an agent; None: any number."""
     if agent.pool.max_builds is None or agent.node is None:
         return None
-    learned = situation.snapshot.learned[agent.record.controller]
-    unnoted = sum(build.key not in learned.running for build in agent.node.builds)
-    return max(0, agent.pool.max_builds - learned.builds.get(agent.node.name, 0) - unnoted)
+    return max(0, agent.pool.max_builds - builds_had(situation, agent))
 
 
 def ready_slots(situation: Situation, agent: Agent) -> Iterator[tuple[float, str]]:

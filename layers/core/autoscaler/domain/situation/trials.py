@@ -51,6 +51,11 @@ def of_stops(pool: str) -> str:
     return f"stops/{pool}"
 
 
+def of_disks(pool: str) -> str:
+    """Name the scope of keeping the disks of a pool's agents."""
+    return f"disks/{pool}"
+
+
 def of_taken_back(pool: str, key: str) -> str:
     """Name the scope of machines that EC2 takes back, of one offering of a pool. Nothing failed: it is only asked for last."""
     return f"taken-back/{pool}/{key}"

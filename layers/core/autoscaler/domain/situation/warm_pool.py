@@ -8,6 +8,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import is_launched_meanwhile, why_outdated
+from autoscaler.domain.situation.disks import why_disk_is_done
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.start_trials import is_proven, most_stopped
@@ -29,7 +30,8 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
     is_ours = not keeps_static_nodes_from_others(situation.fleet, record)
     is_wanted = is_launched_meanwhile(situation, agent) or not why_outdated(situation, agent)
-    return is_surplus and is_ours and situation.spent_by(agent.pool.name) is None and is_wanted
+    is_fit = why_disk_is_done(situation, agent) is None
+    return is_surplus and is_ours and situation.spent_by(agent.pool.name) is None and is_wanted and is_fit
 
 
 def may_be_kept_stopped(agent: Agent) -> bool:
