@@ -259,6 +259,26 @@ function Connect-Agent($told) {
     Say "the agent ended with status $status"
 }
 
+# Waits, at each start of the machine, for Docker where it starts with the machine, and for the operator's hook, if there is one:
+# C:\autoscaler\ready.ps1 holds the agent back while it exits with another status than 0.
+function Wait-UntilReady {
+    $patience = (Get-UptimeSeconds) + $settings.BootTimeoutSeconds / 2
+    while ((Get-UptimeSeconds) -lt $patience) {
+        $docker = Get-Service -Name 'docker' -ErrorAction SilentlyContinue
+        if ($null -eq $docker -or $docker.StartType -ne 'Automatic' -or $docker.Status -eq 'Running') { break }
+        Start-Sleep -Seconds 1
+    }
+    while (Test-Path -Path 'C:\autoscaler\ready.ps1') {
+        & powershell.exe -NoProfile -ExecutionPolicy Bypass -File 'C:\autoscaler\ready.ps1'
+        if ($LASTEXITCODE -eq 0) { break }
+        Say "C:\autoscaler\ready.ps1 holds this agent back ($LASTEXITCODE)"
+        if ((Get-UptimeSeconds) -ge $settings.BootTimeoutSeconds) {
+            Stop-Instance "not ready for builds within $($settings.BootTimeoutSeconds) s"
+        }
+        Start-Sleep -Seconds 5
+    }
+}
+
 New-Item -ItemType Directory -Force -Path $run, $settings.WorkDirectory | Out-Null
 icacls $run /inheritance:r /grant:r $system $administrators | Out-Null
 $ErrorActionPreference = 'Continue'
@@ -268,6 +288,7 @@ $registered = $false
 $asked = 0
 $pause = 2
 $deadline = $settings.BootTimeoutSeconds
+Wait-UntilReady
 while ($true) {
     $identity = Get-Identity
     $asked += 1

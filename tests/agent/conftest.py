@@ -60,6 +60,8 @@ class Surroundings:
             "RUN_DIRECTORY": str(self.directory / "run"),
             "WORK_DIRECTORY": str(self.directory / "work"),
             "FIRST_PAUSE_SECONDS": "1",
+            "CLOUD_INIT": str(self.directory / "cloud-init"),
+            "READY": str(self.directory / "ready"),
         }
         together = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
         with subprocess.Popen([SCRIPT], env=environment | settings, **together) as script:
