@@ -155,6 +155,7 @@ def set_(
     min_agents: Annotated[int | None, typer.Option(min=0, help="At least this many agents; of a pool.")] = None,
     max_agents: Annotated[int | None, typer.Option(min=0, help="At most this many.")] = None,
     warm_executors: Annotated[int | None, typer.Option(min=0, help="Idle executors beyond those that are needed; of a pool.")] = None,
+    max_stopped: Annotated[int | None, typer.Option(min=0, help="Stopped agents at most; 0 terminates those there are; of a pool.")] = None,
     max_launches_per_hour: Annotated[int | None, typer.Option(min=0, help="Launches in an hour; of a team.")] = None,
     max_usd_per_hour: Annotated[float | None, typer.Option(min=0.01, help="Dollars an hour; of a team.")] = None,
     max_usd_per_month: Annotated[float | None, typer.Option(min=0.01, help="Dollars in the month; of a team.")] = None,
@@ -163,7 +164,7 @@ def set_(
     """Temporarily override a pool's or a team's limits; with no options, restore the fleet file's."""
     if (pool is None) is (team is None):
         raise typer.BadParameter("give a pool, or --team and a team")
-    numbers = {"min_agents": min_agents, "max_agents": max_agents, "warm_executors": warm_executors}
+    numbers = {"min_agents": min_agents, "max_agents": max_agents, "warm_executors": warm_executors, "max_stopped": max_stopped}
     numbers |= {"max_launches_per_hour": max_launches_per_hour}
     usd = {"max_usd_per_hour": max_usd_per_hour, "max_usd_per_month": max_usd_per_month}
     request.order("set", pool=pool, team=team, minutes=minutes, **numbers, **usd)

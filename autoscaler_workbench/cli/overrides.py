@@ -7,7 +7,7 @@ from autoscaler.domain.wording import dollars, duration
 from autoscaler_workbench.cli.terminal import moment, say
 
 Answer = dict[str, Any]
-_POOL_WORDS = {"min_agents": "at least", "max_agents": "at most", "warm_executors": "warm executors:"}
+_POOL_WORDS = {"min_agents": "at least", "max_agents": "at most", "warm_executors": "warm executors:", "max_stopped": "stopped at most"}
 _TEAM_WORDS = {
     "max_agents": "agents: at most",
     "max_launches_per_hour": "launches in the hour: at most",
@@ -22,7 +22,8 @@ def limits_now(answer: Answer) -> str:
     told = answer["limits"]
     kind, listed, words = ("team", "teams", _TEAM_WORDS) if "team" in told else ("pool", "numbers", _POOL_WORDS)
     now, before, name = told["now"], told["fleet_file"], told[kind]
-    parts = [f"{words[key]} {_written(key, now[key])}{_instead_of(key, now[key], before[key])}" for key in words if now[key] is not None]
+    shown = [key for key in words if now.get(key) is not None and (key != "max_stopped" or now[key] or before[key])]
+    parts = [f"{words[key]} {_written(key, now[key])}{_instead_of(key, now[key], before[key])}" for key in shown]
     ends = next((_until(order, answer) for order in answer[listed] if order[kind] == name), "")
     whose = f"team {name}" if kind == "team" else name
     limits = ", ".join(parts) or "no limits of its own"

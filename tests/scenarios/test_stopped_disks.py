@@ -6,9 +6,11 @@ import pytest
 
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
+from autoscaler.domain.facts.overrides import override_pool
 from autoscaler.domain.facts.plan import Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.backoff import note_stops
+from autoscaler.entry.operations import read_operation
 from autoscaler.entry.telemetry import read_telemetry
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.usage import GIB, Size, Usage
@@ -196,3 +198,17 @@ def test_an_agent_of_such_a_type_that_was_stopped_before_goes():
 def _without_stores(fleet, pool):
     warm = replace(pool.warm_pool, instance_stores=False)
     return replace(fleet, pools={**fleet.pools, "cpu": replace(pool, warm_pool=warm)})
+
+
+def test_one_command_empties_a_warm_pool_and_keeps_it_empty():
+    day = a_day(min_agents=1)
+    until_it_stands_still(day)
+    assert "stopped" in states(day)
+    order = {"action": "set", "pool": "cpu", "max_stopped": 0, "minutes": 600, "by": "ada", "reason": "an older release comes back"}
+    new = read_operation(order).order(day.fleet.fleet, day.world.timeline.now)
+    operate.change(day.fleet.ports, day.fleet.invocation(), lambda known: override_pool(known, new))
+    day.minutes(4)
+    assert (states(day), operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).pools[0].off) == ([], None)
+    day.queue(1, seconds=120.0)
+    day.minutes(25)
+    assert (states(day), len(day.done(Launch))) == ([], 2)

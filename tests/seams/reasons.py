@@ -1,6 +1,11 @@
 """Facts of which no scene has a moment, and why; where a test of another kind shows what they do, its file is named."""
 
 REASONS: dict[str, str] = {
+    "WarmPool.max_disk_seconds": "a disk gets too old after days: tests/scenarios/test_stopped_disks.py",
+    "WarmPool.max_disk_builds": "a disk has had its builds after days: tests/scenarios/test_stopped_disks.py",
+    "WarmPool.instance_stores": "the scenes have no type with instance stores: tests/scenarios/test_stopped_disks.py",
+    "Learned.short_of_disk": "no machine of the scenes has a full disk: tests/scenarios/test_stopped_disks.py",
+    "PoolOverride.max_stopped": "nobody empties a warm pool in the scenes: tests/scenarios/test_stopped_disks.py",
     "Memory.may_have_orders": "matters once the key runs has left the fleet file: tests/scenarios/test_runs_leave.py",
     "Pool.has_left": "of a pool that left, or does not serve a controller: tests/scenarios/test_left_pools.py",
     "Fleet.left_pools": "worked out from the records at each look: tests/scenarios/test_left_pools.py",

@@ -88,6 +88,7 @@ class _Set(Operation):
     min_agents: _Count | None = None
     max_agents: _Count | None = None
     warm_executors: _Count | None = None
+    max_stopped: _Count | None = None
     max_launches_per_hour: _Count | None = None
     max_usd_per_hour: Usd | None = None
     max_usd_per_month: Usd | None = None

@@ -187,6 +187,11 @@ class Pool:
     of_hosts: bool = False  # its machines are hosts: none is ever launched, stopped or ended
     has_left: bool = False  # it is not in the fleet file any more, or does not serve this controller any more: its agents are drained
 
+    @property
+    def max_stopped(self) -> int:
+        """How many of its agents may be stopped at once."""
+        return self.warm_pool.max_agents if self.warm_pool else 0
+
     def left(self) -> Self:
         """Return this pool as it is to agents of a controller that it does not serve any more: it wants none of them."""
         return replace(self, has_left=True, min_agents=0, warm_executors=0, warm_pool=None, lend=Lending.NEVER, schedules=())

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from math import inf
 
-from autoscaler.domain.facts.fleet import Fleet, Pool, Team
+from autoscaler.domain.facts.fleet import Fleet, Pool, Team, WarmPool
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.wording import duration
 
 # The author of the AWS budget's hold; no person may order under this name.
 BUDGET = "aws-budget"
 
-POOL_NUMBERS = ("min_agents", "max_agents", "warm_executors")
+POOL_NUMBERS = ("min_agents", "max_agents", "warm_executors", "max_stopped")
 TEAM_NUMBERS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")
 
 
@@ -77,6 +77,7 @@ class PoolOverride:
     min_agents: int | None = None
     max_agents: int | None = None
     warm_executors: int | None = None
+    max_stopped: int | None = None  # agents; none may be kept stopped where the fleet file has no warm_pool
 
     @property
     def given(self) -> dict[str, int]:
@@ -212,7 +213,15 @@ def _with(pool: Pool, numbers: PoolOverride) -> Pool:
         min_agents=given.get("min_agents", pool.min_agents),
         max_agents=given.get("max_agents", pool.max_agents),
         warm_executors=given.get("warm_executors", pool.warm_executors),
+        warm_pool=_stopped_at_most(pool.warm_pool, given.get("max_stopped")),
     )
+
+
+def _stopped_at_most(warm: WarmPool | None, most: int | None) -> WarmPool | None:
+    """Return a warm pool of so many agents at most; None: it keeps none."""
+    if warm is None or most is None:
+        return warm
+    return replace(warm, max_agents=most, min_agents=min(warm.min_agents, most)) if most else None
 
 
 def _limited(team: Team, numbers: TeamOverride) -> Team:
