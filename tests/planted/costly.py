@@ -5,9 +5,9 @@ from planted.bug import Bug
 COSTLY = (
     Bug(
         name="what nobody has noted yet is no build of an agent that may have one only",
-        file="domain/situation/supply.py",
-        was="    unnoted = sum(build.key not in learned.running for build in agent.node.builds)\n",
-        becomes="    unnoted = 0\n",
+        file="domain/situation/disks.py",
+        was=" + unnoted",
+        becomes="",
         found_by=("tests/unit/test_max_builds.py::test_the_look_that_first_sees_its_only_build_cordons_an_agent",),
     ),
     Bug(
