@@ -2,9 +2,10 @@
 
 import pytest
 
+from autoscaler.domain.facts.instance_stores import never_stopped
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault
-from support.deployed import deployed_in_memory, event
+from support.deployed import EXAMPLE, deployed_in_memory, event
 
 PERMISSIONS = {
     "hudson.model.Computer.Create": {"Agent/Create"},
@@ -226,3 +227,19 @@ def test_instances_of_no_stack_that_may_not_be_asked_for_are_named_with_the_perm
     next(iter(fleet.world.alive())).tags["autoscaler:fleet"] = "old-ci"
     fleet.server.ec2.faults.plan(Fault("cloudformation DescribeStacks", status=403, code="AccessDenied"))
     assert "AccessDenied" in wrong(fleet)["aws", "ec2:DescribeInstances, cloudformation:DescribeStacks"]
+
+
+def test_types_that_a_warm_pool_never_stops_are_named_and_volumes_that_the_price_leaves_out():
+    text = EXAMPLE.read_text(encoding="utf-8").replace("defaults: {", "defaults: {warm_pool: {}, ")
+    with deployed_in_memory(text) as fleet:
+        assert {name for name, pool in fleet.fleet.pools.items() if never_stopped(pool)} >= {"mxnetlinux-gpu"}
+        template = fleet.fleet.pools["mxnetlinux-gpu"].launch_template
+        data = fleet.world.ec2.template_data[template]
+        fleet.world.ec2.template_data[template] = data | {
+            "BlockDeviceMappings": [*data["BlockDeviceMappings"], {"DeviceName": "/dev/sdf", "Ebs": {"Encrypted": True, "VolumeSize": 500}}]
+        }
+        told = {(one["about"], one["what"]): one for one in findings(fleet)}
+        left_out = told["mxnetlinux-gpu", "types that are never stopped"]
+        assert (left_out["fine"], "g4dn.8xlarge, g5.8xlarge" in left_out["detail"]) == (None, True)
+        assert "g3.8xlarge" not in left_out["detail"]
+        assert "set volume_gib to 500 in the fleet file" in told["mxnetlinux-gpu", "launch template, image, way out"]["detail"]

@@ -1,6 +1,7 @@
 """Facts of which no scene has a moment, and why; where a test of another kind shows what they do, its file is named."""
 
 REASONS: dict[str, str] = {
+    "Pool.volume_gib": "compared with the launch template by validate --live alone: tests/unit/test_volume_findings.py",
     "WarmPool.max_disk_seconds": "a disk gets too old after days: tests/scenarios/test_stopped_disks.py",
     "WarmPool.max_disk_builds": "a disk has had its builds after days: tests/scenarios/test_stopped_disks.py",
     "WarmPool.instance_stores": "the scenes have no type with instance stores: tests/scenarios/test_stopped_disks.py",

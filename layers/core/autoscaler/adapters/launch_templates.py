@@ -10,6 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from autoscaler.adapters.aws import code_of
 from autoscaler.adapters.images import Images, image_findings, read_images
 from autoscaler.adapters.routes import Way, read_ways, route_findings
+from autoscaler.adapters.volumes import volume_findings
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.errors import ConfigError, TransientError
@@ -87,6 +88,7 @@ def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Ima
     if pool_at_its_widest(pool).warm_pool and data.get("DisableApiStop"):
         yield "DisableApiStop must be off: no agent could be stopped (warm_pool)"
     yield from image_findings(pool, data, images)
+    yield from volume_findings(pool, data, images.images.get(data.get("ImageId", "")))
     yield from route_findings(pool, data, ways)
 
 

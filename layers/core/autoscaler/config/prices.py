@@ -22,8 +22,7 @@ def offerings(
     """Return what a pool may launch, of these types in order of preference; `FleetFileError` names those whose price is not known."""
     if unknown := tuple(_unpriced(name, pool, types, listed)):
         raise FleetFileError("", unknown)
-    gib = prices["volume_gib"]
-    volume = (VOLUME_GIB[pool.platform] if gib is None else gib) * (prices["volume_usd_per_gib_month"] or 0.0) / HOURS_A_MONTH
+    volume = gib_of(pool, prices) * (prices["volume_usd_per_gib_month"] or 0.0) / HOURS_A_MONTH
     return tuple(
         Offering(
             instance_type=instance_type,
@@ -36,6 +35,12 @@ def offerings(
         for instance_type in types
         for subnet in pool.subnets or [""]
     )
+
+
+def gib_of(pool: "PoolSettings", prices: dict[str, float | None]) -> float:
+    """Return how large the volumes of an agent are together, as the fleet file says."""
+    gib = prices["volume_gib"]
+    return VOLUME_GIB[pool.platform] if gib is None else gib
 
 
 def unaffordable_minima(fleet: Fleet) -> Iterator[Problem]:

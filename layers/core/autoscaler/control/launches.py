@@ -274,7 +274,7 @@ def _reserved(pool: Pool, instance_type: str, market: str) -> float:
 
 
 def _volume(pool: Pool, instance_type: str, market: str) -> float:
-    """Return what its root volume costs of that, likewise."""
+    """Return what its volumes cost of that, likewise."""
     return max(offering.volume_usd_per_hour for offering in _like(pool, instance_type, market))
 
 

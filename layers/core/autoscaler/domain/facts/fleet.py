@@ -54,7 +54,7 @@ class Offering:
     market: Market
     usd_per_hour: float
     most_usd_per_hour: float | None = None  # the machine may cost; None: as is expected
-    volume_usd_per_hour: float = 0.0  # its root volume costs
+    volume_usd_per_hour: float = 0.0  # its volumes cost
     spot_max_usd_per_hour: float | None = None  # sent to EC2 as the most to pay; None: EC2's own, the on-demand price
 
     @property
@@ -184,6 +184,7 @@ class Pool:
     schedules: tuple[PoolSchedule, ...] = ()  # in the order they were written: a later one has the last word
     allocation: Allocation = Allocation.IN_ORDER
     capacity: CapacityReservation | None = None  # that its agents are launched into; None: they are bought one by one
+    volume_gib: float | None = None  # of all volumes of an agent, as its price counts them; None: nobody says
     of_hosts: bool = False  # its machines are hosts: none is ever launched, stopped or ended
     has_left: bool = False  # it is not in the fleet file any more, or does not serve this controller any more: its agents are drained
 

@@ -209,7 +209,7 @@ class Record:
     trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
     most_usd_per_hour: float | None = None  # it may cost; None: written before that was kept, or as is expected
     reserved: ReservedPrice | None = None  # the capacity that it was launched into, and is paid for by
-    volume_usd_per_hour: float = 0.0  # of that its root volume, which costs even while it is stopped
+    volume_usd_per_hour: float = 0.0  # of that its volumes, which cost even while it is stopped
     started_for: str = ""  # the person's request that it was last started for
     starts: tuple[float, ...] = ()  # when it was started again: within an hour of the last one
     version: str = ""  # that it was launched from, where its pool names an image's parameter
