@@ -22,12 +22,17 @@ def limits_now(answer: Answer) -> str:
     told = answer["limits"]
     kind, listed, words = ("team", "teams", _TEAM_WORDS) if "team" in told else ("pool", "numbers", _POOL_WORDS)
     now, before, name = told["now"], told["fleet_file"], told[kind]
-    shown = [key for key in words if now.get(key) is not None and (key != "max_stopped" or now[key] or before[key])]
+    shown = [key for key in words if _is_shown(key, now, before)]
     parts = [f"{words[key]} {_written(key, now[key])}{_instead_of(key, now[key], before[key])}" for key in shown]
     ends = next((_until(order, answer) for order in answer[listed] if order[kind] == name), "")
     whose = f"team {name}" if kind == "team" else name
     limits = ", ".join(parts) or "no limits of its own"
     return f"{whose}: {limits}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}"
+
+
+def _is_shown(key: str, now: Answer, before: Answer) -> bool:
+    """Tell whether a limit is worth a word. A pool without a warm pool has no stopped agents anyway."""
+    return now.get(key) is not None and (key != "max_stopped" or bool(now[key] or before[key]))
 
 
 def print_overrides(answer: Answer) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.instance_stores import never_stopped
 from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
-from autoscaler.domain.facts.snapshot import InstanceState, Record
+from autoscaler.domain.facts.snapshot import Instance, InstanceState, Record
 from autoscaler.domain.launch.starting import offering_lacks, startable
 from autoscaler.domain.report.failed_starts import told_failed_starts
 from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
@@ -112,16 +112,23 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
         return None
     if not may_be_kept_stopped(agent):
         return "only agents that have had no build are stopped here (reuse: never)"
-    if instance is not None and instance.market != Market.ON_DEMAND:
-        return "EC2 stops no spot instance of a one-time request"
-    if instance is not None and not instance.keeps_disk:
-        return "its root is an instance store, which is lost when it stops"
+    if unable := _why_unable(instance):
+        return unable
     if record.instance_id in situation.memory.unstoppable:
         return "EC2 refused to stop it (its stop protection, or its kind of instance)"
     if keeps_static_nodes_from_others(situation.fleet, record):
         return "it has a static node, which others could not use meanwhile"
     why = why_disk_is_done(situation, agent) or why_outdated(situation, agent)
     return why[1] if why else None
+
+
+def _why_unable(instance: Instance | None) -> str:
+    """Say why EC2 does not stop an instance, or its root would not outlive that; "" where it does."""
+    if instance is not None and instance.market != Market.ON_DEMAND:
+        return "EC2 stops no spot instance of a one-time request"
+    if instance is not None and not instance.keeps_disk:
+        return "its root is an instance store, which is lost when it stops"
+    return ""
 
 
 def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:

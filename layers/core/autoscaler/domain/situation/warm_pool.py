@@ -5,6 +5,7 @@ from math import inf
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.snapshot import Instance
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import is_launched_meanwhile, why_outdated
@@ -23,8 +24,7 @@ _STOPPED_SOON = (Phase.STOPPED, Phase.STOPPING, Phase.TO_STOP)
 def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent can be stopped, and its operator lets us."""
     record, instance = agent.record, situation.instances.get(agent.record.instance_id)
-    is_able = instance is not None and instance.keeps_disk and instance.market == Market.ON_DEMAND
-    if not is_able or not may_be_kept_stopped(agent) or record.instance_id in situation.memory.unstoppable:
+    if instance is None or not _is_able(instance) or not may_be_kept_stopped(agent) or record.instance_id in situation.memory.unstoppable:
         return False
     is_surplus = record.reservation is None and (agent.mark is None or agent.mark.kind in _NOT_NEEDED)
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
@@ -32,6 +32,11 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     is_wanted = is_launched_meanwhile(situation, agent) or not why_outdated(situation, agent)
     is_fit = why_disk_is_done(situation, agent) is None
     return is_surplus and is_ours and situation.spent_by(agent.pool.name) is None and is_wanted and is_fit
+
+
+def _is_able(instance: Instance) -> bool:
+    """Tell whether EC2 stops an instance, and its root outlives that."""
+    return instance.keeps_disk and instance.market == Market.ON_DEMAND
 
 
 def may_be_kept_stopped(agent: Agent) -> bool:
