@@ -71,8 +71,8 @@ WATCHING = (
     Bug(
         name="whoever knows no secret knows an empty one",
         file="adapters/shared_secret.py",
-        was="        return bool(self._token) and hmac.compare_digest(given.encode(), self._token.encode())\n",
-        becomes="        return hmac.compare_digest(given.encode(), self._token.encode())\n",
+        was="bool(self._token) and hmac.compare_digest(",
+        becomes="hmac.compare_digest(",
         found_by=(f"{_WEBHOOK}whoever_does_not_know_it_is_sent_away_and_nothing_is_asked_for",),
     ),
 )

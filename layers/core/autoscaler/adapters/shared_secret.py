@@ -36,7 +36,7 @@ class SharedSecret:
         return self._is(given)
 
     def _is(self, given: str) -> bool:
-        return bool(self._token) and hmac.compare_digest(given.encode(), self._token.encode())
+        return bool(self._token) and hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode())
 
     def _read(self) -> str:
         with translated("GetSecretValue"):

@@ -12,6 +12,7 @@ from autoscaler.config.requirements import INSTANCE_TYPE
 from autoscaler.config.reruns import PARAMETER_NAME
 from autoscaler.config.schedules import TIME_OF_DAY
 from autoscaler.config.settings import FLEET, KIND, LABEL, NAME, PARAMETER, VERSION
+from autoscaler.domain.wording import shortened
 
 PATTERNS = {
     FLEET: "must be lower-case letters, digits and hyphens, at most 40, and begin with a letter or a digit",
@@ -28,6 +29,8 @@ PATTERNS = {
 }
 _WAYS = ("{keys}", "{off}")  # of a key that may be off, or keys and values
 _BETWEEN = ("[key]", *_WAYS)
+_MOST_SHOWN = 60  # characters of a value
+_MOST_PROBLEMS = 5  # in one line
 _BEGUN = 4  # letters from which on the beginning of a word tells it
 _RULES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
@@ -52,15 +55,17 @@ _RULES: Mapping[str, Callable[[dict[str, Any]], str]] = {
 
 def one_line(error: ValidationError, tags: int = 0) -> str:
     """Say what pydantic found in one line: key (value): rule; ... ``tags``: how many a discriminated union puts before a key."""
-    return "; ".join(sentence(dict(problem) | {"loc": problem["loc"][tags:]}) for problem in error.errors())
+    problems = error.errors(include_url=False)
+    sentences = [sentence(dict(problem) | {"loc": problem["loc"][tags:]}) for problem in problems[:_MOST_PROBLEMS]]
+    more = len(problems) - _MOST_PROBLEMS
+    return "; ".join(sentences + ([f"and {more:,} more"] if more > 0 else []))
 
 
 def sentence(problem: dict[str, Any]) -> str:
     """Say one problem: key (value): rule."""
     if str(problem["type"]).startswith("union_tag"):
         return _tag_problem(**problem.get("ctx", {}))
-    parts = map(str, place_of(problem))
-    key = ".".join(part if part.isprintable() else repr(part) for part in parts)
+    key = ".".join(shortened(str(part)) for part in place_of(problem))
     said = f"{key}: " if key else ""
     if problem["type"] == "value_error":
         return said + str(problem["msg"]).removeprefix("Value error, ")
@@ -91,7 +96,7 @@ def _rule(problem: dict[str, Any]) -> str:
     if problem["loc"] and problem["loc"][-1] in _WAYS:
         return "must be off, or keys and values, such as {key: value}"
     rule = say(context) if say else f"{problem['msg'][:1].lower()}{problem['msg'][1:]}"
-    if problem["type"] == "string_type" and isinstance(given, str | int | float):
+    if problem["type"] == "string_type" and isinstance(given, str | int | float) and _shown(given) != type(given).__name__:
         rule += f", write it in quotes: '{given}'"
     if problem["type"] in {"enum", "literal_error"} and isinstance(given, str):
         rule += meant(given, re.findall(r"'([^']*)'", context["expected"]))
@@ -110,7 +115,11 @@ def _number(value: float) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, str):
         value = re.sub(r"^([a-z]+://).*@", r"\1***@", value, flags=re.IGNORECASE | re.DOTALL)  # a password may stand there
-    return repr(value) if len(repr(value)) <= 60 else type(value).__name__
+    try:
+        shown = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, lists within lists
+        return type(value).__name__
+    return shown if len(shown) <= _MOST_SHOWN else type(value).__name__
 
 
 def _tag_problem(discriminator: str, tag: str | None = None, expected_tags: str = "") -> str:

@@ -14,6 +14,7 @@ from autoscaler.domain.learn import assess
 from autoscaler.domain.report.run_orders import RunEntry, entry_of, told
 from autoscaler.domain.run_orders.choice import ChoiceError, Chosen, Statistics, choose
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns, new_order, refusal_of
+from autoscaler.domain.wording import shortened
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
 from autoscaler.ports import Ports
 
@@ -46,7 +47,7 @@ def cancel(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRu
     for _ in range(_TRIES):
         order = _known(store, request.id)
         if not order.is_open:
-            raise ConfigError(f"event refused: id ({request.id}): it has ended")
+            raise ConfigError(f"event refused: id ({shortened(request.id)}): it has ended")
         if invocation.dry_run or order.cancelled_by:
             return entry_of(order, ports.clock())
         try:
@@ -133,5 +134,5 @@ def _store(ports: Ports) -> RunOrderStore:
 def _known(store: RunOrderStore, order_id: str) -> RunOrder:
     order = store.order(order_id)
     if order is None:
-        raise ConfigError(f"event refused: id ({order_id}): there is no such run")
+        raise ConfigError(f"event refused: id ({shortened(order_id)}): there is no such run")
     return order

@@ -18,9 +18,10 @@ def announce_looks(ports: Ports, tick_at: float) -> None:
     """Ask to be woken at the slots that are left of a tick's minute. Where that fails, this minute has one look, as any other would."""
     if ports.slots is None:
         return
-    slots = {f"slot#{at:.0f}": at for at in slots_of(tick_at, ports.look_every_seconds) if at > ports.clock()}
+    now = ports.clock()  # a tick of a day that is still to come asks for nothing then
+    slots = {f"slot#{at:.0f}": at for at in slots_of(tick_at, ports.look_every_seconds) if now < at <= now + MINUTE_SECONDS}
     try:
-        ports.slots.announce(slots, ports.clock())
+        ports.slots.announce(slots, now)
     except AutoscalerError as error:
         ports.log("looks_not_announced", slots=len(slots), error=f"{type(error).__name__}: {error}")
 

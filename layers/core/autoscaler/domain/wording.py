@@ -1,4 +1,4 @@
-"""Wording: times, durations, dollars and counts as people read them."""
+"""Wording: times, durations, dollars, counts and texts of others as people read them."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -53,6 +53,12 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most:,} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def shortened(text: str, most: int = 100) -> str:
+    """Write a text from outside as one printable line: its beginning, and how long it is."""
+    beginning = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text[:most])
+    return beginning if len(text) <= most else f"{beginning}... ({len(text):,} characters)"
 
 
 def clock(at: float) -> str:

@@ -12,6 +12,7 @@ from autoscaler.control.pass_notes import places_of_reports
 from autoscaler.control.report import Outcome, Report, merged_json, starts_failed
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
+from autoscaler.domain.wording import shortened
 from autoscaler.entry.context import Context
 from autoscaler.entry.counts import tell_counts
 from autoscaler.entry.events import checked
@@ -61,7 +62,8 @@ def read_instance_event(event: Any) -> InstanceEvent:
     announcement = checked(_ANNOUNCEMENT, event)
     kind = _ANNOUNCED.get(announcement.detail_type)
     if kind is None:
-        raise ConfigError(f"event refused: detail-type ({announcement.detail_type}): must be one of {', '.join(_ANNOUNCED)}")
+        given = shortened(announcement.detail_type)
+        raise ConfigError(f"event refused: detail-type ({given}): must be one of {', '.join(_ANNOUNCED)}")
     return InstanceEvent(kind=kind, instance_id=announcement.detail.instance_id)
 
 

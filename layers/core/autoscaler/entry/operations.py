@@ -2,8 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from aws_lambda_powertools.utilities.parser.models import SnsModel, SnsRecordModel
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, model_validator
 
 from autoscaler.config.basics import Usd
 from autoscaler.domain.facts.fleet import Fleet
@@ -11,7 +10,8 @@ from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, 
 from autoscaler.domain.facts.overrides import BUDGET, POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
 from autoscaler.domain.facts.pool_schedules import pool_at
 from autoscaler.domain.report.costs import By
-from autoscaler.entry.events import SCALE_DOWN, Text, checked, known_pool, read_trigger
+from autoscaler.domain.wording import shortened
+from autoscaler.entry.events import SCALE_DOWN, RequestId, Text, checked, known_pool, read_trigger
 from autoscaler.entry.operation import Operation
 from autoscaler.entry.run_operations import CancelsRun, Run, Runs
 from autoscaler.errors import ConfigError
@@ -107,7 +107,7 @@ class _Set(Operation):
         if self.team is not None:
             if self.team not in fleet.teams:
                 known = f"one of the teams ({', '.join(fleet.teams)})" if fleet.teams else "a team, the fleet file has none"
-                raise ConfigError(f"event refused: team ({self.team}): is not {known}")
+                raise ConfigError(f"event refused: team ({shortened(self.team)}): is not {known}")
             return TeamOverride(since_at=now, until_at=until_at, **self.model_dump(include={"team", "by", "reason", *TEAM_NUMBERS}))
         pool = pool_at(fleet.pools[known_pool(fleet, self.pool or "")], now)
         least = pool.min_agents if self.min_agents is None else self.min_agents
@@ -151,7 +151,7 @@ class _Reserve(Operation):
     def order(self, fleet: Fleet, _now: float) -> Reserve:
         if self.target in fleet.pools and self.controller not in {None, *fleet.pools[self.target].controllers}:
             serves = ", ".join(fleet.pools[self.target].controllers)
-            raise ConfigError(f"event refused: controller ({self.controller}): pool {self.target} serves {serves}")
+            raise ConfigError(f"event refused: controller ({shortened(self.controller or '')}): pool {self.target} serves {serves}")
         return Reserve(
             target=self.target,
             controller=self.controller,
@@ -273,8 +273,21 @@ _OPERATION: TypeAdapter[Operation] = TypeAdapter(
 )
 
 
-class _BudgetMessage(SnsModel):
-    Records: Annotated[list[SnsRecordModel], Field(min_length=1, max_length=1)]  # SNS never sends more
+class _Sns(BaseModel):
+    """The part of a message of SNS that is read. Powertools' model of it fails with a TypeError where this is not an object."""
+
+    id: Annotated[RequestId, Field(alias="MessageId")]
+    subject: Annotated[str | None, Field(alias="Subject")] = None
+    sent: Annotated[AwareDatetime, Field(alias="Timestamp")]
+
+
+class _SnsRecord(BaseModel):
+    source: Annotated[Literal["aws:sns"], Field(alias="EventSource")]
+    sns: Annotated[_Sns, Field(alias="Sns")]
+
+
+class _BudgetMessage(BaseModel):
+    records: Annotated[list[_SnsRecord], Field(alias="Records", min_length=1, max_length=1)]  # SNS never sends more
 
 
 _BUDGET_MESSAGE = TypeAdapter(_BudgetMessage)
@@ -305,17 +318,21 @@ def read_operation(event: Any) -> Operation:
 
 def _budget_spent(event: Any) -> "_BudgetSpent":
     """Read a message of the AWS budget as a hold on launches. The message id makes a repeated delivery the same request."""
-    message = checked(_BUDGET_MESSAGE, event).Records[0].Sns
+    message = checked(_BUDGET_MESSAGE, event).records[0].sns
+    # Whatever its subject is: launches are held.
+    subject = shortened(" ".join((message.subject or "").split()), _REASON_CHARACTERS)
     return _BudgetSpent(
         action="hold",
         by=BUDGET,
-        reason=" ".join((message.Subject or "the AWS budget is spent").split())[:_REASON_CHARACTERS],
-        request_id=message.MessageId,
-        sent_at=message.Timestamp.timestamp(),
+        reason=subject or "the AWS budget is spent",
+        request_id=message.id,
+        sent_at=message.sent.timestamp(),
     )
 
 
 def _known_controller(fleet: Fleet, controller: str) -> str:
     if controller not in fleet.controllers:
-        raise ConfigError(f"event refused: controller ({controller}): is not one of the controllers ({', '.join(fleet.controllers)})")
+        raise ConfigError(
+            f"event refused: controller ({shortened(controller)}): is not one of the controllers ({', '.join(fleet.controllers)})"
+        )
     return controller

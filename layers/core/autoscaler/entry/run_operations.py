@@ -11,6 +11,7 @@ from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, parse
 from autoscaler.domain.run_orders.choice import Asked, Choose, Vary
 from autoscaler.domain.run_orders.criteria import Condition, ConditionError, read_condition
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
+from autoscaler.domain.wording import shortened
 from autoscaler.entry.events import Text
 from autoscaler.entry.operation import Operation
 from autoscaler.errors import ConfigError
@@ -51,7 +52,7 @@ class Run(Operation):
         """Check what the fleet file must know, and translate."""
         if self.controller is not None and self.controller not in fleet.controllers:
             known = ", ".join(fleet.controllers)
-            raise ConfigError(f"event refused: controller ({self.controller}): is not one of the controllers ({known})")
+            raise ConfigError(f"event refused: controller ({shortened(self.controller)}): is not one of the controllers ({known})")
         asked = Asked(
             job=self.job.strip("/"),
             runs=self.runs,
@@ -100,11 +101,11 @@ def _expression(text: str | None) -> LabelExpression | None:
     try:
         return parse(text)
     except LabelSyntaxError as error:
-        raise ConfigError(f"event refused: on ({text}): {error}") from error
+        raise ConfigError(f"event refused: on ({shortened(text)}): {error}") from error
 
 
 def _condition(text: str) -> Condition:
     try:
         return read_condition(text)
     except ConditionError as error:
-        raise ConfigError(f"event refused: where ({text}): {error}") from error
+        raise ConfigError(f"event refused: where ({shortened(text)}): {error}") from error
