@@ -15,7 +15,7 @@ from autoscaler.domain.facts.job_stats import (
     Estimate,
     JobRow,
     JobTracker,
-    MachineSize,
+    Machines,
     Needs,
     RunningBuild,
     Spread,
@@ -25,8 +25,8 @@ from autoscaler.domain.facts.job_stats import (
 )
 from autoscaler.domain.facts.memory import TrackRecord
 from autoscaler.domain.forecast.spread import STEPS_KEPT, note_value
+from autoscaler.domain.report.job_needs import SIZES_KEPT, USES_FOLLOWED
 from autoscaler.domain.report.job_needs import STEPS_KEPT as STEPS_OF_NEEDS
-from autoscaler.domain.report.job_needs import USES_FOLLOWED
 from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.cli.demo import TABLE
@@ -47,7 +47,8 @@ def needs_as_wide_as(spread):
     """Needs of builds alone and beside others, with as many steps as are kept of a spread."""
     few = replace(spread, weights=dict(sorted(spread.weights.items())[:STEPS_OF_NEEDS]))
     used = Used(memory=few, cores=few, gpu_memory=few, gpu=TrackRecord(true=3.1415, false=2.7182))
-    return Needs(alone=used, beside=used, machine=MachineSize(memory=68719476736.0, cores=16.0, gpu_memory=17179869184.0))
+    sizes = replace(spread, weights=dict(sorted(spread.weights.items())[:SIZES_KEPT]))
+    return Needs(alone=used, beside=used, ran_on=Machines(memory=sizes, cores=sizes, gpu=TrackRecord(true=3.1415, false=2.7182)))
 
 
 @cache

@@ -103,7 +103,7 @@ REASONS: dict[str, str] = {
     "Expected.kind": "names the record to which the outcome is added, one of fifty: tests/unit/test_job_patterns.py",
     "Told.month": "the month of which people were told last; another is told of on its first day: tests/scenarios/test_month_summary.py",
     "Spread.at": "how old the weights are: within a few minutes they fade by nothing that is shown",
-    "MachineSize.cores": "decides once ten builds were measured: tests/unit/test_learned_weights.py",
+    "Machines.cores": "decides once ten builds were measured: tests/unit/test_learned_weights.py",
     "WaitingItem.corrected_seconds": "says which of two predictions was better; it decides many builds later: tests/unit/test_estimates.py",
     "WaitingItem.kinds": "names the records to which the outcome is added: tests/unit/test_estimates.py",
     "EndedUse.run": "finds the report of a build that ended among those of its executor: tests/unit/test_job_needs.py",

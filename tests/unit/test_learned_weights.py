@@ -3,14 +3,21 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from autoscaler.domain.facts.job_stats import JobRow, MachineSize, Needs, Spread, Subject, Used
+from autoscaler.domain.facts.job_stats import EndedUse, JobRow, Machines, MachineSize, Needs, Spread, Subject, Used
 from autoscaler.domain.facts.job_weights import JobWeights, Source
+from autoscaler.domain.facts.machines import Machine
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.room import executors_at_first, with_known_weights
 from autoscaler.domain.forecast.spread import note_value
+from autoscaler.domain.report.job_needs import ToldUse, note_uses
 from autoscaler.domain.report.learned_weights import WEIGHTS_KEPT, next_weights
-from support.builders import NOW, a_fleet, a_pool
+from autoscaler.domain.report.needs import list_needs
+from autoscaler.entry.telemetry import read_telemetry
+from autoscaler.errors import ConfigError
+from support.builders import NOW, a_fleet, a_host, a_pool, a_pool_of_hosts, an_offering
 
 GIB = 2.0**30
 LEARNING = JobWeights(by_pattern=(("fixed/*", 2), ("*", Source.LEARNED)))
@@ -29,8 +36,8 @@ def used(memory_gib, cores=1.0, count=5):
 
 
 def row(job, *, pool="cpu", alone=None, beside=None, signature="", memory_gib=64.0):
-    size = MachineSize(memory=memory_gib * GIB, cores=16.0)
-    needs = Needs(alone=alone or Used(), beside=beside or Used(), machine=size)
+    ran_on = Machines(memory=spread(memory_gib * GIB, 5), cores=spread(16.0, 5))
+    needs = Needs(alone=alone or Used(), beside=beside or Used(), ran_on=ran_on)
     return JobRow(controller="main", subject=Subject(job=job, signature=signature), pool=pool, first_at=NOW, seen_at=NOW, needs=needs)
 
 
@@ -52,6 +59,43 @@ def test_what_was_seen_alone_on_a_machine_is_believed_first_and_one_build_is_no_
     assert weights(row("link", alone=used(20.0), beside=used(60.0))) == {"link": 3}
     assert weights(row("link", alone=used(20.0, count=1), beside=used(30.0))) == {"link": 4}
     assert weights(row("link", alone=used(20.0, count=2))) == {}
+
+
+def test_the_smallest_machine_of_the_pool_counts_and_no_report_if_the_types_are_known():
+    small, large = Machine(memory_gib=32.0, vcpu=16), Machine(memory_gib=128.0, vcpu=64)
+    pool = a_pool("cpu", executors=8, offerings=(an_offering("m7i.16xlarge"), an_offering("m7i.2xlarge")))
+    fleet = replace(FLEET, pools={"cpu": pool}, machines={"m7i.16xlarge": large, "m7i.2xlarge": small})
+    assert next_weights({}, [row("link", alone=used(19.0))], fleet) == {"link": 5}
+    unknown = replace(fleet, machines={"m7i.16xlarge": large})
+    assert next_weights({}, [row("link", alone=used(19.0))], unknown) == {"link": 3}, "as reports are of 64 GiB"
+
+
+def test_so_does_a_host_whose_memory_the_fleet_file_says():
+    hosts = [a_host(f"rocm-{n}", machine=Machine(memory_gib=gib, vcpu=16)) for n, gib in enumerate((64.0, 32.0))]
+    fleet = replace(a_fleet(a_pool_of_hosts(executors=8), hosts=hosts), weights=LEARNING)
+    assert next_weights({}, [row("link", pool="rocm", alone=used(19.0))], fleet) == {"link": 5}
+
+
+AMOUNTS = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([5e-324, 0.0, 1.0, 16e9, 1e18])
+
+
+@given(*[AMOUNTS] * 6)
+def test_whatever_reports_say_weights_are_weights(memory_total, cores, seconds, memory, cpu, gpu_memory):
+    use = {"node": "n", "executor": "0", "run": "job/j/1", "seconds": seconds, "memory": memory, "cpu": cpu, "gpu_memory": gpu_memory}
+    try:
+        said = {"seconds": 300.0, "cores": cores, "memory_total": memory_total, "memory_available": 1e9, "builds": [use | {"gpu": True}]}
+        told = read_telemetry(said)
+    except ConfigError:
+        return
+    size = MachineSize(memory=told.memory_total, cores=told.cores, has_gpu=True)
+    build = EndedUse(job="j", run="job/j/1", signature="", pool="cpu", machine="i-1", ended_at=NOW)
+    rows = {}
+    for _ in range(3):
+        for noted in note_uses(rows, [ToldUse(build=build, use=told.builds[0], machine=size)], "main", NOW):
+            rows[noted.subject, noted.pool] = noted
+    assert all(1 < weight <= 8 for weight in next_weights({}, rows.values(), FLEET).values())
+    [entry] = list_needs(rows.values(), FLEET, "*", 5).needs
+    assert entry.share <= 1.1
 
 
 def test_stages_and_pools_that_are_not_there_any_more_teach_nothing():

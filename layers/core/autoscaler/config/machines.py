@@ -6,14 +6,16 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from autoscaler.config.job_weights import JobWeightsKey
 from autoscaler.config.run_orders import RunSettings
 from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.job_weights import Source
 from autoscaler.domain.facts.machines import Machine
 
 
-def machines_for(runs: RunSettings | None, pools: Mapping[str, Pool]) -> dict[str, Machine]:
-    """Return what the instance types of these pools are, as far as the table knows; nothing where nobody may order runs."""
-    if runs is None:
+def machines_for(pools: Mapping[str, Pool], runs: RunSettings | None, weights: JobWeightsKey) -> dict[str, Machine]:
+    """Return what the instance types of these pools are, as far as the table knows; nothing unless runs or learned weights ask for it."""
+    if runs is None and Source.LEARNED not in weights.values():
         return {}
     wanted = {offering.instance_type for pool in pools.values() for offering in pool.offerings}
     return {name: Machine(**shapes()[name]) for name in sorted(wanted & shapes().keys())}

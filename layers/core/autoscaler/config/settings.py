@@ -310,7 +310,7 @@ class FleetSettings(Section):
             controller_hosts={one.host_role_id: name for name, one in self.controllers.items() if one.host_role_id},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
             hosts={name: host(name, one) for name, one in self.hosts.items()},
-            machines=machines_for(self.runs, pools),
+            machines=machines_for(pools, self.runs, self.weights),
             estimates=estimates_of(self.estimates),
             prices_listed_on=listed_days(self, pools),
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from autoscaler.build_ports import Builds
 from autoscaler.control.build_permissions import may_build, may_cancel
 from autoscaler.control.invocation import Invocation
+from autoscaler.control.measure import believable_telemetry
 from autoscaler.control.observe import observe, spot_types
 from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
 from autoscaler.domain.facts.instance_stores import never_stopped, stoppable
@@ -258,7 +259,7 @@ def _telemetry(ports: Ports, situation: Situation) -> Iterator[Finding]:
     """Tell whether connected agents say what they use."""
     what = "agents tell what they use"
     try:
-        quiet, due = silent(situation, ports.telemetry.latest() if ports.telemetry else {}, _TELLS_WITHIN_SECONDS)
+        quiet, due = silent(situation, believable_telemetry(ports), _TELLS_WITHIN_SECONDS)
     except AutoscalerError as error:
         yield Finding(about="agents", what=what, fine=False, detail=str(error))
         return

@@ -15,6 +15,7 @@ from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.run_answers import RunEnd
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.facts.telemetry import Telemetry
+from autoscaler.domain.facts.telemetry_bounds import out_of_bounds
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import Lesson, learn_from_builds
 from autoscaler.domain.report.datum import Datum
@@ -55,10 +56,19 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
 def telemetry_of(ports: Ports) -> Mapping[str, Telemetry]:
     """Read what machines told last. Where that fails, the next minute reads it."""
     try:
-        return ports.telemetry.latest() if ports.telemetry else {}
+        return believable_telemetry(ports)
     except AutoscalerError as error:
         ports.log("telemetry_not_read", error=f"{type(error).__name__}: {error}")
         return {}
+
+
+def believable_telemetry(ports: Ports) -> Mapping[str, Telemetry]:
+    """Read what machines told last. A report that no machine can have made, from before that was refused, is dropped."""
+    reports = ports.telemetry.latest() if ports.telemetry else {}
+    problems = {machine: problem for machine, report in reports.items() if (problem := out_of_bounds(report))}
+    for machine, problem in problems.items():
+        ports.log("telemetry_dropped", machine=machine, problem=problem)
+    return {machine: report for machine, report in reports.items() if machine not in problems}
 
 
 def node_health(ports: Ports) -> dict[str, Mapping[str, Health]]:

@@ -5,9 +5,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from autoscaler.domain.facts.telemetry import MOST_BUILDS, MOST_GPUS, BuildUse, GpuUse, Telemetry
+from autoscaler.domain.facts.telemetry_bounds import out_of_bounds
+from autoscaler.domain.wording import shortened
 from autoscaler.errors import ConfigError
 
-_Amount = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False, strict=True)]
+_Amount = Annotated[float, Field(allow_inf_nan=False, strict=True)]  # its bounds: telemetry_bounds.py
 _Name = Annotated[str, StringConstraints(max_length=200)]
 _Path = Annotated[str, StringConstraints(max_length=300, pattern=r"^job/")]
 _Short = Annotated[str, StringConstraints(max_length=40)]
@@ -22,7 +24,7 @@ class _Model(BaseModel):
 class _Gpu(_Model):
     memory: _Amount
     used: _Amount
-    use: Annotated[float, Field(ge=0, le=100)] = 0.0
+    use: _Amount = 0.0
 
 
 class _Build(_Model):
@@ -39,8 +41,8 @@ class _Build(_Model):
 
 class _Report(_Model):
     seconds: _Amount
-    cores: Annotated[float, Field(gt=0, le=10_000)]
-    memory_total: Annotated[float, Field(gt=0, le=1e18)]
+    cores: _Amount
+    memory_total: _Amount
     memory_available: _Amount
     memory_least: _Amount | None = None
     memory_ahead: _Amount | None = None
@@ -61,8 +63,11 @@ def read_telemetry(said: Any) -> Telemetry:
         report = _Report.model_validate(said)
     except ValidationError as error:
         [first, *_] = error.errors(include_input=False, include_url=False)
-        place = ".".join(str(part) for part in first["loc"])[:100]
+        place = shortened(".".join(str(part) for part in first["loc"]))
         raise ConfigError(f"telemetry {place}: {first['msg'][:200]}") from None
     figures = report.model_dump(exclude={"gpus", "builds"})
     gpus = tuple(GpuUse(**gpu.model_dump()) for gpu in report.gpus)
-    return Telemetry(**figures, gpus=gpus, builds=tuple(BuildUse(**build.model_dump()) for build in report.builds))
+    telemetry = Telemetry(**figures, gpus=gpus, builds=tuple(BuildUse(**build.model_dump()) for build in report.builds))
+    if problem := out_of_bounds(telemetry):
+        raise ConfigError(f"telemetry {problem}")
+    return telemetry

@@ -270,7 +270,7 @@ class Fleet:
     job_parameters: JobParameters = field(default_factory=JobParameters)  # that tell builds apart in statistics
     weights: JobWeights = field(default_factory=JobWeights)  # of jobs
     runs: RunPolicy | None = None  # None: nobody may order runs
-    machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, where runs may be ordered
+    machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, if runs may be ordered or weights are learned
     estimates: Estimates = field(default_factory=Estimates)  # of what is billed beside the agents
     prices_listed_on: Mapping[str, str] = field(default_factory=dict)  # day of the carried prices, by pool that goes by them
     left_pools: Mapping[str, Pool] = field(default_factory=dict)  # that left the fleet file and have agents yet: no pool of the fleet

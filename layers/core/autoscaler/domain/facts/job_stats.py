@@ -43,11 +43,20 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSize:
-    """What a machine has: bytes of memory, cores, bytes of the memory of all its cards together."""
+    """What a machine has: bytes of memory, cores, whether there is a graphics card. 0: nobody knows."""
 
     memory: float = 0.0
     cores: float = 0.0
-    gpu_memory: float = 0.0
+    has_gpu: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """What the machines were that builds ran on, as their agents reported them; ``gpu``: how often there was a card."""
+
+    memory: Spread = field(default_factory=Spread)
+    cores: Spread = field(default_factory=Spread)
+    gpu: TrackRecord = field(default_factory=TrackRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +71,11 @@ class Used:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What builds of a subject need: those that were ``alone`` on their machine, which is exact, and those ``beside`` others.
-
-    ``machine``: the one that the last of them ran on.
-    """
+    """What builds of a subject need: those that were ``alone`` on their machine, which is exact, and those ``beside`` others."""
 
     alone: Used = field(default_factory=Used)
     beside: Used = field(default_factory=Used)
-    machine: MachineSize = field(default_factory=MachineSize)
+    ran_on: Machines = field(default_factory=Machines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ Only builds count that looks followed on this very machine: what a report says o
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.job_stats import EndedUse, JobRow, JobTracker, MachineSize, Needs, Subject, Used
+from autoscaler.domain.facts.job_stats import EndedUse, JobRow, JobTracker, Machines, MachineSize, Needs, Subject, Used
 from autoscaler.domain.facts.telemetry import FRESH_SECONDS, BuildUse, Telemetry
 from autoscaler.domain.forecast.estimates import next_record, subjects_of
 from autoscaler.domain.forecast.spread import note_value
@@ -16,6 +16,8 @@ from autoscaler.domain.situation.situation import Situation
 
 # Builds of a job use much the same, and there are six distributions of it: fewer steps are kept than of durations.
 STEPS_KEPT = 16
+# A pool has machines of a few sizes.
+SIZES_KEPT = 4
 # Of more at once only so many are waited for.
 USES_FOLLOWED = 1000
 # Of less than this no peak is known.
@@ -81,7 +83,7 @@ def _is_late(one: EndedUse, now: float) -> bool:
 
 
 def _size(report: Telemetry) -> MachineSize:
-    return MachineSize(memory=report.memory_total, cores=report.cores, gpu_memory=sum(gpu.memory for gpu in report.gpus))
+    return MachineSize(memory=report.memory_total, cores=report.cores, has_gpu=any(gpu.memory > 0.0 for gpu in report.gpus))
 
 
 def note_uses(rows: Rows, told: Iterable[ToldUse], controller: str, now: float) -> list[JobRow]:
@@ -102,10 +104,15 @@ def _subjects(one: EndedUse) -> tuple[Subject, ...]:
 
 def _with(needs: Needs, use: BuildUse, size: MachineSize, now: float) -> Needs:
     known = needs.alone if use.alone else needs.beside
-    used = Used(
-        memory=note_value(known.memory, max(1.0, use.memory), now, STEPS_KEPT),
-        cores=note_value(known.cores, use.cpu / max(1.0, use.seconds), now, STEPS_KEPT),
+    used = Used(  # no build uses more than its machine has
+        memory=note_value(known.memory, max(1.0, min(use.memory, size.memory)), now, STEPS_KEPT),
+        cores=note_value(known.cores, min(use.cpu / max(1.0, use.seconds), size.cores), now, STEPS_KEPT),
         gpu_memory=note_value(known.gpu_memory, max(1.0, use.gpu_memory), now, STEPS_KEPT) if use.gpu else known.gpu_memory,
         gpu=next_record(known.gpu, use.gpu),
     )
-    return replace(needs, machine=size, **{"alone" if use.alone else "beside": used})
+    ran_on = Machines(
+        memory=note_value(needs.ran_on.memory, size.memory, now, SIZES_KEPT),
+        cores=note_value(needs.ran_on.cores, size.cores, now, SIZES_KEPT),
+        gpu=next_record(needs.ran_on.gpu, size.has_gpu),
+    )
+    return replace(needs, ran_on=ran_on, **{"alone" if use.alone else "beside": used})

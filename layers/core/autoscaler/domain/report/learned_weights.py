@@ -8,6 +8,7 @@ from autoscaler.domain.facts.job_stats import JobRow
 from autoscaler.domain.facts.job_weights import Source
 from autoscaler.domain.forecast.estimates import is_of_project
 from autoscaler.domain.forecast.spread import quantile
+from autoscaler.domain.report.machine_sizes import size_of_machine
 
 # Each pass reads them: those that weigh least are left out.
 WEIGHTS_KEPT = 500
@@ -30,9 +31,12 @@ def _weight(row: JobRow, fleet: Fleet) -> int | None:
     """Say how many executors of its pool's machine a job fills: those alone on a machine are believed first. None: not known yet."""
     pool, needs = fleet.pools.get(row.pool), row.needs
     used = needs.alone if needs.alone.memory.count >= _BUILDS_SEEN else needs.beside
-    if pool is None or row.subject.signature or is_of_project(row.subject) or used.memory.count < _BUILDS_SEEN or not needs.machine.memory:
+    if pool is None or row.subject.signature or is_of_project(row.subject) or used.memory.count < _BUILDS_SEEN:
         return None
-    shares = [quantile(used.memory, _SHARE) / needs.machine.memory]
-    if needs.machine.cores and used.cores.count:
-        shares.append(quantile(used.cores, _SHARE) / needs.machine.cores)
+    machine = size_of_machine(needs, pool, fleet)
+    if not machine.memory:
+        return None
+    shares = [quantile(used.memory, _SHARE) / machine.memory]
+    if machine.cores and used.cores.count:
+        shares.append(quantile(used.cores, _SHARE) / machine.cores)
     return min(pool.executors, max(1, ceil(max(shares) * pool.executors - 1e-6)))

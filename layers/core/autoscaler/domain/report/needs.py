@@ -8,6 +8,7 @@ from autoscaler.domain.facts.job_stats import JobRow, Spread, Used
 from autoscaler.domain.forecast.estimates import is_of_project
 from autoscaler.domain.forecast.spread import quantile
 from autoscaler.domain.report.jobs import matches
+from autoscaler.domain.report.machine_sizes import size_of_machine
 
 # So many builds without a GPU are no accident.
 _BUILDS_WITHOUT = 3
@@ -77,10 +78,10 @@ def _entry(row: JobRow, fleet: Fleet) -> NeedEntry | None:
     memory, cores = _need(used.memory), _need(used.cores)
     if memory is None or cores is None:
         return None
-    share = memory.p95 / needs.machine.memory if needs.machine.memory else None
+    machine = size_of_machine(needs, pool, fleet)
+    share = memory.p95 / machine.memory if machine.memory else None
     executor = 1.0 / pool.executors if pool else None
-    has_gpu = needs.machine.gpu_memory > 0
-    gpu_used = _share_of((needs.alone, needs.beside)) if has_gpu else None
+    gpu_used = _share_of((needs.alone, needs.beside)) if machine.has_gpu else None
     builds = needs.alone.memory.count + needs.beside.memory.count
     return NeedEntry(
         controller=row.controller,

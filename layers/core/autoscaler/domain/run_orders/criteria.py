@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import ge, gt, le, lt
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.machines import Machine
+from autoscaler.domain.facts.pool_machines import machines_of
 
 Value = str | float
 _CONDITION = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?P<operator><=|>=|!=|=|<|>)\s*(?P<value>.*\S)\s*")
@@ -75,14 +75,8 @@ def values_of(fact: str, pool: Pool, fleet: Fleet) -> tuple[Value, ...]:
     }
     if fact not in _OF_MACHINES:
         return tuple(dict.fromkeys(known[fact]))
-    values = [getattr(machine, fact) for machine in _machines(pool, fleet)]
+    values = [getattr(machine, fact) for machine in machines_of(pool, fleet)]
     return () if None in values else tuple(dict.fromkeys(values))
-
-
-def _machines(pool: Pool, fleet: Fleet) -> list[Machine]:
-    if pool.of_hosts:
-        return [host.machine for host in fleet.hosts.values() if host.pool == pool.name]
-    return [fleet.machines.get(offering.instance_type, Machine()) for offering in pool.offerings]
 
 
 def _equal(value: Value, asked: str) -> bool:
