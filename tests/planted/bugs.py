@@ -97,8 +97,8 @@ BUGS = (
     Bug(
         name="a proxy's 404 is taken for a node that is not there",
         file="adapters/jenkins/session.py",
-        was='if "X-Jenkins" in headers\n',
-        becomes="if headers is not None\n",
+        was='if "X-Jenkins" in headers else TransientError(',
+        becomes="if headers is not None else TransientError(",
         found_by=("tests/contract/test_jenkins_http.py::test_only_jenkins_own_404_says_that_a_node_is_not_there",),
     ),
     Bug(

@@ -44,7 +44,7 @@ ORDERED = (
     planted(
         "a login page that answers a stop counts as the page of the build",
         file=_BUILDS,
-        was="if led and not f",
+        was='if led not in {"", "."} and not f',
         becomes="if False and not f",
         found_by=f"{_STOPPED}a_login_page_that_answers_a_stop_has_stopped_nothing",
     ),

@@ -1,11 +1,14 @@
 """Time-lines of steps that Jenkins refuses again and again: nobody waits for them, and a person is told."""
 
+from unittest import mock
+
 import pytest
 
 from autoscaler.control import operate
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import BALANCER_REFUSES, LOGIN_PAGE, JenkinsApi
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
@@ -44,6 +47,14 @@ def a_login_proxy(day):
     day.fleet.apis["main"].login_at = "https://sso.example.org/authorize"
 
 
+def a_login_page(day):
+    day.fleet.apis["main"].in_front["POST"] = LOGIN_PAGE
+
+
+def a_balancer(day):
+    day.fleet.apis["main"].in_front["POST"] = BALANCER_REFUSES
+
+
 def an_error(day):
     day.fleet.faults.plan(Fault("jenkins toggleOffline", status=500, times=10**6))
 
@@ -61,7 +72,7 @@ def one_that_retires(day):
     return name
 
 
-@pytest.mark.parametrize("trouble", [refused, a_login_proxy, an_error, a_proxy_that_swallows_what_is_posted])
+@pytest.mark.parametrize("trouble", [refused, a_login_proxy, a_login_page, a_balancer, an_error, a_proxy_that_swallows_what_is_posted])
 def test_a_job_does_not_wait_for_an_agent_that_cannot_be_brought_back(trouble):
     day = a_day()
     one_that_retires(day)
@@ -74,6 +85,36 @@ def test_a_job_does_not_wait_for_an_agent_that_cannot_be_brought_back(trouble):
     if trouble in {an_error, a_proxy_that_swallows_what_is_posted}:  # the others keep a new agent from registering, too
         day.minutes(8)
         assert build.started_at is not None
+
+
+def test_other_steps_of_a_controller_are_taken_though_a_login_page_answers_what_is_posted():
+    """The machine ends when it is idle and cordoned, which takes no POST. Its node stays until POSTs reach Jenkins."""
+    day = a_day(drain_settle_seconds=120.0)
+    one_that_retires(day)
+    a_login_page(day)
+    day.minutes(10)
+    assert day.agents() == 0
+    [said] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).failing
+    assert "a POST was answered 200 (Server nginx, page 'Sign in to Example')" in said
+    day.fleet.apis["main"].in_front.clear()
+    day.minutes(15)
+    assert (leaked_instances(day.world), leaked_nodes(day.world), day.nodes()) == ([], [], [])
+
+
+def test_a_mark_that_was_set_though_a_page_answered_is_read_and_no_second_request_is_sent():
+    """A proxy that follows Jenkins' way back by itself answers with the page that it leads to."""
+    day = a_day()
+    day.minutes(2).queue(1, seconds=60.0)
+    api = day.fleet.apis["main"]
+    answer = api._answer  # what is behind the proxy
+
+    def followed(request):
+        behind = answer(request)
+        return LOGIN_PAGE if behind.status == 302 and "Cause" in request.path else behind
+
+    with mock.patch.object(JenkinsApi, "_answer", lambda _, request: followed(request)):
+        day.minutes(12)
+    assert tried(day, Cordon) == ["done"]
 
 
 def test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room():

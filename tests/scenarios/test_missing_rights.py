@@ -4,6 +4,7 @@ import pytest
 
 from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Terminate
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import BALANCER_REFUSES, LOGIN_PAGE
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool
@@ -69,6 +70,7 @@ TROUBLES = {
 def mend(day):
     day.fleet.apis["main"].lacks.clear()
     day.fleet.apis["main"].login_at = ""
+    day.fleet.apis["main"].in_front.clear()
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
@@ -95,6 +97,28 @@ def test_what_jenkins_refuses_every_agent_stops_launches_after_the_first_ones_of
     day.minutes(2 * 30 + 15)
     assert all(build.started_at for build in first + others)
     assert [m.subject for m in day.fleet.notifier.sent].count("[f] over: no new agent can connect to main") == 1
+
+
+STRANGERS = {
+    "a login page": (LOGIN_PAGE, "Server nginx, page 'Sign in to Example'"),
+    "a load balancer": (BALANCER_REFUSES, "Server awselb/2.0, page '403 Forbidden'"),
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_what_answers_in_jenkins_place_keeps_from_launching_more_and_is_named(stranger):
+    answer, named = STRANGERS[stranger]
+    day = Day(in_memory(a_pool("cpu", max_agents=20)), by_adapters=True).minutes(2)
+    day.fleet.apis["main"].in_front["POST"] = answer
+    builds = day.queue(1)
+    day.minutes(5)
+    builds += day.queue(5)
+    day.minutes(12)
+    assert len(day.world.ec2.instances) <= 2
+    assert named in day.fleet.state.memory.trials["connect/main"].why
+    mend(day)
+    day.minutes(35)
+    assert all(build.started_at for build in builds)
 
 
 def test_an_agent_that_is_waiting_finds_out_at_once_that_the_right_was_given():

@@ -143,7 +143,10 @@ def test_a_page_that_answers_in_jenkins_place_is_named():
     answers_with_a_login_page(day)
     day.minutes(10)
     [problem] = {facts["problem"] for name, facts in day.fleet.logged if name == "controller_incomplete"}
-    assert problem == "TransientError: Jenkins' answer is no JSON (100 bytes): a page instead, 'Sign in to Example'"
+    assert problem == (
+        "TransientError: Jenkins' answer is no JSON (100 bytes): a page instead (Server nginx, page 'Sign in to Example'), "
+        "a login page or a proxy is in the way"
+    )
 
 
 def test_a_controller_without_agents_costs_nothing_and_is_told_to_nobody():

@@ -41,11 +41,15 @@ class LocalSession:
 
     def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
         """POST."""
-        return self._call("POST", path, query or {}, data or {})
+        answer = self._call("POST", path, query or {}, data or {})
+        answer.must_be_done(with_text=False)
+        return answer
 
     def post_xml(self, path: str, body: bytes) -> Answer:
         """POST a document."""
-        return self._call("POST", path, {}, {}, body)
+        answer = self._call("POST", path, {}, {}, body)
+        answer.must_be_done(with_text=True)
+        return answer
 
     def _call(self, method: str, path: str, query: Mapping[str, str], form: Mapping[str, str], body: bytes = b"") -> Answer:
         lost = UnansweredError if method == "POST" else NoAnswerError

@@ -21,6 +21,10 @@ class UnansweredError(TransientError):
     """The call may or may not have taken effect: read before doing it again."""
 
 
+class DoubtfulError(UnansweredError):
+    """Something else answered in its place, such as a login page: it may or may not have taken effect. Others may still be asked."""
+
+
 class ConflictError(TransientError):
     """Somebody else changed it first: re-read, and do nothing now."""
 

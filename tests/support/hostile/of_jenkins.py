@@ -4,6 +4,7 @@ from functools import partial
 from math import inf
 from random import Random
 
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import BALANCER_REFUSES, LOGIN_PAGE
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
@@ -213,6 +214,17 @@ def login_page(draw: Draw) -> Unkindness:
     return _of_controller(draw, at, span, words={"Sign in", "login", "JSON", "HTML", "is not Jenkins"})
 
 
+def page_for_posts(draw: Draw) -> Unkindness:
+    """A login service, or a load balancer, answers all that is posted in Jenkins' place. What is read is Jenkins' own."""
+    at, span = _controller(draw), draw.span(5, 60)
+    in_front = draw.life.fleet.apis[at.controller.name].in_front
+    answer = draw.chance.choice([LOGIN_PAGE, BALANCER_REFUSES])
+    draw.at(span[0], lambda: in_front.update(POST=answer))
+    draw.at(span[1], in_front.clear)
+    draw.at(span[0], draw.bite)
+    return _of_controller(draw, at, span, words={"Sign in", "login", "403 Forbidden", "is not Jenkins"}, is_noise=True)
+
+
 def slow_answers(draw: Draw) -> Unkindness:
     """Each call to a controller ends at its deadline, whether it took effect or not."""
     at, span = _controller(draw), draw.span(5, 40)
@@ -285,6 +297,7 @@ SWITCHES = {
     "quiet-mode": quiet_mode,
     "login-outage": login_outage,
     "login-page": login_page,
+    "page-for-posts": page_for_posts,
     "slow-answers": slow_answers,
     "controller-flaps": controller_flaps,
     "restarts": restarts,

@@ -31,6 +31,9 @@ KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
 CRUMB = "0faafd05f3cf51c429d61c10d061a61d649649d1b14a01e64e3d26630eccefdc"
 _STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><body>Jenkins is getting ready to work</body></html>"
 _LOGIN_PAGE = b"<!DOCTYPE html><html><head><title>Sign in to Example</title></head><body><form></form></body></html>"
+LOGIN_PAGE = Response(200, {"Server": "nginx", "Content-Type": "text/html"}, _LOGIN_PAGE)
+_BALANCERS_PAGE = b"<html>\r\n<head><title>403 Forbidden</title></head>\r\n<body><center><h1>403 Forbidden</h1></center></body>\r\n</html>"
+BALANCER_REFUSES = Response(403, {"Server": "awselb/2.0", "Content-Type": "text/html"}, _BALANCERS_PAGE)
 _LONG_PAGE = "<html><title>Jenkins</title>" + " " * 70_000 + "</html>"
 _READ_BY_EVERYBODY = {"jnlpJars", "stand-in"}  # agents have no account
 _READ_CONFIGURATION = "hudson.model.Item.ExtendedRead"
@@ -65,6 +68,7 @@ class JenkinsApi:
     casc_export: str | None = None  # what the plugin Configuration as Code exports; None: it is not installed
     login_at: str = ""  # where a login proxy in front of it sends every POST; GETs of the API pass
     login_page: bool = False  # a login service in front of it answers every GET with its own page, and 200
+    in_front: dict[str, Response] = field(default_factory=dict)  # by method: what something in front of it answers in its place
     acted: int = 0  # calls that may have changed something
 
     def __post_init__(self) -> None:
@@ -77,10 +81,12 @@ class JenkinsApi:
         part = request.path.strip("/").split("/")[0]
         call = f"jenkins {part if request.method == 'GET' else name.rsplit(maxsplit=1)[-1]}"
         with self.faults.around(call):
+            if answer := self.in_front.get(request.method):
+                return answer
             if (self.login_at or self.login_page) and request.method == "POST":
                 return self._redirect(self.login_at or "/login")
             if self.login_page:
-                return Response(200, {"Server": "nginx", "Content-Type": "text/html"}, _LOGIN_PAGE)
+                return LOGIN_PAGE
             return self._answer(request)
 
     def _answer(self, request: Request) -> Response:

@@ -55,7 +55,7 @@ from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes
 from autoscaler.domain.situation.breakers import has_failed_often, key_of
 from autoscaler.domain.situation.start_trials import FailedStart, postponed_start
-from autoscaler.errors import AutoscalerError, NoAnswerError, RefusedError, StuckError, UnansweredError
+from autoscaler.errors import AutoscalerError, DoubtfulError, NoAnswerError, RefusedError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
 
 # With less time left in the invocation than this, no step is begun.
@@ -164,7 +164,7 @@ class _Actuator:
         try:
             result = self._take(step)
         except AutoscalerError as error:
-            if isinstance(error, UnansweredError | NoAnswerError):
+            if isinstance(error, UnansweredError | NoAnswerError) and not isinstance(error, DoubtfulError):
                 self.unresponsive.add(step.controller)
             result = Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
         # What takes so long takes it from the other controllers. A launch or a start waits for EC2, and not for Jenkins.

@@ -7,7 +7,7 @@ from math import inf
 from autoscaler.build_ports import Builds
 from autoscaler.domain.facts.runs import ItemState, job_path_of, matrix_of
 from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.errors import AutoscalerError, RefusedBuildError, TransientError, UnansweredError
+from autoscaler.errors import AutoscalerError, DoubtfulError, RefusedBuildError, TransientError, UnansweredError
 
 _RUNS_TRIED = 5
 Told = tuple[bool | None, str]  # None: it could not be tried; and what is to be said of it
@@ -21,6 +21,8 @@ def may_build(view: ControllerView, builds: Builds, needed_by: str) -> Told:
         if job is None:
             return None, f"no build runs that it could be tried on; {needed_by} needs it"
         builds.start(job.path, None if job.declares else {})
+    except DoubtfulError as error:
+        return None, f"it could not be tried: {error}; {needed_by} needs it"
     except (RefusedBuildError, UnansweredError):
         return True, ""
     except AutoscalerError as error:

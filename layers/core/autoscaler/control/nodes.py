@@ -4,14 +4,14 @@ Marks overwrite each other without trace in Jenkins, and its toggle turns both w
 mark a person's, and a build alive.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.marks import Mark, read_mark
 from autoscaler.domain.facts.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, RemoveBeacon, Uncordon
 from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause
-from autoscaler.errors import ConflictError
+from autoscaler.errors import ConflictError, DoubtfulError
 from autoscaler.ports import Controller
 
 
@@ -42,11 +42,22 @@ def cordon(controller: Controller, step: Cordon) -> Result:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="the monitor has taken its mark back: it is used again")
     if before.temporarily_offline and not _may_be_replaced(before, step):
         return Result(step=step, outcome=Outcome.SKIPPED, detail=f"somebody marked it offline first: {before.reason!r}")
-    controller.set_offline(step.node, step.mark.text)
+    doubt = _doubt_about(lambda: controller.set_offline(step.node, step.mark.text))
     after = controller.node(step.node)
     if after is None or not carries(after, step.mark):
+        if doubt:
+            raise doubt
         return Result(step=step, outcome=Outcome.FAILED, detail="the mark is not there after it was set")
     return Result(step=step, outcome=Outcome.DONE, detail="idle" if after.idle else f"{len(after.builds)} builds go on")
+
+
+def _doubt_about(change: Callable[[], None]) -> DoubtfulError | None:
+    """Change a node; return the error if something that is not Jenkins answered, so that only a look tells whether it was changed."""
+    try:
+        change()
+    except DoubtfulError as error:
+        return error
+    return None
 
 
 def _may_be_replaced(node: Node, step: Cordon) -> bool:
@@ -63,9 +74,11 @@ def uncordon(controller: Controller, step: Uncordon) -> Result:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="it does not carry that mark any more")
     # With the mark that it carries: should somebody bring it online in between, the toggle marks it offline, and this mark says
     # that it was us. It is then as it was decided from, wherever the rest of this is cut off.
-    controller.toggle_offline(step.node, step.mark.text)
+    doubt = _doubt_about(lambda: controller.toggle_offline(step.node, step.mark.text))
     after = controller.node(step.node)
     if after is not None and carries(after, step.mark):
+        if doubt:
+            raise doubt  # the toggle may come late: a second one would turn it round
         controller.toggle_offline(step.node, step.mark.text)
         last = controller.node(step.node)
         if last is not None and carries(last, step.mark):

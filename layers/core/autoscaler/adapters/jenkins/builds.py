@@ -24,6 +24,7 @@ from autoscaler.adapters.jenkins.runs import (
 from autoscaler.adapters.jenkins.session import (
     Answer,
     FailedRequestError,
+    InTheWayError,
     LackingPermissionError,
     NotThereError,
     RedirectedError,
@@ -31,10 +32,11 @@ from autoscaler.adapters.jenkins.session import (
     StartingError,
 )
 from autoscaler.domain.facts.runs import Item, ItemState, Job, Run, Waiting
-from autoscaler.errors import NoAnswerError, RefusedBuildError, TransientError, UnansweredError
+from autoscaler.domain.wording import shortened
+from autoscaler.errors import DoubtfulError, NoAnswerError, RefusedBuildError, TransientError, UnansweredError
 
 # Each is sure to have done nothing: Jenkins refused it, or was not reached.
-_NOT_DONE = (RefusedRequestError, NotThereError, RedirectedError, StartingError, NoAnswerError)
+_NOT_DONE = (RefusedRequestError, NotThereError, InTheWayError, StartingError, NoAnswerError)
 _CANCEL = "queue/cancelItem"
 _QUEUE = jenkins.Q_INFO.partition("?")[0]
 _ITEM = re.compile(r"/queue/item/(\d+)/?$")
@@ -86,13 +88,14 @@ class JenkinsBuilds:
             answer = self._connection.ask(lambda session: session.post(path, {"delay": "0sec"}, dict(parameters or {})))
         except (RefusedRequestError, NotThereError) as error:
             raise RefusedBuildError(f"Jenkins does not start {job}: {error}") from error
-        except _NOT_DONE:
+        except (*_NOT_DONE, DoubtfulError):
             raise
         except TransientError as error:
             # An error page may be a proxy's that gave up waiting, or Jenkins' own after the item was queued.
             raise UnansweredError(str(error)) from error
         found = _ITEM.search(urlsplit(answer.headers.get("Location", "")).path)
         if found is None:
+            _refuse_other_page(answer, job, "starting")
             raise RefusedBuildError(f"Jenkins put no build of {job} into its queue: a plugin refused it")
         return int(found[1])
 
@@ -104,9 +107,7 @@ class JenkinsBuilds:
             return
         except LackingPermissionError as error:
             raise RefusedBuildError(f"Jenkins does not stop {path}: {error}") from error
-        led = unquote(urlsplit(answer.headers.get("Location", "")).path)
-        if led and not f"/{led.strip('/')}".endswith(f"/{unquote(path)}"):
-            raise RedirectedError(f"stopping {path} was answered with a redirect to {led}: a login page or a proxy is in the way")
+        _refuse_other_page(answer, path, "stopping")
 
     def cancel(self, item: int) -> bool:
         """Take it out of the queue. Jenkins fails (500) for one that left within five minutes, and for one that begins right now."""
@@ -129,3 +130,12 @@ class JenkinsBuilds:
 
     def _get(self, path: str, tree: str) -> Answer:
         return self._connection.ask(lambda session: session.get(path, tree))
+
+
+def _refuse_other_page(answer: Answer, path: str, doing: str) -> None:
+    """Raise `RedirectedError` for a redirect to another page than that of a job or a run, which is where Jenkins sends us back to."""
+    location = urlsplit(answer.headers.get("Location", ""))
+    led = unquote(location.path)
+    if led not in {"", "."} and not f"/{led.strip('/')}".endswith(f"/{unquote(path)}"):
+        place = shortened(location.netloc + led)
+        raise RedirectedError(f"{doing} {path} was answered with a redirect to {place}: a login page or a proxy is in the way")

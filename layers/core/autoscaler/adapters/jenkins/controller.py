@@ -136,7 +136,7 @@ class JenkinsController:
     ) -> None:
         """Edit the node's config.xml. It holds the offline mark, too, so a marked node is left as it is."""
         path = _of(name, jenkins.CONFIG_NODE)
-        document = relabelled(self._get(path).body, labels, instead_of=instead_of, exclusive=exclusive)
+        document = relabelled(self._get(path).document(), labels, instead_of=instead_of, exclusive=exclusive)
         if executors is not None:
             document = with_executors(document, executors)
         self._ask(lambda session: session.post_xml(path, document))
@@ -208,7 +208,7 @@ class JenkinsController:
     def heavy_weight(self, job: str) -> int:
         """Read the job's configuration: the plugin shows nothing in the REST API."""
         try:
-            found = _HEAVY.search(self._get(f"{_job(job)}/config.xml").body)
+            found = _HEAVY.search(self._get(f"{_job(job)}/config.xml").document())
         except NotThereError:
             return 1
         return max(1, min(int(found[1]), _MOST_WEIGHT)) if found else 1
@@ -220,8 +220,7 @@ class JenkinsController:
 
     def agent_secret(self, name: str) -> str:
         """Read it from the file that a person would download; the REST API does not tell it."""
-        answer = self._get(_of(name, _AGENT_FILE))
-        found = _SECRET.search(answer.body)
+        found = _SECRET.search(self._get(_of(name, _AGENT_FILE)).document())
         if found is None:
             raise TransientError(f"node {name}: its jenkins-agent.jnlp holds no secret")
         return found[1].decode()

@@ -1,7 +1,6 @@
 """python-jenkins, made safe to wait for: every call has a deadline, a size limit, no redirects and our own errors."""
 
 import json
-import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,9 @@ import requests
 import urllib3
 from requests.auth import HTTPBasicAuth
 
-from autoscaler.errors import AutoscalerError, ConfigError, NoAnswerError, TransientError, UnansweredError
+from autoscaler.adapters.jenkins.sender import has_title, is_of_jenkins, is_page, stranger, what_answered
+from autoscaler.domain.wording import shortened
+from autoscaler.errors import AutoscalerError, ConfigError, DoubtfulError, NoAnswerError, TransientError, UnansweredError
 
 CONNECT_SECONDS, READ_SECONDS = 3.05, 8.0
 # From a request to the end of its answer, where no other deadline was set: an answer may come in pieces that are each in time.
@@ -23,12 +24,13 @@ CALL_SECONDS = 12.0
 MAX_BYTES = 64 * 1024 * 1024
 _ERROR_BYTES = 4096
 _CHUNK = 256 * 1024
-# Of a page that answers in Jenkins' place, such as that of a login service.
-_TITLE, _TITLE_CHARACTERS = re.compile(rb"<title>([^<]+)</title>", re.IGNORECASE), 100
 _GZIP = 47  # zlib's word for "gzip or zlib, as it says itself"
 _NO_CRUMB = "No valid crumb"
 # Jenkins answers a POST to one of these with a way back to what is below it.
 _LEADS_BACK = ("computer", "queue")
+# What Jenkins answers a POST that it has carried out (recorded: e06, e08, b00). A document is answered with 200 and no page.
+_DONE = (requests.codes.created, requests.codes.no_content, requests.codes.found)
+_IN_THE_WAY = "a login page or a proxy is in the way"
 
 
 class TooLargeError(TransientError):
@@ -51,7 +53,11 @@ class LackingPermissionError(ConfigError):
     """The account lacks a permission; nothing was done."""
 
 
-class RedirectedError(TransientError):
+class InTheWayError(TransientError):
+    """Something in front of Jenkins, such as a load balancer, refused the request; nothing was done."""
+
+
+class RedirectedError(InTheWayError):
     """A login page or a proxy redirected the request; nothing was done."""
 
 
@@ -67,9 +73,9 @@ class RefusedRequestError(TransientError):
 class FailedRequestError(TransientError):
     """Jenkins, or a proxy before it, answered 5xx."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, sender: str = "Jenkins") -> None:
         """Keep the status."""
-        super().__init__(f"Jenkins answered {status}")
+        super().__init__(f"{sender} answered {status}")
         self.status = status
 
 
@@ -94,10 +100,29 @@ class Answer:
         """Read the body as JSON; `TransientError` when it is none."""
         try:
             return json.loads(self.body)
-        except ValueError as error:
-            title = _TITLE.search(self.body[:_CHUNK])
-            page = f": a page instead, {title[1].decode('utf-8', 'replace').strip()[:_TITLE_CHARACTERS]!r}" if title else ""
+        except (ValueError, RecursionError) as error:
+            page = f": {self._in_its_place}" if is_page(self.headers, self.body) else ""
             raise TransientError(f"Jenkins' answer is no JSON ({len(self.body)} bytes){page}") from error
+
+    def document(self) -> bytes:
+        """Return the body of a file; `InTheWayError` when it is a page for people: Jenkins has none in its place."""
+        if is_page(self.headers, self.body):
+            raise InTheWayError(f"Jenkins' answer is no file: {self._in_its_place}")
+        return self.body
+
+    @property
+    def _in_its_place(self) -> str:
+        return f"a page instead{what_answered(self.headers, self._text)}, {_IN_THE_WAY}"
+
+    def must_be_done(self, *, with_text: bool) -> None:
+        """Raise `DoubtfulError` if this is not what Jenkins answers a POST that it has carried out. ``with_text``: 200 and a text."""
+        if self.status in _DONE or (with_text and self.status == requests.codes.ok and not is_page(self.headers, self.body)):
+            return
+        raise DoubtfulError(f"a POST was answered {self.status}{what_answered(self.headers, self._text)}: {_IN_THE_WAY}")
+
+    @property
+    def _text(self) -> str:
+        return self.body[:_CHUNK].decode("utf-8", "replace")
 
 
 class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
@@ -151,12 +176,23 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
             self._patience = None
 
     def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
-        """POST a form."""
-        return self._post(requests.Request("POST", self._url(path, query or {}), data=dict(data or {})))
+        """POST a form; `DoubtfulError` where the answer is not one that Jenkins gives when it has done so."""
+        answer = self._post(requests.Request("POST", self._url(path, query or {}), data=dict(data or {})))
+        answer.must_be_done(with_text=False)
+        return answer
+
+    def post_for_text(self, path: str) -> Answer:
+        """POST, and read the text that comes back."""
+        answer = self._post(requests.Request("POST", self._url(path, {})))
+        answer.must_be_done(with_text=True)
+        return answer
 
     def post_xml(self, path: str, body: bytes, query: Mapping[str, str] | None = None) -> Answer:
         """POST a document."""
-        return self._post(requests.Request("POST", self._url(path, query or {}), data=body, headers={"Content-Type": "application/xml"}))
+        xml = {"Content-Type": "application/xml"}
+        answer = self._post(requests.Request("POST", self._url(path, query or {}), data=body, headers=xml))
+        answer.must_be_done(with_text=True)
+        return answer
 
     def maybe_add_crumb(self, req: requests.Request) -> None:
         """Add the crumb only once Jenkins has demanded one: a password needs it, a token does not."""
@@ -259,32 +295,39 @@ def refuse_redirect(method: str, url: str, status: int, headers: Mapping[str, st
         return
     asked, led = urlsplit(url), urlsplit(urljoin(url, headers.get("Location", "")))
     below = [part for part in _LEADS_BACK if f"/{part}/" in asked.path]
-    back = method == "POST" and (not below or f"/{below[0]}/" in f"{led.path}/")
+    done = method == "POST" and status in {requests.codes.found, requests.codes.see_other}  # others mean: ask again, elsewhere
+    back = done and (not below or f"/{below[0]}/" in f"{led.path}/")
     if not back or led.path.rstrip("/") == asked.path.rstrip("/"):
-        raise RedirectedError(f"{method} was answered with a redirect to {led.netloc}{led.path}: a login page or a proxy is in the way")
+        raise RedirectedError(f"{method} was answered with a redirect to {shortened(led.netloc + led.path)}: {_IN_THE_WAY}")
 
 
 def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerError:
     """Name what an error status means for the loop."""
+    own = is_of_jenkins(headers, text)
+    # Only a page with a title says that another has sent it: a proxy gives Jenkins' answers its own Server header.
+    sender = stranger(headers, text) if has_title(text) and not own else "Jenkins"
     if status == requests.codes.unauthorized:
-        return RefusedCredentialsError("Jenkins refused the credentials (401): check the controller's secret")
+        return RefusedCredentialsError(f"{sender} refused the credentials (401): check the controller's secret")
     if status == requests.codes.forbidden:
-        if _NO_CRUMB in text:
-            return RefusedRequestError(status, f"Jenkins answered 403: {_NO_CRUMB}")
-        permission = headers.get("X-Required-Permission")
-        if permission:
-            return LackingPermissionError(f"Jenkins answered 403: the account lacks {permission}")
-        return RefusedCredentialsError("Jenkins answered 403: no or unknown credentials were sent")
+        return _refusal(status, headers, text, own=own)
     if status == requests.codes.not_found:
         # A proxy that lost its way to Jenkins says 404, too: that a node is not there is believed of Jenkins alone.
         return (
-            NotThereError("Jenkins answered 404")
-            if "X-Jenkins" in headers
-            else TransientError("something that is not Jenkins answered 404")
+            NotThereError("Jenkins answered 404") if "X-Jenkins" in headers else TransientError(f"{stranger(headers, text)} answered 404")
         )
     if status == requests.codes.service_unavailable:
         starting = "getting ready" in text or "Starting" in text
-        return StartingError("Jenkins is starting up (503)") if starting else TransientError("Jenkins answered 503")
+        return StartingError("Jenkins is starting up (503)") if starting else TransientError(f"{sender} answered 503")
     if status < requests.codes.internal_server_error:
-        return RefusedRequestError(status, f"Jenkins answered {status}: {headers.get('X-Error', 'no reason given')}")
-    return FailedRequestError(status)
+        return RefusedRequestError(status, f"{sender} answered {status}: {shortened(headers.get('X-Error', 'no reason given'), 200)}")
+    return FailedRequestError(status, sender)
+
+
+def _refusal(status: int, headers: Mapping[str, str], text: str, *, own: bool) -> AutoscalerError:
+    if _NO_CRUMB in text:
+        return RefusedRequestError(status, f"Jenkins answered 403: {_NO_CRUMB}")
+    if permission := headers.get("X-Required-Permission"):
+        return LackingPermissionError(f"Jenkins answered 403: the account lacks {shortened(permission)}")
+    if own:
+        return RefusedCredentialsError("Jenkins answered 403: no or unknown credentials were sent")
+    return InTheWayError(f"{stranger(headers, text)} answered 403: a load balancer, a firewall or a login service is in the way")

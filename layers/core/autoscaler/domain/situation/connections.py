@@ -13,7 +13,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.trials import CONNECT_PAUSES, by_pool, due_at, failed_once_more, of_connections
 
 # A record's trouble begins with the name of an error; these are the same for every agent.
-_FOR_ALL_AGENTS = ("LackingPermissionError", "RefusedCredentialsError", "RedirectedError")
+_FOR_ALL_AGENTS = ("LackingPermissionError", "RefusedCredentialsError", "RedirectedError", "InTheWayError", "DoubtfulError")
 _LOGIN_PAGE = "login page"
 _FAILED_KEPT = 20
 
