@@ -36,9 +36,9 @@ ORDERED = (
     ),
     planted(
         "a transaction that is cancelled for want of capacity counts as a lost race",
-        file=_KEPT,
-        was='code_of(error) == "TransactionConflictException" or',
-        becomes="True or",
+        file="adapters/transactions.py",
+        was="*_reasons_of(error)} & _LOST_THE_RACE)",
+        becomes="*_reasons_of(error)} & {*_LOST_THE_RACE, _CANCELLED})",
         found_by=f"{_STORE}an_error_of_dynamodb_is_one_that_the_next_look_makes_good",
     ),
     planted(

@@ -132,7 +132,7 @@ def runtime() -> Runtime:
     _check_name(fleet)
     controllers = tuple(_controller(name, settings) for name in settings.controllers)
     table = partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name
-    state, asks = DynamoState(*table), DynamoAsks(*table)
+    state, asks = DynamoState(*table, sleep=_sleep), DynamoAsks(*table)
     ports = Ports(
         controllers=controllers,
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
@@ -146,7 +146,7 @@ def runtime() -> Runtime:
         costs=DynamoCosts(*table),
         notifier=_notifier(),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
-        sleep=lambda seconds: _TIME.sleep(seconds),  # noqa: PLW0108
+        sleep=_sleep,
         new_id=lambda: uuid.uuid4().hex,
         shuffled=lambda slots: Random().sample(slots, len(slots)),  # noqa: S311 - to seldom meet, not to be secret
         log=log,
@@ -161,7 +161,7 @@ def runtime() -> Runtime:
 def _single_builds(controllers: Sequence[JenkinsController], table: Any) -> dict[str, Any]:
     """Wire what runs lost builds again, and what people order."""
     builds = {controller.name: JenkinsBuilds(controller.connection) for controller in controllers}
-    return {"builds": builds, "reruns": DynamoReruns(*table), "run_orders": DynamoRunOrders(*table)}
+    return {"builds": builds, "reruns": DynamoReruns(*table, sleep=_sleep), "run_orders": DynamoRunOrders(*table, sleep=_sleep)}
 
 
 def _check_name(fleet: Fleet) -> None:
@@ -169,6 +169,10 @@ def _check_name(fleet: Fleet) -> None:
         raise ConfigError(
             f"environment variable FLEET_NAME ({deployed}): the stack's FleetName must be the fleet file's name ({fleet.name})"
         )
+
+
+def _sleep(seconds: float) -> None:
+    _TIME.sleep(seconds)
 
 
 @cache

@@ -14,11 +14,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
 from autoscaler.adapters.aws import code_of, translated
+from autoscaler.adapters.transactions import problem_of
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
-from autoscaler.errors import TransientError, UnansweredError
+from autoscaler.errors import UnansweredError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -101,7 +102,7 @@ class DynamoAsks:
             reasons = [reason.get("Code") for reason in told.get("CancellationReasons", ())]
             if _NOT_SO in reasons or code_of(error).startswith(_NOT_SO):
                 return False
-            raise TransientError(f"DynamoDB: {code_of(error)}") from error
+            raise problem_of(error, "DynamoDB", "the question was counted by somebody else meanwhile") from error
         except BotoCoreError as error:
             raise UnansweredError(f"DynamoDB did not answer ({type(error).__name__})") from error
         return True

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from autoscaler.adapters.kept import Kept, Unknown, UnknownOfItem, UnknownOfItems
+from autoscaler.adapters.transactions import at_once, written
 from autoscaler.adapters.unread import unread_record
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.intents import Intent, IntentState
@@ -21,7 +20,7 @@ from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.facts.unread import UnreadRecord
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
-from autoscaler.errors import ConflictError, TransientError, UnansweredError
+from autoscaler.errors import ConflictError, TransientError
 from autoscaler.ports import StoredState
 
 if TYPE_CHECKING:
@@ -82,15 +81,14 @@ class _Condition:
 
 _IS_NEW = _Condition("attribute_not_exists(fleet)")
 _Write: TypeAlias = tuple[str, dict[str, Any]]
-# A transaction is cancelled when one of its conditions does not hold, or another one writes the same items.
-_LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionCanceledException", "TransactionConflictException"}
 
 
 class DynamoState:
     """The state of one fleet. ``client`` makes the client at the first use."""
 
-    def __init__(self, client: Callable[[], DynamoDBClient], table: str, fleet: str) -> None:
-        """Keep where the state is."""
+    def __init__(self, client: Callable[[], DynamoDBClient], table: str, fleet: str, sleep: Callable[[float], None] = at_once) -> None:
+        """Keep where the state is; ``sleep``: before a throttled transaction is sent again."""
+        self._sleep = sleep
         self._client = client
         self._table = table
         self._fleet = fleet
@@ -298,17 +296,8 @@ class DynamoState:
         self._unknown.note_all({item.name: item.unknown_data for item in read})
         return read
 
-    @staticmethod
-    def _call(call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "Unknown")
-            if code in _LOST_THE_RACE:
-                raise ConflictError("the state was changed by somebody else meanwhile") from error
-            raise TransientError(f"DynamoDB: {code}") from error
-        except BotoCoreError as error:
-            raise UnansweredError(f"DynamoDB did not answer ({type(error).__name__})") from error
+    def _call(self, call: Callable[[], T]) -> T:
+        return written(call, self._sleep, "the state was changed by somebody else meanwhile")
 
 
 @dataclass(frozen=True, slots=True)

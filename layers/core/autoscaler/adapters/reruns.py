@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
 
-from autoscaler.adapters.aws import code_of, translated
+from autoscaler.adapters.aws import translated
 from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItem, UnknownOfItems
+from autoscaler.adapters.transactions import at_once, written
 from autoscaler.domain.facts.reruns import Rerun, RerunState
-from autoscaler.errors import ConflictError, TransientError, UnansweredError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 DAYS_KEPT = 90
 _DAY_SECONDS = 86_400
 _RERUN = Kept(Rerun)
-_LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionCanceledException", "TransactionConflictException"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +28,7 @@ class DynamoReruns:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
+    sleep: Callable[[float], None] = field(default=at_once, kw_only=True)  # before a throttled transaction is sent again
     _unknown: UnknownOfItems = field(default_factory=UnknownOfItems)
 
     def rerun(self, key: str) -> Rerun | None:
@@ -100,13 +99,5 @@ class DynamoReruns:
         }
         return {"TableName": self.table, "Item": item}
 
-    @staticmethod
-    def _write(write: Callable[[], object]) -> None:
-        try:
-            write()
-        except ClientError as error:
-            if (code := code_of(error)) in _LOST_THE_RACE:
-                raise ConflictError("the lost build was answered for by somebody else meanwhile") from error
-            raise TransientError(f"DynamoDB: {code}") from error
-        except BotoCoreError as error:
-            raise UnansweredError(f"DynamoDB did not answer ({type(error).__name__})") from error
+    def _write(self, write: Callable[[], object]) -> None:
+        written(write, self.sleep, "the lost build was answered for by somebody else meanwhile")

@@ -12,10 +12,11 @@ from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from autoscaler.adapters.aws import code_of, translated
 from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItems
+from autoscaler.adapters.transactions import at_once, written
 from autoscaler.adapters.versioned import unpacked
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.errors import ConfigError, ConflictError, TransientError, UnansweredError
@@ -28,7 +29,6 @@ MOST_BYTES = 390_000  # of what is kept of one order, packed; an item holds 400 
 MOST_BYTES_NEW = MOST_BYTES // 2  # the rest is for what is started for it: an order that is too large could not even be ended
 _DAY_SECONDS = 86_400
 _ORDER = Kept(RunOrder)
-_LOST_THE_RACE = {"ConditionalCheckFailed", "TransactionConflict"}
 _NEW = {"ConditionExpression": "attribute_not_exists(fleet)"}
 
 
@@ -39,6 +39,7 @@ class DynamoRunOrders:
     client: Callable[[], DynamoDBClient]
     table: str
     fleet: str
+    sleep: Callable[[float], None] = field(default=at_once, kw_only=True)  # before a throttled transaction is sent again
     _unknown: UnknownOfItems = field(default_factory=UnknownOfItems)
 
     def open_orders(self) -> tuple[RunOrder, ...]:
@@ -121,15 +122,13 @@ class DynamoRunOrders:
 
     def _write(self, order: RunOrder, *writes: dict[str, Any]) -> None:
         """Write in one transaction: the SDK gives it a token, so that one it sends twice loses no race against itself."""
+        conflict = f"order {order.id} was changed by somebody else meanwhile"
         try:
-            self.client().transact_write_items(TransactItems=list(writes))  # type: ignore[arg-type]
-        except ClientError as error:
-            if _lost_the_race(error):
-                raise ConflictError(f"order {order.id} was changed by somebody else meanwhile") from error
-            kind = UnansweredError if _may_have_been_done(error) else TransientError
-            raise kind(f"TransactWriteItems: {code_of(error)}") from error
-        except BotoCoreError as error:
-            raise UnansweredError(f"DynamoDB did not answer ({type(error).__name__})") from error
+            written(lambda: self.client().transact_write_items(TransactItems=list(writes)), self.sleep, conflict)  # type: ignore[arg-type]
+        except TransientError as error:
+            if isinstance(cause := error.__cause__, ClientError) and not isinstance(error, ConflictError) and _may_have_been_done(cause):
+                raise UnansweredError(str(error)) from cause
+            raise
 
     def _key(self, partition: str, name: str) -> dict[str, Any]:
         return {"fleet": {"S": partition}, "item": {"S": name}}
@@ -154,13 +153,6 @@ def _content(order: RunOrder, unknown: Unknown = NOTHING, most: int = MOST_BYTES
             f"order {order.id}: {len(body):,} bytes in {len(order.parts)} runs; an order may take {most:,}: order less at once"
         )
     return {"body": {"B": body}, "version": {"N": str(order.version)}}
-
-
-def _lost_the_race(error: ClientError) -> bool:
-    """Tell whether a condition did not hold, or another transaction wrote the same items: it may be cancelled for want of capacity, too."""
-    told: Any = error.response
-    reasons = {reason.get("Code") for reason in told.get("CancellationReasons", ())}
-    return code_of(error) == "TransactionConflictException" or bool(_LOST_THE_RACE & reasons)
 
 
 def _may_have_been_done(error: ClientError) -> bool:

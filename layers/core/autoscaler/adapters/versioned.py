@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from autoscaler.adapters.aws import code_of
 from autoscaler.adapters.kept import Kept, UnknownOfItem, UnknownOfItems
-from autoscaler.errors import ConflictError, TransientError, UnansweredError
+from autoscaler.adapters.transactions import problem_of
+from autoscaler.errors import UnansweredError
 
-_LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionConflictException", "ConditionalCheckFailed", "TransactionConflict"}
 T = TypeVar("T")
 
 
@@ -35,11 +34,7 @@ def writing(action: str, what: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        told: Any = error.response
-        codes = {code_of(error), *(reason.get("Code") for reason in told.get("CancellationReasons", ()))}
-        if codes & _LOST_THE_RACE:
-            raise ConflictError(f"{what} was written by somebody else meanwhile") from error
-        raise TransientError(f"{action}: {code_of(error)}") from error
+        raise problem_of(error, action, f"{what} was written by somebody else meanwhile") from error
     except BotoCoreError as error:
         raise UnansweredError(f"{action} was not answered ({type(error).__name__})") from error
 
