@@ -59,7 +59,7 @@ def say(text: str) -> None:
 def _asked(path: Path, message: Mapping[str, object]) -> Connection:
     try:
         connection = connected(path)
-        connection.hear()  # from now on the kernel tells the other end who speaks
+        _raise_error(connection.hear())  # from now on the kernel tells the other end who speaks
         connection.say(**message)
     except (FileNotFoundError, ConnectionRefusedError) as error:
         raise NotPossibleError(f"nothing hands out devices on this machine ({path}: {error.strerror})") from error

@@ -17,6 +17,8 @@ LOOK_SECONDS = 0.5
 # Between two looks at what the driver shows in use: soon at first, as it may show a process that has just ended.
 BUSY_SECONDS = 5.0
 KILL_SECONDS = 0.05
+# So many of those who wait look as often; those behind them look more seldom, for all of them share one lock.
+LOOK_OFTEN = 4
 
 
 def supervise(machine: Machine, client: Client, request: Request) -> None:
@@ -85,7 +87,7 @@ def _waited_for(machine: Machine, client: Client, ticket: Ticket) -> Lease | Non
             before = len([other for other in waiting(machine) if other.number < ticket.number])
             candidates = _free(machine, devices)
             mine = places(waiting(machine), candidates).get(ticket.number)
-        pause = LOOK_SECONDS
+        pause = min(BUSY_SECONDS, LOOK_SECONDS * max(1.0, before / LOOK_OFTEN))
         if mine:
             used = machine.in_use(candidates)
             with machine.alone():

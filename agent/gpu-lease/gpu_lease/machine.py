@@ -26,6 +26,12 @@ class RealMachine:
     def alone(self) -> AbstractContextManager[None]:
         return self._state.alone()
 
+    def alone_within(self, seconds: float) -> AbstractContextManager[bool]:
+        return self._state.alone_within(seconds)
+
+    def take_place(self, user: int, most: int) -> bool:
+        return self._state.take_place(user, most)
+
     def now(self) -> float:
         return time.time()
 

@@ -18,6 +18,9 @@ class Machine(Protocol):
     def alone(self) -> AbstractContextManager[None]:
         """Let one supervisor after the other look and change."""
 
+    def alone_within(self, seconds: float) -> AbstractContextManager[bool]:
+        """Do so if it is one's turn within so long; what is then only looked at may change meanwhile."""
+
     def now(self) -> float: ...
     def sleep(self, seconds: float) -> None: ...
     def runs(self, process: Process) -> bool: ...

@@ -10,13 +10,17 @@ from . import life
 from .ports import Machine
 from .records import Device, Lease, Ticket
 
+# Sixty who wait keep the lock for seconds.
+_ALONE_SECONDS = 0.1
+
 
 def status(machine: Machine) -> dict[str, Any]:
-    """Look at everything once."""
+    """Look at everything once, and answer at once: if many are waiting, without being alone, and then without tidying."""
     devices = machine.devices()
     used = machine.in_use(devices)
-    with machine.alone():
-        life.tidy(machine)
+    with machine.alone_within(_ALONE_SECONDS) as alone:
+        if alone:
+            life.tidy(machine)
         leases = machine.leases()
         waiting = life.waiting(machine)
         alive = {lease.number for lease in leases if machine.is_alive(lease.number)}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from .records import Lease, Ticket, lease_of, ticket_of, to_json
+
+_LOCK_SECONDS = 0.005  # between two tries to take a lock
 
 
 class State:
@@ -19,7 +22,7 @@ class State:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._held: list[int] = []  # descriptors of locks that are kept until this process ends
-        for name in ("tickets", "leases", "devices"):
+        for name in ("tickets", "leases", "devices", "users"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
 
@@ -32,6 +35,27 @@ class State:
             yield
         finally:
             os.close(descriptor)
+
+    @contextmanager
+    def alone_within(self, seconds: float) -> Iterator[bool]:
+        """Hold the one lock of all, if it is free within so long; tell whether it is held."""
+        descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            yield _lock_within(descriptor, seconds)
+        finally:
+            os.close(descriptor)
+
+    def take_place(self, user: int, most: int) -> bool:
+        """Take one of a user's places until this process ends; False if all are taken."""
+        folder = self._folder / "users" / str(user)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for number in range(most):
+            descriptor = os.open(folder / str(number), os.O_RDWR | os.O_CREAT, 0o600)
+            if _lock_within(descriptor, 0.0):
+                self._held.append(descriptor)
+                return True
+            os.close(descriptor)
+        return False
 
     def new_number(self, *used: int) -> int:
         """Count on: no number comes twice between two boots, for cgroups are named by it."""
@@ -46,7 +70,7 @@ class State:
         self._held.append(self._write(self._ticket(ticket.number), json.dumps(to_json(ticket)), locked=True))
 
     def tickets(self) -> list[Ticket]:
-        return [ticket_of(json.loads(self._ticket(number).read_bytes())) for number in self._numbers("tickets")]
+        return [ticket_of(json.loads(text)) for text in self._texts("tickets")]
 
     def is_alive(self, number: int) -> bool:
         """Whether a supervisor holds the ticket."""
@@ -56,7 +80,7 @@ class State:
         self._ticket(number).unlink(missing_ok=True)
 
     def leases(self) -> list[Lease]:
-        return [lease_of(json.loads(self._lease(number).read_bytes())) for number in self._numbers("leases")]
+        return [lease_of(json.loads(text)) for text in self._texts("leases")]
 
     def write_lease(self, lease: Lease) -> None:
         self._write(self._lease(lease.number), json.dumps(to_json(lease)))
@@ -86,6 +110,12 @@ class State:
         names = [entry.name for entry in (self._folder / name).iterdir()]
         return sorted(int(entry) for entry in names if entry.isdigit())
 
+    def _texts(self, name: str) -> Iterator[bytes]:
+        """Read each file of a folder. One that is removed meanwhile is left out: who only looks need not be alone."""
+        for number in self._numbers(name):
+            with suppress(FileNotFoundError):
+                yield (self._folder / name / str(number)).read_bytes()
+
     def _write(self, path: Path, text: str, *, locked: bool = False) -> int:
         """Write a file that is there whole or not at all; keep it open where its lock is wanted."""
         part = path.with_name(f"{path.name}.{os.getpid()}")
@@ -99,16 +129,30 @@ class State:
         return descriptor
 
 
+def _lock_within(descriptor: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not _lock(descriptor):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_LOCK_SECONDS)
+    return True
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock a file, unless it is locked."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _is_locked(path: Path) -> bool:
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
+        return not _lock(descriptor)
     finally:
         os.close(descriptor)

@@ -23,6 +23,8 @@ from .wire import Connection, GoneError, Speaker
 _ASK_SECONDS = 30
 _MOST_DEVICES = 1024
 _LONGEST_WORD = 200
+# Of the 1,024 connections of the socket: one user must not keep the others from asking. Root's are not counted.
+CONNECTIONS_OF_A_USER = 128
 
 
 class RealClient:
@@ -76,6 +78,11 @@ def serve_one(link: socket.socket, machine: RealMachine) -> None:
     connection = Connection(link)
     link.settimeout(_ASK_SECONDS)
     connection.ask_who_speaks()
+    uid = connection.peer().uid
+    if uid != 0 and not machine.take_place(uid, CONNECTIONS_OF_A_USER):
+        problem = f"{report.user(uid)} has {CONNECTIONS_OF_A_USER} connections open, which is a user's share: try again later"
+        connection.say(hello="gpu-lease", error=problem, code=75)
+        return
     connection.say(hello="gpu-lease")
     try:
         message = connection.hear()
