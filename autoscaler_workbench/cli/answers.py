@@ -325,8 +325,10 @@ def refused(answer: Answer) -> bool:
 
 
 def print_facts(answer: Answer) -> None:
-    """Print the chain of facts about one thing."""
-    _say_all(f"- {fact}" for fact in answer["facts"])
+    """Print the answer, then the facts behind it."""
+    first, *facts = answer["facts"] or [""]
+    say(first)
+    _say_all(f"- {fact}" for fact in facts)
 
 
 def print_findings(findings: list[dict[str, Any]]) -> None:

@@ -33,7 +33,7 @@ def jobs(
 @asking
 def eta(
     request: Request,
-    subject: Annotated[str, typer.Argument(help="A job (as in its URL: folder/job), or the id of an item of the queue.")],
+    subject: Annotated[str, typer.Argument(help="A job (its name or URL, or a part of it), or the id of an item of the queue.")],
     watch: Watch = False,
 ) -> None:
     """Predict when builds of a job will start and end: those that wait or run, or one that would be queued now."""

@@ -77,7 +77,10 @@ def plan(request: Request) -> None:
 def why(
     request: Request,
     subject: Annotated[
-        str, typer.Argument(help="A job (as in its URL: folder/job), a node, an instance id or a pool.", autocompletion=completion.subjects)
+        str,
+        typer.Argument(
+            help="A job (its name or URL, or a part of it), a node, an instance id or a pool.", autocompletion=completion.subjects
+        ),
     ],
 ) -> None:
     """Explain why a job waits, why an agent is kept, or why a pool launches nothing."""

@@ -47,6 +47,8 @@ REASONS: dict[str, str] = {
     "Looks.at": "moves deadlines by the minutes of an outage: tests/unit/test_unseen_time.py",
     "Looks.blind": "moves deadlines by the minutes of an outage: tests/unit/test_unseen_time.py",
     "ControllerView.quiet_reason": "told to people once jobs have waited for long in quiet mode: tests/scenarios/test_quiet_mode.py",
+    "QueueItem.display": "told to people alone, who look a job up by it: tests/unit/test_subjects.py",
+    "Build.display": "told to people alone, who look a job up by it: tests/unit/test_subjects.py",
     "Node.offline_by": "told to people once a node is offline for a day: tests/scenarios/test_lasting.py",
     "QueueItem.in_quiet_mode": "told to people once jobs have waited for long in quiet mode: tests/scenarios/test_quiet_mode.py",
     "Trouble.told_at": "lets a message come again a day later: tests/scenarios/test_quiet_mode.py",

@@ -54,35 +54,42 @@ def asked(subject, *agents, items=(), overrides=None, memory=None, **view):
 
 def test_a_job_that_no_executor_will_take_gets_an_agent():
     facts = asked("build", items=[an_item(1, job="build", label="cpu", waiting_seconds=90.0)])
-    assert facts[:2] == [
+    assert facts[:3] == [
+        "1 build waits: 1 agent of cpu is launched now. The next executor is expected in about 3 min, at 08:03 UTC.",
         "build waits for cpu on main, for 90 s so far; cpu may serve it",
         "it would start in 3 min on an executor of cpu; a new agent takes 3 min to boot",
     ]
-    assert facts[2].startswith("now to be done: Launch, nobody-can-serve")
+    assert facts[3].startswith("now to be done: Launch, nobody-can-serve")
 
 
 def test_a_job_that_is_young_does_not_count_yet():
     facts = asked("build", items=[an_item(1, job="build", label="cpu", waiting_seconds=10.0)])
-    assert "it counts once it has waited 30 s (queue_maturity_seconds)" in facts
+    assert facts == [
+        "1 build waits: a job counts once it has waited 30 s (queue_maturity_seconds).",
+        "build waits for cpu on main, for 10 s so far; cpu may serve it",
+    ]
 
 
 def test_a_job_that_no_pool_can_serve_says_so():
-    [fact] = asked("odd", items=[an_item(1, job="odd", label="sparc", waiting_seconds=90.0)])
-    assert fact == "odd waits for sparc on main, for 90 s so far; unservable: no pool of main serves sparc"
+    facts = asked("odd", items=[an_item(1, job="odd", label="sparc", waiting_seconds=90.0)])
+    assert facts == ["1 build waits: no pool of main serves sparc.", "odd waits for sparc on main, for 90 s so far"]
 
 
 def test_a_job_that_is_held_by_its_label_says_by_whom():
     hold = Hold(scope=Scope.LABEL, name="cpu", since_at=NOW, until_at=NOW + 600, by="ada", reason="licence")
-    [fact] = asked("build", items=[an_item(1, job="build", label="cpu")], overrides=Overrides(holds=(hold,)))
-    assert fact.endswith("label cpu is on hold for another 10 min by ada: licence")
+    facts = asked("build", items=[an_item(1, job="build", label="cpu")], overrides=Overrides(holds=(hold,)))
+    assert facts[0] == "1 build waits: label cpu is on hold for another 10 min by ada: licence."
 
 
 def test_a_job_that_waits_for_something_else_or_runs():
     waiting = an_item(1, job="build", label="cpu", wait=Wait(for_executor=False))
-    assert asked("build", items=[waiting]) == ["build waits for cpu on main, for 2 min so far; what it waits for is no executor"]
+    assert asked("build", items=[waiting]) == [
+        "1 build waits: it needs something other than an executor, so that no agent would help.",
+        "build waits for cpu on main, for 2 min so far",
+    ]
     running = an_agent(builds=(a_build(job="build", elapsed_seconds=750.0),))
     assert asked("build", running) == [
-        "build (for 12 min so far) runs on cpu-1 of cpu",
+        "1 build runs, and none waits: on cpu-1 of cpu for 12 min.",
         "cpu-1 was launched 27 h 47 min ago, registered 60 s after that, and has connected",
     ]
 
@@ -190,7 +197,7 @@ def test_a_broken_pool_says_what_is_tried():
 
 def test_a_job_of_a_broken_pool_says_so():
     facts = asked("build", items=[an_item(1, job="build", label="cpu")], memory=broken())
-    assert facts[1] == "it starts once an agent of cpu boots"
+    assert facts[0] == "1 build waits: agents of cpu do not boot (the last 4 boots failed)."
     assert "cpu is broken, for 23 min by now: its last 4 boots failed" in facts
     assert [fact for fact in facts if fact.startswith("not done: breaker-open")] == []
 

@@ -20,9 +20,12 @@ from autoscaler.domain.report.job_tracking import changes_of, note_changes
 from autoscaler.domain.report.jobs import JobList
 from autoscaler.domain.report.learned_weights import next_weights
 from autoscaler.domain.report.needs import NeedList
+from autoscaler.domain.report.subjects import jobs_of_items, known_names, meant
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Ports
+
+_JOBS_MEANT = 10
 
 
 def note_jobs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson], reports: Mapping[str, Telemetry]) -> None:
@@ -88,8 +91,13 @@ def list_jobs(ports: Ports, pattern: str, most: int) -> JobList:
 
 
 def eta(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[EtaEntry]:
-    """Predict when the builds of a job, or an item of the queue, will start and end."""
-    return _eta(ports, assess(observe(ports, fleet, ports.state.read(), invocation), fleet), subject)
+    """Predict when the builds of a job, or an item of the queue, will start and end; of each job that a person may mean."""
+    situation = assess(observe(ports, fleet, ports.state.read(), invocation), fleet)
+    if known := _eta(ports, situation, subject):
+        return known
+    names = {row.subject.job: () for row in ports.jobs.all_rows()} | known_names(situation)
+    jobs_meant = meant(subject, names, jobs_of_items(situation))
+    return [entry for job in jobs_meant[:_JOBS_MEANT] for entry in _eta(ports, situation, job)]
 
 
 def _eta(ports: Ports, situation: Situation, subject: str) -> list[EtaEntry]:
@@ -103,6 +111,6 @@ def _eta(ports: Ports, situation: Situation, subject: str) -> list[EtaEntry]:
 def told_etas(ports: Ports, situation: Situation, subject: str) -> list[str]:
     """Say when builds of a job will start and end that wait or run; nothing where the statistics cannot be read."""
     try:
-        return [report_eta.told(entry) for entry in _eta(ports, situation, subject) if entry.state != "not queued"]
+        return report_eta.told_together([entry for entry in _eta(ports, situation, subject) if entry.state != "not queued"])
     except AutoscalerError:
         return []

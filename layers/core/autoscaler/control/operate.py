@@ -30,11 +30,12 @@ from autoscaler.domain.facts.overrides import (
 )
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.explain import explain
+from autoscaler.domain.report.explain import explain, unreadable
 from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue
 from autoscaler.domain.report.messages import still_told
 from autoscaler.domain.report.reservations import Access, ReservationEntry, list_reservations, reserved_by
 from autoscaler.domain.report.status import Status, status_of
+from autoscaler.domain.report.subjects import jobs_of_items, known_names, meant, several
 from autoscaler.domain.report.telemetry import told_of
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
@@ -162,15 +163,27 @@ def _numbers(of: Pool | Ceilings, names: Iterable[str]) -> dict[str, float | Non
 
 
 def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[str]:
-    """Return the facts about a job, a node or a pool, and what was done with it lately."""
+    """Return the facts about a job, a node or a pool, the answer first, and what was done with it lately.
+
+    Of a name that nothing has, what it may mean is explained, or listed where that is several.
+    """
     snapshot = observe(ports, fleet, ports.state.read(), invocation)
     situation = assess(snapshot, fleet)
-    etas, runs = told_etas(ports, situation, subject), told_runs(ports, fleet, subject)
+    names, facts = known_names(situation), _facts(ports, situation, subject, subject)
+    if subject in names or facts not in ([], [unreadable(subject)]):
+        return facts
+    names_meant = meant(subject, names, jobs_of_items(situation))
+    if len(names_meant) > 1:
+        return several(subject, names_meant, situation)
+    return facts if names_meant == (subject,) else _facts(ports, situation, names_meant[0], subject)
+
+
+def _facts(ports: Ports, situation: Situation, subject: str, asked: str) -> list[str]:
     return [
-        *explain(snapshot, fleet, subject),
+        *explain(situation.snapshot, situation.fleet, subject, asked),
         *told_of(situation, subject, telemetry_of(ports)),
-        *etas,
-        *runs,
+        *told_etas(ports, situation, subject),
+        *told_runs(ports, situation.fleet, subject),
         *_done_with(ports, subject),
     ]
 

@@ -19,7 +19,8 @@ from autoscaler.domain.facts.waiting_items import QueueItem, Wait
 from autoscaler.errors import TransientError
 
 QUEUE_TREE = (
-    "items[id,why,blocked,buildable,pending,inQueueSince,buildableStartMilliseconds,task[_class,name,fullName,url,labelExpression]]"
+    "items[id,why,blocked,buildable,pending,inQueueSince,buildableStartMilliseconds,"
+    "task[_class,name,displayName,fullName,url,labelExpression]]"
 )
 ID_AND_WHY = "id,why"
 WITHOUT_WHY = ("id,why,", "id,")
@@ -40,6 +41,8 @@ _WHY_KEPT = 200  # of a wording that is not understood, as many characters
 _MOST_EXECUTORS = 1000
 # A pipeline's step: "part of folder » job #12 (Unit tests)", where a stage or a parallel branch encloses it.
 _STAGE = re.compile(r"^part of .*#\d+ \((.*)\)$", re.DOTALL)
+# The heading of a build or of a pipeline's step, up to the build's number or name.
+_HEADING = re.compile(r"^(?:part of )?(.+?) #\d+", re.DOTALL)
 _STAGE_CHARACTERS = 100
 _NOTHING_TELLS_APART = JobParameters()
 _NO_LIST = BeforeValidator(lambda value: value or [])
@@ -54,7 +57,8 @@ class _Theirs(BaseModel):
 
 class _Task(_Theirs):
     name: Annotated[str, _NO_TEXT] = ""
-    fullName: Annotated[str, _NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
+    displayName: Annotated[str, _NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
+    fullName: Annotated[str, _NO_TEXT] = ""  # noqa: N815
     url: Annotated[str, _NO_TEXT] = ""
     labelExpression: str | None = None  # noqa: N815
 
@@ -258,6 +262,7 @@ def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime, tell_apart: J
         waiting_seconds=max(0.0, date.timestamp() - since / 1000.0) if since is not None else 0.0,
         in_quiet_mode=waits_for_quiet_mode(item.why),
         signature=stage_of(task.name) if placeholder else tell_apart.signature(job, parameters_of(item.actions)),
+        display=_display_of(task.name, job) if placeholder else _other_name(task.displayName, job.rpartition("/")[2]),
     )
 
 
@@ -278,6 +283,7 @@ def _build(where: str, executor: _Executor, date: datetime, tell_apart: JobParam
         elapsed_seconds=max(0.0, elapsed) if own_clock else None,
         estimate_seconds=(executable.estimatedDuration or 0) / 1000.0 if own_clock else None,
         signature=stage_of(executable.fullDisplayName) or tell_apart.signature(job, parameters_of(executable.actions)),
+        display=_display_of(executable.fullDisplayName, job),
     )
 
 
@@ -285,6 +291,16 @@ def stage_of(name: str) -> str:
     """Return the stage or branch that encloses a pipeline's step, as Jenkins' name of it tells; "" where there is none."""
     found = _STAGE.match(name)
     return found[1][:_STAGE_CHARACTERS] if found else ""
+
+
+def _display_of(heading: str, job: str) -> str:
+    """Return the name that a job has for display in the heading of one of its builds; "" if it is the job's own name."""
+    found = _HEADING.match(heading)
+    return _other_name(found[1], job) if found else ""
+
+
+def _other_name(display: str, job: str) -> str:
+    return "" if display.replace(" » ", "/") in {job, unquote(job)} else display[:_STAGE_CHARACTERS]
 
 
 def run_of(url: str) -> str:

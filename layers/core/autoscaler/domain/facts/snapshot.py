@@ -35,6 +35,7 @@ class Build:
     elapsed_seconds: float | None
     estimate_seconds: float | None
     signature: str = ""  # as of a queue item, as far as an executor tells it
+    display: str = ""  # as of a queue item
 
     @property
     def is_one_off(self) -> bool:

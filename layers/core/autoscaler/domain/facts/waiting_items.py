@@ -28,6 +28,7 @@ class QueueItem:
     waiting_seconds: float
     in_quiet_mode: bool = False  # it waits until its controller leaves quiet mode
     signature: str = ""  # what tells it apart from others of its job: a stage, or parameters; for people's statistics alone
+    display: str = ""  # the name that people gave its job for display, if that is another than the job's own; to look it up by
 
     @property
     def asked_label(self) -> str | None:

@@ -50,6 +50,11 @@ def told_quiet(view: ControllerView) -> str:
     return f"it waits until {view.name} leaves quiet mode{_because(view)}"
 
 
+def in_quiet_mode(view: ControllerView) -> str:
+    """Say why the jobs of a controller in quiet mode wait."""
+    return f"{view.name} is in quiet mode{_because(view)}"
+
+
 def _because(view: ControllerView) -> str:
     return f" ({view.quiet_reason})" if view.quiet_reason else ""
 

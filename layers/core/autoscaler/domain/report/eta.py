@@ -1,6 +1,6 @@
 """When a job's builds will start and end: of those that wait, of those that run, and of one that would be queued now."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Subject
@@ -17,6 +17,7 @@ from autoscaler.domain.wording import duration
 
 # Of a job with more builds at once, the first ones tell enough.
 _BUILDS_TOLD = 50
+_TOLD_ONE_BY_ONE = 3  # more lines than that hide what else is known of a job
 _NOT_SERVED = "no pool of the fleet serves it, or it waits for something else than an executor (autoscaler queue says for what)"
 _NOBODY = -2  # the id of an item that is not there
 _FOR = {
@@ -213,6 +214,26 @@ def told(entry: EtaEntry) -> str:
     ends = f"{'would end' if entry.starts else 'is to end'} {_in(entry.ends)}" if entry.ends else ""
     predicted = " and ".join(filter(None, (starts, ends)))
     return f"{of} {what}" + (f", and {predicted}" if predicted else "") + f"; {entry.detail}"
+
+
+def told_together(entries: Sequence[EtaEntry]) -> list[str]:
+    """Say it of some builds one by one; of many, from when to when they start and end."""
+    if len(entries) <= _TOLD_ONE_BY_ONE:
+        return [told(entry) for entry in entries]
+    return [line for state in ("waits", "runs") if (line := _told_range(state, [entry for entry in entries if entry.state == state]))]
+
+
+def _told_range(state: str, entries: Sequence[EtaEntry]) -> str:
+    starts, ends = [entry.starts.mid for entry in entries if entry.starts], [entry.ends.mid for entry in entries if entry.ends]
+    ranges = (f"start in {_from_to(starts)}" if starts else "", f"end in {_from_to(ends)}" if ends else "")
+    said = " and ".join(filter(None, ranges))
+    of = {"waits": "that wait", "runs": "that run"}[state]
+    return f"those {of} will probably {said} (autoscaler eta {entries[0].job} lists each)" if said else ""
+
+
+def _from_to(seconds: Collection[float]) -> str:
+    first, last = duration(min(seconds)), duration(max(seconds))
+    return first if first == last else f"{first} to {last}"
 
 
 def _in(seconds: Estimate) -> str:

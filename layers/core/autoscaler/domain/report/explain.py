@@ -1,6 +1,6 @@
 """Explain one job, node, instance or pool: the chain of facts from the decision itself, each fact once."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Fleet, Pool
@@ -12,11 +12,13 @@ from autoscaler.domain.report.broken import broken_pool
 from autoscaler.domain.report.controllers import told_controller
 from autoscaler.domain.report.devices import told_devices
 from autoscaler.domain.report.images import image_of, told_images
+from autoscaler.domain.report.job_answer import answer_of_running, answer_of_waiting, is_said
+from autoscaler.domain.report.job_facts import PLACES_NAMED, builds_of, facts_of_running, facts_of_waiting
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.lasting import told_row
 from autoscaler.domain.report.left_the_file import told_left, told_left_pool, told_stray
 from autoscaler.domain.report.lending import lending_of, told_lent
-from autoscaler.domain.report.listing import QueueEntry, list_queue
+from autoscaler.domain.report.listing import list_queue
 from autoscaler.domain.report.marks import told_marked
 from autoscaler.domain.report.offline import told_offline
 from autoscaler.domain.report.reruns import told_lost
@@ -40,23 +42,33 @@ _BOOTING = (Phase.REQUESTED, Phase.TO_STOP, Phase.OVERDUE, Phase.CONNECTING)
 _OF_BREAKERS = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
 
 
-def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
-    """Say what is known of a job, a node (or instance id) or a pool; empty if nothing has that name."""
+def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = None) -> list[str]:
+    """Say what is known of a job, a node (or instance id) or a pool; empty if nothing has that name.
+
+    A job's answer comes first: why it waits, in one sentence. ``asked``: what a person typed instead of ``subject``, if that is different.
+    """
     if not subject:
         return []
-    situation = assess(snapshot, fleet)
-    plans = decide.scale_up(snapshot, fleet), decide.scale_down(snapshot, fleet)
+    situation, plans = assess(snapshot, fleet), (decide.scale_up(snapshot, fleet), decide.scale_down(snapshot, fleet))
+    of_job = list(_of_job(situation, plans, subject, asked))
     found = [
         *_of_pool(situation, plans, fleet.pools.get(subject)),
         *told_left_pool(situation, subject),
         *_of_node(situation, plans, subject),
         *(_of_gone(situation, plans, subject) if not any(subject in _names(agent) for agent in situation.agents) else ()),
-        *_of_job(situation, plans, subject),
+        *of_job[1:],
     ]
     broken = broken_pool(situation, subject)
-    if not found and not all(view.complete for view in situation.views()):
-        found = [f"whether {subject} waits or runs on a controller that cannot be read is not known"]
-    return found and list(dict.fromkeys([*_of_controllers(situation), *(broken.lines() if broken else ()), *found]))
+    if not (found or of_job) and not all(view.complete for view in situation.views()):
+        found = [unreadable(subject)]
+    if not (found or of_job):
+        return []
+    return list(dict.fromkeys([*of_job[:1], *_of_controllers(situation), *(broken.lines() if broken else ()), *found]))
+
+
+def unreadable(subject: str) -> str:
+    """Say that nothing is known of a name, and that it may be a job of a controller that cannot be read."""
+    return f"whether {subject} waits or runs on a controller that cannot be read is not known"
 
 
 def _of_controllers(situation: Situation) -> Iterator[str]:
@@ -229,35 +241,34 @@ def _foreign(instance: Instance) -> str:
     return f"{instance.id} is {instance.state} and carries the fleet's tag, and is no agent on record"
 
 
-def _of_job(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:
-    entries = [entry for entry in list_queue(situation) if entry.job == subject]
-    for entry in entries:
-        yield from _of_entry(entry)
-    yield from _of_pools_for_it(situation, plans, sorted({pool for entry in entries for pool in entry.pools}))
-    yield from (line for agent in situation.agents for line in _of_builds(situation, agent, subject))
+def _of_job(situation: Situation, plans: Sequence[Plan], subject: str, asked: str | None) -> Iterator[str]:
+    """Say why a job waits, or where it runs, in one sentence; then the facts behind it."""
+    named = subject if asked not in {None, subject} else ""
+    entries, builds = [entry for entry in list_queue(situation) if entry.job == subject], builds_of(situation, subject)
+    answer = ""
+    if entries:
+        yield (answer := answer_of_waiting(situation, plans, entries, len(builds), named))
+        yield from facts_of_waiting(entries)
+        yield from _of_pools_for_it(situation, plans, sorted({pool for entry in entries for pool in entry.pools}), answer)
+    elif builds:
+        yield answer_of_running(builds, named)
+    if entries or len(builds) > PLACES_NAMED:
+        yield from facts_of_running(builds)
+    if len(builds) == 1:
+        yield f"{builds[0][0].record.node} was {_boot(situation, builds[0][0])}"
     yield from told_lost(situation, subject)
 
 
-def _of_pools_for_it(situation: Situation, plans: Iterable[Plan], pools: Collection[str]) -> Iterator[str]:
+def _of_pools_for_it(situation: Situation, plans: Iterable[Plan], pools: Collection[str], answer: str) -> Iterator[str]:
     broken = [one for pool in pools if (one := broken_pool(situation, pool))]
     for one in broken:
         yield from one.lines()
-    yield from _decided(plans, _of_pools(pools), without=_OF_BREAKERS if broken else ())
-
-
-def _of_entry(entry: QueueEntry) -> Iterator[str]:
-    if entry.pools:
-        yield f"{entry.text()}; {', '.join(entry.pools)} may serve it"
-        yield entry.detail
-    else:
-        yield f"{entry.text()}; {entry.detail}"
-
-
-def _of_builds(situation: Situation, agent: Agent, job: str) -> Iterator[str]:
-    for build in agent.node.builds if agent.node else ():
-        if build.job == job:
-            yield f"{_run(situation, agent, build)} runs on {agent.record.node} of {agent.pool.name}"
-            yield f"{agent.record.node} was {_boot(situation, agent)}"
+    is_of_pools = _of_pools(pools)
+    yield from _decided(
+        plans,
+        lambda step: is_of_pools(step) and not (isinstance(step, Held) and is_said(situation, step, answer)),
+        without=_OF_BREAKERS if broken else (),
+    )
 
 
 def _decided(plans: Iterable[Plan], meant: Meant, *, told: Collection[str] = (), without: Collection[Reason] = ()) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Lists for people: every agent, and every item of the queue with what it waits for."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from autoscaler.domain.facts.overrides import text_of
@@ -9,7 +9,7 @@ from autoscaler.domain.facts.snapshot import Build, ControllerView
 from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts
-from autoscaler.domain.report.controllers import told_quiet
+from autoscaler.domain.report.controllers import in_quiet_mode, told_quiet
 from autoscaler.domain.report.hosts import told_host
 from autoscaler.domain.report.images import image_of
 from autoscaler.domain.report.lending import told_lent
@@ -49,21 +49,35 @@ class AgentEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueEntry:
-    """One item of the queue. ``state``: what becomes of it, in a word; ``brief``: in a few; ``detail``: in a sentence."""
+    """One item of the queue. ``state``: what becomes of it, in a word; ``brief``: in a few; ``detail``: in a sentence.
 
+    ``because``: why it waits; ``starts_in_seconds``: when it would start, None if nobody knows; ``of_pipeline``: a part of a pipeline.
+    """
+
+    id: int
     controller: str
     job: str
+    of_pipeline: bool
+    stage: str  # or branch, or parameters, that tell it from other items of its job; "" if nothing does
     label: str
     waiting_seconds: float
     pools: tuple[str, ...]
     state: str
     brief: str
     detail: str
+    because: str
+    starts_in_seconds: float | None
 
-    def text(self) -> str:
-        """Say what waits, where, and for how long."""
-        label = f" for {self.label}" if self.label else ""
-        return f"{self.job} waits{label} on {self.controller}, for {duration(self.waiting_seconds)} so far"
+
+@dataclass(frozen=True, slots=True)
+class _Fate:
+    """What becomes of an item. ``because``: why it waits, if ``detail`` is more than that."""
+
+    state: str
+    brief: str
+    detail: str
+    because: str = ""
+    starts_in_seconds: float | None = None
 
 
 def list_agents(situation: Situation, reports: Reports = MappingProxyType({})) -> tuple[AgentEntry, ...]:
@@ -127,62 +141,77 @@ def list_queue(situation: Situation) -> tuple[QueueEntry, ...]:
 
 def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
     """Tell of each item of a controller what becomes of it."""
-    demand, told = situation.demands[controller], set[int]()
-    starts = expected_starts(situation, controller)
-    for want in demand.wants:
-        told.add(want.item.id)
-        state, brief, detail = _of_want(situation, controller, want, starts)
-        words = f"; Jenkins says that it waits for: {want.item.wait.unclear}" if want.item.unclear else ""
-        yield _entry(controller, want.item, (state, brief, detail + words), tuple(pool.name for pool in want.pools))
+    demand, listed_ids = situation.demands[controller], set[int]()
+    for item, fate, pools in (*_demanded(situation, controller), *_held(situation, controller)):
+        listed_ids.add(item.id)
+        yield _entry(controller, item, fate, pools)
     for unmet in demand.unmet:
-        told.add(unmet.item.id)
-        yield _entry(controller, unmet.item, (str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}"))
-    for one in demand.refused:
-        told.add(one.want.item.id)
-        yield _entry(controller, one.want.item, _of_refused(situation, controller, one), tuple(pool.name for pool in one.want.pools))
-    for item, holds in demand.held:
-        told.add(item.id)
-        authors = listed(list(dict.fromkeys(hold.by for hold in holds)))
-        yield _entry(controller, item, ("held", f"held by {authors}", text_of(holds, situation.now)))
+        listed_ids.add(unmet.item.id)
+        fate = _Fate(str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}", unmet.detail)
+        yield _entry(controller, unmet.item, fate)
     for item in situation.snapshot.controllers[controller].items:
-        if item.id not in told:
+        if item.id not in listed_ids:
             yield _entry(controller, item, _of_other(situation.snapshot.controllers[controller], item))
 
 
-def _entry(controller: str, item: QueueItem, told: tuple[str, str, str], pools: tuple[str, ...] = ()) -> QueueEntry:
-    """Make an entry. ``told``: its state, and what becomes of it in a few words and in a sentence."""
-    state, brief, detail = told
+def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
+    """Tell of the items that pools may serve; of those that free executors do not take, too."""
+    demand, starts = situation.demands[controller], expected_starts(situation, controller)
+    for want in demand.wants:
+        fate = _of_want(situation, controller, want, starts)
+        if want.item.unclear:
+            fate = replace(fate, detail=f"{fate.detail}; Jenkins says that it waits for: {want.item.wait.unclear}")
+        yield want.item, fate, tuple(pool.name for pool in want.pools)
+    for refused in demand.refused:
+        yield refused.want.item, _of_refused(situation, controller, refused), tuple(pool.name for pool in refused.want.pools)
+
+
+def _held(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
+    for item, holds in situation.demands[controller].held:
+        authors = listed(list(dict.fromkeys(hold.by for hold in holds)))
+        yield item, _Fate("held", f"held by {authors}", text_of(holds, situation.now)), ()
+
+
+def _entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...] = ()) -> QueueEntry:
+    detail = fate.detail
     if item.unclear and item.wait.unclear not in detail:
         detail = f"{detail}; Jenkins says: {item.wait.unclear}"
     return QueueEntry(
+        id=item.id,
         controller=controller,
         job=item.job,
+        of_pipeline=bool(item.run),
+        stage=item.signature,
         label=item.asked_label or "",
         waiting_seconds=item.waiting_seconds,
         pools=pools,
-        state=state,
-        brief=brief,
+        state=fate.state,
+        brief=fate.brief,
         detail=detail,
+        because=fate.because or detail,
+        starts_in_seconds=fate.starts_in_seconds,
     )
 
 
-def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, PlannedStart]) -> tuple[str, str, str]:
+def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, PlannedStart]) -> _Fate:
     if not want.mature:
         seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
-        return "young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)"
+        because = f"a job counts once it has waited {seconds} (queue_maturity_seconds)"
+        return _Fate("young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)", because)
     start = starts.get(want.item.id)
-    if told := why_uncertain(situation, controller, want, start.server if start else "", start.seconds if start else None):
-        return told
+    if doubt := why_uncertain(situation, controller, want, start.server if start else "", start.seconds if start else None):
+        return _Fate(*doubt)
     if start is None:
-        return "no-executor", "no executor", "no executor that is there or on its way will ever take it"
+        return _Fate("no-executor", "no executor", "no executor that is there or on its way will ever take it")
     another = _another([situation.pools[controller, pool.name] for pool in want.pools])
     where = "another node" if start.server.startswith("\n") else start.server
     if unknown := _of_unknown_length(situation, controller, start):
         since = duration(elapsed_seconds(unknown, situation.snapshot.learned[controller], situation.now))
         running = f"{unknown.job} on {where}, which has run for {since}; nobody knows when it ends"
-        return "placed", "once a build ends", f"it waits for {running}; {another}"
+        return _Fate("placed", "once a build ends", f"it waits for {running}; {another}")
     when = f"in {duration(start.seconds)}" if start.seconds else "at once"
-    return "placed", when, f"it would start {when} on an executor of {where}; {another}"
+    detail = f"it would start {when} on an executor of {where}; {another}"
+    return _Fate("placed", when, detail, starts_in_seconds=start.seconds)
 
 
 def _of_unknown_length(situation: Situation, controller: str, start: PlannedStart) -> Build | None:
@@ -192,7 +221,7 @@ def _of_unknown_length(situation: Situation, controller: str, start: PlannedStar
     return build if build and not ends_in_time(build, start.server, situation.snapshot.learned[controller], situation.now) else None
 
 
-def _of_refused(situation: Situation, controller: str, refused: Refused) -> tuple[str, str, str]:
+def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fate:
     nodes = situation.distrust(controller).nodes
     since_at = min((nodes[name].since_at for name in refused.nodes), default=situation.now)
     refusal = f"{listed(refused.nodes)} {_have(refused.nodes)} been free for {duration(situation.now - since_at)} and did not take it"
@@ -200,8 +229,9 @@ def _of_refused(situation: Situation, controller: str, refused: Refused) -> tupl
         refusal = "free executors did not take it, and their agents have ended since"
     then = f"another agent is tried for {refused.scope or 'any job'} at {clock(max(refused.until_at, situation.now))}"
     if not refused.scope:
-        return "refused", "Jenkins starts nothing", f"{refusal}; no build has begun on {controller} meanwhile; {then}"
-    return "refused", "no free executor takes it", f"{refusal}; {then}"
+        detail = f"{refusal}; no build has begun on {controller} meanwhile; {then}"
+        return _Fate("refused", "Jenkins starts nothing", detail)
+    return _Fate("refused", "no free executor takes it", f"{refusal}; {then}")
 
 
 def _have(names: Collection[str]) -> str:
@@ -216,12 +246,16 @@ def _another(pools: Iterable[PoolView]) -> str:
     return f"a new agent takes {duration(min(pool.boot_seconds for pool in pools))} to boot"
 
 
-def _of_other(view: ControllerView, item: QueueItem) -> tuple[str, str, str]:
+def _of_other(view: ControllerView, item: QueueItem) -> _Fate:
     if item.in_quiet_mode:
-        return "quiet-mode", "for quiet mode to end", told_quiet(view)
+        return _Fate("quiet-mode", "for quiet mode to end", told_quiet(view), in_quiet_mode(view))
     if item.wait.unclear:
-        state = "waits-for-something-unknown"
-        return state, "for an unknown reason", f"what it waits for is no executor; Jenkins says: {item.wait.unclear}"
+        state, words = "waits-for-something-unknown", f"Jenkins says: {item.wait.unclear}"
+        return _Fate(state, "for an unknown reason", f"what it waits for is no executor; {words}", words)
     if item.starved:  # after a restart: it waits for the node that it had
-        return "waits-for-its-node", "on its old node", "what it waits for is the node that it had before the restart"
-    return "not-for-an-executor", "not for an executor", "what it waits for is no executor"
+        detail = "what it waits for is the node that it had before the restart"
+        return _Fate("waits-for-its-node", "on its old node", detail)
+    detail = "what it waits for is no executor"
+    return _Fate(
+        "not-for-an-executor", "not for an executor", detail, "it needs something other than an executor, so that no agent would help"
+    )
