@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from autoscaler.errors import ConfigError, TransientError
-from autoscaler_workbench.cli import answers, completion
+from autoscaler_workbench.cli import answers, completion, drains
 from autoscaler_workbench.cli.alarms import of_published, of_stack, print_alarms
 from autoscaler_workbench.cli.order_options import (
     ControllerOption,
@@ -196,11 +196,12 @@ def drain(
     request: Request,
     nodes: Annotated[list[str] | None, typer.Argument(help="These nodes.", autocompletion=completion.nodes)] = None,
     pool: PoolOption = None,
-    count: Annotated[int | None, typer.Option(min=1, help="This many agents of the pool, least remaining work first.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Only this many agents of the pool, least remaining work first.")] = None,
     controller: ControllerOption = None,
+    fleet: FleetOption = False,
 ) -> None:
     """Cordon agents; they finish their builds and are terminated once idle."""
-    request.order("drain", nodes=nodes, pool=pool, count=count, controller=controller)
+    drains.drain(request, drains.whom(nodes or [], pool=pool, count=count, controller=controller, fleet=fleet))
 
 
 @ordering

@@ -67,13 +67,17 @@ class Request:
             time.sleep(_AGAIN_SECONDS)
 
     def order(self, action: str, **options: Any) -> None:
-        """Send an order to operate, and show what became of it; options that were not given are left out."""
+        """Send an order to operate, and show what became of it; exit code 1 where any part of it was refused."""
+        if answers.refused(self.order_of(action, **options)):
+            raise typer.Exit(1)
+
+    def order_of(self, action: str, **options: Any) -> Answer:
+        """Send an order, show what became of it, and return the answer; options that were not given are left out."""
         # A retry of the same call must be the same request.
         about = {"action": action, "by": getuser(), "reason": self.reason, "dry_run": self.dry_run, "request_id": new_id()}
-        answer = self.deployed.call("operate", about | given(**options))
+        answer: Answer = self.deployed.call("operate", about | given(**options))
         self.show(answer, print_reserved if "reservations" in answer else answers.print_order)
-        if answers.refused(answer):
-            raise typer.Exit(1)
+        return answer
 
     def show(self, answer: Any, print_it: Callable[[Any], None]) -> None:
         """Print an answer."""

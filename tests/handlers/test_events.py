@@ -50,6 +50,7 @@ def test_every_sample_event_is_tested_here():
         "set",
         "set_team",
         "drain",
+        "drain_fleet",
         "end",
         "purge",
         "plan",

@@ -19,6 +19,7 @@ SAMPLES = (
     "resume_budget",
     "set",
     "drain",
+    "drain_fleet",
     "purge",
     "reserve",
     "release",
@@ -138,6 +139,22 @@ def test_what_a_person_drained_comes_back_when_a_person_says_so(here):
     back = here.call("operate", {"action": "resume", "nodes": [node.name]})
     assert [step["step"] for step in back["plan"]["steps"]] == ["uncordon"]
     assert not node.offline
+
+
+def test_a_whole_pool_or_the_whole_fleet_is_drained_and_comes_back(here):
+    here.call("scale_up", event("scale_up") | {"keep_minutes": 600, "count": 2})
+    here.call("scale_up", {"pool": "utility", "count": 1, "keep_minutes": 600, "reason": "r"})
+    here.pass_minutes(8)
+    ours = [node for node in here.world.controllers["main"].nodes.values() if node.name.startswith(("mxnetlinux-gpu-", "utility-"))]
+    assert len(ours) == 3
+    drained = here.call("operate", {"action": "drain", "pool": "mxnetlinux-gpu", "by": "ada"})
+    assert {step["node"] for step in drained["plan"]["steps"]} == {node.name for node in ours if node.name.startswith("mxnet")}
+    drained = here.call("operate", event("drain_fleet"))
+    assert [(step["step"], step["pool"]) for step in drained["plan"]["steps"]] == [("cordon", "utility")]
+    assert all(node.offline for node in ours)
+    assert here.call("operate", event("drain_fleet"))["plan"]["held"][0]["detail"] == "no agent takes builds there now"
+    here.call("operate", {"action": "resume", "by": "ada"})
+    assert not any(node.offline for node in ours)
 
 
 def test_only_the_items_that_ask_for_a_label_are_purged(here):
@@ -286,7 +303,11 @@ def test_set_tells_the_limits_in_force_and_those_of_the_fleet_file(here):
             r"controller \(nope\): pool utility serves main",
         ),
         ({"action": "release"}, r"target: missing"),
-        ({"action": "drain"}, r"nodes: missing, and so are pool and count"),
+        ({"action": "drain"}, r"nodes: missing, and so are pool, controller and fleet"),
+        ({"action": "drain", "fleet": True, "pool": "utility"}, r"fleet \(true\): is the whole fleet, and is given alone"),
+        ({"action": "drain", "fleet": True, "nodes": ["utility-1"]}, r"fleet \(true\): is the whole fleet, and is given alone"),
+        ({"action": "drain", "pool": "nosuch"}, r"pool \(nosuch\): is not one of the pools"),
+        ({"action": "drain", "controller": "nope"}, r"controller \(nope\): is not one of the controllers"),
     ],
     ids=str,
 )

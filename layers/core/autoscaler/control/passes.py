@@ -13,7 +13,7 @@ from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.left_pools import SETTLE_SECONDS
-from autoscaler.domain.facts.orders import DrainNodes, DrainSome, EndInstance, LaunchSome, Release, Reserve
+from autoscaler.domain.facts.orders import DrainAll, DrainNodes, DrainSome, EndInstance, LaunchSome, Release, Reserve
 from autoscaler.domain.facts.plan import Cordon, Plan
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
@@ -30,7 +30,7 @@ LEASE_WAIT_SECONDS = 25.0
 LEASE_WAIT_OF_A_PERSON_SECONDS = 45.0
 
 Decision = Callable[[Snapshot, Fleet], Plan]
-Order = LaunchSome | DrainSome | DrainNodes | Reserve | Release | EndInstance
+Order = LaunchSome | DrainSome | DrainNodes | DrainAll | Reserve | Release | EndInstance
 
 
 def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:

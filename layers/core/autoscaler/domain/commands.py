@@ -8,6 +8,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import (
     MANUAL_PREFIX,
     CloseBreaker,
+    DrainAll,
     DrainNodes,
     DrainSome,
     EndInstance,
@@ -71,7 +72,7 @@ def _was_done(situation: Situation, request_id: str | None, intent_id: str) -> b
     return intent_id in asked or request_id in situation.memory.requests
 
 
-def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | DrainNodes) -> Plan:
+def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | DrainNodes | DrainAll) -> Plan:
     """Decide a person's drain: cordons that demand does not lift; the schedule terminates the agents when idle."""
     situation = assess(snapshot, fleet)
     if order.request_id in situation.memory.requests:
@@ -298,9 +299,31 @@ def handle(snapshot: Snapshot, fleet: Fleet, event: InstanceEvent) -> Plan:
     return plan_of(situation, without_frozen(situation, handle_event(situation, event)), memory)
 
 
-def _to_drain(situation: Situation, order: DrainSome | DrainNodes) -> tuple[list[Agent], list[Held]]:
+def _to_drain(situation: Situation, order: DrainSome | DrainNodes | DrainAll) -> tuple[list[Agent], list[Held]]:
     """Choose the agents that a person's drain is about; say of which there are none."""
-    return _named(situation, order) if isinstance(order, DrainNodes) else _some(situation, order)
+    match order:
+        case DrainNodes():
+            return _named(situation, order)
+        case DrainSome():
+            return _some(situation, order)
+        case DrainAll():
+            return _all(situation, order)
+
+
+def _all(situation: Situation, order: DrainAll) -> tuple[list[Agent], list[Held]]:
+    """Choose all agents that take builds, but for those that a build may be bound to: it could start nowhere else."""
+    meant = [
+        agent
+        for agent in situation.agents
+        if agent.phase in _MAY_BE_DRAINED and agent.node
+        if order.pool in {None, agent.pool.name} and order.controller in {None, agent.record.controller}
+    ]
+    bound = [agent for agent in meant if situation.protected(agent)]
+    if not meant:
+        return [], [Held(pool=order.pool or "", reason=Reason.NOT_FOUND, detail="no agent takes builds there now")]
+    detail = "a build may be bound to {}; to drain it all the same, name it"
+    held = [hold_back(agent, Reason.PINNED, detail.format(agent.record.node)) for agent in bound]
+    return [agent for agent in meant if agent not in bound], held
 
 
 def _named(situation: Situation, order: DrainNodes) -> tuple[list[Agent], list[Held]]:
@@ -308,7 +331,10 @@ def _named(situation: Situation, order: DrainNodes) -> tuple[list[Agent], list[H
     named = [agent for name in order.nodes for agent in agents if agent.record.node == name]  # several, where a machine serves several
     detail = "is no agent of this fleet that takes builds now, or that a monitor took offline"
     unknown = sorted({*order.nodes} - {agent.record.node for agent in named})
-    return named, [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in unknown]
+    details = [
+        f"{name} is a pool: autoscaler drain --pool {name}" if name in situation.fleet.pools else f"{name} {detail}" for name in unknown
+    ]
+    return named, [Held(pool="", reason=Reason.NOT_FOUND, detail=detail) for detail in details]
 
 
 def _some(situation: Situation, order: DrainSome) -> tuple[list[Agent], list[Held]]:

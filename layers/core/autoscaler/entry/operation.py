@@ -1,12 +1,23 @@
 """What every event of ``operate`` is: an order, which it makes for the domain, or a question."""
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, EndInstance, Purge, Release, Reserve, Resume, ResumeBudget
+from autoscaler.domain.facts.orders import (
+    CloseBreaker,
+    DrainAll,
+    DrainNodes,
+    DrainSome,
+    EndInstance,
+    Purge,
+    Release,
+    Reserve,
+    Resume,
+    ResumeBudget,
+)
 from autoscaler.domain.facts.overrides import Hold, PoolOverride, TeamOverride
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
 from autoscaler.entry.events import Manual, Text
 
-_OfAgents = DrainSome | DrainNodes | Reserve | Release | EndInstance
+_OfAgents = DrainSome | DrainNodes | DrainAll | Reserve | Release | EndInstance
 FleetOrder = Hold | Resume | ResumeBudget | CloseBreaker | PoolOverride | TeamOverride | Purge | _OfAgents
 Order = FleetOrder | OrderRuns | CancelRun
 

@@ -6,7 +6,18 @@ from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, model_validat
 
 from autoscaler.config.basics import Usd
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, EndInstance, Purge, Release, Reserve, Resume, ResumeBudget
+from autoscaler.domain.facts.orders import (
+    CloseBreaker,
+    DrainAll,
+    DrainNodes,
+    DrainSome,
+    EndInstance,
+    Purge,
+    Release,
+    Reserve,
+    Resume,
+    ResumeBudget,
+)
 from autoscaler.domain.facts.overrides import BUDGET, POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
 from autoscaler.domain.facts.pool_schedules import pool_at
 from autoscaler.domain.report.costs import By
@@ -123,12 +134,24 @@ class _Drain(Operation):
     count: int | None = None
     controller: Text | None = None
     nodes: list[Text] | None = None
+    fleet: bool = False
 
-    def order(self, fleet: Fleet, _now: float) -> DrainSome | DrainNodes:
-        order = read_trigger(SCALE_DOWN, self.model_dump(exclude={"action", "by"}, exclude_unset=True), fleet).order
+    def order(self, fleet: Fleet, _now: float) -> DrainSome | DrainNodes | DrainAll:
+        if self.nodes is None and self.count is None and (self.fleet or self.pool is not None or self.controller is not None):
+            return self._all(fleet)
+        if self.fleet:
+            raise ConfigError("event refused: fleet (true): is the whole fleet, and is given alone")
+        order = read_trigger(SCALE_DOWN, self.model_dump(exclude={"action", "by", "fleet"}, exclude_unset=True), fleet).order
         if not isinstance(order, DrainSome | DrainNodes):
-            raise ConfigError("event refused: nodes: missing, and so are pool and count")
+            raise ConfigError("event refused: nodes: missing, and so are pool, controller and fleet")
         return order
+
+    def _all(self, fleet: Fleet) -> DrainAll:
+        if self.fleet and (self.pool is not None or self.controller is not None):
+            raise ConfigError("event refused: fleet (true): is the whole fleet, and is given alone")
+        pool = None if self.pool is None else known_pool(fleet, self.pool)
+        controller = None if self.controller is None else _known_controller(fleet, self.controller)
+        return DrainAll(pool=pool, controller=controller, reason=self.reason, request_id=self.request_id)
 
 
 class _Purge(Operation):

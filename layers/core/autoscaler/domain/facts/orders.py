@@ -32,6 +32,16 @@ class DrainSome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrainAll:
+    """Drain all agents: those of a pool, of a controller, or of the fleet."""
+
+    pool: str | None
+    controller: str | None
+    reason: str
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainNodes:
     """Drain these nodes."""
 
