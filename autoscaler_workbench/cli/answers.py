@@ -10,6 +10,7 @@ from autoscaler.domain.report.schedules import told_entry
 from autoscaler.domain.report.telemetry import Figures
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.overrides import limits_now, print_overrides
+from autoscaler_workbench.cli.plan_totals import totals
 from autoscaler_workbench.cli.tables import for_people, print_rows
 from autoscaler_workbench.cli.terminal import moment, say
 from autoscaler_workbench.ui.view import zone_here
@@ -152,13 +153,29 @@ def _problems(told: dict[str, Any]) -> Iterator[str]:
 
 def print_agents(answer: Answer) -> None:
     """Print every agent: what it does, and for how long. What is piped has all that is known."""
-    agents = answer["agents"]
+    _print_agents(answer["agents"], wide=False)
+
+
+def print_agents_wide(answer: Answer) -> None:
+    """Print every agent, with its age, type and price as well."""
+    _print_agents(answer["agents"], wide=True)
+
+
+def _print_agents(agents: list[dict[str, Any]], *, wide: bool) -> None:
     several = len({agent["controller"] for agent in agents}) > 1
     if for_people():
-        print_rows(("agent", "state", "doing"), [_agent_row(agent, several) for agent in agents], prose=("doing",))
+        rows = [_agent_row(agent, several) for agent in agents]
+        headers, figures = ("agent", "state", *(("age", "type", "$/h") if wide else ()), "doing"), ("age", "$/h")
+        widened = [(name, phase, *(_worth(agent) if wide else ()), doing) for agent, (name, phase, doing) in zip(agents, rows, strict=True)]
+        print_rows(headers, widened, prose=("doing",), figures=figures)
         return
     headers = tuple(agents[0]) if agents else ("agent",)
     print_rows(headers, ([flat(agent[header]) for header in headers] for agent in agents))
+
+
+def _worth(agent: dict[str, Any]) -> tuple[str, str, str]:
+    """Say how old an agent is, of which type, and what it costs."""
+    return duration(agent["age_seconds"]), agent["instance_type"], dollars(agent["usd_per_hour"]).removeprefix("$")
 
 
 def flat(value: Any) -> str:
@@ -175,7 +192,7 @@ def told_uses(agent: dict[str, Any]) -> str:
     return Figures(**agent["telemetry"]).text() if agent.get("telemetry") else ""
 
 
-def _agent_row(agent: dict[str, Any], with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - as `_where` takes it
+def _agent_row(agent: dict[str, Any], with_controller: bool) -> tuple[str, str, str]:  # noqa: FBT001 - as `_where` takes it
     idle = f"idle for {duration(agent['idle_seconds'])}" if agent["idle_seconds"] is not None else ""
     boots = "" if agent["node"] else f"{_where(agent, with_controller)}, launched {duration(agent['age_seconds'])} ago"
     doing = "\n".join(filter(None, [*agent["jobs"], idle, boots, agent["note"], agent.get("image"), told_uses(agent)]))
@@ -201,6 +218,14 @@ def _asks(item: dict[str, Any], with_controller: bool) -> str:  # noqa: FBT001 -
     return f"{item['label']} on {item['controller']}".strip() if with_controller else item["label"]
 
 
+def print_whole_plan(answer: Answer) -> None:
+    """Print what both passes would do now, and the totals in the last line."""
+    if not answer["plan"]["steps"]:
+        say("nothing to do")
+    print_plan(answer)
+    say(totals(answer["plan"]))
+
+
 def print_plan(answer: Answer) -> None:
     """Print steps, what was wanted and not done, and the holds and overrides in force."""
     told = answer.get("plan", {"steps": [], "held": []})
@@ -209,8 +234,6 @@ def print_plan(answer: Answer) -> None:
     if told["steps"]:
         headers = ("step", "where", "what", "reason", "outcome", "because")
         print_rows(headers, (_step_row(step, several) for step in told["steps"]), prose=("because",))
-    elif answer.get("action") == "plan":
-        say("nothing to do")
     if told["held"]:
         rows = ((_whose(entry), _where(entry, several), entry["detail"]) for entry in told["held"])
         print_rows(("not done", "where", "because"), rows, prose=("because",))

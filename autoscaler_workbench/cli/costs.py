@@ -6,7 +6,7 @@ from io import StringIO
 from typing import Any
 
 from autoscaler.domain.wording import dollars
-from autoscaler_workbench.cli.tables import print_rows
+from autoscaler_workbench.cli.tables import print_rows, say_beside
 from autoscaler_workbench.cli.terminal import plain, say
 
 Answer = dict[str, Any]
@@ -22,13 +22,13 @@ def print_costs(answer: Answer) -> None:
     several = len({entry["controller"] for entry in answer["entries"]} - {""}) > 1
     headers = (answer["by"], *(("controller",) if several else ()), *_FIGURES)
     print_rows(headers, (_row(entry, answer["usd"], several) for entry in answer["entries"]), figures=_FIGURES)
-    say("builds: their time on their agents; idle: the part of boots, idle and stopped agents of their pools; hours: of executors")
-    say(f"all of {answer['month']} (UTC): {dollars(answer['usd'])}; the month's limit counted {dollars(answer['metered_usd'])}")
+    say_beside("builds: their time on their agents; idle: the part of boots, idle and stopped agents of their pools; hours: of executors")
+    say_beside(f"all of {answer['month']} (UTC): {dollars(answer['usd'])}; the month's limit counted {dollars(answer['metered_usd'])}")
     if days := answer.get("prices_listed_on"):  # which an earlier version does not tell
-        say(f"list prices of {' and '.join(days)}; spot as EC2 told it")
+        say_beside(f"list prices of {' and '.join(days)}; spot as EC2 told it")
     for one in answer.get("estimates", ()):
         where = "by estimate, in that sum" if one["metered"] else "by estimate, beside it and in no sum"
-        say(f"{where}: {one['name']} {dollars(one['usd'])} ({one['how']})")
+        say_beside(f"{where}: {one['name']} {dollars(one['usd'])} ({one['how']})")
 
 
 def _row(entry: Answer, total: float, with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - one of two ways to name a place

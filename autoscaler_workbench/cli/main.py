@@ -31,6 +31,7 @@ from autoscaler_workbench.cli.assignments import PHYSICS, load_with, physics_of,
 from autoscaler_workbench.cli.follow import draw, follow, report_directory, tell
 from autoscaler_workbench.cli.options import AsJson, FleetFile, Hours, Out, Seed, TraceFile, the_trace
 from autoscaler_workbench.cli.screen import Screen, print_proposal
+from autoscaler_workbench.cli.tables import for_people
 from autoscaler_workbench.cli.terminal import plain, print_table, ready_to_draw, say, show
 from autoscaler_workbench.experiment.by_needs import read_needs
 from autoscaler_workbench.experiment.compare import Workload, carried_workloads, entries
@@ -111,16 +112,27 @@ def _pool_json(pool: Pool) -> dict[str, Any]:
 
 
 def _print_fleet(fleet: Fleet) -> None:
-    rows = []
-    for pool in fleet.pools.values():
-        prices = _pool_json(pool)["instance_types"]
-        labels = "" if pool.labels == {pool.name} else f"\n  {' '.join(sorted(pool.labels))}"
-        # Reserved machines cost nothing more, and their month is paid for.
-        usd = "reserved" if pool.capacity else "\n".join(f"{usd:.3f}" for usd in prices.values())
-        rows.append((pool.name + labels, pool.executors, "\n".join(prices), usd, pool.max_agents))
-    print_table(("pool", "executors", "instance types", "$/h", "max"), rows, title=f"fleet {fleet.name}: valid", figures=True)
+    title = f"fleet {fleet.name}: valid"
+    if for_people():
+        rows = [(pool.name + _labels(pool, "\n  "), *_limits_of(pool, "\n")) for pool in fleet.pools.values()]
+        print_table(("pool", "executors", "instance types", "$/h", "max"), rows, title=title, figures=True)
+    else:
+        rows = [(pool.name, " ".join(sorted(pool.labels)), *_limits_of(pool, " ")) for pool in fleet.pools.values()]
+        print_table(("pool", "labels", "executors", "instance_types", "usd_per_hour", "max_agents"), rows, title=title)
     for one in price_ages(fleet, time.time()):
-        say(one.told)
+        say(one.told, stderr=not for_people())
+
+
+def _labels(pool: Pool, gap: str) -> str:
+    return "" if pool.labels == {pool.name} else f"{gap}{' '.join(sorted(pool.labels))}"
+
+
+def _limits_of(pool: Pool, gap: str) -> tuple[int, str, str, int]:
+    """Return a pool's executors, its instance types, the price of each, and its limit."""
+    prices = _pool_json(pool)["instance_types"]
+    # Reserved machines cost nothing more, and their month is paid for.
+    usd = "reserved" if pool.capacity else gap.join(f"{usd:.3f}" for usd in prices.values())
+    return pool.executors, gap.join(prices), usd, pool.max_agents
 
 
 def _validate_live(fleet: Fleet, *, as_json: bool) -> None:

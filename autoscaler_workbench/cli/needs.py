@@ -6,7 +6,7 @@ from io import StringIO
 from typing import Any
 
 from autoscaler.domain.wording import counted, size
-from autoscaler_workbench.cli.tables import print_rows
+from autoscaler_workbench.cli.tables import print_rows, say_beside
 from autoscaler_workbench.cli.terminal import plain, say
 
 Answer = dict[str, Any]
@@ -22,9 +22,9 @@ def print_needs(answer: Answer) -> None:
     several = len({entry["controller"] for entry in entries}) > 1
     headers = ("job", "pool", "builds", "memory", "cores", "GPU", "of its machine", "note")
     print_rows(headers, [_row(entry, several) for entry in entries], prose=("note",), figures=("builds",))
-    say("memory, cores: half of the builds, and 95 in 100; of its machine: that memory's share, and the share of one executor")
+    say_beside("memory, cores: half of the builds, and 95 in 100; of its machine: that memory's share, and the share of one executor")
     if answer["left_out"]:
-        say(f"{counted(answer['left_out'], 'line')} more: give a pattern, or --most")
+        say_beside(f"{counted(answer['left_out'], 'line')} more: give a pattern, or --most")
 
 
 def _row(entry: Answer, with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - one of two ways to name a place

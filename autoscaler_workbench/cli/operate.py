@@ -45,9 +45,13 @@ def status(request: Request, watch: Watch = False) -> None:
 
 
 @asking
-def agents(request: Request, watch: Watch = False) -> None:
+def agents(
+    request: Request,
+    wide: Annotated[bool, typer.Option("--wide", help="Also show age, type and price.")] = False,
+    watch: Watch = False,
+) -> None:
     """List every agent: what it does, for how long, and what is unusual about it."""
-    request.ask(answers.print_agents, watch=watch, action="agents")
+    request.ask(answers.print_agents_wide if wide else answers.print_agents, watch=watch, action="agents")
 
 
 @asking
@@ -70,7 +74,7 @@ def alarms(request: Request, all_: Annotated[bool, typer.Option("--all", help="T
 @asking
 def plan(request: Request) -> None:
     """Show what both passes would do now and why, without doing it."""
-    request.ask(answers.print_plan, watch=False, action="plan")
+    request.ask(answers.print_whole_plan, watch=False, action="plan")
 
 
 @asking

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from autoscaler_workbench.cli.terminal import Table, plain
+from autoscaler_workbench.cli.terminal import Table, print_values, say
 
 _PROSE_AT_LEAST = 16  # columns: a narrower sentence is a tower of words
 _GAP = 2
@@ -19,13 +19,17 @@ def for_people() -> bool:
     return Console().is_terminal
 
 
+def say_beside(text: str) -> None:
+    """Say what explains a table, or sums it up. What is piped has the table alone, and this goes to stderr."""
+    say(text, stderr=not for_people())
+
+
 def print_rows(headers: Sequence[str], rows: Iterable[Row], *, prose: Sequence[str] = (), figures: Sequence[str] = ()) -> None:
     """Print rows. Columns of ``prose`` wrap where the terminal is narrow, all others never do; ``figures`` are on the right."""
     table = [list(row) for row in rows]
     console = Console()
     if not console.is_terminal:
-        for row in (headers, *table):
-            print("\t".join(plain(cell) for cell in row))
+        print_values(headers, table)
         return
     columns = [[header, *(str(row[place]) for row in table)] for place, header in enumerate(headers)]
     least = sum(_least_width(column, wraps=column[0] in prose) + _GAP for column in columns)

@@ -37,13 +37,27 @@ def say(text: str, *, style: str = "", stderr: bool = False) -> None:
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Iterable[object]], *, figures: bool = False, **options: Any) -> None:
-    """Print a table. ``figures``: all but its first column are figures, on the right."""
+    """Print a table; what is piped is lines of tab-separated values, and the title is on stderr.
+
+    ``figures``: all but its first column are figures, on the right.
+    """
+    if not Console().is_terminal:
+        if title := options.get("title"):
+            say(title, stderr=True)
+        print_values(headers, rows)
+        return
     table = Table(title_justify="left", **options)
     for place, header in enumerate(headers):
         table.add_column(header, justify="right" if figures and place else "left", no_wrap=figures)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else str(cell) for cell in row))
     Console().print(table)
+
+
+def print_values(headers: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print lines of tab-separated values."""
+    for row in (headers, *rows):
+        print("\t".join(plain(cell) for cell in row))
 
 
 def can_draw() -> bool:

@@ -1,6 +1,7 @@
 """The command line against the real handlers, invoked as Lambda invokes them."""
 
 import json
+import re
 
 import pytest
 from rich.console import Console
@@ -47,6 +48,7 @@ def test_the_plan_says_what_would_be_done_and_does_nothing(here):
     shown = command(here, "plan").stdout
     assert "launch" in shown
     assert "planned" in shown
+    assert shown.splitlines()[-1].startswith("Plan: 2 to launch, 0 to terminate, ")
     assert here.world.alive() == []
 
 
@@ -74,6 +76,34 @@ def test_set_and_drain(here):
     here.pass_minutes(8)
     [name] = [node.name for node in here.world.controllers["main"].nodes.values() if node.name.startswith("utility")][:1]
     assert [step["step"] for step in told(here, "drain", name)["plan"]["steps"]] == ["cordon"]
+
+
+def test_the_totals_of_a_plan_count_agents_and_what_is_not_done(here):
+    submit(here, "mxnetlinux-gpu", count=25)
+    here.world.move_to(here.world.timeline.now + 130)
+    plan = told(here, "plan")["plan"]
+    *_, last = command(here, "plan", columns=100).stdout.splitlines()
+    launched = sum(step["count"] for step in plan["steps"] if step["step"] == "launch")
+    others = sum(step["step"] != "launch" for step in plan["steps"])
+    assert last == f"Plan: {launched} to launch, 0 to terminate, {others} other steps; {len(plan['held'])} not done."
+    assert (launched > 1, plan["held"] != []) == (True, True)
+
+
+def test_nothing_to_do_has_totals_too(here):
+    here.pass_minutes(1)
+    first, *_, last = command(here, "plan").stdout.splitlines()
+    assert (first, last) == ("nothing to do", "Plan: 0 to launch, 0 to terminate; 1 not done.")
+
+
+def test_wide_lists_show_age_type_and_price(here):
+    command(here, "launch", "utility", "--keep-minutes", "300")
+    here.pass_minutes(8)
+    header, agent, *_ = re.sub(r"\x1b\[[0-9;]*m", "", command(here, "agents", "--wide", columns=160).stdout).splitlines()
+    assert header.split() == ["agent", "state", "age", "type", "$/h", "doing"]
+    entry = told(here, "agents")["agents"][0]
+    assert f"8 min  {entry['instance_type']}" in agent
+    assert f"  {entry['usd_per_hour']:.2f}  " in agent
+    assert "$/h" not in command(here, "agents", columns=160).stdout.splitlines()[0]
 
 
 def agents_of(here, pool):

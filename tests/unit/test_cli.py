@@ -193,3 +193,18 @@ def test_an_interrupt_anywhere_in_a_command_leaves_one_line(monkeypatch, capsys)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert (ended.value.code, capsys.readouterr().err) == (130, "\rinterrupted\n")
+
+
+def values(done):
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def test_what_is_piped_of_match_and_validate_is_tab_separated():
+    header, *pools = values(autoscaler("validate"))
+    assert header == ["pool", "labels", "executors", "instance_types", "usd_per_hour", "max_agents"]
+    assert {len(pool) for pool in pools} == {len(header)}
+    [gpu] = [pool for pool in pools if pool[0] == "mxnetlinux-gpu"]
+    assert (gpu[2], gpu[3].split()[0], gpu[5]) == ("1", "g4dn.8xlarge", "20")
+    header, *pools = values(autoscaler("match", "linux && !mxnetlinux-gpu"))
+    assert header == ["pool", "serves it", "because"]
+    assert {len(pool) for pool in pools} == {3}
