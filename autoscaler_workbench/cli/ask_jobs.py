@@ -53,7 +53,7 @@ def needs(
     most: Annotated[int, typer.Option(min=1, max=2000, help="At most this many lines.")] = 200,
     csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
 ) -> None:
-    """List what builds of each job take: memory, processors, GPU; which are heavy for their executor, and which never use their GPU."""
+    """List what builds of each job take: memory, processors, GPU; which are heavy, and which never use their GPU."""
     request.ask(print_needs_csv if csv else print_needs, watch=False, action="needs", pattern=pattern, most=most)
 
 

@@ -29,6 +29,13 @@ from autoscaler_workbench.simulate.shared import Shared, difference, shared_of
 from autoscaler_workbench.simulate.traces import MXNET, busiest_hour, load_trace
 
 app = typer.Typer(add_completion=False)
+
+
+def add_commands(parent: typer.Typer) -> None:
+    """Add the demo to the command line."""
+    parent.add_typer(app, name="demo")
+
+
 PORT = 8646
 # So many hours of the day show each kind of step, and are played in half a minute; a slow machine stops there.
 _HANDLERS_HOURS, _HANDLERS_SECONDS = 5.0, 35.0

@@ -1,9 +1,7 @@
 """Commands that ask the deployed functions: see the state of the fleet, take over by hand. They need no right but to invoke."""
 
 import sys
-import time
 from getpass import getuser
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,20 +19,16 @@ from autoscaler_workbench.cli.order_options import (
     TeamOption,
     Watch,
 )
-from autoscaler_workbench.cli.past import StackPast, past_of
-from autoscaler_workbench.cli.recorded import RecordedDay
 from autoscaler_workbench.cli.request import WHERE, Request, asking, given, new_id, ordering, with_request
 from autoscaler_workbench.cli.reservations import print_reservations
 from autoscaler_workbench.cli.tables import for_people
-from autoscaler_workbench.cli.terminal import plain, ready_to_draw, say
-from autoscaler_workbench.cli.ui import DEMO_EVERY_SECONDS, EVERY_SECONDS, DeployedSource, serve, serve_day
-from autoscaler_workbench.simulate.day import read_day
+from autoscaler_workbench.cli.terminal import plain, say
 
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
     questions = (status, agents, queue, events, alarms, plan, why, reservations)
-    for command in (*questions, hold, resume, set_, launch, drain, reserve, release, end, purge, doctor, dashboard, ui):
+    for command in (*questions, hold, resume, set_, launch, drain, reserve, release, end, purge, doctor):
         app.command(command.__name__.rstrip("_"))(command)
 
 
@@ -56,7 +50,7 @@ def agents(
 
 @asking
 def queue(request: Request, watch: Watch = False) -> None:
-    """List the jobs that wait, the longest first, and what comes of each."""
+    """List waiting jobs, the longest wait first, and when each should start."""
     request.ask(answers.print_queue, watch=watch, action="queue")
 
 
@@ -217,7 +211,7 @@ def reserve(
     controller: ControllerOption = None,
     request_id: Annotated[str | None, typer.Option(help="A request with the same id reserves only once.", show_default="a new one")] = None,
 ) -> None:
-    """Give a person an agent that takes no builds meanwhile: an idle one, or a new one; or a node for longer."""
+    """Reserve an agent for one person. It takes no builds: it is an idle one, or a new one; or reserve a node for longer."""
     request.order("reserve", target=target, hours=hours, person=person or getuser(), controller=controller, request_id=request_id)
 
 
@@ -283,42 +277,6 @@ def _examined(request: Request, function: str) -> list[dict[str, Any]]:
     except TransientError as error:
         return [{"about": function, "what": "answers", "fine": False, "detail": str(error)}]
     return findings
-
-
-@with_request(*WHERE)
-def dashboard(
-    request: Request,
-    out: Annotated[Path, typer.Option(help="With --local: the directory for dashboard.html.")] = Path("out") / "dashboard",
-) -> None:
-    """Print the URL of the stack's dashboard; for a running demo, draw its dashboard with firing alarms."""
-    if request.local is None:
-        if request.deployed.stack_parameters().get("MakeDashboard") == "no":
-            raise ConfigError(f"--stack ({request.deployed.stack}): has no dashboard; it was deployed with MakeDashboard=no")
-        say(request.deployed.output("DashboardUrl"))
-        return
-    published = request.deployed.published()
-    if not published:
-        raise ConfigError(f"--local ({request.local}): nothing was published there yet")
-    ready_to_draw(out)
-    from autoscaler_workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
-
-    say(str(write_dashboard(dict(published[0][1].dimensions)["Fleet"], published, out)))
-
-
-@with_request(*WHERE)
-def ui(
-    request: Request,
-    day: Annotated[Path | None, typer.Option(help="Instead a recorded day: the --out of simulate or demo.", show_default="live")] = None,
-    port: Annotated[int, typer.Option(min=1, max=65_535, help="Where it listens, on this machine only.")] = 8765,
-) -> None:
-    """Serve a page of the fleet on this machine: queue, agents, dollars, what was done, alarms, why, and orders."""
-    if day is not None:
-        serve_day(RecordedDay(read_day(day)), port)
-    elif request.local is None:
-        serve(DeployedSource(request.deployed, StackPast(request.deployed, time.time), time.time), port, every_seconds=EVERY_SECONDS)
-    else:
-        deployed = request.deployed
-        serve(DeployedSource(deployed, lambda: past_of(deployed.published()), time.time), port, every_seconds=DEMO_EVERY_SECONDS)
 
 
 def _scope(action: str, *, fleet: bool, **named: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import load_settings
+from autoscaler_workbench.cli import fleet_file
 from autoscaler_workbench.cli import main as cli
 from autoscaler_workbench.cli.demo import Show
 from autoscaler_workbench.simulate.recording import StepTaken
@@ -188,7 +189,7 @@ def test_an_interrupt_anywhere_in_a_command_leaves_one_line(monkeypatch, capsys)
     def interrupted(_file):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "load_fleet", interrupted)
+    monkeypatch.setattr(fleet_file, "load_fleet", interrupted)
     monkeypatch.setattr(sys, "argv", ["autoscaler", "match", "linux"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
