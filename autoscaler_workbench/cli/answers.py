@@ -8,7 +8,7 @@ from rich.text import Text
 
 from autoscaler.domain.report.schedules import told_entry
 from autoscaler.domain.report.telemetry import Figures
-from autoscaler.domain.wording import counted, dollars, duration
+from autoscaler.domain.wording import counted, dollars, duration, resume_command
 from autoscaler_workbench.cli.overrides import limits_now, print_overrides
 from autoscaler_workbench.cli.plan_totals import totals
 from autoscaler_workbench.cli.tables import for_people, print_rows
@@ -85,7 +85,7 @@ def print_broken(broken: dict[str, Any]) -> None:
     if broken["instance_id"]:
         say(f"  the last was {broken['instance_id']}; {broken['why'] or 'its console said nothing'}")
     say(f"  next: {broken['next']}")
-    say(f"  once it is mended: autoscaler resume --breaker {broken['pool']}")
+    say(f"  once it is mended: {resume_command(broken['pool'])}")
 
 
 def _pool_row(pool: dict[str, Any], *, with_controller: bool) -> tuple[str, ...]:

@@ -58,6 +58,7 @@ def test_a_breaker_that_opens_is_told_once_with_pool_cause_and_runbook():
     assert f"The last one: {last}, whose console ends with: FATAL: no java found." in text
     assert "docs/operations.md#breakers-open" in text
     assert "autoscaler why cpu" in text
+    assert text.endswith("\nOnce it is mended: autoscaler resume --breaker cpu\n")
 
 
 def test_an_agent_that_connects_ends_it_with_one_message():

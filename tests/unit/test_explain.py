@@ -181,7 +181,8 @@ def test_a_broken_pool_says_so_first_and_once():
         "the last was i-8; its console ended: dracut: FATAL: no root device found",
         "next: one agent is tried in 4 min 32 s, if jobs wait for it then",
     ]
-    assert [fact for fact in facts if "breaker" in fact or "boots in a row" in fact] == []
+    assert facts[3] == "once it is mended: autoscaler resume --breaker cpu"
+    assert [fact for fact in facts if "breaker-open" in fact or "boots in a row" in fact] == []
 
 
 def test_a_broken_pool_says_what_is_tried():

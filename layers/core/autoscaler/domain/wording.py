@@ -66,6 +66,11 @@ def clock(at: float) -> str:
     return f"{datetime.fromtimestamp(min(at, LATEST), UTC):%H:%M} UTC"
 
 
+def resume_command(pool: str) -> str:
+    """Write the command that has a broken pool launch again, once a person has mended what was wrong."""
+    return f"autoscaler resume --breaker {pool}"
+
+
 def end_command(ids: Iterable[str]) -> str:
     """Write the command by which a person ends instances that are not ours to end."""
     return f"aws ec2 terminate-instances --instance-ids {' '.join(ids)}"

@@ -10,7 +10,7 @@ from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import of_boot
-from autoscaler.domain.wording import counted, duration
+from autoscaler.domain.wording import counted, duration, resume_command
 
 _BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
 
@@ -32,6 +32,7 @@ class BrokenPool:
         if self.instance_id:
             yield f"the last was {self.instance_id}; {self.why or 'its console said nothing'}"
         yield f"next: {self.next}"
+        yield f"once it is mended: {resume_command(self.pool)}"
 
 
 def broken_pool(situation: Situation, pool: str) -> BrokenPool | None:

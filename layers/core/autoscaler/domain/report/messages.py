@@ -34,7 +34,7 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image, of_stops, of_taken_back, open_trial
-from autoscaler.domain.wording import duration, moment
+from autoscaler.domain.wording import duration, moment, resume_command
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
@@ -166,7 +166,8 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
             yield f"breaker/{pool}", _breaker(pool, failed)
     for controller, trial in by_pool(situation.memory, of_connections).items():
         if trial.is_open:
-            yield f"connect/{controller}", _connections(controller, trial)
+            served = [name for name, pool in situation.fleet.pools.items() if controller in pool.controllers]
+            yield f"connect/{controller}", _connections(controller, trial, served)
     for pool, canary in by_pool(situation.memory, of_image).items():
         if canary.is_open:
             yield f"image/{pool}", _image(pool, canary)
@@ -178,13 +179,19 @@ def _breaker(pool: str, failed: Trial) -> Seen:
     then = f"From {moment(failed.until_at)} on one agent at a time is tried until one connects; nothing else is launched there."
     told = told_boots(failed)
     text = f"{told[0].upper()}{told[1:]}. {last}{said}.\n{then}"
-    return Seen(f"agents of {pool} do not boot", text, "operations.md#breakers-open", f"autoscaler why {pool}")
+    title, ask = f"agents of {pool} do not boot", f"autoscaler why {pool}"
+    return Seen(title, text, "operations.md#breakers-open", ask, cure=_once_mended(pool))
 
 
-def _connections(controller: str, refused: Trial) -> Seen:
+def _once_mended(pool: str) -> str:
+    return f"Once it is mended: {resume_command(pool)}"
+
+
+def _connections(controller: str, refused: Trial, pools: Sequence[str]) -> Seen:
     then = f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
     text = f"{refused.why}.\nThe last one that asked: {refused.failed[-1]}, since {moment(refused.since_at)}.\n{then}"
-    return Seen(f"no new agent can connect to {controller}", text, "operations.md#agents-refused", "autoscaler status")
+    title, cure = f"no new agent can connect to {controller}", _once_mended(pools[0]) if pools else ""
+    return Seen(title, text, "operations.md#agents-refused", "autoscaler status", cure=cure)
 
 
 def _image(pool: str, canary: Trial) -> Seen:
@@ -192,7 +199,8 @@ def _image(pool: str, canary: Trial) -> Seen:
     last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
     then = f"Agents are launched from the image that booted before; {image} is tried again from {moment(canary.until_at)} on."
     text = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}"
-    return Seen(f"the new image of {pool} does not boot", text, "operations.md#new-images", f"autoscaler why {pool}")
+    title, ask = f"the new image of {pool} does not boot", f"autoscaler why {pool}"
+    return Seen(title, text, "operations.md#new-images", ask, cure=_once_mended(pool))
 
 
 def _stops(pool: str, refused: Trial) -> Seen:
@@ -251,7 +259,8 @@ def _device(agent: Agent, reservation: Reservation) -> Seen:
 
 
 def _began(situation: Situation, name: str, seen: Seen, runbooks: str) -> Message:
-    text = f"{seen.text}\n\nSee more:   {seen.try_it}\nWhat to do: {runbooks.rstrip('/')}/{seen.runbook}\n"
+    cure = f"{seen.cure}\n" if seen.cure else ""
+    text = f"{seen.text}\n\nSee more:   {seen.try_it}\nWhat to do: {runbooks.rstrip('/')}/{seen.runbook}\n{cure}"
     return Message(about=name, subject=_subject(situation, seen.title), text=text)
 
 

@@ -55,10 +55,14 @@ LOST = "lost/"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A trouble that is there now. ``runbook``: page and heading; ``try_it``: a command that says more; ``daily``: told again each day."""
+    """A trouble that is there now. ``runbook``: page and heading; ``try_it``: a command that says more; ``daily``: told again each day.
+
+    ``cure``: when to run which command that ends it at once; "" if there is none.
+    """
 
     title: str
     text: str
     runbook: str
     try_it: str
     daily: bool = False
+    cure: str = ""

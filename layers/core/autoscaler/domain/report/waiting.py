@@ -6,6 +6,7 @@ What has a message of its own is not told again: quiet mode, refused jobs, broke
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from shlex import quote
 
 from autoscaler.domain.facts.overrides import Hold, text_of
 from autoscaler.domain.facts.plan import Held
@@ -66,6 +67,7 @@ class Cause:
     says: str
     is_limit: bool = False
     runbook: str = _RUNBOOK
+    cure: str = ""
 
 
 def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -113,7 +115,7 @@ def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
     jobs = listed([f"{item.job or 'a job'} for {duration(item.waiting_seconds)}" for item in longest], _NAMED)
     text = f"{cause.says}\n{counted(len(items), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
     title = cause.title if cause.is_limit else f"jobs on {controller} wait: {cause.title}"
-    return Seen(title, text, cause.runbook, f"autoscaler why {longest[0].job}")
+    return Seen(title, text, cause.runbook, f"autoscaler why {longest[0].job}", cure=cause.cure)
 
 
 def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
@@ -146,7 +148,9 @@ def _of_holds(situation: Situation, holds: tuple[Hold, ...]) -> Cause:
     place = f"{first.scope} {first.name}".strip()
     says = f"{text_of(holds, situation.now)}."
     runbook = "operations.md#budget" if first.is_budget else _RUNBOOK
-    return Cause(name=f"held/{place}/{first.by}", title=f"{first.by} holds {place}", says=says, runbook=runbook)
+    scope = f"--{first.scope} {quote(first.name)}" if first.name else f"--{first.scope}"
+    cure = f"To end the hold now: autoscaler resume {'--budget' if first.is_budget else scope}"
+    return Cause(name=f"held/{place}/{first.by}", title=f"{first.by} holds {place}", says=says, runbook=runbook, cure=cure)
 
 
 def _of_unmet(view: ControllerView, unmet: Unmet) -> Cause:

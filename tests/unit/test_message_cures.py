@@ -1,0 +1,75 @@
+"""A message has the command that ends what it tells of, as `status` and `why` have it."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.domain.facts.overrides import BUDGET, Hold, Overrides, Scope
+from autoscaler.domain.learn import assess
+from autoscaler.domain.report.explain import explain
+from autoscaler.domain.report.messages import write_messages
+from autoscaler.domain.report.told import Told
+from autoscaler.domain.situation.trials import of_boot, of_connections, of_image
+from support.builders import (
+    NOW,
+    a_fleet,
+    a_memory,
+    a_pool,
+    a_snapshot,
+    a_trial,
+    a_view,
+    an_empty_window,
+    an_item,
+    boots_failed,
+)
+
+FLEET = a_fleet(a_pool("cpu"), a_pool("gpu"))
+
+
+def snapshot(trials=None, holds=()):
+    waiting = an_item(1, job="build", label="cpu", waiting_seconds=9000.0)
+    return a_snapshot(
+        a_view(items=(waiting,)),
+        memory=a_memory(windows=an_empty_window(), trials=trials or {}),
+        overrides=Overrides(holds=holds),
+    )
+
+
+def texts(**facts):
+    _, messages = write_messages(Told(), assess(snapshot(**facts), FLEET), "docs/")
+    return {message.about: message.text.splitlines()[-1] for message in messages}
+
+
+FAILED = boots_failed(600.0, failures=4, since_at=NOW - 1380, failed=("i-7", "i-8"))
+
+
+@pytest.mark.parametrize(
+    ("about", "trials"),
+    [
+        ("breaker/cpu", {of_boot("cpu"): FAILED}),
+        ("image/cpu", {of_image("cpu"): replace(FAILED, version="1/ami-2")}),
+        ("connect/main", {of_connections("main"): a_trial(600.0, failures=3, why="403", failed=("i-1",))}),
+    ],
+)
+def test_a_broken_pool_is_resumed_once_it_is_mended(about, trials):
+    assert texts(trials=trials)[about] == "Once it is mended: autoscaler resume --breaker cpu"
+
+
+def test_why_has_it_too():
+    assert "once it is mended: autoscaler resume --breaker cpu" in explain(snapshot({of_boot("cpu"): FAILED}), FLEET, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("hold", "ends"),
+    [
+        ({"scope": Scope.POOL, "name": "cpu"}, "--pool cpu"),
+        ({"scope": Scope.CONTROLLER, "name": "main"}, "--controller main"),
+        ({"scope": Scope.FLEET, "name": ""}, "--fleet"),
+        ({"scope": Scope.LABEL, "name": "cpu"}, "--label cpu"),
+        ({"scope": Scope.FLEET, "name": "", "by": BUDGET}, "--budget"),
+    ],
+)
+def test_a_hold_for_which_jobs_wait_too_long_is_ended_by_its_resume(hold, ends):
+    held = Hold(**({"by": "ada", "reason": "driver", "since_at": NOW - 9000, "until_at": NOW + 9000} | hold))
+    [last] = [line for about, line in texts(holds=(held,)).items() if "/held/" in about]
+    assert last == f"To end the hold now: autoscaler resume {ends}"
