@@ -1,5 +1,6 @@
 """Commands that ask about jobs: what is known of them, when they will start and end, and what they cost."""
 
+import re
 from typing import Annotated
 
 import typer
@@ -12,6 +13,10 @@ from autoscaler_workbench.cli.needs import print_csv as print_needs_csv
 from autoscaler_workbench.cli.needs import print_needs
 from autoscaler_workbench.cli.order_options import Watch
 from autoscaler_workbench.cli.request import Request, asking, given
+
+_SPAN = re.compile(r"(\d{1,4})([dw])")
+_DAYS = {"d": 1, "w": 7}
+_MOST_DAYS = 62  # they are kept for as long
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -62,7 +67,20 @@ def costs(
     request: Request,
     by: Annotated[By, typer.Option(help="What dollars are grouped by.")] = By.JOB,
     month: Annotated[str | None, typer.Option(metavar="YYYY-MM", help="A calendar month (UTC); default: this one.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="7d", help="Instead: the last days (d) or weeks (w), today included (UTC).")] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
 ) -> None:
     """List what jobs cost: their time on agents, and their part of boots, idle and stopped agents. The sum is what all agents cost."""
-    request.ask(print_csv if csv else print_costs, watch=False, action="costs", by=by.value, **given(month=month))
+    days = None if since is None else days_of(since)
+    if month is not None and days is not None:
+        raise typer.BadParameter("give --month or --since, not both", param_hint="--since")
+    request.ask(print_csv if csv else print_costs, watch=False, action="costs", by=by.value, **given(month=month, days=days))
+
+
+def days_of(since: str) -> int:
+    """Return how many days a span such as 7d or 2w has."""
+    written = _SPAN.fullmatch(since.strip().lower())
+    days = int(written[1]) * _DAYS[written[2]] if written else 0
+    if not 1 <= days <= _MOST_DAYS:
+        raise typer.BadParameter(f"({since}): must be 1d to {_MOST_DAYS}d, or weeks such as 2w", param_hint="--since")
+    return days

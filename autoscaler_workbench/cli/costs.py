@@ -5,7 +5,7 @@ from csv import writer
 from io import StringIO
 from typing import Any
 
-from autoscaler.domain.wording import dollars
+from autoscaler.domain.wording import counted, dollars
 from autoscaler_workbench.cli.tables import print_rows, say_beside
 from autoscaler_workbench.cli.terminal import plain, say
 
@@ -23,12 +23,22 @@ def print_costs(answer: Answer) -> None:
     headers = (answer["by"], *(("controller",) if several else ()), *_FIGURES)
     print_rows(headers, (_row(entry, answer["usd"], several) for entry in answer["entries"]), figures=_FIGURES)
     say_beside("builds: their time on their agents; idle: the part of boots, idle and stopped agents of their pools; hours: of executors")
-    say_beside(f"all of {answer['month']} (UTC): {dollars(answer['usd'])}; the month's limit counted {dollars(answer['metered_usd'])}")
+    say_beside(_sum(answer))
     if days := answer.get("prices_listed_on"):  # which an earlier version does not tell
         say_beside(f"list prices of {' and '.join(days)}; spot as EC2 told it")
     for one in answer.get("estimates", ()):
         where = "by estimate, in that sum" if one["metered"] else "by estimate, beside it and in no sum"
         say_beside(f"{where}: {one['name']} {dollars(one['usd'])} ({one['how']})")
+
+
+def _sum(answer: Answer) -> str:
+    """Say what all of it cost, and for what that is known."""
+    total = f"all of {answer['month']} (UTC): {dollars(answer['usd'])}"
+    days = answer.get("days", 0)  # functions of 0.3.0 tell none
+    if not days:
+        return f"{total}; the month's limit counted {dollars(answer['metered_usd'])}"
+    known = answer["days_with_costs"]
+    return total if known >= days else f"{total}; costs are kept for {known} of these {counted(days, 'day')}, and for what is not added yet"
 
 
 def _row(entry: Answer, total: float, with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - one of two ways to name a place

@@ -109,6 +109,14 @@ def test_no_pass_reads_the_costs_and_they_are_forgotten_after_twenty_five_months
     assert DynamoState(lambda: dynamo, TABLE, "f").read().unread == ()
 
 
+def test_a_day_is_kept_beside_its_month_and_forgotten_after_nine_weeks(dynamo):
+    store = on_dynamo(dynamo)
+    store.book([a_month(), a_month("2026-11-27", metered_usd=1.0)], a_batch(), NOW)
+    assert store.month("2026-11-27") == replace(a_month("2026-11-27", metered_usd=1.0), version=1)
+    [until] = [int(item["expiration"]["N"]) for item in items(dynamo) if item["item"]["S"] == "day#2026-11-27"]
+    assert until == NOW + 63 * DAY
+
+
 def test_five_thousand_jobs_keep_their_sum_in_one_item_far_below_its_limit(dynamo):
     store, rows = on_dynamo(dynamo), many(5000)
     store.book([a_month(used=bounded(rows))], a_batch(used=bounded(rows)), NOW)

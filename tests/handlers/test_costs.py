@@ -57,6 +57,27 @@ def test_the_sample_asks_for_a_month(here):
     assert not costs(here, month="2026-12")["entries"]
 
 
+def test_the_last_days_are_asked_for_on_the_command_line(here):
+    submit(here, "app/PR-1")
+    here.pass_minutes(40)
+    answer = here.call("operate", event("costs_days"))
+    assert (answer["days"], answer["days_with_costs"], answer["month"]) == (7, 1, "2027-01-09 to 2027-01-15")
+    assert answer["usd"] == pytest.approx(answer["metered_usd"])
+    assert answer["usd"] == pytest.approx(costs(here)["usd"], rel=0.1)
+    assert told(here, "costs", "--since", "1w")["month"] == answer["month"]
+    drawn = command(here, "costs", "--since", "7d", columns=160).stdout
+    assert "app/PR-1" in drawn
+    assert "all of 2027-01-09 to 2027-01-15 (UTC): $" in drawn
+    assert "costs are kept for 1 of these 7 days" in drawn
+
+
+@pytest.mark.parametrize("words", [["--since", "7"], ["--since", "0d"], ["--since", "90d"], ["--since", "7d", "--month", "2027-01"]])
+def test_a_span_that_makes_no_sense_is_wrong_usage(here, words):
+    assert command(here, "costs", *words).exit_code == 2
+    with pytest.raises(ConfigError, match="only one of month and days"):
+        costs(here, days=7, month="2027-01")
+
+
 @pytest.mark.parametrize("error", [TransientError("DynamoDB: InternalServerError"), ConflictError("somebody else")])
 def test_a_store_that_fails_stops_no_metric_and_what_it_missed_is_counted_later(here, monkeypatch, error):
     def fails(*_arguments):

@@ -64,6 +64,7 @@ def test_every_sample_event_is_tested_here():
         "needs",
         "eta",
         "costs",
+        "costs_days",
         "run",
         "run_gang",
         "runs",

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from autoscaler.control.costs import list_days
 from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.report.costs import By, list_costs
 from autoscaler.domain.report.job_costs import in_month
@@ -48,6 +49,12 @@ def test_in_a_day_of_spot_and_stopped_agents_all_jobs_together_cost_what_the_met
         assert costs_of(day, by).usd == pytest.approx(metered.usd, rel=0.01)
     assert costs_of(day).usd == pytest.approx(metered.usd, rel=1e-9)
     assert {entry.name: entry.usd for entry in costs_of(day, By.POOL).entries} == pytest.approx(dict(metered.by_pool))
+    days = list_days(day.fleet.ports, day.fleet.fleet, 2, By.JOB)
+    assert (days.days_with_costs, days.month.count(" to ")) == (2, 1)
+    assert days.usd == pytest.approx(metered.usd, rel=0.01)
+    today, both = list_days(day.fleet.ports, day.fleet.fleet, 1, By.JOB).usd, days.usd
+    since_midnight = day.world.timeline.now % 86_400 / 86_400
+    assert today == pytest.approx(both * since_midnight, rel=0.35)
     assert {entry.name for entry in costs_of(day).entries} == {
         *(f"cpu/job-{number}" for number in range(3)),
         *(f"spot/job-{number}" for number in (3, 4)),

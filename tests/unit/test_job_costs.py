@@ -10,15 +10,17 @@ from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
-from autoscaler.domain.facts.metering import Spent, meter, month_name
+from autoscaler.domain.facts.metering import Spent, day_name, meter, month_name
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Binding, RecordState
 from autoscaler.domain.report.costs import By, list_costs
 from autoscaler.domain.report.job_costs import (
     BATCH_SECONDS,
     CostLook,
+    in_day,
     in_month,
     is_due,
     is_news,
+    joined,
     note_look,
     opened,
     share_out,
@@ -123,6 +125,20 @@ def test_an_agents_dollars_are_shared_by_its_executors_and_what_is_idle_is_nobod
     assert account.usd("a") == pytest.approx(6.0 / 60 / 2)
     assert account.told().unused == {"cpu": pytest.approx(6.0 / 60 / 2)}
     assert account.told().used[CostKey("main", "cpu", "a")].hours == pytest.approx(1 / 60)
+
+
+def test_days_have_the_same_shares_as_their_month_and_nothing_that_no_look_saw():
+    account = Account()
+    for minute in range(4):
+        account.look(an_agent(), ran={"main": running(("a", "cpu-1"))}, lost=minute == 1)
+    day = in_day(MonthCosts(name=day_name(NOW)), account.batch, account.metered)
+    assert sum(one.usd for one in day.used.values()) + sum(day.unused.values()) == pytest.approx(day.metered_usd)
+    assert day.used.keys() == account.told().used.keys()
+    assert in_day(MonthCosts(name="2020-01-01"), account.batch, account.metered).used == {}
+    both = joined([day, replace(day, name="2027-01-16")])
+    assert both.name == f"{day.name} to 2027-01-16"
+    assert both.metered_usd == pytest.approx(2 * day.metered_usd)
+    assert both.used[CostKey("main", "cpu", "a")].usd == pytest.approx(2 * account.usd("a"))
 
 
 def test_a_heavy_build_has_as_many_executors_as_it_weighs_of_those_in_the_fleet_file():

@@ -94,10 +94,10 @@ class CostStore(Protocol):
         """Replace the batch that had this version; ``at``: now."""
 
     def month(self, name: str) -> MonthCosts:
-        """Read the costs of a month, without the batch; without any where there are none. They are kept for 25 months."""
+        """Read the costs of a month or a day, without the batch; without any where there are none. Kept for 25 months, or for 63 days."""
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
-        """Replace months and the batch, each of its version, all or nothing. Rows of what is too large are folded."""
+        """Replace months, days and the batch, each of its version, all or nothing. Rows of what is too large are folded."""
 
 
 class TelemetryStore(Protocol):

@@ -1,4 +1,4 @@
-"""Implements the CostStore port: an item a month, and one for what is not in it yet, in a part of the state table that no pass reads."""
+"""Implements the CostStore port: an item a month, one a day, and one for what is in neither yet, in a part of the table of its own."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 300_000
 MONTHS_KEPT = 25
 _MONTH_SECONDS = 31 * 86_400.0
+_DAYS_KEPT_SECONDS = 63 * 86_400.0
 _BATCH = "batch"
 # A millionth of a dollar is lost or won in each row of each batch, by chance.
 _DIGITS, _HOUR_DIGITS = 6, 4
@@ -112,12 +113,14 @@ class DynamoCosts:
 
     def _put_batch(self, batch: CostBatch, at: float) -> dict[str, Any]:
         unknown = self._unknown.of(_BATCH, batch.version).unknown
-        return self._put(_BATCH, _packed(batch, partial(_batch_json, unknown=unknown)), batch.version, at)
+        body = _packed(batch, partial(_batch_json, unknown=unknown))
+        return self._put(_BATCH, body, batch.version, at + MONTHS_KEPT * _MONTH_SECONDS)
 
     def _put_month(self, month: MonthCosts, at: float) -> dict[str, Any]:
         item = _item_of(month.name)
         unknown = self._unknown.of(item, month.version).unknown
-        return self._put(item, month_body(month, unknown), month.version, at)
+        kept_seconds = _DAYS_KEPT_SECONDS if _is_day(month.name) else MONTHS_KEPT * _MONTH_SECONDS
+        return self._put(item, month_body(month, unknown), month.version, at + kept_seconds)
 
     def _get(self, item: str) -> Any:
         key: Any = {"fleet": {"S": self._partition}, "item": {"S": item}}
@@ -128,8 +131,8 @@ class DynamoCosts:
             raise TransientError("BatchGetItem: the table is throttled")
         return next(iter(answer["Responses"].get(self.table, [])), None)
 
-    def _put(self, item: str, body: bytes, version: int, at: float) -> dict[str, Any]:
-        return put_of(self.table, (self._partition, item), body, version, at + MONTHS_KEPT * _MONTH_SECONDS)
+    def _put(self, item: str, body: bytes, version: int, until: float) -> dict[str, Any]:
+        return put_of(self.table, (self._partition, item), body, version, until)
 
     @property
     def _partition(self) -> str:
@@ -141,8 +144,13 @@ def month_body(month: MonthCosts, unknown: Unknown = NOTHING) -> bytes:
     return _packed(month, partial(_month_json, unknown=unknown))
 
 
-def _item_of(month: str) -> str:
-    return f"month#{month}"
+def _item_of(name: str) -> str:
+    return f"{'day' if _is_day(name) else 'month'}#{name}"
+
+
+def _is_day(name: str) -> bool:
+    """Tell whether this names a day, as 2026-11-27, and no month."""
+    return name.count("-") > 1
 
 
 def _packed(kept: _Kept, write: Callable[[_Kept], bytes]) -> bytes:

@@ -6,16 +6,29 @@ from dataclasses import replace
 from autoscaler.build_ports import CostStore
 from autoscaler.domain.facts.costs import CostBatch, MonthCosts
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.metering import month_name
+from autoscaler.domain.facts.metering import day_name, month_name
 from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.costs import By, CostList, list_costs
 from autoscaler.domain.report.estimates import estimates_of
-from autoscaler.domain.report.job_costs import CostLook, holds_anything, in_month, is_due, is_news, note_look, opened, share_out
+from autoscaler.domain.report.job_costs import (
+    CostLook,
+    holds_anything,
+    in_day,
+    in_month,
+    is_due,
+    is_news,
+    joined,
+    note_look,
+    opened,
+    share_out,
+    share_out_day,
+)
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 from autoscaler.ports import Ports
 
 _READS = 3
+_DAY_SECONDS = 86_400.0
 
 
 def note_costs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson]) -> None:
@@ -36,14 +49,34 @@ def _note(store: CostStore, look: CostLook) -> None:
         return
     new = opened(look.metered, now, batch.version)
     if batch.month != look.metered.name:
-        ended = [share_out(store.month(batch.month), batch)] if batch.month and holds_anything(batch) else []
+        ended = _booked(store, batch, batch.seen_at) if batch.month and holds_anything(batch) else []
         store.book([*ended, share_out(store.month(new.month), new)], new, now)
         return
     after = note_look(batch, look)
-    if is_due(after):
-        store.book([share_out(store.month(after.month), after)], new, now)
+    # What is open at midnight is added to the day in which it was used.
+    is_of_yesterday = day_name(batch.seen_at) != day_name(now) and holds_anything(after)
+    if is_due(after) or is_of_yesterday:
+        store.book(_booked(store, after, batch.seen_at), new, now)
     elif (after.used, after.unused, after.spent) != (batch.used, batch.unused, batch.spent):
         store.save_batch(after, now)
+
+
+def _booked(store: CostStore, batch: CostBatch, at: float) -> list[MonthCosts]:
+    """Add a batch to its month, and to the day of this moment."""
+    return [share_out(store.month(batch.month), batch), share_out_day(store.month(day_name(at)), batch)]
+
+
+def list_days(ports: Ports, fleet: Fleet, days: int, by: By) -> CostList:
+    """List the costs of the last days (UTC), today included. A day on which nothing was used has none, nor one before days were kept."""
+    now, store = ports.clock(), ports.costs
+    names = [day_name(now - ago * _DAY_SECONDS) for ago in reversed(range(days))]
+    for _ in range(_READS):
+        batch, kept = store.batch(), [store.month(name) for name in names]
+        if store.batch().version == batch.version:
+            metered = ports.state.read().memory.month
+            listed = list_costs(joined([in_day(day, batch, metered) for day in kept]), fleet, by)
+            return replace(listed, days=days, days_with_costs=sum(bool(day.version) for day in kept))
+    raise TransientError("the costs were written while they were read; ask again")
 
 
 def list_month(ports: Ports, fleet: Fleet, month: str | None, by: By) -> CostList:

@@ -262,11 +262,18 @@ class Eta(Operation):
 
 
 class Costs(Operation):
-    """The question what jobs cost in a month."""
+    """The question what jobs cost in a month, or in the last days."""
 
     action: Literal["costs"]
     by: By = Field(By.JOB, strict=False)
     month: Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")] | None = None
+    days: Annotated[int, Field(ge=1, le=62)] | None = None
+
+    @model_validator(mode="after")
+    def _of_one_span(self) -> Self:
+        if self.month is not None and self.days is not None:
+            raise ValueError("only one of month and days can be given")
+        return self
 
 
 _OPERATION: TypeAdapter[Operation] = TypeAdapter(

@@ -48,7 +48,10 @@ class MonthParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthCosts:
-    """The dollars of a calendar month (UTC). ``unused``: of agents on which nothing ran, by pool. ``metered_usd``: what all sums up to."""
+    """The dollars of a calendar month (UTC), as 2026-11, or of a day of it, as 2026-11-27.
+
+    ``unused``: of agents on which nothing ran, by pool. ``metered_usd``: what all sums up to; ``parts``: of a month alone.
+    """
 
     name: str
     used: Mapping[CostKey, Used] = field(default_factory=dict)

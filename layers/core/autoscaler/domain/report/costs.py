@@ -36,7 +36,11 @@ class CostEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostList:
-    """The costs of a month. ``metered_usd``: what the limit of the month counted; ``prices_listed_on``: the days of the list prices now."""
+    """The costs of a month, or of some days: then ``month`` is from which to which.
+
+    ``metered_usd``: what the limit of the month counted; ``prices_listed_on``: the days of the list prices now; ``days``: how many were
+    asked for, 0 if a month was, and how many of them have costs, but for what is not added to today yet.
+    """
 
     month: str
     by: By
@@ -44,6 +48,8 @@ class CostList:
     usd: float
     metered_usd: float
     prices_listed_on: tuple[str, ...] = ()
+    days: int = 0
+    days_with_costs: int = 0
     estimates: tuple[Estimate, ...] = ()  # of what is billed beside the agents, or in what was metered
 
 

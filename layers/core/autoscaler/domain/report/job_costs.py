@@ -5,20 +5,22 @@ collect who used how much at the prices that are expected, and what the meter co
 of all shares is the meter's, whatever a look missed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
 from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
-from autoscaler.domain.facts.metering import HOUR_SECONDS, is_paid_by_capacity
+from autoscaler.domain.facts.metering import HOUR_SECONDS, day_name, is_paid_by_capacity
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Record, RecordState, Snapshot
 
 # A batch is read and written with each look, a month's costs once for each batch. Spot prices move no faster.
 BATCH_SECONDS = 900.0
 # A month's costs are one item of the state table.
 ROWS_KEPT = 2000
+# A day's are one each, written as often: a tenth of the rows keeps what that costs below a tenth.
+DAY_ROWS_KEPT = 200
 _ROOM = 0.9  # as many are left, so that not every batch has rows folded
 RESERVED, OTHERS = "@", "*"
 
@@ -90,7 +92,30 @@ def holds_anything(batch: CostBatch) -> bool:
 
 
 def share_out(month: MonthCosts, batch: CostBatch) -> MonthCosts:
-    """Add a batch to its month: in each pool, what was spent goes to jobs, and to what was unused, in the proportions that looks saw."""
+    """Add a batch to its month, and what the meter has beyond all batches."""
+    after = replace(_shared(month, batch, ROWS_KEPT), metered_usd=sum(batch.metered.values()), parts=batch.parts)
+    return _topped_up(after, batch.metered)
+
+
+def share_out_day(day: MonthCosts, batch: CostBatch) -> MonthCosts:
+    """Add a batch to its day. What no batch has is the month's alone: nobody knows of which day it is."""
+    return replace(_shared(day, batch, DAY_ROWS_KEPT), metered_usd=day.metered_usd + sum(batch.spent.values()))
+
+
+def joined(days: Sequence[MonthCosts]) -> MonthCosts:
+    """Add days, the first one first."""
+    used, unused = dict[CostKey, Used](), dict[str, float]()
+    for day in days:
+        for key, more in day.used.items():
+            used[key] = used.get(key, Used()).plus(more)
+        for pool, usd in day.unused.items():
+            unused[pool] = unused.get(pool, 0.0) + usd
+    name = days[0].name if len(days) == 1 else f"{days[0].name} to {days[-1].name}"
+    return MonthCosts(name=name, used=used, unused=unused, metered_usd=sum(day.metered_usd for day in days))
+
+
+def _shared(month: MonthCosts, batch: CostBatch, rows: int) -> MonthCosts:
+    """Share a batch: in each pool, what was spent goes to jobs, and to what was unused, in the proportions that looks saw."""
     expected, used, unused = dict(batch.unused), dict(month.used), dict(month.unused)
     for key, one in batch.used.items():
         expected[key.pool] = expected.get(key.pool, 0.0) + one.usd
@@ -100,8 +125,7 @@ def share_out(month: MonthCosts, batch: CostBatch) -> MonthCosts:
     for pool, usd in batch.spent.items():
         unseen = 0.0 if pool in rates else usd
         unused[pool] = unused.get(pool, 0.0) + batch.unused.get(pool, 0.0) * rates.get(pool, 0.0) + unseen
-    after = replace(month, used=bounded(used), unused=unused, metered_usd=sum(batch.metered.values()), parts=batch.parts)
-    return _topped_up(after, batch.metered)
+    return replace(month, used=bounded(used, rows), unused=unused)
 
 
 def _topped_up(month: MonthCosts, metered: Mapping[str, float]) -> MonthCosts:
@@ -268,6 +292,11 @@ def _rate(record: Record, spot: SpotPrices) -> float:
         return record.usd_per_hour  # on-demand: the price is no expectation
     told = [usd for key, usd in spot.usd_per_hour.items() if key.partition("/")[0] == record.instance_type]
     return fmean(told) + record.volume_usd_per_hour if told else record.usd_per_hour
+
+
+def in_day(day: MonthCosts, batch: CostBatch, metered: Month) -> MonthCosts:
+    """Return the costs of a day as they are now, with those of the batch that is not added yet."""
+    return share_out_day(day, note_metered(batch, metered)) if batch.month and day_name(batch.seen_at) == day.name else day
 
 
 def in_month(month: MonthCosts, batch: CostBatch, metered: Month) -> MonthCosts:
