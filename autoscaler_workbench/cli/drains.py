@@ -22,13 +22,18 @@ def whom(nodes: list[str], *, pool: str | None, count: int | None, controller: s
             raise typer.BadParameter("is how many agents of one pool: give --pool, too", param_hint="--count")
         nodes, pool = [], nodes[0]
     named = given(nodes=nodes or None, pool=pool, count=count, controller=controller)
+    _check(named, fleet=fleet)
+    return {"fleet": True} if fleet else named
+
+
+def _check(named: dict[str, Any], *, fleet: bool) -> None:
+    """Refuse what makes no sense here: refused by the function, it would count as its error."""
     if fleet and named:
         raise typer.BadParameter(f"is the whole fleet; give it alone, without {', '.join(named)}", param_hint="--fleet")
-    if nodes and len(named) > 1:
+    if "nodes" in named and len(named) > 1:
         raise typer.BadParameter(f"nodes are given alone, without {', '.join(name for name in named if name != 'nodes')}")
     if not fleet and not named:
         raise typer.BadParameter("give what to drain: nodes, --pool or --controller; or --fleet for the whole fleet")
-    return {"fleet": True} if fleet else named
 
 
 def drain(request: Request, about: dict[str, Any]) -> None:

@@ -312,18 +312,17 @@ def _to_drain(situation: Situation, order: DrainSome | DrainNodes | DrainAll) ->
 
 def _all(situation: Situation, order: DrainAll) -> tuple[list[Agent], list[Held]]:
     """Choose all agents that take builds, but for those that a build may be bound to: it could start nowhere else."""
-    meant = [
-        agent
-        for agent in situation.agents
-        if agent.phase in _MAY_BE_DRAINED and agent.node
-        if order.pool in {None, agent.pool.name} and order.controller in {None, agent.record.controller}
-    ]
+    meant = [agent for agent in situation.agents if agent.phase in _MAY_BE_DRAINED and agent.node and _is_there(order, agent)]
     bound = [agent for agent in meant if situation.protected(agent)]
     if not meant:
         return [], [Held(pool=order.pool or "", reason=Reason.NOT_FOUND, detail="no agent takes builds there now")]
     detail = "a build may be bound to {}; to drain it all the same, name it"
     held = [hold_back(agent, Reason.PINNED, detail.format(agent.record.node)) for agent in bound]
     return [agent for agent in meant if agent not in bound], held
+
+
+def _is_there(order: DrainAll, agent: Agent) -> bool:
+    return order.pool in {None, agent.pool.name} and order.controller in {None, agent.record.controller}
 
 
 def _named(situation: Situation, order: DrainNodes) -> tuple[list[Agent], list[Held]]:

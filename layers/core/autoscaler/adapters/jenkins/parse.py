@@ -262,7 +262,7 @@ def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime, tell_apart: J
         waiting_seconds=max(0.0, date.timestamp() - since / 1000.0) if since is not None else 0.0,
         in_quiet_mode=waits_for_quiet_mode(item.why),
         signature=stage_of(task.name) if placeholder else tell_apart.signature(job, parameters_of(item.actions)),
-        display=_display_of(task.name, job) if placeholder else _other_name(task.displayName, job.rpartition("/")[2]),
+        display=_display_of_item(task, job, of_pipeline=placeholder),
     )
 
 
@@ -297,6 +297,10 @@ def _display_of(heading: str, job: str) -> str:
     """Return the name that a job has for display in the heading of one of its builds; "" if it is the job's own name."""
     found = _HEADING.match(heading)
     return _other_name(found[1], job) if found else ""
+
+
+def _display_of_item(task: _Task, job: str, *, of_pipeline: bool) -> str:
+    return _display_of(task.name, job) if of_pipeline else _other_name(task.displayName, job.rpartition("/")[2])
 
 
 def _other_name(display: str, job: str) -> str:
