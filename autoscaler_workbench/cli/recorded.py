@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.report.subjects import meant
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.alarms import AlarmState
 from autoscaler_workbench.report.dashboard.alarms import state_of
@@ -23,6 +24,7 @@ _PHASES = {AgentState.BOOTING: "connecting", AgentState.DRAINING: "draining"}
 _STOPPED = "stopped"
 _OF_SEVERAL = ("launch", "start")
 _STEPS_TOLD = 5
+_NAMES_LISTED = 30
 _PAUSES = {str(reason) for reason in (Reason.BREAKER_OPEN, Reason.POOL_PAUSED, Reason.HELD)}
 
 
@@ -106,7 +108,18 @@ class Moment:
         )
 
     def why(self, subject: str) -> list[str]:
-        """Say what was recorded of a job, a node, an instance or a pool."""
+        """Say what was recorded of a job, a node, an instance or a pool; list what a name may mean, if that is several."""
+        likely = meant(subject, dict.fromkeys(self._known_names(), ()), {})
+        if len(likely) > 1:
+            return [f"{subject} may be any of these {len(likely)}; ask for one of them:", *likely[:_NAMES_LISTED]]
+        return self._why(likely[0])
+
+    def _known_names(self) -> Iterator[str]:
+        yield from (build.job for build in self.day.builds)
+        yield from (pool.pool for pool in self.day.pools)
+        yield from (name for agent in self.day.agents for name in _names(agent))
+
+    def _why(self, subject: str) -> list[str]:
         mine = [agent for agent in self.day.agents if subject in _names(agent) and agent.launched_at <= self.now]
         facts = [fact for agent in mine for fact in self._of_agent(agent)] + list(self._of_job(subject)) + list(self._of_pool(subject))
         names = {subject}.union(*(_names(agent) for agent in mine))

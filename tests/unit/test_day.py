@@ -155,3 +155,5 @@ def test_why_tells_of_a_job_a_node_and_a_pool_and_of_nothing_else(recorded):
     assert any("terminate" in fact for fact in moment.why(node))
     assert "0 jobs waited for cpu, which had 0 agents" in moment.why("cpu")
     assert moment.why("nosuch") == []
+    assert moment.why("CPU") == moment.why("cpu")
+    assert moment.why("https://ci.example.org/computer/" + node) == moment.why(node)

@@ -65,7 +65,7 @@ def test_a_job_that_no_executor_will_take_gets_an_agent():
 def test_a_job_that_is_young_does_not_count_yet():
     facts = asked("build", items=[an_item(1, job="build", label="cpu", waiting_seconds=10.0)])
     assert facts == [
-        "1 build waits: a job counts once it has waited 30 s (queue_maturity_seconds).",
+        "1 build waits: a job counts as demand once it has waited 30 s (queue_maturity_seconds).",
         "build waits for cpu on main, for 10 s so far; cpu may serve it",
     ]
 

@@ -99,7 +99,7 @@ def test_several_causes_are_each_said_with_their_number():
 
 def test_builds_that_run_beside_those_that_wait_are_counted():
     answer, *facts = asked(stages(2), busy(1, job="mx/login"), busy(2))
-    assert answer.endswith(" 1 other build of it runs.")
+    assert answer.endswith(" 1 other runs.")
     assert "mx/login (for 2 min so far) runs on gpu-1 of gpu" in facts
 
 

@@ -8,7 +8,7 @@ from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import agent_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Burst, CapacityDelay, ControllerSession, Window
-from autoscaler.domain.facts.orders import DrainNodes, DrainSome
+from autoscaler.domain.facts.orders import DrainAll, DrainNodes, DrainSome
 from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
@@ -31,6 +31,7 @@ from support.builders import (
     an_empty_window,
     an_instance,
     an_item,
+    beacons,
     cordoned,
 )
 from support.decisions import decide_down, held, kinds, scale_down
@@ -335,6 +336,24 @@ def test_a_person_drains_some_and_the_same_request_only_once():
     assert kinds(plan) == [Cordon, Cordon]
     again = commands.drain_for_a_person(replace(snapshot, memory=plan.memory), FLEET, order)
     assert (again.steps, held(again)) == ((), {Reason.ALREADY_DONE})
+
+
+def test_a_person_drains_a_whole_pool_but_for_agents_that_a_build_may_be_bound_to():
+    fleet = a_fleet(a_pool("cpu"), a_pool("gpu"))
+    agents = [an_agent(1), an_agent(2), an_agent(3, pool="gpu")]
+    pinned = an_item(1, label=None, wait=Wait(for_executor=True, nodes=("cpu-2",)))
+    view = a_view(*(node for _, node in agents), *beacons(fleet)[1:], items=(pinned,))
+    snapshot = a_snapshot(view, records=tuple(record for record, _ in agents))
+
+    def drained(**about):
+        order = DrainAll(reason="r", request_id=None, **({"pool": None, "controller": None} | about))
+        plan = commands.drain_for_a_person(snapshot, fleet, order)
+        return {step.node for step in plan.steps}, held(plan)
+
+    assert drained(pool="cpu") == ({"cpu-1"}, {Reason.PINNED})
+    assert drained() == ({"cpu-1", "gpu-3"}, {Reason.PINNED})
+    assert drained(controller="main") == drained()
+    assert drained(controller="other") == (set(), {Reason.NOT_FOUND})
 
 
 def lost(minutes, **facts):

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Subject
 from autoscaler.domain.facts.snapshot import ControllerView
@@ -228,7 +229,7 @@ def _told_range(state: str, entries: Sequence[EtaEntry]) -> str:
     ranges = (f"start in {_from_to(starts)}" if starts else "", f"end in {_from_to(ends)}" if ends else "")
     said = " and ".join(filter(None, ranges))
     of = {"waits": "that wait", "runs": "that run"}[state]
-    return f"those {of} will probably {said} (autoscaler eta {entries[0].job} lists each)" if said else ""
+    return f"those {of} will probably {said} (autoscaler eta {quote(entries[0].job)} lists each)" if said else ""
 
 
 def _from_to(seconds: Collection[float]) -> str:

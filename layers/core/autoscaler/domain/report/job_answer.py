@@ -48,7 +48,7 @@ def answer_of_waiting(situation: Situation, plans: Sequence[Plan], entries: Sequ
     because = by_number[0][0] if len(by_number) == 1 else "; ".join(f"{number} because {cause}" for cause, number in by_number)
     nouns = _noun(entries)
     of = f" of {named}" if named else ""
-    also = f" {counted(running, 'other build')} of it {'runs' if running == 1 else 'run'}." if running else ""
+    also = f" {counted(running, 'other')} {'runs' if running == 1 else 'run'}." if running else ""
     return f"{counted(len(entries), nouns)}{of} {'waits' if len(entries) == 1 else 'wait'}: {because}.{_next(situation, entries)}{also}"
 
 
@@ -120,12 +120,14 @@ def _why_not_in(situation: Situation, controller: str, pool: str, held: Collecti
     if weightiest and (weightiest.reason not in _CHOICES or not booting):
         return _obstacle(situation, weightiest)
     if booting:
-        return f"{listed([agent.record.node or agent.record.instance_id for agent in booting])} of {pool} {_verb(len(booting))} still"
+        return _still_booting(booting, pool)
     return f"every executor of {pool} is busy or promised to jobs before it"
 
 
-def _verb(number: int) -> str:
-    return "boots" if number == 1 else "boot"
+def _still_booting(booting: Sequence[Agent], pool: str) -> str:
+    if len(booting) > 1:
+        return f"{len(booting)} agents of {pool} are booting"
+    return f"an agent of {pool} is booting ({booting[0].record.node or booting[0].record.instance_id})"
 
 
 def _weight(refusal: Held) -> int:
@@ -147,6 +149,8 @@ def _obstacle(situation: Situation, refusal: Held) -> str:
     match refusal.reason:
         case Reason.HELD | Reason.FROZEN:
             return refusal.detail
+        case Reason.OF_HOSTS:
+            return f"every host of {refusal.pool} is busy or offline, and hosts are not launched"
         case Reason.WORTH_WAITING:
             return f"a busy executor of {refusal.pool} will be free so soon that waiting for it costs less than another agent"
         case Reason.NO_OFFERING | Reason.POOL_PAUSED | Reason.ACCOUNT_THROTTLED:

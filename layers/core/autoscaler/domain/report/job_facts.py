@@ -7,7 +7,7 @@ from autoscaler.domain.report.listing import QueueEntry
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.remaining import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, duration
+from autoscaler.domain.wording import duration
 
 # States of items that have a place in the plan: what they wait for is said beside the answer.
 PLANNED = ("placed", "no-executor")
@@ -78,4 +78,4 @@ def facts_of_running(builds: Sequence[tuple[Agent, Build, float]]) -> Iterator[s
     for agent, build, elapsed in sorted(builds, key=lambda running: -running[2])[:PLACES_NAMED]:
         yield f"{build.job} (for {duration(elapsed)} so far) runs on {agent.record.node} of {agent.pool.name}"
     if len(builds) > PLACES_NAMED:
-        yield f"{counted(len(builds) - PLACES_NAMED, 'other build')} of it run too (autoscaler agents lists all)"
+        yield f"{len(builds) - PLACES_NAMED} more run (autoscaler agents lists all)"

@@ -196,7 +196,7 @@ def _entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...]
 def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, PlannedStart]) -> _Fate:
     if not want.mature:
         seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
-        because = f"a job counts once it has waited {seconds} (queue_maturity_seconds)"
+        because = f"a job counts as demand once it has waited {seconds} (queue_maturity_seconds)"
         return _Fate("young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)", because)
     start = starts.get(want.item.id)
     if doubt := why_uncertain(situation, controller, want, start.server if start else "", start.seconds if start else None):

@@ -1,6 +1,7 @@
 """Messages about jobs that free executors refuse, and about nodes that take nothing: one for each label, not one for each job."""
 
 from collections.abc import Iterator
+from shlex import quote
 
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.situation import Situation
@@ -40,7 +41,7 @@ def _refused(situation: Situation, controller: str, scope: str, waiting: list[Wa
         text += "\nNo build has begun there meanwhile: Jenkins itself, a lock or a plugin keeps them."
     else:
         title = f"free executors do not take jobs for {scope} on {controller}"
-    return Seen(title, text, _RUNBOOK, f"autoscaler why {longest.job}")
+    return Seen(title, text, _RUNBOOK, f"autoscaler why {quote(longest.job)}")
 
 
 def _useless(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]]:

@@ -115,7 +115,7 @@ def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
     jobs = listed([f"{item.job or 'a job'} for {duration(item.waiting_seconds)}" for item in longest], _NAMED)
     text = f"{cause.says}\n{counted(len(items), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
     title = cause.title if cause.is_limit else f"jobs on {controller} wait: {cause.title}"
-    return Seen(title, text, cause.runbook, f"autoscaler why {longest[0].job}", cure=cause.cure)
+    return Seen(title, text, cause.runbook, f"autoscaler why {quote(longest[0].job)}", cure=cause.cure)
 
 
 def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
