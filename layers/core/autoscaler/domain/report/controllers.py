@@ -33,12 +33,11 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
 
 def told_controller(situation: Situation, view: ControllerView) -> str:
     """Say why a controller neither takes builds nor can be judged, since when, and what follows; "" if all is well."""
-    at = _seen_at(situation, view.name)
-    since = f" since {moment(at)}" if at < situation.now else ""
+    since = _since(situation, view)
     if not view.complete:
         return f"{view.name} could not be read completely{since}: {view.problem}; nothing is terminated or launched there"
     if view.quieting_down:
-        return f"{view.name} is in quiet mode{since}{_because(view)}: it begins no build, and nothing is terminated there"
+        return f"{in_quiet_mode(situation, view)}: it begins no build, and nothing is terminated there"
     if view.in_parts:
         return f"the queue of {view.name} was read in parts, so nothing is cordoned, stopped or terminated there: {view.in_parts}"
     reason = situation.no_giving_up(view.name)
@@ -50,9 +49,14 @@ def told_quiet(view: ControllerView) -> str:
     return f"it waits until {view.name} leaves quiet mode{_because(view)}"
 
 
-def in_quiet_mode(view: ControllerView) -> str:
+def in_quiet_mode(situation: Situation, view: ControllerView) -> str:
     """Say why the jobs of a controller in quiet mode wait."""
-    return f"{view.name} is in quiet mode{_because(view)}"
+    return f"{view.name} is in quiet mode{_since(situation, view)}{_because(view)}"
+
+
+def _since(situation: Situation, view: ControllerView) -> str:
+    at = _seen_at(situation, view.name)
+    return f" since {moment(at)}" if at < situation.now else ""
 
 
 def _because(view: ControllerView) -> str:

@@ -63,7 +63,8 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = 
         found = [unreadable(subject)]
     if not (found or of_job):
         return []
-    return list(dict.fromkeys([*of_job[:1], *_of_controllers(situation), *(broken.lines() if broken else ()), *found]))
+    controllers = [line for line in _of_controllers(situation) if not any(line.partition(": ")[0] in answer for answer in of_job[:1])]
+    return list(dict.fromkeys([*of_job[:1], *controllers, *(broken.lines() if broken else ()), *found]))
 
 
 def unreadable(subject: str) -> str:

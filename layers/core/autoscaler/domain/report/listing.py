@@ -151,7 +151,7 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
         yield _entry(controller, unmet.item, fate)
     for item in situation.snapshot.controllers[controller].items:
         if item.id not in listed_ids:
-            yield _entry(controller, item, _of_other(situation.snapshot.controllers[controller], item))
+            yield _entry(controller, item, _of_other(situation, situation.snapshot.controllers[controller], item))
 
 
 def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
@@ -246,9 +246,9 @@ def _another(pools: Iterable[PoolView]) -> str:
     return f"a new agent takes {duration(min(pool.boot_seconds for pool in pools))} to boot"
 
 
-def _of_other(view: ControllerView, item: QueueItem) -> _Fate:
+def _of_other(situation: Situation, view: ControllerView, item: QueueItem) -> _Fate:
     if item.in_quiet_mode:
-        return _Fate("quiet-mode", "for quiet mode to end", told_quiet(view), in_quiet_mode(view))
+        return _Fate("quiet-mode", "for quiet mode to end", told_quiet(view), in_quiet_mode(situation, view))
     if item.wait.unclear:
         state, words = "waits-for-something-unknown", f"Jenkins says: {item.wait.unclear}"
         return _Fate(state, "for an unknown reason", f"what it waits for is no executor; {words}", words)
