@@ -10,7 +10,16 @@ _STARTS = re.compile(
 )
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _NO_IDEA = "no executor that is there or on its way will ever take it"
-_CAUSES = ("not done: ", "it counts once", "could not be read", "Jenkins says", "nothing is launched", "nothing is terminated")
+_CAUSES = (
+    "not done: ",
+    "it counts once",
+    "could not be read",
+    "Jenkins says",
+    "nothing is launched",
+    "nothing is terminated",
+    "is full (",
+    "is on hold",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
