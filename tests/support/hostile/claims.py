@@ -10,16 +10,9 @@ _STARTS = re.compile(
 )
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _NO_IDEA = "no executor that is there or on its way will ever take it"
-_CAUSES = (
-    "not done: ",
-    "it counts once",
-    "could not be read",
-    "Jenkins says",
-    "nothing is launched",
-    "nothing is terminated",
-    "is full (",
-    "is on hold",
-)
+_CAUSES = ("not done: ", "it counts once", "could not be read", "Jenkins says", "nothing is launched", "nothing is terminated")
+# The answer names a cause, unless it only says that nothing is free.
+_ANSWER = re.compile(r"^\d+ \w+ waits?: (?!every executor )")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +34,7 @@ def claim_of(lines: Sequence[str], now: float) -> Claim:
         seconds = sum(float(count) * _UNITS[unit] for count, unit in re.findall(r"(\d+) (s|min|h|d)\b", found["span"]))
     elif found and found["at"]:
         seconds = _until(found["at"], now)
-    explained = bool(text) and (_NO_IDEA not in text or any(cause in text for cause in _CAUSES))
+    explained = bool(text) and (_NO_IDEA not in text or bool(_ANSWER.match(text)) or any(cause in text for cause in _CAUSES))
     return Claim(seconds=seconds, at_once=bool(found) and seconds == 0.0, has_cause=explained, text=text)
 
 

@@ -170,7 +170,7 @@ def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> lis
     snapshot = observe(ports, fleet, ports.state.read(), invocation)
     situation = assess(snapshot, fleet)
     names, facts = known_names(situation), _facts(ports, situation, subject, subject)
-    if subject in names or facts not in ([], [unreadable(subject)]):
+    if subject in names or (facts and unreadable(subject) not in facts):
         return facts
     names_meant = meant(subject, names, jobs_of_items(situation))
     if len(names_meant) > 1:

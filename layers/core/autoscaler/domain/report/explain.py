@@ -58,11 +58,14 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = 
         *(_of_gone(situation, plans, subject) if not any(subject in _names(agent) for agent in situation.agents) else ()),
         *of_job[1:],
     ]
-    broken = broken_pool(situation, subject)
-    if not (found or of_job) and not all(view.complete for view in situation.views()):
-        found = [unreadable(subject)]
     if not (found or of_job):
-        return []
+        return [] if all(view.complete for view in situation.views()) else _in_order(situation, subject, [], [unreadable(subject)])
+    return _in_order(situation, subject, of_job, found)
+
+
+def _in_order(situation: Situation, subject: str, of_job: Sequence[str], found: Iterable[str]) -> list[str]:
+    """Put the answer about a job first, then what is wrong with controllers and the pool, each fact once."""
+    broken = broken_pool(situation, subject)
     controllers = [line for line in _of_controllers(situation) if not any(line.partition(": ")[0] in answer for answer in of_job[:1])]
     return list(dict.fromkeys([*of_job[:1], *controllers, *(broken.lines() if broken else ()), *found]))
 
