@@ -87,7 +87,9 @@ REQUESTS_REMEMBERED_SECONDS = 86_400.0
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
-    snapshot = with_terminated(without_ended(replace(snapshot, memory=turned_back(snapshot.memory, snapshot.taken_at))))
+    if mended := turned_back(snapshot.memory, snapshot.taken_at):
+        snapshot = replace(snapshot, memory=replace(snapshot.memory, **mended))
+    snapshot = with_terminated(without_ended(snapshot))
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
     weights = with_known_weights(fleet, snapshot.learned).weights

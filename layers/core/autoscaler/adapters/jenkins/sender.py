@@ -45,6 +45,6 @@ def what_answered(headers: Mapping[str, str], text: str) -> str:
     return f" ({', '.join(filter(None, named))})" if any(named) else ""
 
 
-def stranger(headers: Mapping[str, str], text: str) -> str:
+def another_sender(headers: Mapping[str, str], text: str) -> str:
     """Name something that is not Jenkins."""
     return f"something that is not Jenkins{what_answered(headers, text)}"

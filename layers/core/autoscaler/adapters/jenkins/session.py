@@ -14,7 +14,7 @@ import requests
 import urllib3
 from requests.auth import HTTPBasicAuth
 
-from autoscaler.adapters.jenkins.sender import has_title, is_of_jenkins, is_page, stranger, what_answered
+from autoscaler.adapters.jenkins.sender import another_sender, has_title, is_of_jenkins, is_page, what_answered
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import AutoscalerError, ConfigError, DoubtfulError, NoAnswerError, TransientError, UnansweredError
 
@@ -305,7 +305,7 @@ def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerEr
     """Name what an error status means for the loop."""
     own = is_of_jenkins(headers, text)
     # Only a page with a title says that another has sent it: a proxy gives Jenkins' answers its own Server header.
-    sender = stranger(headers, text) if has_title(text) and not own else "Jenkins"
+    sender = another_sender(headers, text) if has_title(text) and not own else "Jenkins"
     if status == requests.codes.unauthorized:
         return RefusedCredentialsError(f"{sender} refused the credentials (401): check the controller's secret")
     if status == requests.codes.forbidden:
@@ -313,7 +313,9 @@ def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerEr
     if status == requests.codes.not_found:
         # A proxy that lost its way to Jenkins says 404, too: that a node is not there is believed of Jenkins alone.
         return (
-            NotThereError("Jenkins answered 404") if "X-Jenkins" in headers else TransientError(f"{stranger(headers, text)} answered 404")
+            NotThereError("Jenkins answered 404")
+            if "X-Jenkins" in headers
+            else TransientError(f"{another_sender(headers, text)} answered 404")
         )
     if status == requests.codes.service_unavailable:
         starting = "getting ready" in text or "Starting" in text
@@ -330,4 +332,4 @@ def _refusal(status: int, headers: Mapping[str, str], text: str, *, own: bool) -
         return LackingPermissionError(f"Jenkins answered 403: the account lacks {shortened(permission)}")
     if own:
         return RefusedCredentialsError("Jenkins answered 403: no or unknown credentials were sent")
-    return InTheWayError(f"{stranger(headers, text)} answered 403: a load balancer, a firewall or a login service is in the way")
+    return InTheWayError(f"{another_sender(headers, text)} answered 403: a load balancer, a firewall or a login service is in the way")

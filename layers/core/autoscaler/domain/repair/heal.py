@@ -223,7 +223,7 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
         case Condition.OVERDUE | Condition.LOST if agent.record.is_host:
             yield from _let_go_of_host(situation, agent)
         case Condition.OVERDUE:
-            yield from _give_up_boot(agent)
+            yield from _end_late_boot(agent)
         case Condition.NODELESS:
             yield terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
         case Condition.STARTED:
@@ -237,7 +237,7 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
             yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
 
 
-def _give_up_boot(agent: Agent) -> Iterator[Terminate]:
+def _end_late_boot(agent: Agent) -> Iterator[Terminate]:
     """Terminate what did not register by its deadline. A start that is late has time until then."""
     if agent.phase is Phase.OVERDUE:
         reason, of = (Reason.START_FAILED, " of its start") if agent.record.life else (Reason.BOOT_TIMEOUT, "")

@@ -13,12 +13,11 @@ _PACED = ("trials", "failing", "rations", "most_marked", "stuck", "asked")
 _PLANNED = "until_at"  # the only time of these that may be yet to come
 
 
-def turned_back(memory: Memory, now: float) -> Memory:
-    """Take back what was noted by a clock that was ahead: each fact as if noted now, with its pause from now on."""
-    mended = {name: _not_ahead(getattr(memory, name), now) for name in _PACED}
-    taken = {name: tuple(at for at in times if at - now <= _DIFFER_SECONDS) for name, times in memory.taken.items()}
-    changed: dict[str, Any] = {name: items for name, items in {**mended, "taken": taken}.items() if items != getattr(memory, name)}
-    return replace(memory, **changed) if changed else memory
+def turned_back(memory: Memory, now: float) -> dict[str, Any]:
+    """Say what changes of the memory: what a clock that was ahead noted is as if noted now, with its pause from now on."""
+    mended: dict[str, Any] = {name: _not_ahead(getattr(memory, name), now) for name in _PACED}
+    mended["taken"] = {name: tuple(at for at in times if at - now <= _DIFFER_SECONDS) for name, times in memory.taken.items()}
+    return {name: items for name, items in mended.items() if items != getattr(memory, name)}
 
 
 def _not_ahead(items: Mapping[str, Any], now: float) -> dict[str, Any]:
