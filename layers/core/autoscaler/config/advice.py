@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,7 +9,7 @@ from autoscaler.config.hosts import without_hosts
 from autoscaler.config.hours import average
 from autoscaler.config.load import load_settings
 from autoscaler.config.prices import HOURS_A_MONTH, cheapest
-from autoscaler.config.problems import Problem
+from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.settings import FleetSettings
 from autoscaler.config.team_money import dear_agents
 from autoscaler.config.yaml_file import located
@@ -29,19 +28,20 @@ def warnings_in(path: Path, prefix: str = SECRET_PREFIX, now: float | None = Non
     ``prefix``: of the secrets that the functions may read; ``now``: that tells how old the prices are, which is left out without it.
     """
     settings = load_settings(path)
-    found = located([*warnings_of(settings, prefix), *_old_prices(settings, now)], path.read_bytes())
-    return [f"{path}:{line}:{column}: {problem.text}" for problem in found for line, column in [problem.at or (1, 1)]]
-
-
-def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX) -> list[Problem]:
-    """Return the warnings for settings."""
     fleet = settings.domain()
+    problems = located([*warnings_of(settings, prefix, fleet), *_old_prices(fleet, now)], path.read_bytes())
+    return list(FleetFileError(str(path), problems).lines)
+
+
+def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX, fleet: Fleet | None = None) -> list[Problem]:
+    """Return the warnings for settings, and for the ``fleet`` that they make."""
+    fleet = fleet or settings.domain()
     of_controllers = (*_secrets(settings, prefix), *_addresses(settings))
     return [*of_controllers, *_without_hosts(settings), *_subnets(settings), *_twins(fleet), *_money(fleet)]
 
 
-def _old_prices(settings: FleetSettings, now: float | None) -> Iterator[Problem]:
-    for one in price_ages(settings.domain(), now) if now is not None else ():
+def _old_prices(fleet: Fleet, now: float | None) -> Iterator[Problem]:
+    for one in price_ages(fleet, now) if now is not None else ():
         if one.old:
             yield Problem(place=("pools", one.pools[0]), text=f"{one.told}; {WAY_OUT}")
 
@@ -87,18 +87,21 @@ def _subnets(settings: FleetSettings) -> Iterator[Problem]:
 
 
 def _twins(fleet: Fleet) -> Iterator[Problem]:
-    """Warn of two pools that the same jobs ask for."""
-    for one, other in combinations(fleet.pools.values(), 2):
-        shared = [name for name in one.controllers if name in other.controllers]
-        if one.labels != other.labels or not shared:
-            continue
-        slots = sorted(fleet.slot_controllers & set(shared))
-        what = (
-            f"on {slots[0]} every static node counts as {min(one.name, other.name)}'s" if slots else "the one that suits better gets a job"
-        )
-        labels = ", ".join(sorted(one.labels))
-        text = f"pools.{other.name}.labels ({labels}): pool {one.name} has the same labels for {', '.join(shared)}; {what}"
-        yield Problem(place=("pools", other.name, "labels"), text=text)
+    """Warn of pools that the same jobs ask for as an earlier one in the file."""
+    first: dict[tuple[frozenset[str], str], str] = {}  # the first pool with these labels, by controller
+    for pool in fleet.pools.values():
+        shared: dict[str, list[str]] = {}
+        for controller in pool.controllers:
+            if (other := first.setdefault((pool.labels, controller), pool.name)) != pool.name:
+                shared.setdefault(other, []).append(controller)
+        for other, controllers in shared.items():
+            slots = sorted(fleet.slot_controllers & set(controllers))
+            what = (
+                f"on {slots[0]} every static node counts as {min(other, pool.name)}'s" if slots else "the one that suits better gets a job"
+            )
+            labels = ", ".join(sorted(pool.labels))
+            text = f"pools.{pool.name}.labels ({labels}): pool {other} has the same labels for {', '.join(controllers)}; {what}"
+            yield Problem(place=("pools", pool.name, "labels"), text=text)
 
 
 def _money(fleet: Fleet) -> Iterator[Problem]:

@@ -2,26 +2,24 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any
+from itertools import islice
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from autoscaler.config.capacity_reservations import CapacityReservationSettings
 from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.estimates import EstimateSettings
 from autoscaler.config.hosts import HostSettings
 from autoscaler.config.limits import LimitSettings
-from autoscaler.config.price_list import PriceSettings
-from autoscaler.config.problems import FleetFileError, Place, Problem
-from autoscaler.config.reruns import LostSettings, RerunSettings
+from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Place, Problem
 from autoscaler.config.rules import contradictions
-from autoscaler.config.schedules import ScheduleSettings
+from autoscaler.config.run_orders import RunSettings
 from autoscaler.config.settings import FleetSettings, KindSettings, PoolSettings, Tuning
 from autoscaler.config.teams import TeamSettings
-from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.config.words import meant, place_of, sentence
 
-_MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | HostSettings | TeamSettings | EstimateSettings | Tuning]] = {
+_SECTIONS: dict[str, type[BaseModel]] = {
     "limits": LimitSettings,
     "controllers": ControllerSettings,
     "kinds": KindSettings,
@@ -30,17 +28,7 @@ _MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Host
     "hosts": HostSettings,
     "teams": TeamSettings,
     "estimates": EstimateSettings,
-}
-# Keys that hold keys.
-_WITHIN: dict[
-    str, type[ScheduleSettings | WarmPoolSettings | RerunSettings | LostSettings | PriceSettings | CapacityReservationSettings]
-] = {
-    "schedules": ScheduleSettings,
-    "warm_pool": WarmPoolSettings,
-    "rerun": RerunSettings,
-    "lost": LostSettings,
-    "prices": PriceSettings,
-    "capacity_reservation": CapacityReservationSettings,
+    "runs": RunSettings,
 }
 _PLACES = {
     "limits": "limits",
@@ -51,8 +39,10 @@ _PLACES = {
     "hosts": "an entry of hosts",
     "teams": "an entry of teams",
     "estimates": "estimates",
+    "runs": "runs",
 }
 _FEW = 14
+_READ = 1000  # errors of which those are told that stand first in the file
 _MISSING = ": missing"
 _ENOUGH = 100_000  # stands in for a limit that is wrong: no other key exceeds it
 _LIMITS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")
@@ -94,12 +84,16 @@ def problems_of(raw: Any) -> list[Problem]:
     try:
         settings = FleetSettings.model_validate(raw)
     except ValidationError as error:
-        problems = list(_once([_told(dict(one)) for one in error.errors()]))
+        if error.error_count() > MOST_PROBLEMS:
+            return list(_once([_told(dict(one)) for one in error.errors()]))
+        problems = list(_once([_told(dict(one)) for one in error.errors(include_url=False)[:_READ]]))
+        if len(problems) > MOST_PROBLEMS:
+            return problems
         try:
             settings = FleetSettings.model_validate(_without(raw, problems))
         except ValidationError:
             return problems
-    problems += contradictions(settings)
+    problems += islice(contradictions(settings), MOST_PROBLEMS)
     try:
         settings.domain()
     except FleetFileError as error:
@@ -133,7 +127,7 @@ def _suggestion(place: Place) -> str:
     if suggested := meant(key, [*known, *(word for word, ours in _SYNONYMS.items() if ours in known)]):
         word = suggested.removeprefix(", did you mean ").removesuffix("?")
         return f", did you mean {_SYNONYMS.get(word, word)}?"
-    belongs = next((name for name, model in _MODELS.items() if key in model.model_fields), None)
+    belongs = next((name for name, model in _SECTIONS.items() if key in model.model_fields), None)
     if belongs:
         return f" here, it belongs in {_PLACES[belongs]}"
     return f", known here: {', '.join(known)}" if len(known) <= _FEW else ""
@@ -141,10 +135,32 @@ def _suggestion(place: Place) -> str:
 
 def _known_at(place: Place) -> list[str]:
     """Return the keys that may stand there, as they are written."""
-    inner = place[2:] if place[:1] == ("pools",) else place[1:]
-    within = next((_WITHIN[part] for part in reversed(inner) if isinstance(part, str) and part in _WITHIN), None)
-    model = within or (_MODELS[str(place[0])] if place else FleetSettings)
-    return [field.alias or name for name, field in model.model_fields.items()]
+    kinds: list[Any] = [FleetSettings]
+    for part in place:
+        kinds = [inner for kind in kinds for inner in _within(kind, part)]
+    models = [kind for kind in kinds if _is_model(kind)]
+    return [field.alias or name for model in models for name, field in model.model_fields.items()]
+
+
+def _within(kind: Any, part: str | int) -> list[Any]:
+    """Return the types that a value within one of this type may have."""
+    if _is_model(kind):
+        fields = [field for name, field in kind.model_fields.items() if part in {name, field.alias}]
+        return [plain for field in fields for plain in _plain(field.annotation)]
+    return [plain for inner in get_args(kind)[-1:] if get_origin(kind) in {list, dict} for plain in _plain(inner)]
+
+
+def _plain(kind: Any) -> list[Any]:
+    """Return the types that a type allows, one by one."""
+    if get_origin(kind) is Annotated:
+        return _plain(get_args(kind)[0])
+    if isinstance(kind, UnionType) or get_origin(kind) is Union:
+        return [plain for inner in get_args(kind) for plain in _plain(inner)]
+    return [kind]
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _without(raw: Any, problems: list[Problem]) -> Any:
@@ -165,6 +181,8 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
                 _lift(rest, str(key[0]) if key else "")
             case ("fleet",):
                 rest["fleet"] = "unnamed"
+            case ("runs" | "weights" | "job_parameters" | "rerun_parameter" as key, *_):
+                rest.pop(key, None)
             case (key,) if problem.on_key:
                 rest.pop(key, None)
             case _:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from autoscaler.config.basics import ROLE_ID, Section
-from autoscaler.config.problems import Problem
+from autoscaler.config.basics import ROLE_ID, Section, of_the_last
+from autoscaler.config.problems import Problem, listed
 from autoscaler.domain.facts.fleet import Host, Market, Offering, Quarantine
 from autoscaler.domain.facts.machines import Machine
 
@@ -69,12 +69,20 @@ class HostSettings(Section):
 
 def hosts_of(settings: "FleetSettings", pool: str) -> list[str]:
     """Return the names of a pool's hosts; none: its agents are EC2 instances."""
-    return [name for name, host in settings.hosts.items() if host.pool == pool]
+    return _by_pool(settings.hosts).get(pool, [])
+
+
+@of_the_last
+def _by_pool(hosts: dict[str, HostSettings]) -> dict[str, list[str]]:
+    by_pool: dict[str, list[str]] = {}
+    for name, one in hosts.items():
+        by_pool.setdefault(one.pool, []).append(name)
+    return by_pool
 
 
 def is_of_hosts(settings: "FleetSettings", name: str) -> bool:
     """Tell whether a pool is one of hosts: a host names it, or it has no key of EC2 instances, as when its last host has left the file."""
-    return bool(hosts_of(settings, name)) or not any(_given(settings.pools[name]))
+    return bool(hosts_of(settings, name)) or next(_given(settings.pools[name]), None) is None
 
 
 def without_hosts(settings: "FleetSettings") -> list[str]:
@@ -105,7 +113,7 @@ def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:
         if one.pool not in settings.pools:
             from autoscaler.config.words import meant  # noqa: PLC0415 - for an error only
 
-            rule = f"is not one of the pools ({', '.join(settings.pools)}){meant(one.pool, settings.pools)}"
+            rule = f"is not one of the pools ({listed(settings.pools)}){meant(one.pool, settings.pools)}"
             yield Problem(place=("hosts", name, "pool"), text=f"hosts.{name}.pool ({one.pool}) {rule}")
         if other := roles.get(one.role_id):
             rule = f"host {other} has the same role, so nobody could tell which of them asks"
@@ -128,7 +136,7 @@ def of_pool(settings: "FleetSettings", name: str, pool: "PoolSettings") -> Itera
         yield from ((key, f"{key}: missing") for key in _missing(pool))
         return
     for key in _given(pool):
-        yield key, f"{key}: the pool is of hosts ({', '.join(hosts_of(settings, name))}), which are not launched, stopped or ended"
+        yield key, f"{key}: the pool is of hosts ({listed(hosts_of(settings, name))}), which are not launched, stopped or ended"
     served = pool.controllers or settings.controllers
     if any(settings.controllers[one].nodes == "slots" for one in served if one in settings.controllers):
         yield "controllers", "controllers: hosts do not take static nodes (nodes: slots), each gets a node of its own"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from autoscaler.config.kinds import general_kinds, labels_of
-from autoscaler.config.problems import Problem
+from autoscaler.config.problems import Problem, listed
 from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.domain.facts.fleet import Lending
 
@@ -13,7 +13,7 @@ def between_kinds(settings: FleetSettings) -> Iterator[Problem]:
     for name, kind in settings.kinds.items():
         for other in kind.of:
             if other not in settings.kinds or other == name:
-                rule = "is the kind itself" if other == name else f"is not one of kinds ({', '.join(settings.kinds)})"
+                rule = "is the kind itself" if other == name else f"is not one of kinds ({listed(settings.kinds)})"
                 yield Problem(place=("kinds", name, "of"), text=f"kinds.{name}.of ({other}) {rule}")
         both = sorted(other for other in general_kinds(name, settings.kinds) if name in general_kinds(other, settings.kinds))
         if both:
@@ -26,7 +26,7 @@ def kind_of_pool(settings: FleetSettings, pool: PoolSettings) -> Iterator[tuple[
         if pool.lend is not None:
             yield "lend", f"lend ({pool.lend}): the pool has no kind that is a speciality of another one"
     elif pool.kind not in settings.kinds:
-        yield "kind", f"kind ({pool.kind}) is not one of kinds ({', '.join(settings.kinds) or 'there are none'})"
+        yield "kind", f"kind ({pool.kind}) is not one of kinds ({listed(settings.kinds, 'there are none')})"
     else:
         yield from _labels(settings, pool, pool.kind)
         if pool.lend not in {None, Lending.NEVER}:

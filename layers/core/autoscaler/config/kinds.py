@@ -6,8 +6,10 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from math import inf
 from typing import Protocol
 
+from autoscaler.config.basics import of_the_last
 from autoscaler.domain.facts.fleet import Lending, Pool, Share
 
 
@@ -32,13 +34,22 @@ def labels_of(name: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
 
 def general_kinds(name: str, kinds: Mapping[str, Kind]) -> set[str]:
     """Return all kinds that this one is a speciality of, directly or by way of others."""
-    found: set[str] = set()
-    waiting = list(_direct(name, kinds))
-    while waiting:
-        if (kind := waiting.pop()) not in found and kind != name:
-            found.add(kind)
-            waiting += _direct(kind, kinds)
-    return found
+    known = _known(kinds)
+    if name not in known:
+        general: set[str] = set()
+        waiting = list(_direct(name, kinds))
+        while waiting:
+            if (kind := waiting.pop()) not in general and kind != name:
+                general.add(kind)
+                waiting += _direct(kind, kinds)
+        known[name] = general
+    return known[name]
+
+
+@of_the_last
+def _known(_kinds: Mapping[str, Kind]) -> dict[str, set[str]]:
+    """Return a place for the general kinds of each kind."""
+    return {}
 
 
 def lent_labels(name: str | None, own: Collection[str], kinds: Mapping[str, Kind]) -> frozenset[str]:
@@ -55,8 +66,11 @@ def with_lending(pools: Mapping[str, Pool], wanted: Mapping[str, Lending | None]
     ``general``: the kinds that each pool's own is a speciality of.
     """
     lending: dict[str, Pool] = {}
+    by_kind: dict[str, float] = {}  # the lowest price of an executor
+    for pool in pools.values():
+        by_kind[pool.kind] = min(_usd_per_executor(pool), by_kind.get(pool.kind, inf))
     for name, pool in pools.items():
-        plain = [_usd_per_executor(other) for other in pools.values() if other.kind in general.get(name, ())]
+        plain = [by_kind[kind] for kind in general.get(name, ()) if kind in by_kind]
         by_price = Lending.IDLE if plain and _usd_per_executor(pool) <= min(plain) else Lending.NEVER
         may_lend = pool.lent_labels and pool.share is not Share.COOPERATIVE
         lending[name] = replace(pool, lend=(wanted[name] or by_price) if may_lend else Lending.NEVER)
@@ -70,7 +84,14 @@ def _usd_per_executor(pool: Pool) -> float:
 def _direct(name: str, kinds: Mapping[str, Kind]) -> Iterator[str]:
     yield from (kind for kind in kinds[name].of if kind in kinds)
     base, *modifiers = name.split("+")
-    for other in kinds:
-        its_base, *its_modifiers = other.split("+")
-        if its_base == base and set(its_modifiers) < set(modifiers):
-            yield other
+    yield from (other for other, others in _by_base(kinds).get(base, ()) if others < set(modifiers))
+
+
+@of_the_last
+def _by_base(kinds: Mapping[str, Kind]) -> dict[str, list[tuple[str, set[str]]]]:
+    """Return the kinds and their modifiers by what stands before the first +."""
+    by_base: dict[str, list[tuple[str, set[str]]]] = {}
+    for name in kinds:
+        base, *modifiers = name.split("+")
+        by_base.setdefault(base, []).append((name, set(modifiers)))
+    return by_base

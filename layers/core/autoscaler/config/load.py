@@ -53,14 +53,21 @@ def _bytes(path: Path) -> bytes:
 
 
 def _content(raw: bytes, path: Path) -> object:
-    checked = path.with_suffix(".json")
-    if checked.exists():
-        known = json.loads(checked.read_text(encoding="utf-8"))
-        if known.get("sha256") == hashlib.sha256(raw).hexdigest():
-            return known["fleet"]
+    known = _checked(path.with_suffix(".json"))
+    if "fleet" in known and known.get("sha256") == hashlib.sha256(raw).hexdigest():
+        return known["fleet"]
     from autoscaler.config.yaml_file import parse  # noqa: PLC0415 - not in the warm path: a checked JSON stands beside the deployed file
 
     return parse(raw)
+
+
+def _checked(path: Path) -> dict[str, object]:
+    """Return what was checked before; nothing of a file that is no such JSON, but somebody's own."""
+    try:
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def _located(problems: Iterable[Problem], raw: bytes, path: Path) -> FleetFileError:

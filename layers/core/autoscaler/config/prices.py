@@ -1,10 +1,11 @@
 """Prices of a pool's machines: those of its price list, spot's discount, and root volumes."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from autoscaler.config.price_list import PriceList
-from autoscaler.config.problems import FleetFileError, Problem
+from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Problem
 from autoscaler.domain.facts.fleet import Fleet, Market, Offering, Platform
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def offerings(
     name: str, pool: "PoolSettings", types: Sequence[str], prices: dict[str, float | None], listed: PriceList
 ) -> tuple[Offering, ...]:
     """Return what a pool may launch, of these types in order of preference; `FleetFileError` names those whose price is not known."""
-    if unknown := tuple(_unpriced(name, pool, types, listed)):
+    if unknown := tuple(islice(_unpriced(name, pool, types, listed), MOST_PROBLEMS)):
         raise FleetFileError("", unknown)
     volume = gib_of(pool, prices) * (prices["volume_usd_per_gib_month"] or 0.0) / HOURS_A_MONTH
     return tuple(

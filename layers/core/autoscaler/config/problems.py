@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from autoscaler.errors import ConfigError
 
 Place = tuple[str | int, ...]
+MOST_PROBLEMS = 100  # that are told at once: whoever mends these looks again
+_MOST_NAMES = 20
+_LINE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +27,26 @@ class FleetFileError(ConfigError):
     def __init__(self, where: str, problems: Iterable[Problem]) -> None:
         """Keep the problems: their lines may be looked up later."""
         self.problems = tuple(problems)
-        super().__init__("; ".join([self._line(where, problem) for problem in self.problems[:1]] + self._others()))
-        self.lines = tuple(self._line(where, problem) for problem in self.problems)
-
-    def _others(self) -> list[str]:
-        return [self._line("", problem) for problem in self.problems[1:]]
+        told = self.problems[:MOST_PROBLEMS]
+        more = [f"and more than these {MOST_PROBLEMS}: mend them first"] if len(self.problems) > MOST_PROBLEMS else []
+        self.lines = (*(self._line(where, problem) for problem in told), *more)
+        super().__init__("; ".join([*self.lines[:1], *(self._line("", problem) for problem in told[1:]), *more]))
 
     @staticmethod
     def _line(where: str, problem: Problem) -> str:
         place = ":".join([*filter(None, [where]), *map(str, problem.at or ())])
-        return f"{place}: {problem.text}" if place else problem.text
+        return in_one_line(f"{place}: {problem.text}" if place else problem.text)
+
+
+def in_one_line(text: str, most: int = _LINE) -> str:
+    """Write a text that somebody else wrote in one line of bounded length: its middle is left out, and what does not print is spelled."""
+    if len(text) > most:
+        text = f"{text[: most // 2]}...{text[-most // 2 :]}"
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def listed(names: Iterable[str], nothing: str = "") -> str:
+    """List the names that there are, at most so many that a person reads them."""
+    all_of_them = list(names)
+    more = len(all_of_them) - _MOST_NAMES
+    return ", ".join(all_of_them[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "") or nothing

@@ -7,7 +7,7 @@ from autoscaler.config import hosts
 from autoscaler.config.capacity_reservations import of_capacity
 from autoscaler.config.controllers import environment_name, url_problem
 from autoscaler.config.kind_rules import between_kinds, kind_of_pool
-from autoscaler.config.problems import Problem
+from autoscaler.config.problems import Problem, listed
 from autoscaler.config.requirements import types_of
 from autoscaler.config.schedules import ScheduleSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings
@@ -47,7 +47,7 @@ def _between_controllers(settings: FleetSettings) -> Iterator[Problem]:
         if problem := url_problem(controller.url):
             yield Problem(place=("controllers", name, "url"), text=f"controllers.{name}.url {problem}")
     if len({environment_name(name) for name in settings.controllers}) != len(settings.controllers):
-        text = f"controllers ({', '.join(settings.controllers)}) must differ when written as environment variables"
+        text = f"controllers ({listed(settings.controllers)}) must differ when written as environment variables"
         yield Problem(place=("controllers",), text=text)
 
 
@@ -89,7 +89,7 @@ def _machines(pool: PoolSettings) -> Iterator[tuple[str, str]]:
 
 def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield the key and the text of what is wrong between a pool and the rest of the file."""
-    known = ", ".join(settings.controllers)
+    known = listed(settings.controllers)
     for controller in pool.controllers or []:
         if controller not in settings.controllers:
             from autoscaler.config.words import meant  # noqa: PLC0415 - for an error only

@@ -18,7 +18,7 @@ from autoscaler.config.limits import LimitSettings
 from autoscaler.config.machines import machines_for
 from autoscaler.config.price_list import PricesKey, listed_days, price_list_of
 from autoscaler.config.prices import gib_of, offerings, unaffordable_minima
-from autoscaler.config.problems import FleetFileError, Problem
+from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Problem
 from autoscaler.config.requirements import AllocationKey, InstanceTypes, Requirements, allocation_of, types_of
 from autoscaler.config.reruns import RerunKey, RerunParameter, rerun_policy
 from autoscaler.config.run_orders import RunSettings, run_policy
@@ -283,8 +283,8 @@ class FleetSettings(Section):
         problems: list[Problem] = []
         pools: dict[str, Pool] = {}
         for name, pool in self.pools.items():
-            if not (types_of(pool) or is_of_hosts(self, name)):
-                continue  # which the rules tell
+            if len(problems) > MOST_PROBLEMS or not (types_of(pool) or is_of_hosts(self, name)):
+                continue  # it is told enough, or the rules tell it
             try:
                 pools[name] = self._pool(name, pool)
             except FleetFileError as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from autoscaler.config.problems import Problem
+from autoscaler.config.problems import Problem, listed
 from autoscaler.config.settings import FleetSettings
 
 
@@ -24,7 +24,7 @@ def _wrong(settings: FleetSettings, teams: dict[str, str], name: str, pool: str)
     if pool not in settings.pools:
         from autoscaler.config.words import meant  # noqa: PLC0415 - for an error only
 
-        return f"is not one of the pools ({', '.join(settings.pools)}){meant(pool, settings.pools)}"
+        return f"is not one of the pools ({listed(settings.pools)}){meant(pool, settings.pools)}"
     if pool in teams:
         return "is named twice" if teams[pool] == name else f"is in team {teams[pool]}, too: a pool is in one team at most"
     return ""

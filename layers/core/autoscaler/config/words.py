@@ -3,16 +3,18 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
+from reprlib import Repr
 from typing import Any
 
 from pydantic import ValidationError
 
-from autoscaler.config.basics import ROLE_ID
+from autoscaler.config.basics import ROLE_ID, LongNumber
+from autoscaler.config.problems import in_one_line
 from autoscaler.config.requirements import INSTANCE_TYPE
 from autoscaler.config.reruns import PARAMETER_NAME
 from autoscaler.config.schedules import TIME_OF_DAY
 from autoscaler.config.settings import FLEET, KIND, LABEL, NAME, PARAMETER, VERSION
-from autoscaler.domain.wording import shortened
 
 PATTERNS = {
     FLEET: "must be lower-case letters, digits and hyphens, at most 40, and begin with a letter or a digit",
@@ -29,9 +31,13 @@ PATTERNS = {
 }
 _WAYS = ("{keys}", "{off}")  # of a key that may be off, or keys and values
 _BETWEEN = ("[key]", *_WAYS)
-_MOST_SHOWN = 60  # characters of a value
 _MOST_PROBLEMS = 5  # in one line
 _BEGUN = 4  # letters from which on the beginning of a word tells it
+_MANY = 2000  # words: to compare with each of more takes too long
+_LONG = 80  # letters of a word that are written at most
+_SHOWN = 60  # letters of a value
+_BRIEFLY = Repr()  # a value may be as large as the file
+_BRIEFLY.maxdict = _BRIEFLY.maxlist = _BRIEFLY.maxstring = _BRIEFLY.maxother = _BRIEFLY.maxlong = _SHOWN
 _RULES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), lambda _: "must be a number"),
@@ -40,6 +46,7 @@ _RULES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     **dict.fromkeys(("enum", "literal_error"), lambda ctx: f"must be {ctx['expected'].replace(chr(39), '')}"),
     "list_type": lambda _: "must be a list, such as [a, b]",
     "string_type": lambda _: "must be text",
+    "invalid_key": lambda _: "a key must be text, write it in quotes",
     "finite_number": lambda _: "must be a finite number",
     "greater_than_equal": lambda ctx: f"must be {_number(ctx['ge'])} or more",
     "greater_than": lambda ctx: f"must be more than {_number(ctx['gt'])}",
@@ -65,7 +72,7 @@ def sentence(problem: dict[str, Any]) -> str:
     """Say one problem: key (value): rule."""
     if str(problem["type"]).startswith("union_tag"):
         return _tag_problem(**problem.get("ctx", {}))
-    key = ".".join(shortened(str(part)) for part in place_of(problem))
+    key = ".".join(in_one_line(str(part), _LONG) for part in place_of(problem))
     said = f"{key}: " if key else ""
     if problem["type"] == "value_error":
         return said + str(problem["msg"]).removeprefix("Value error, ")
@@ -83,8 +90,11 @@ def place_of(problem: dict[str, Any]) -> tuple[str | int, ...]:
 
 def meant(word: str, known: Iterable[str]) -> str:
     """Suggest the known word that this one resembles: a clause to add, or nothing."""
-    by_spelling = {_spelling(name): name for name in known}
-    spelled = _spelling(str(word))
+    words = list(known)
+    if len(word := str(word)) > _LONG or len(words) > _MANY:
+        return ""
+    by_spelling = {_spelling(name): name for name in words}
+    spelled = _spelling(word)
     begun = [name for name in by_spelling if len(spelled) >= _BEGUN and name.startswith(spelled)]
     close = begun if len(begun) == 1 else get_close_matches(spelled, list(by_spelling), n=1, cutoff=0.7)
     return f", did you mean {by_spelling[close[0]]}?" if close else ""
@@ -96,13 +106,14 @@ def _rule(problem: dict[str, Any]) -> str:
     if problem["loc"] and problem["loc"][-1] in _WAYS:
         return "must be off, or keys and values, such as {key: value}"
     rule = say(context) if say else f"{problem['msg'][:1].lower()}{problem['msg'][1:]}"
-    if problem["type"] == "string_type" and isinstance(given, str | int | float) and _shown(given) != type(given).__name__:
-        rule += f", write it in quotes: '{given}'"
+    if problem["type"] == "string_type" and isinstance(given, str | int | float) and not isinstance(given, LongNumber):
+        rule += f", write it in quotes: '{given}'" if _shown(given) != type(given).__name__ else ""
     if problem["type"] in {"enum", "literal_error"} and isinstance(given, str):
         rule += meant(given, re.findall(r"'([^']*)'", context["expected"]))
     return rule
 
 
+@lru_cache(maxsize=_MANY)
 def _spelling(word: str) -> str:
     """Spell camelCase, hyphens and capitals as the file's own keys are spelled."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[- ]+", "_", word).lower()
@@ -115,11 +126,13 @@ def _number(value: float) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, str):
         value = re.sub(r"^([a-z]+://).*@", r"\1***@", value, flags=re.IGNORECASE | re.DOTALL)  # a password may stand there
+        if len(value) > _SHOWN:
+            return repr(in_one_line(value, _SHOWN))
     try:
-        shown = repr(value)
+        shown = _BRIEFLY.repr(value)
     except (ValueError, RecursionError):  # a number of thousands of digits, lists within lists
         return type(value).__name__
-    return shown if len(shown) <= _MOST_SHOWN else type(value).__name__
+    return shown if len(shown) <= _SHOWN else type(value).__name__
 
 
 def _tag_problem(discriminator: str, tag: str | None = None, expected_tags: str = "") -> str:

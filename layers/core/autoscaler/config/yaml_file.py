@@ -1,89 +1,70 @@
 """Parses the fleet file's YAML, and finds the lines of its problems."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
 
 import yaml
 
 from autoscaler.config.problems import FleetFileError, Place, Problem
+from autoscaler.config.yaml_loader import Loader, at_of
 
 _START = (1, 1)
-
-
-class Loader(yaml.SafeLoader):
-    """Reads YAML 1.2, as editors do, and refuses a key written twice; YAML would silently keep the last.
-
-    YAML 1.1 takes ``off`` and ``no`` for booleans, ``12:30`` for 750 and ``1e3`` for a text.
-    """
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML has it
-        letter: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in {"bool", "int", "float", "timestamp"}]
-        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as PyYAML calls it
-        """Read a mapping; a key that stands in it twice is an error."""
-        keys: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, str | int | float) and key in keys:
-                raise FleetFileError("", [Problem(place=(), text=f"{key} is written twice", at=_at(key_node))])
-            keys |= {key} if isinstance(key, str | int | float) else set()
-        return super().construct_mapping(node, deep)
-
-
-Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
-Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
-Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^([-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"),
-    list("-+.0123456789"),
-)
+_Children = dict[int, dict[str, tuple[yaml.Node, yaml.Node]]]
 
 
 def parse(raw: bytes | str) -> object:
-    """Parse YAML; `FleetFileError` names the line of what is none."""
+    """Parse YAML; `FleetFileError` names the line of what is none. Nobody changes what it returns: the last text is parsed once."""
     try:
-        return yaml.load(raw, Loader)  # noqa: S506 - a SafeLoader
+        return _read(raw)[1]
     except yaml.YAMLError as error:
         raise FleetFileError("", [_syntax(error)]) from None
 
 
 def located(problems: Iterable[Problem], raw: bytes) -> list[Problem]:
     """Give each problem its line and column, in the order in which they stand in the file."""
+    given = list(problems)
     try:
-        root = yaml.compose(raw, Loader)
-    except yaml.YAMLError:
+        root = _read(raw)[0] if any(problem.at is None for problem in given) else None
+    except (yaml.YAMLError, FleetFileError):
         root = None
-    found = [problem if problem.at else replace(problem, at=_find(root, problem)) for problem in problems]
-    return sorted(found, key=lambda problem: problem.at or _START)
+    children: _Children = {}
+    placed = [problem if problem.at else replace(problem, at=_find(root, problem, children)) for problem in given]
+    return sorted(placed, key=lambda problem: problem.at or _START)
 
 
-def _find(root: yaml.Node | None, problem: Problem) -> tuple[int, int]:
+@lru_cache(maxsize=1)
+def _read(raw: bytes | str) -> tuple[yaml.Node | None, object]:
+    """Read the nodes of a text, with their lines, and what they say."""
+    loader = Loader(raw)
+    try:
+        root = loader.get_single_node()
+        return root, None if root is None else loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+def _find(root: yaml.Node | None, problem: Problem, children: _Children) -> tuple[int, int]:
     """Return where the last key on the way to a problem stands, or its value where that is what is wrong."""
     node, at = root, _START
     for number, part in enumerate(problem.place):
-        pair = _child(node, part)
+        pair = _child(node, part, children)
         if pair is None:
             break
         key, node = pair
         last = number == len(problem.place) - 1
-        at = _at(node if last and not problem.on_key and isinstance(node, yaml.ScalarNode) else key)
+        at = at_of(node if last and not problem.on_key and isinstance(node, yaml.ScalarNode) else key)
     return at
 
 
-def _child(node: yaml.Node | None, part: Place | str | int) -> tuple[yaml.Node, yaml.Node] | None:
+def _child(node: yaml.Node | None, part: Place | str | int, children: _Children) -> tuple[yaml.Node, yaml.Node] | None:
     if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
         return node.value[part], node.value[part]
     if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == str(part)), None)
+        if id(node) not in children:  # of a key that is merged (<<) and written here, too, the one here counts: it comes last
+            children[id(node)] = {str(key.value): (key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+        return children[id(node)].get(str(part))
     return None
-
-
-def _at(node: yaml.Node) -> tuple[int, int]:
-    return node.start_mark.line + 1, node.start_mark.column + 1
 
 
 def _syntax(error: yaml.YAMLError) -> Problem:
