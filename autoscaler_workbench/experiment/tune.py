@@ -15,7 +15,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from autoscaler.config import FleetSettings, check
+from autoscaler.config import FleetFileError, FleetSettings, check
 from autoscaler.config.price_list import carried_prices
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.experiment.by_needs import Sized, size_by_needs, told_gpus, told_sized
@@ -200,6 +200,8 @@ def _improve(player: _Player, proposal: Proposal, alternatives: Sequence[str]) -
         fleet = deepcopy(proposal.fleet)
         for change in changes:
             fleet["pools"][change.pool] = _changed(fleet["pools"][change.pool], change.key, change.value)
+        if not _is_right(fleet):
+            continue  # each change is right by itself, and all of them together exceed a limit
         name = f"{_so_far(proposal)}{' or '.join(alternatives)} in {len(changes)} pools"
         after = player.play_all({name: fleet})[name]
         proposal.tried.append(after)
@@ -242,16 +244,29 @@ def _choose(proposal: Proposal, played: Mapping[tuple[str, float], Row]) -> Iter
 
 
 def _everywhere(raw: Raw, key: str, value: float) -> Raw:
+    """Change a setting of all pools, but of those that cannot have it."""
     changed = deepcopy(raw)
-    changed["pools"] = {name: _changed(pool, key, value) for name, pool in changed["pools"].items()}
+    for name, pool in raw["pools"].items():
+        changed["pools"][name] = _changed(pool, key, value)
+        if changed["pools"][name] != pool and not _is_right(changed):
+            changed["pools"][name] = pool
     return changed
+
+
+def _is_right(raw: Raw) -> bool:
+    """Tell whether this can be a fleet file: a schedule, a reservation or a limit may be against a change."""
+    try:
+        check(raw, "").domain()
+    except FleetFileError:
+        return False
+    return True
 
 
 def _changed(pool: Raw, key: str, value: float) -> Raw:
     """A pool with one setting changed; as it is where it cannot have that one."""
     if key == "size":
         return _resized(pool, value) or pool
-    most = pool["max_agents"] * (pool["executors"] if key == "warm_executors" else 1)
+    most = pool.get("max_agents", 0) * (pool["executors"] if key == "warm_executors" else 1)
     return {**pool, key: int(value)} if value <= most else pool
 
 
@@ -261,8 +276,8 @@ def _resized(pool: Raw, factor: float) -> Raw | None:
     None where there is none, or where a build has a machine to itself: that it may share one is not for us to say.
     """
     executors = pool["executors"] * factor
-    present = pool["instance_types"][0]
-    prices = {kind: usd[pool["platform"]] for kind, usd in carried_prices().items() if pool["platform"] in usd}
+    present, platform = _first_type(pool), pool.get("platform", "linux")
+    prices = {kind: usd[platform] for kind, usd in carried_prices().items() if platform in usd}
     if pool["executors"] == 1 or executors != int(executors) or pool.get("usd_per_hour") is not None or present not in prices:
         return None
     family = {kind: usd for kind, usd in prices.items() if kind.split(".")[0] == present.split(".")[0]}
@@ -273,8 +288,13 @@ def _resized(pool: Raw, factor: float) -> Raw | None:
     return {**pool, "executors": int(executors), "instance_types": [kind]}
 
 
+def _first_type(pool: Raw) -> str:
+    """Return the type that a pool names first; "" if it has conditions instead, or hosts."""
+    return str((pool.get("instance_types") or [""])[0])
+
+
 def _told(pool: Raw, key: str) -> str:
-    return f"{pool['executors']} on {pool['instance_types'][0]}" if key == "size" else str(pool.get(key, 0))
+    return f"{pool['executors']} on {_first_type(pool)}" if key == "size" else str(pool.get(key, 0))
 
 
 def _worth_waiting(raw: Raw, factor: float, pools: Mapping[str, Any]) -> Raw:

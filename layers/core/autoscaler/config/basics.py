@@ -29,9 +29,9 @@ def of_the_last(work: Callable[[Given], Worked]) -> Callable[[Given], Worked]:
 
 
 class Section(BaseModel):
-    """Unknown keys and other types than written here are errors."""
+    """Unknown keys and other types than written here are errors. A section is written out as a file has it (from, not begins)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, serialize_by_alias=True)
 
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
