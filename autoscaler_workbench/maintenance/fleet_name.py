@@ -5,6 +5,7 @@ The functions may launch and terminate only what carries the stack's ``FleetName
 """
 
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,8 +43,8 @@ def check_fleet_name(root: Path, file: Path) -> None:
             raise ConfigError(f"{_PARAMETER} ({name}) in {place} is not the fleet file's name ({fleet}): {rule}, or change the fleet file")
 
 
-def check_secrets(root: Path, file: Path) -> list[str]:
-    """Raise `ConfigError` for a secret that the deployed functions may not read; return the warnings for the file."""
+def check_secrets(root: Path, file: Path, now: float | None = None) -> list[str]:
+    """Raise `ConfigError` for a secret that the deployed functions may not read; return the warnings for the file, of old prices, too."""
     written = tomllib.loads((root / "samconfig.toml").read_text(encoding="utf-8"))
     prefixes = dict(_values_of(_PREFIX, written)) or {"template.yaml (the default)": SECRET_PREFIX}
     for place, prefix in prefixes.items():
@@ -51,7 +52,7 @@ def check_secrets(root: Path, file: Path) -> list[str]:
             if controller.secret is not None and not readable(controller.secret, prefix):
                 rule = f"the functions may not read it, {_PREFIX} is {prefix} in {place}: rename the secret, or set that"
                 raise ConfigError(f"{file}: controllers.{name}.secret ({controller.secret}): {rule}")
-    return warnings_in(file, next(iter(prefixes.values())))
+    return warnings_in(file, next(iter(prefixes.values())), now)
 
 
 def _values_of(parameter: str, written: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -67,7 +68,7 @@ def _values_of(parameter: str, written: dict[str, Any]) -> Iterator[tuple[str, s
 if __name__ == "__main__":
     try:
         check_fleet_name(ROOT, Path(sys.argv[1]))
-        for warning in check_secrets(ROOT, Path(sys.argv[1])):
+        for warning in check_secrets(ROOT, Path(sys.argv[1]), time.time()):
             print(f"warning: {warning}", file=sys.stderr)  # noqa: T201
     except ConfigError as error:
         print("\n".join(error.lines if isinstance(error, FleetFileError) else [str(error)]), file=sys.stderr)  # noqa: T201

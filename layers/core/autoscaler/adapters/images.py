@@ -35,8 +35,10 @@ def image_findings(pool: Pool, data: Mapping[str, Any], known: Images) -> Iterat
     if not image_id:
         yield "ImageId is missing: there is nothing to boot"
         return
-    if not image_id.startswith("ami-"):
-        return  # resolve:ssm:..., which EC2 looks up at each launch
+    if not image_id.startswith("ami-"):  # resolve:ssm:..., which EC2 looks up at each launch: only its name says what it is
+        if "windows" in image_id.lower() and pool.platform is not Platform.WINDOWS:
+            yield f"the image {image_id} is of windows by its name, the pool's platform is {pool.platform}"
+        return
     image = known.images.get(image_id)
     if image is None:
         yield f"there is no image {image_id}, or this account may not use it"

@@ -112,7 +112,8 @@ def _storage(fleet: Fleet, data: dict[str, Any]) -> Iterator[str]:
             yield f"BlockDeviceMappings {mapping.get('DeviceName', '')}: Ebs.Encrypted must be true"
     tags = [tag for spec in data.get("TagSpecifications", []) if spec["ResourceType"] == "volume" for tag in spec["Tags"]]
     if {"Key": "autoscaler:fleet", "Value": fleet.name} not in tags:
-        yield f"TagSpecifications must tag volumes with autoscaler:fleet={fleet.name}: EC2 Fleet cannot"
+        other = next((f", not {tag['Value']}: the template is of that fleet" for tag in tags if tag["Key"] == "autoscaler:fleet"), "")
+        yield f"TagSpecifications must tag volumes with autoscaler:fleet={fleet.name}{other or ': EC2 Fleet cannot'}"
 
 
 def _network(data: dict[str, Any]) -> Iterator[str]:
