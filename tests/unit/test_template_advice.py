@@ -44,7 +44,7 @@ def test_what_goes_together_has_no_warning(tmp_path, pool):
     [
         (
             "launch_template: autoscaler-windows-f, instance_types: [c5.large]",
-            "5:55: pools.cpu.platform (linux): autoscaler-windows-f launches windows, and the pool is priced as linux; write platform: windows",
+            "5:55: pools.cpu.platform (linux): autoscaler-windows-f launches windows, and the pool is priced as linux",
         ),
         (
             "platform: linux, launch_template: autoscaler-windows-f, instance_types: [c5.large], usd_per_hour: 0.2",
@@ -52,7 +52,7 @@ def test_what_goes_together_has_no_warning(tmp_path, pool):
         ),
         (
             "launch_template: autoscaler-linux-f, instance_types: [c5.large], platform: windows",
-            "5:113: pools.cpu.platform (windows): autoscaler-linux-f launches linux, and the pool is priced as windows; write platform: linux",
+            "5:113: pools.cpu.platform (windows): autoscaler-linux-f launches linux, and the pool is priced as windows",
         ),
         (
             "launch_template: autoscaler-linux-other, instance_types: [c5.large]",
