@@ -42,7 +42,9 @@ def test_a_controller_that_is_starting_makes_an_incomplete_view(here):
 def test_a_restart_in_the_middle_of_a_look_is_noticed(here, monkeypatch):
     sessions = iter(["s1", "s1", "s2"])
     monkeypatch.setattr(type(here.jenkins), "session", property(lambda _: next(sessions)))
-    assert "restarted while it was being read" in here.controller.look().problem
+    view = here.controller.look()
+    assert view.problem.startswith("answers to one look were of the sessions s1 and s2: it restarted meanwhile, or two controllers")
+    assert view.sessions == ("s1", "s1", "s2")
 
 
 @pytest.mark.parametrize("part", ["queue", "computer", "api"])

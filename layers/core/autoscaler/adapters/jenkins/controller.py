@@ -235,11 +235,14 @@ class JenkinsController:
         return self.connection.ask(call)
 
     def _view(self, queue: QueueAnswer, computers: Answer, root: Answer, began: float) -> ControllerView:
-        sessions = {*queue.sessions, *(answer.headers.get("X-Jenkins-Session") for answer in (computers, root))}
-        session = next(iter(sessions))
-        problem = None
-        if session is None or len(sessions) > 1:
-            problem = "the controller restarted while it was being read, or tells no X-Jenkins-Session"
+        in_turn = (*sorted(queue.sessions, key=str), *(answer.headers.get("X-Jenkins-Session") for answer in (computers, root)))
+        sessions = tuple(dict.fromkeys(in_turn))
+        session, problem = sessions[0], None
+        if None in sessions:
+            problem = "Jenkins tells no X-Jenkins-Session"
+        elif len(sessions) > 1:
+            both = f"of the sessions {' and '.join(map(str, sessions))}"
+            problem = f"answers to one look were {both}: it restarted meanwhile, or two controllers are behind one address"
         nodes, unread = read_computers(computers.json(), read_date(computers.headers.get("Date")), self.tell_apart)
         names = frozenset(node.name for node in nodes) | unread.keys()
         if "" in unread:
@@ -253,6 +256,7 @@ class JenkinsController:
             name=self._name,
             problem=problem,
             session=session or "",
+            sessions=tuple(map(str, in_turn)) if len(sessions) > 1 and len(queue.sessions) == 1 else (),
             quieting_down=state["quietingDown"],
             quiet_reason=str(state.get("quietDownReason") or "")[:MOST_REASON],
             items=items,

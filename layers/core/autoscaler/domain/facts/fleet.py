@@ -375,9 +375,13 @@ def node_name(pool: str, machine: str) -> str:
 def described_instance(fleet: Fleet, node: str, description: str) -> str | None:
     """Read the instance id that we wrote into a node's description; None for any other node, a copy of ours too."""
     found = _DESCRIBED.fullmatch(description)
-    if found is None or (found["node"], found["fleet"], found["home"] or "") != (node, fleet.name, fleet.home):
-        return None
-    return found["instance"]
+    return found["instance"] if found and read_description(node, description) == (fleet.name, fleet.home) else None
+
+
+def read_description(node: str, description: str) -> tuple[str, str] | None:
+    """Read the fleet and the home that an autoscaler, ours or another one, wrote into a node's description; None for any other node."""
+    found = _DESCRIBED.fullmatch(description)
+    return (found["fleet"], found["home"] or "") if found and found["node"] == node else None
 
 
 def _how(instance_id: str) -> str:

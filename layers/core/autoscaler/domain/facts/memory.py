@@ -23,6 +23,8 @@ class ControllerSession:
     marked: tuple[str, ...] = ()  # nodes that were marked offline when last seen: no other build has begun there since
     suspects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # nodes that may look idle and are not: their missing runs
     began_at: float = 0.0  # when a build was last seen to begin
+    before: str = ""  # the session before it
+    returned_at: float = 0.0  # when it was seen again after another one, which no restart explains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +78,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleReturns:
-    """How often demand for agents of one level came back, and how many jobs would have waited, by idle time.
-
-    The agents of a level count for one together: they leave and come back in one burst.
-    """
+    """How often demand for agents of one level, which count for one, came back, and how many jobs would have waited, by idle time."""
 
     times: tuple[float, ...]
     jobs: tuple[float, ...]

@@ -80,6 +80,7 @@ class ControllerView:
     name: str
     problem: str | None
     session: str
+    sessions: tuple[str, ...] = ()  # of the answers of this look in turn, if they are not all of one session
     quieting_down: bool
     items: tuple[QueueItem, ...]  # in the order in which Jenkins will take them
     nodes: tuple[Node, ...]

@@ -21,6 +21,7 @@ from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import list_queue
 from autoscaler.domain.report.marks import told_marked
 from autoscaler.domain.report.offline import told_offline
+from autoscaler.domain.report.other_autoscalers import told_others
 from autoscaler.domain.report.reruns import told_lost
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.schedules import told_schedules
@@ -81,6 +82,7 @@ def _of_controllers(situation: Situation) -> Iterator[str]:
     for view in situation.views():
         if told := told_controller(situation, view):
             yield told
+        yield from told_others(situation, view)
         if not view.shows_jobs:
             yield f"{view.name} shows not a single job: without Job/Read the queue looks empty"
 

@@ -22,6 +22,7 @@ from autoscaler.domain.report.lasting import lasting_seen
 from autoscaler.domain.report.left_sides import left_sides_seen
 from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.marks import marks_seen
+from autoscaler.domain.report.other_autoscalers import TWO_SESSIONS, others_seen
 from autoscaler.domain.report.problems import PROBLEM, Problem
 from autoscaler.domain.report.refusals import refusals_seen
 from autoscaler.domain.report.refused import launches_seen
@@ -46,7 +47,7 @@ SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 
 
 # These come and go while their cause lasts: between two trials, or while another job waits. The others end by an event.
-_COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", WAITS)
+_COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", TWO_SESSIONS, WAITS)
 
 # They happened, and do not last.
 _HAVE_NO_END = (LOST, f"{PROBLEM}quarantine/")
@@ -150,6 +151,7 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
     yield from launches_seen(situation)
     yield from limits_seen(situation)
     yield from controllers_seen(situation, told)
+    yield from others_seen(situation, told)
     yield from large_queues_seen(situation)
     yield from hosts_seen(situation)
     yield from left_sides_seen(situation)

@@ -10,6 +10,7 @@ from autoscaler.domain.report.broken import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.report.images import told_images
 from autoscaler.domain.report.left_the_file import left_behind
 from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used
+from autoscaler.domain.report.other_autoscalers import told_others
 from autoscaler.domain.report.problem_places import told_unread
 from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
 from autoscaler.domain.report.telemetry import Reports, told_short
@@ -104,8 +105,9 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
 
 def _problems(situation: Situation) -> Iterator[tuple[str, str]]:
     for view in situation.views():
-        if view.in_parts or not view.complete:
-            yield view.name, view.problem or view.in_parts
+        of_one = [view.problem or view.in_parts] if view.in_parts or not view.complete else []
+        if of_one := [*of_one, *told_others(situation, view)]:
+            yield view.name, "; ".join(filter(None, of_one))
 
 
 def _failing(situation: Situation) -> Iterator[str]:

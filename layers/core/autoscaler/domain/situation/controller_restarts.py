@@ -15,6 +15,7 @@ from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.snapshot import Build, ControllerView, Node
 from autoscaler.domain.situation.looks import blind_seconds
+from autoscaler.domain.situation.two_sessions import carried
 
 # After a controller restart every agent looks offline and idle for some seconds, and resumed builds are invisible (recorded: f21).
 RESTART_GRACE_SECONDS = 120.0
@@ -42,12 +43,13 @@ def next_session(
     if not view.complete:
         return life
     nodes = {node.name: node for node in view.nodes if node.agent}
-    seen = ControllerSession(
+    met = ControllerSession(
         session=view.session,
         since_at=now,
         busy=_but_empty({name: _runs_on(node) for name, node in nodes.items()}),
         marked=_marked(nodes),
     )
+    seen = carried(life, met, now)
     if life is None:
         # Met for the first time, or the state was lost: there may have been a restart that nobody saw.
         return replace(seen, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
@@ -94,12 +96,12 @@ def next_sessions(
     timeout_seconds: Callable[[str], float],
 ) -> dict[str, ControllerSession]:
     """Carry every controller's session on. ``looks`` and ``ended``: by controller; ``timeout_seconds``: of one of them."""
-    carried = dict(sessions)
+    lives = dict(sessions)
     for view in views:
         life = next_session(sessions.get(view.name), view, ended.get(view.name, ()), now, timeout_seconds(view.name), looks.get(view.name))
         if life is not None:
-            carried[view.name] = life
-    return carried
+            lives[view.name] = life
+    return lives
 
 
 def runs_to_ask_for(life: ControllerSession | None, view: ControllerView) -> tuple[str, ...]:
