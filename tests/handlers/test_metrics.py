@@ -35,7 +35,6 @@ def test_a_waiting_queue_is_published_by_pool_and_for_the_fleet(here):
     assert value_of(here, "QueueWait", **pool) == 45
     assert value_of(here, "QueueStarved", Fleet="mxnet-ci") == 3
     assert value_of(here, "QueueLength", Fleet="mxnet-ci", Controller="main") == 4
-    assert value_of(here, "QueueUnservable", Fleet="mxnet-ci") == 1
     assert value_of(here, "AgentsRequested", Fleet="mxnet-ci") == 1
     assert value_of(here, "Heartbeat", Fleet="mxnet-ci", Function="publish_metrics") == 1
 

@@ -185,6 +185,7 @@ _REST: dict[str, tuple[Any, ...]] = {
     "rerun_parameter": ("lost, run again by defaults", "RUN_NAME"),
     "job_parameters": ("jobs with parameters", {"*": ["SUITE"]}, {}, "asked"),
     "weights": ("work", {"*": 2}),
+    "ignore_labels": ("work", ["cpu"]),
     "estimates": ("work", {"public_addresses": True}, {}, "asked"),
     "estimates.public_addresses": ("estimates", False, {}, "asked"),
     "estimates.public_address_usd_per_hour": ("estimates", 9.0, {}, "asked"),

@@ -61,6 +61,7 @@ REASONS: dict[str, str] = {
     "Node.ended": "decides once a run was asked twice, ten minutes apart: tests/scenarios/test_ended_builds.py",
     "Snapshot.run_answers": "decides once a run was asked twice, ten minutes apart: tests/scenarios/test_ended_builds.py",
     "AskedRun.waits_for_input": "spares the machine of a build that waits for a person: tests/scenarios/test_overdue_elsewhere.py",
+    "Fleet.ignored_labels": "of labels that another cloud serves: tests/scenarios/test_ignored_labels.py",
     "ControllerSession.before": "named if two controllers are behind one address: tests/scenarios/test_two_autoscalers.py",
     "ControllerSession.returned_at": "told if two controllers are behind one address: tests/scenarios/test_two_autoscalers.py",
     "ControllerView.sessions": "more than one where two controllers are behind one address: tests/scenarios/test_two_autoscalers.py",

@@ -126,6 +126,7 @@ hosts:
 rerun_parameter: RUN_ID
 job_parameters: {nightly/*: [ARCH, SUITE]}
 weights: {nightly/smoke: 2, "nightly/*": learned}
+ignore_labels: [windows, mac-*]
 estimates:
   public_addresses: true
   public_address_usd_per_hour: 0.006

@@ -132,7 +132,7 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
             "fleet: f\nspeed: fast\n",
             (
                 "known here: fleet, limits, controllers, kinds, defaults, pools, hosts, rerun_parameter, "
-                "job_parameters, weights, estimates, runs, teams"
+                "job_parameters, weights, ignore_labels, estimates, runs, teams"
             ),
         ),
         ("fleet: f\n", "", "1:1: fleet: missing"),

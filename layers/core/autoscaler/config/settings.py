@@ -11,6 +11,7 @@ from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.estimates import EstimatesKey, estimates_of
 from autoscaler.config.hosts import HostSettings, host, hosts_of, is_of_hosts, of_hosts
 from autoscaler.config.hours import impossible_hours
+from autoscaler.config.ignore_labels import IgnoreLabelsKey
 from autoscaler.config.job_parameters import JobParametersKey, job_parameters
 from autoscaler.config.job_weights import JobWeightsKey, job_weights
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
@@ -26,16 +27,7 @@ from autoscaler.config.schedules import ScheduleSettings, pool_schedules
 from autoscaler.config.team_money import dear_minima
 from autoscaler.config.teams import HoursPerDay, LaunchesPerHour, TeamSettings, UsdPerHour, UsdPerMonth, ceilings, team
 from autoscaler.config.warm_pools import WarmPoolKey, warm_pool_of
-from autoscaler.domain.facts.fleet import (
-    Ceilings,
-    Fleet,
-    Lending,
-    Limits,
-    Platform,
-    Pool,
-    Quarantine,
-    Share,
-)
+from autoscaler.domain.facts.fleet import Ceilings, Fleet, Lending, Limits, Platform, Pool, Quarantine, Share
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 LABEL = r"^[^\s\"]+$"
@@ -274,6 +266,7 @@ class FleetSettings(Section):
     rerun_parameter: RerunParameter = "AUTOSCALER_RUN_ID"
     job_parameters: JobParametersKey = Field({})
     weights: JobWeightsKey = Field({})
+    ignore_labels: IgnoreLabelsKey = Field([])
     estimates: EstimatesKey = None
     runs: RunSettings | None = Field(None, description="Builds that people order with autoscaler run. Without this key nobody can.")
     teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
@@ -305,6 +298,7 @@ class FleetSettings(Section):
             rerun_parameter=self.rerun_parameter,
             job_parameters=job_parameters(self.job_parameters),
             weights=job_weights(self.weights),
+            ignored_labels=tuple(self.ignore_labels),
             runs=run_policy(self.runs),
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             controller_hosts={one.host_role_id: name for name, one in self.controllers.items() if one.host_role_id},

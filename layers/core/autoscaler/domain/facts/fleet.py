@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from math import inf
 from typing import Literal, Self
 
@@ -269,6 +270,7 @@ class Fleet:
     rerun_parameter: str = "AUTOSCALER_RUN_ID"  # by which a build that we started is found, where its job declares it
     job_parameters: JobParameters = field(default_factory=JobParameters)  # that tell builds apart in statistics
     weights: JobWeights = field(default_factory=JobWeights)  # of jobs
+    ignored_labels: tuple[str, ...] = ()  # that another cloud serves; * stands for any letters
     runs: RunPolicy | None = None  # None: nobody may order runs
     machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, if runs may be ordered or weights are learned
     estimates: Estimates = field(default_factory=Estimates)  # of what is billed beside the agents
@@ -288,6 +290,10 @@ class Fleet:
     def launched(self) -> Self:
         """The same fleet without its hosts: what is bought."""
         return replace(self, pools={name: pool for name, pool in self.pools.items() if not pool.of_hosts}, hosts={})
+
+    def ignores(self, label: str | None) -> bool:
+        """Tell whether another cloud serves what asks for this label."""
+        return label is not None and any(fnmatchcase(label, re.sub(r"([\[?])", r"[\1]", pattern)) for pattern in self.ignored_labels)
 
     @property
     def beacon(self) -> str:

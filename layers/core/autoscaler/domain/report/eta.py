@@ -110,7 +110,8 @@ def _not_served(situation: Situation, asked: Asked) -> Iterator[EtaEntry]:
     view = situation.snapshot.controllers[asked.controller]
     for item in view.items:
         if item.job == asked.job and item.id not in served and asked.item in {None, item.id}:
-            detail = told_quiet(view) if item.in_quiet_mode else causes.get(item.id, _NOT_SERVED)
+            ignored = f"another cloud serves {item.asked_label} (ignore_labels)" if situation.fleet.ignores(item.asked_label) else ""
+            detail = told_quiet(view) if item.in_quiet_mode else ignored or causes.get(item.id, _NOT_SERVED)
             yield _entry(asked, item, pool="", starts=None, ends=None, detail=detail)
 
 

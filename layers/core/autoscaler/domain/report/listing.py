@@ -151,7 +151,16 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
         yield _entry(controller, unmet.item, fate)
     for item in situation.snapshot.controllers[controller].items:
         if item.id not in listed_ids:
-            yield _entry(controller, item, _of_other(situation, situation.snapshot.controllers[controller], item))
+            yield _entry(
+                controller, item, _of_ignored(situation, item) or _of_other(situation, situation.snapshot.controllers[controller], item)
+            )
+
+
+def _of_ignored(situation: Situation, item: QueueItem) -> _Fate | None:
+    """Say of an item of another cloud that it is none of ours."""
+    if not situation.fleet.ignores(item.asked_label):
+        return None
+    return _Fate("ignored", "another cloud's", f"another cloud serves {item.asked_label} (ignore_labels)")
 
 
 def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autoscaler.domain.facts.memory import Trial
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.report.controllers import controllers_seen
@@ -39,6 +40,7 @@ from autoscaler.domain.wording import duration, moment, resume_command
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
+UNSERVABLE_OVER_SECONDS = 3600.0  # another cloud may serve the label, one job after another
 TAKEN_BACK = 3  # spells; one or two are what spot is
 SUBJECT_CHARACTERS = 100  # SNS takes no more
 DAY_SECONDS = 86_400.0
@@ -136,6 +138,8 @@ def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
 
 
 def _over_after(name: str) -> float:
+    if name.startswith(WAITS) and f"/{Reason.UNSERVABLE}" in name:
+        return UNSERVABLE_OVER_SECONDS
     return LIMIT_OVER_SECONDS if name.startswith(_COMES_AND_GOES) else 0.0
 
 

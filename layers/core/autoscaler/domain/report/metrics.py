@@ -28,6 +28,7 @@ from autoscaler.domain.report.lending import count_lent
 from autoscaler.domain.report.limits import measure_teams
 from autoscaler.domain.report.reservations import reserved_now
 from autoscaler.domain.report.stopped import usd_per_hour_of
+from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -104,7 +105,7 @@ def _controller_data(situation: Situation, view: ControllerView, readings: Readi
     if view.complete:
         yield one("QueueLength", len(view.items), COUNT, dimensions)
         yield one("QueueUnclear", len(situation.demands[view.name].unknown), COUNT, dimensions)
-        yield one("QueueUnservable", len(situation.demands[view.name].unmet), COUNT, dimensions)
+        yield one("QueueUnservable", len(late_unmet(situation, view.name)), COUNT, dimensions)
 
 
 def heartbeat(fleet: str, function: str) -> Datum:

@@ -244,7 +244,7 @@ _RULES = (
     Rule(
         name="queue-unservable",
         metric="QueueUnservable",
-        says="A queue item waits that no pool can ever serve.",
+        says="A queue item has waited for max_wait_seconds, and no pool can ever serve it.",
         by=_CONTROLLER,
         seconds=_FOUR_LOOKS,
         told_by=("waits/{controller}/unservable",),

@@ -124,9 +124,8 @@ def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Ite
     for item, holds in demand.held:
         if _is_late(situation, view.name, item):
             yield item, _of_holds(situation, holds)
-    for unmet in demand.unmet:
-        if _is_late(situation, view.name, unmet.item):
-            yield unmet.item, _of_unmet(view, unmet)
+    for unmet in late_unmet(situation, view.name):
+        yield unmet.item, _of_unmet(view, unmet)
     wanted = {want.item.id for want in demand.wants}
     for item in demand.unknown:
         if item.id not in refused | wanted:
@@ -134,6 +133,11 @@ def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Ite
     if not view.quieting_down:
         yield from _of_wants(situation, view, demand, others)
         yield from _of_old_nodes(situation, view, demand)
+
+
+def late_unmet(situation: Situation, controller: str) -> list[Unmet]:
+    """Find the items that no pool serves, each of which has waited for longer than anybody should: another cloud may serve younger ones."""
+    return [unmet for unmet in situation.demands[controller].unmet if _is_late(situation, controller, unmet.item)]
 
 
 def _is_late(situation: Situation, controller: str, item: QueueItem, pools: Collection[str] = (), soon: float = 0.0) -> bool:
@@ -185,7 +189,7 @@ def _of_old_nodes(situation: Situation, view: ControllerView, demand: Demand) ->
     ids = {want.item.id for want in demand.wants} | {unmet.item.id for unmet in demand.unmet} | {job.want.item.id for job in demand.refused}
     ids |= {item.id for item, _ in demand.held} | {item.id for item in demand.unknown}
     for item in view.items:
-        if item.starved and item.id not in ids and _is_late(situation, view.name, item):
+        if item.starved and item.id not in ids and not situation.fleet.ignores(item.asked_label) and _is_late(situation, view.name, item):
             nodes = listed([*item.wait.nodes, *filter(None, [item.wait.named])])
             yield item, Cause(name="old-node", title="the nodes that they had before a restart", says=f"They wait for {nodes}.")
 

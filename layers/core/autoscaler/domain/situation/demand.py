@@ -94,6 +94,8 @@ def _starved(
     held: list[tuple[QueueItem, tuple[Hold, ...]]] = []
     resolved: list[Want | Unmet] = []
     for item in filter(attrgetter("starved"), view.items):
+        if resolver.is_ignored(item):
+            continue
         if holds := overrides.holds_on_label(item.asked_label):
             held.append((item, (*holds, *overrides.holds_on(view.name, ""))))
         elif not (recovering and resolver.names_a_node(item)):
@@ -156,7 +158,7 @@ def homes(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> Iter
     """Say for which pool each item of the queue is, whatever state it is in; of those that no pool can serve nothing."""
     resolver = _Resolver(view, fleet, records)
     for item in view.items:
-        want = resolver.resolve(item)
+        want = None if resolver.is_ignored(item) else resolver.resolve(item)
         if isinstance(want, Want):
             yield item, _home(want)
 
@@ -242,11 +244,15 @@ class _Resolver:
 
     def unclear(self) -> list[Want]:
         """The items that are free to run and wait for something unknown, with what may serve them."""
-        return [self._by_told_label(item) for item in self._view.items if item.unclear]
+        return [self._by_told_label(item) for item in self._view.items if item.unclear and not self.is_ignored(item)]
+
+    def is_ignored(self, item: QueueItem) -> bool:
+        """Tell whether another cloud serves the label of an item, as the fleet file says."""
+        return self._fleet.ignores(item.asked_label)
 
     def blocked(self) -> tuple[QueueItem, ...]:
         """The items that are not free to run, for too long, in words that are not Jenkins' own."""
-        items = (item for item in self._view.items if item.wait.unclear and not item.buildable)
+        items = (item for item in self._view.items if item.wait.unclear and not (item.buildable or self.is_ignored(item)))
         return tuple(item for item in items if self.waits_too_long(self._by_told_label(item)))
 
     def waits_too_long(self, want: Want) -> bool:
