@@ -208,15 +208,15 @@ BUGS = (
     Bug(
         name="a node of another deployment of the same name is taken for ours",
         file="domain/facts/fleet.py",
-        was='(found["node"], found["fleet"], found["home"] or "") != (node, fleet.name, fleet.home)',
-        becomes='(found["node"], found["fleet"]) != (node, fleet.name)',
+        was="read_description(node, description) == (fleet.name, fleet.home) else None",
+        becomes="(read_description(node, description) or ('',))[0] == fleet.name else None",
         found_by=("tests/unit/test_orphans.py::test_nobody_elses_node_is_touched",),
     ),
     Bug(
         name="a person's copy of our node is deleted as ours",
         file="domain/facts/fleet.py",
-        was='(found["node"], found["fleet"], found["home"] or "") != (node, fleet.name, fleet.home)',
-        becomes='(found["fleet"], found["home"] or "") != (fleet.name, fleet.home)',
+        was='if found and found["node"] == node else None',
+        becomes="if found else None",
         found_by=("tests/unit/test_orphans.py::test_nobody_elses_node_is_touched",),
     ),
     Bug(

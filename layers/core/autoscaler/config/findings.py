@@ -42,6 +42,7 @@ _PLACES = {
     "runs": "runs",
 }
 _FEW = 14
+_BY_THEMSELVES = {"runs", "weights", "job_parameters", "rerun_parameter", "ignore_labels"}  # no other key follows from these
 _READ = 1000  # errors of which those are told that stand first in the file
 _MISSING = ": missing"
 _ENOUGH = 100_000  # stands in for a limit that is wrong: no other key exceeds it
@@ -181,13 +182,16 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
                 _lift(rest, str(key[0]) if key else "")
             case ("fleet",):
                 rest["fleet"] = "unnamed"
-            case ("runs" | "weights" | "job_parameters" | "rerun_parameter" as key, *_):
-                rest.pop(key, None)
-            case (key,) if problem.on_key:
+            case (key, *_) if _stands_alone(problem):
                 rest.pop(key, None)
             case _:
                 pass
     return rest
+
+
+def _stands_alone(problem: Problem) -> bool:
+    """Tell whether a whole key of the file can be left out, and nothing else is wrong then."""
+    return problem.place[0] in _BY_THEMSELVES or (problem.on_key and len(problem.place) == 1)
 
 
 def _stand_ins(hosts: Any) -> dict[str, Any]:

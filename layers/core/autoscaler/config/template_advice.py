@@ -36,6 +36,10 @@ def _of_template(settings: FleetSettings, name: str, pool: PoolSettings) -> Iter
         key = "platform" if "platform" in pool.model_fields_set else "launch_template"
         prices = "" if pool.usd_per_hour is not None else f", and the pool is priced as {price_list_of(settings, name).system}"
         yield (key,), f"platform ({pool.platform}): {own[0]} launches {launched}{prices}; write platform: {launched}"
+    yield from _of_processor(pool, own)
+
+
+def _of_processor(pool: PoolSettings, own: re.Match[str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     wanted = "arm64" if own["kind"] == "arm64" else "x86_64"
     if other := next((kind for kind in types_of(pool) if architecture(kind) != wanted), None):
         key = "instance_types" if pool.instance_types else "instance_requirements"

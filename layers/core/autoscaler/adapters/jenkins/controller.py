@@ -236,13 +236,7 @@ class JenkinsController:
 
     def _view(self, queue: QueueAnswer, computers: Answer, root: Answer, began: float) -> ControllerView:
         in_turn = (*sorted(queue.sessions, key=str), *(answer.headers.get("X-Jenkins-Session") for answer in (computers, root)))
-        sessions = tuple(dict.fromkeys(in_turn))
-        session, problem = sessions[0], None
-        if None in sessions:
-            problem = "Jenkins tells no X-Jenkins-Session"
-        elif len(sessions) > 1:
-            both = f"of the sessions {' and '.join(map(str, sessions))}"
-            problem = f"answers to one look were {both}: it restarted meanwhile, or two controllers are behind one address"
+        session, problem = in_turn[0], _problem_of(in_turn)
         nodes, unread = read_computers(computers.json(), read_date(computers.headers.get("Date")), self.tell_apart)
         names = frozenset(node.name for node in nodes) | unread.keys()
         if "" in unread:
@@ -256,7 +250,7 @@ class JenkinsController:
             name=self._name,
             problem=problem,
             session=session or "",
-            sessions=tuple(map(str, in_turn)) if len(sessions) > 1 and len(queue.sessions) == 1 else (),
+            sessions=tuple(map(str, in_turn)) if len({*in_turn}) > len(queue.sessions) == 1 else (),
             quieting_down=state["quietingDown"],
             quiet_reason=str(state.get("quietDownReason") or "")[:MOST_REASON],
             items=items,
@@ -278,3 +272,13 @@ def _job(name: str) -> str:
 def _of(node: str, path: str) -> str:
     """Make the path of one node, whatever its name holds: python-jenkins itself would let a slash in it lead elsewhere."""
     return path % {"name": quote(node, safe="")}
+
+
+def _problem_of(sessions: Collection[str | None]) -> str | None:
+    """Say what is wrong if the answers to one look are of several sessions, or of none."""
+    if None in sessions:
+        return "Jenkins tells no X-Jenkins-Session"
+    if len({*sessions}) == 1:
+        return None
+    both = " and ".join(map(str, dict.fromkeys(sessions)))
+    return f"answers to one look were of the sessions {both}: it restarted meanwhile, or two controllers are behind one address"
