@@ -37,7 +37,7 @@ def subjects(day):
 
 
 def test_jobs_that_another_cloud_serves_within_minutes_are_not_told():
-    """A message and its over came for each: 24 in four hours."""
+    """A message and its over came for each."""
     day = a_day()
     for number in range(6):
         another_cloud_serves(day, 8, number)
