@@ -149,6 +149,7 @@ def _problems(told: dict[str, Any]) -> Iterator[str]:
     yield from told["failing"]
     yield from told.get("left", ())  # functions of 0.2.0 tell none
     yield from told.get("told", ())  # functions of 0.2.0 tell none
+    yield from filter(None, [told.get("nobody_told")])
 
 
 def print_agents(answer: Answer) -> None:

@@ -44,6 +44,7 @@ _REGION = "us-west-2"
 _FUNCTION_MILLISECONDS = 55_000
 _MINUTE_TAKES_SECONDS = 1.0
 USER, TOKEN = "autoscaler", "demo-token"
+ON_CALL = "oncall@example.org"  # AlarmEmail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ class Show:
             stack.callback(lambda: self.on_end(published()))
             create_table()
             create_secrets(self.settings)
+            os.environ["ALARM_TOPIC"] = create_topic(ON_CALL)  # until `environment` ends
             bootstrap.reset()
             stack.callback(bootstrap.reset)
             # Whatever happens while a function sleeps, happens in this thread: the server must not wait for it.
@@ -272,6 +274,14 @@ def _logs_to(path: Path) -> Iterator[None]:
             yield
         finally:
             handler.setStream(before or sys.stdout)
+
+
+def create_topic(address: str) -> str:
+    """Make the topic of alarms and messages as the template does with this `AlarmEmail`, and return its ARN."""
+    sns = boto3.client("sns")
+    topic = str(sns.create_topic(Name="alarms")["TopicArn"])
+    sns.subscribe(TopicArn=topic, Protocol="email", Endpoint=address)
+    return topic
 
 
 def create_secrets(settings: FleetSettings) -> None:

@@ -19,6 +19,7 @@ from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
+from autoscaler.domain.report.subscriptions import Subscription
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import StoredState
@@ -304,16 +305,27 @@ class InMemoryNotifier:
     """Keeps what people were told, newest last. ``faults`` may fail it."""
 
     sent: list[Message] = field(default_factory=list)
+    subscribed: tuple[Subscription, ...] = (Subscription(address="you@example.org", confirmed=True),)
     runbooks: str = "docs"
     faults: Faults = field(default_factory=Faults)
 
     def send(self, message: Message) -> None:
         """Keep it."""
+        with self._answering("Publish"):
+            self.sent.append(message)
+
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        """Return whom a test has subscribed."""
+        with self._answering("ListSubscriptionsByTopic"):
+            return self.subscribed
+
+    @contextmanager
+    def _answering(self, action: str) -> Iterator[None]:
         try:
-            with self.faults.around("sns Publish"):
-                self.sent.append(message)
+            with self.faults.around(f"sns {action}"):
+                yield
         except (ConnectionLostError, StatusError) as error:
-            raise TransientError("Publish failed") from error
+            raise TransientError(f"{action} failed") from error
 
 
 EVENTS_KEPT = 2000

@@ -144,7 +144,7 @@ def problems(status: dict[str, Any]) -> list[str]:
     """List what a person should know first."""
     found = [status["stopped"], *(f"{controller}: {problem}" for controller, problem in status["problems"].items()), *status["failing"]]
     found += [f"{controller} shows no jobs: without Job/Read its queue looks empty" for controller in status["without_jobs"]]
-    return [one for one in [*found, *status.get("told", ())] if one]  # functions of 0.2.0 tell none
+    return [one for one in [*found, *status.get("told", ()), status.get("nobody_told")] if one]  # functions of 0.2.0 tell none
 
 
 def clock(at: float | None) -> str:

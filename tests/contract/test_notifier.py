@@ -41,6 +41,24 @@ def test_what_is_sent_arrives(sink):
     assert arrived() == [(MESSAGE.subject, MESSAGE.text)]
 
 
+def test_whom_a_topic_reaches(sns):
+    """AWS names a subscription without an ARN until its owner has confirmed it."""
+    raw = [
+        {"Endpoint": "ada@example.org", "SubscriptionArn": "PendingConfirmation", "Protocol": "email"},
+        {"Endpoint": "bob@example.org", "SubscriptionArn": "Deleted", "Protocol": "email"},
+        {"Endpoint": "https://chat", "SubscriptionArn": "arn:aws-cn:sns:cn-north-1:1:alarms:0a1", "Protocol": "https"},
+    ]
+    topic = SnsTopic(lambda: sns, sns.create_topic(Name="alarms")["TopicArn"], "docs")
+    assert list(topic.subscriptions()) == []
+    with Stubber(sns) as stub:
+        stub.add_response("list_subscriptions_by_topic", {"Subscriptions": raw}, {"TopicArn": topic.arn})
+        assert [(one.address, one.confirmed) for one in topic.subscriptions()] == [
+            ("ada@example.org", False),
+            ("bob@example.org", False),
+            ("https://chat", True),
+        ]
+
+
 def test_a_topic_that_does_not_answer_is_a_transient_error(sns):
     with Stubber(sns) as stub, pytest.raises(TransientError, match="Publish: InternalError"):
         stub.add_client_error("publish", "InternalError", http_status_code=500)

@@ -62,7 +62,7 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield asked(operation, f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{params['SecretId']}-AbCdEf")
         case "ssm:GetParameters":
             yield from (asked(operation, f"{PARAMETERS}{name}") for name in params["Names"])
-        case "sns:Publish":
+        case "sns:Publish" | "sns:ListSubscriptionsByTopic":
             yield asked(operation, TOPIC if params["TopicArn"].endswith(":alarms") else params["TopicArn"])
         case "ec2:TerminateInstances" | "ec2:StopInstances" | "ec2:StartInstances":
             yield from (asked(operation, f"{EC2}:instance/{i}", **OURS) for i in params["InstanceIds"])
@@ -201,7 +201,7 @@ FOREIGN = [
     asked("dynamodb:PutItem", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/other", **{"dynamodb:LeadingKeys": [FLEET]}),
     asked("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:database/main-AbCdEf"),
     asked("cloudwatch:PutMetricData", "*", **{"cloudwatch:namespace": "Other"}),
-    asked("sns:Publish", f"arn:aws:sns:{REGION}:{ACCOUNT}:another"),
+    *(asked(f"sns:{action}", f"arn:aws:sns:{REGION}:{ACCOUNT}:another") for action in ("Publish", "ListSubscriptionsByTopic")),
     asked("ssm:GetParameters", f"{PARAMETERS}/ci/another"),
     asked("ssm:GetParameters", f"{PARAMETERS}/ci/warm-image/below"),
 ]

@@ -174,6 +174,12 @@ OF_AGENTS = {"ControllerCpuPercent", "AgentDiskFreeBytes", "AgentMemoryAvailable
 ONLY_WITH_AGENTS_OR_JOBS = {"Problems", "JobWaitSeconds", "QueueWait"} | OF_AGENTS | _TOLD_WHEN_ANY
 
 
+def test_a_deployment_without_an_address_for_alarms_ends_with_an_output_that_says_so():
+    output = TEMPLATE["Outputs"]["NobodyIsTold"]
+    assert "set AlarmEmail" in output["Description"]
+    assert TEMPLATE["Conditions"][output["Condition"]] == {"Not": [{"Condition": "HasAlarmEmail"}]}
+
+
 def test_every_alarm_watches_a_metric_that_is_really_published():
     fleet = in_memory(a_pool("cpu"))
     for _ in range(3):

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import boto3
 from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID as MOTO_ACCOUNT
 from moto.sns.models import sns_backends
@@ -196,7 +195,7 @@ def deployed(fleet_file: Path = EXAMPLE, environment: Mapping[str, str] | None =
         stack.enter_context(mock_aws())
         demo.create_table()
         demo.create_secrets(settings)
-        os.environ["ALARM_TOPIC"] = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]  # until `environment` ends
+        os.environ["ALARM_TOPIC"] = demo.create_topic(demo.ON_CALL)  # until `environment` ends
         _enter_world(stack, world)
         yield Deployed(world, fleet, server)
 

@@ -21,6 +21,7 @@ from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.quotas import Quota
 from autoscaler.domain.report.registration import Identity
+from autoscaler.domain.report.subscriptions import Subscription
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.errors import TransientError
 
@@ -319,6 +320,9 @@ class Notifier(Protocol):
 
     def send(self, message: Message) -> None:
         """Send one message; sent again after a failure, it may arrive twice."""
+
+    def subscriptions(self) -> Sequence[Subscription]:
+        """Return whom messages and alarms go to; of very many some. `TransientError`."""
 
 
 class LookSlots(Protocol):

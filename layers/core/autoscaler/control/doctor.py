@@ -7,6 +7,7 @@ from autoscaler.build_ports import Builds
 from autoscaler.control.build_permissions import may_build, may_cancel
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.measure import believable_telemetry
+from autoscaler.control.notify import why_nobody_is_told
 from autoscaler.control.observe import observe, spot_types
 from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
 from autoscaler.domain.facts.instance_stores import never_stopped, stoppable
@@ -170,6 +171,7 @@ def _account(ports: Ports, account: Account, fleet: Fleet, images: Mapping[str, 
         ("ec2:DescribeInstances, cloudformation:DescribeStacks", lambda: _of_no_stack(account)),
         (_SPOT_PRICES, lambda: _spot_prices(ports, fleet)),
         ("lambda:GetAccountSettings", lambda: _executions(account)),
+        ("sns:ListSubscriptionsByTopic", lambda: _subscriptions(ports)),
     )
     yield from (_image(ports, pool) for pool in fleet.pools.values() if pool.image_parameter)
     for question, ask in asked:
@@ -177,6 +179,12 @@ def _account(ports: Ports, account: Account, fleet: Fleet, images: Mapping[str, 
             yield from ask()
         except AutoscalerError as error:
             yield Finding(about="aws", what=question, fine=False, detail=str(error))
+
+
+def _subscriptions(ports: Ports) -> Iterator[Finding]:
+    """Check that alarms and messages reach somebody."""
+    missing = why_nobody_is_told(ports.notifier)
+    yield Finding(about="aws", what="alarms reach somebody", fine=not missing, detail=missing)
 
 
 def _of_no_stack(account: Account) -> Iterator[Finding]:

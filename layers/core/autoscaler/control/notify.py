@@ -7,6 +7,7 @@ from autoscaler.control.month_summary import last_month
 from autoscaler.domain.report.messages import is_worth_saving, untold, write_messages
 from autoscaler.domain.report.month_summary import ABOUT
 from autoscaler.domain.report.problems import Problem
+from autoscaler.domain.report.subscriptions import nobody_is_told
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError
@@ -44,6 +45,11 @@ def _to_tell(
     after, messages = write_messages(now_seen or told, situation, ports.notifier.runbooks if ports.notifier else "", problems)
     month, summary = last_month(ports, told, situation)
     return replace(after, month=month), [*messages, *([summary] if summary else [])]
+
+
+def why_nobody_is_told(notifier: Notifier | None) -> str:
+    """Say that messages reach nobody, and what to do about it; "" if somebody gets them. `TransientError`."""
+    return nobody_is_told(notifier.subscriptions() if notifier else ())
 
 
 def _sent(ports: Ports, notifier: Notifier | None, message: Message, ends_at: float) -> bool:

@@ -11,6 +11,7 @@ from autoscaler.control.apply import apply
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.jobs import told_etas
 from autoscaler.control.measure import telemetry_of
+from autoscaler.control.notify import why_nobody_is_told
 from autoscaler.control.observe import observe, observe_without_instances
 from autoscaler.control.ordering_runs import told_runs
 from autoscaler.control.report import Report
@@ -117,7 +118,17 @@ def status(ports: Ports, fleet: Fleet, invocation: Invocation) -> Status:
 def _status(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Status, Situation, Mapping[str, Telemetry]]:
     stored, reports = ports.state.read(), telemetry_of(ports)
     situation = assess(observe(ports, fleet, stored, invocation), fleet)
-    return replace(status_of(situation, reports), told=still_told(stored.told, situation.now)), situation, reports
+    told = replace(status_of(situation, reports), told=still_told(stored.told, situation.now), nobody_told=_nobody_told(ports))
+    return told, situation, reports
+
+
+def _nobody_told(ports: Ports) -> str:
+    """Say why alarms reach nobody; if SNS does not answer, the status goes without: the doctor says so."""
+    try:
+        return why_nobody_is_told(ports.notifier)
+    except AutoscalerError as error:
+        ports.log("subscriptions_unknown", error=str(error))
+        return ""
 
 
 def agents(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[AgentEntry, ...]:

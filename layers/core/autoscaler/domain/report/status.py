@@ -50,7 +50,7 @@ class Status:
     ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
     this version cannot read. ``limits``: of teams, and of pools that have their own. ``turns``: teams, as they go first where a limit keeps
     several waiting. ``stopped``: what the month's limit holds, or "". ``told``: what people were told of, and that is not over.
-    ``left``: agents whose pool, controller or host left the fleet file.
+    ``left``: agents whose pool, controller or host left the fleet file. ``nobody_told``: why alarms reach nobody, or "".
     """
 
     pools: tuple[PoolStatus, ...]
@@ -74,6 +74,7 @@ class Status:
     stopped: str
     told: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    nobody_told: str = ""
 
 
 def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> Status:
