@@ -29,7 +29,7 @@ def test_a_cold_handler_finds_its_fleet_file(tmp_path):
 
 def test_a_month_of_each_level_is_priced_and_the_essential_one_is_far_cheaper():
     essential, full = (monthly.bill_of(level, 10, monthly._count(level, 4, 2, minutes=2)) for level in monthly.LEVELS)
-    assert essential.metrics <= 8 * 0.30
+    assert essential.metrics <= 14 * 0.30
     assert essential.alarms == pytest.approx(0.80)
     assert full.alarms > 4.0
     assert sum(astuple(full)) > 3 * sum(astuple(essential))

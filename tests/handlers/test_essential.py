@@ -33,14 +33,37 @@ def subjects(here):
     return [subject.removeprefix("[mxnet-ci] ") for subject, _ in here.told()]
 
 
-def test_a_quiet_day_rings_nothing_and_sends_eight_names_of_the_fleet_alone(here):
+def test_a_quiet_day_rings_nothing_and_sends_few_names_of_the_fleet_alone(here):
     submit(here, 3, seconds=200.0)
     here.pass_minutes(12)
     assert ringing(here) == set()
     assert subjects(here) == []
     sent = {(datum.name, datum.dimensions) for _, datum in here.metrics}
-    assert {name for name, _ in sent} == ESSENTIAL - {"Problems"}
+    assert {name for name, _ in sent} == ESSENTIAL - {"Problems", "BuildsFailed"}
     assert {dimensions for _, dimensions in sent} == {(("Fleet", "mxnet-ci"),)}
+
+
+def test_what_a_fleet_is_there_for_is_sent_for_the_whole_fleet(here):
+    """Queue length, free and busy executors, what running builds have left, and how builds ended."""
+    jenkins = here.world.controllers["main"]
+    submit(here, 3, seconds=200.0)
+    jenkins.submit("long", GPU, 1200.0)
+    jenkins.submit("for-nobody", "sparc", 60.0)
+    while not (busy := [node for node in jenkins.nodes.values() if node.builds]):
+        here.pass_minutes(1)
+    busy[0].fails_builds = True
+    here.pass_minutes(8)
+    sent = {}
+    for _, datum in here.metrics:
+        sent.setdefault(datum.name, []).append(datum.values)
+    assert sent["QueueLength"][-1] == (1.0,)
+    assert sent["ExecutorsBusy"][-1] == (1.0,)
+    assert sent["ExecutorsFree"][-1][0] >= 1.0
+    [left] = sent["RemainingSeconds"][-1]
+    assert 0.0 < left < 1200.0
+    ended = [sum(value for (value,) in sent[name]) for name in ("BuildsSucceeded", "BuildsFailed")]
+    assert min(ended) >= 1
+    assert sum(ended) == 3
 
 
 def test_one_function_calls_cloudwatch_and_once_a_minute(here):

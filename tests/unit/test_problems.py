@@ -180,7 +180,7 @@ def test_few_values_of_the_whole_fleet_are_sent():
     by_pool = a_datum(the("node-failure-streak"), 1)
     whole = Datum(name="QueueStarved", values=(3.0,), unit="Count", dimensions=(("Fleet", "f"),))
     assert essential([by_pool, whole, replace(by_pool, name="QueueStarved"), replace(whole, name="Launches")]) == [whole]
-    assert len(ESSENTIAL) == 8
+    assert len(ESSENTIAL) == 14
 
 
 def test_a_pool_is_one_line_with_the_worst_of_each_and_with_zeros_of_what_is_looked_for():

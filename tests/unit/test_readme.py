@@ -36,6 +36,11 @@ def test_a_month_costs_what_the_generated_table_says(name):
     assert len(quoted) == 3
 
 
+def test_a_month_at_a_hundred_agents_costs_at_most_nine_and_a_half_dollars():
+    (usd,) = rows(README, "100")["100"]
+    assert float(usd.strip("$")) <= 9.50
+
+
 @pytest.mark.parametrize("week", WEEKS)
 def test_a_recorded_week_cost_what_the_comparison_says(week):
     plugin, ours, saved = rows(README, *WEEKS)[week]

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.job_patterns import note_arrivals
 from autoscaler.domain.forecast.stages import learn_stages
-from autoscaler.domain.scale_in.build_results import Tally, gone_since, note_streaks, tally
+from autoscaler.domain.scale_in.build_results import Tally, count_ends, gone_since, note_streaks, tally
 from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
 from autoscaler.domain.situation.ended_builds import said_to_have_ended
 from autoscaler.domain.situation.situation import Situation
@@ -42,6 +42,7 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
     gone = gone_since(before, view)
     streaks, succeeded_at = note_streaks(before, gone, results, view, now)
+    tallies = tally(gone, results)
     learned = Learned(
         builds=builds_had(situation, controller, fresh.values()),
         streaks=streaks,
@@ -54,10 +55,11 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
         arrivals=noted.arrivals,
         followers=noted.followers,
         schedules=noted.schedules,
+        ends=count_ends(before, view, tallies, now),
         seen_at=now,
         version=before.version,
     )
-    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tally(gone, results))
+    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tallies)
 
 
 def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.job_weights import PluginWeight
 from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
-from autoscaler.domain.facts.run_answers import AskedRun
+from autoscaler.domain.facts.run_answers import AskedRun, CountedEnds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,6 +391,7 @@ class Learned:
     short_of_disk: frozenset[str] = frozenset()  # instances whose agents said so last
     weights: Mapping[str, int] = field(default_factory=dict)  # of jobs that were seen to need more than one executor's share
     heavy_jobs: Mapping[str, PluginWeight] = field(default_factory=dict)  # as the Heavy Job plugin has them
+    ends: CountedEnds = field(default_factory=CountedEnds)
     seen_at: float = 0.0
     version: int = 0
 

@@ -30,6 +30,15 @@ class AskedRun:
     waits_for_input: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedEnds:
+    """How many builds, stages of pipelines among them, left their agents on a day, and of how many the result was counted."""
+
+    day_at: float = 0.0  # midnight UTC
+    ended: int = 0
+    counted: int = 0
+
+
 class BuildResult(StrEnum):
     """How a build ended, if its node may be to blame. Aborted builds and builds that did not run have none."""
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 
 from autoscaler.domain.report.datum import Datum
 
-# Each costs 30 cents a month. Those that alarms watch, and those that other tools of a fleet ask for.
+# Each costs 30 cents a month: those that alarms watch, those that other tools of a fleet ask for, and what a fleet is there for.
 ESSENTIAL = frozenset(
     {
         *("Heartbeat", "Problems", "QueueWait", "JobWaitSeconds", "UsdMonthUsedPercent"),
         *("QueueStarved", "AgentsOnline", "UsdPerHour"),
+        *("QueueLength", "ExecutorsFree", "ExecutorsBusy", "RemainingSeconds", "BuildsSucceeded", "BuildsFailed"),
     }
 )
 _EVENTS = {(): "fleet_measured", ("Controller",): "controller_measured", ("Controller", "Pool"): "pool_measured"}

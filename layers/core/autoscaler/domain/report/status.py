@@ -14,10 +14,12 @@ from autoscaler.domain.report.other_autoscalers import told_others
 from autoscaler.domain.report.problem_places import told_unread
 from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
 from autoscaler.domain.report.telemetry import Reports, told_short
+from autoscaler.domain.scale_in.build_results import midnight_before
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.breakers import steps_that_keep_failing, told_failing
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class Status:
     this version cannot read. ``limits``: of teams, and of pools that have their own. ``turns``: teams, as they go first where a limit keeps
     several waiting. ``stopped``: what the month's limit holds, or "". ``told``: what people were told of, and that is not over.
     ``left``: agents whose pool, controller or host left the fleet file. ``nobody_told``: why alarms reach nobody, or "".
+    ``results``: how many of the day's builds count in `BuildsSucceeded` and `BuildsFailed`, or "" if all do.
     """
 
     pools: tuple[PoolStatus, ...]
@@ -75,6 +78,7 @@ class Status:
     told: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     nobody_told: str = ""
+    results: str = ""
 
 
 def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> Status:
@@ -101,7 +105,18 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
         turns=tuple(team.text for team in in_turn(situation)),
         stopped="; ".join(what_holds(situation, level) for level in situation.stopped_levels),
         left=left_behind(situation),
+        results=_results(situation),
     )
+
+
+def _results(situation: Situation) -> str:
+    """Say of how many builds the result was counted today: a stage of a pipeline that goes on has none."""
+    today = [one.ends for one in situation.snapshot.learned.values() if one.ends.day_at == midnight_before(situation.now)]
+    ended, counted_ends = sum(one.ended for one in today), sum(one.counted for one in today)
+    if counted_ends >= ended:
+        return ""
+    several = counted(ended, "build or stage", "builds and stages")
+    return f"results count at the end of a run only: {counted_ends} of the {several} that ended since midnight UTC"
 
 
 def _problems(situation: Situation) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,10 @@
 """Results of builds that ran in the last look and are gone now: by pool, and failures in a row by node."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.memory import Learned, Sighting, Streak
-from autoscaler.domain.facts.run_answers import BuildResult
+from autoscaler.domain.facts.run_answers import BuildResult, CountedEnds
 from autoscaler.domain.facts.snapshot import ControllerView
 
 # How builds ended is asked for no longer than this a look: a slow controller must not keep it from saving what it saw, or the next look
@@ -13,6 +13,7 @@ RESULTS_SECONDS = 10.0
 # One request each; what ends beyond that in one look stays unknown.
 _ASKED_AT_ONCE = 50
 _JOBS_NAMED = 20
+DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +26,29 @@ class Tally:
 
 def gone_since(before: Learned, view: ControllerView) -> list[Sighting]:
     """List the builds that ran in the last look and are gone, up to the number asked about; none of an incomplete view."""
+    return _gone(before, view)[:_ASKED_AT_ONCE]
+
+
+def _gone(before: Learned, view: ControllerView) -> list[Sighting]:
     if not view.complete:
         return []
     running = {build.key for node in view.nodes for build in node.builds}
-    gone = [sighting for key, sighting in before.running.items() if key not in running and sighting.run and sighting.node]
-    return gone[:_ASKED_AT_ONCE]
+    return [sighting for key, sighting in before.running.items() if key not in running and sighting.run and sighting.node]
+
+
+def count_ends(before: Learned, view: ControllerView, tallies: Mapping[str, Tally], now: float) -> CountedEnds:
+    """Carry on the day's count of builds that left their agents, and of those whose result was counted."""
+    ended = len(_gone(before, view))
+    if not ended:
+        return before.ends
+    counted = sum(one.succeeded + one.failed for one in tallies.values())
+    today = before.ends if before.ends.day_at == midnight_before(now) else CountedEnds(day_at=midnight_before(now))
+    return replace(today, ended=today.ended + ended, counted=today.counted + counted)
+
+
+def midnight_before(now: float) -> float:
+    """Return when the day began, in UTC."""
+    return now - now % DAY_SECONDS
 
 
 def tally(gone: Iterable[Sighting], results: Mapping[str, BuildResult]) -> dict[str, Tally]:
