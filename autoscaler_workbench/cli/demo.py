@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -49,7 +49,10 @@ ON_CALL = "oncall@example.org"  # AlarmEmail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A demo that goes on and takes commands at a port. ``warm_up``: minutes that are played as fast as can be before."""
+    """A demo that goes on and takes commands at a port. ``warm_up``: minutes that are played as fast as can be before.
+
+    Commands are served between any two steps, also while it warms up: on a slow machine its clock slows down, and nobody waits in vain.
+    """
 
     port: int
     warm_up: int = 30
@@ -79,6 +82,7 @@ class Show:
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(200_000, 50, 50)
             server = stack.enter_context(ApiServer(self.kept.port if self.kept else 0))
+            functions = server.functions = LambdaApi(frozenset({*names_of_functions(), MEND})) if self.kept else None
             serve(server, world)
             stack.enter_context(environment(server, self.settings, self.fleet_file))
             stack.enter_context(_logs_to(self.log_file))
@@ -95,20 +99,22 @@ class Show:
             Agents(world, ask_handler(handlers.register_agent, lambda: world.usage))
             break_boots(world, self.broken)
             world.ec2.announce = handlers.instance_events
-            if self.kept is None:
+            if self.kept is None or functions is None:
                 yield from self.run.drive(handlers)
             else:
-                yield from self._keep(server, handlers, self.kept)
+                server.published = lambda: as_json(published())
+                yield from self._keep(functions, handlers, self.kept)
 
-    def _keep(self, server: ApiServer, handlers: "Handlers", kept: Kept) -> Iterator[Progress]:
-        functions = server.functions = LambdaApi(frozenset({*handlers.names, MEND}))
-        server.published = lambda: as_json(published())
+    def _keep(self, functions: LambdaApi, handlers: "Handlers", kept: Kept) -> Iterator[Progress]:
+        answer = partial(self._answer, handlers)
+        handlers.between_steps = partial(functions.serve_waiting, answer)
         minute_ends = 0.0
         for progress in self._endless(handlers):
             yield progress
             if progress.passes > kept.warm_up:
                 minute_ends = max(minute_ends + _MINUTE_TAKES_SECONDS, monotonic())
-                self._take_commands(functions, handlers, minute_ends)
+                while (left := minute_ends - monotonic()) > 0:
+                    functions.serve(answer, left)
 
     def _endless(self, handlers: "Handlers") -> Iterator[Progress]:
         progress = Progress()
@@ -120,10 +126,8 @@ class Show:
             self.run.recording.note(progress)
             yield progress
 
-    def _take_commands(self, functions: LambdaApi, handlers: "Handlers", until: float) -> None:
-        """Serve commands until the minute is over."""
-        while (left := until - monotonic()) > 0:
-            functions.serve(lambda name, event: self._mend(**event) if name == MEND else handlers.call(name, event), left)
+    def _answer(self, handlers: "Handlers", function: str, event: Any) -> dict[str, Any]:
+        return self._mend(**event) if function == MEND else handlers.call(function, event)
 
     def _mend(self, pool: str) -> dict[str, Any]:
         """Repair what was broken of a pool: agents that are launched from now on come up."""
@@ -134,22 +138,26 @@ class Show:
 
 
 class Handlers:
-    """The real handlers, as Lambda calls them: with a scheduled event and a context."""
+    """The real handlers, as Lambda calls them: with a scheduled event and a context.
+
+    ``between_steps``: called before each step of the schedule and each registration, unless another handler runs.
+    """
 
     def __init__(self, world: World, chance: Random) -> None:
         """Load the functions."""
         self._world = world
         self._chance = chance
-        self._handlers = {path.parent.name: load_handler(path) for path in sorted(FUNCTIONS.glob("*/app.py"))}
-
-    @property
-    def names(self) -> list[str]:
-        """Of the functions."""
-        return list(self._handlers)
+        self._handlers = {name: load_handler(FUNCTIONS / name / "app.py") for name in names_of_functions()}
+        self._running = 0
+        self.between_steps: Callable[[], object] = lambda: None
 
     def call(self, function: str, event: Any) -> dict[str, Any]:
         """Invoke a function with an event of one's own."""
-        return self._handlers[function](event, Context(function, self._new_id()))
+        self._running += 1
+        try:
+            return self._handlers[function](event, Context(function, self._new_id()))
+        finally:
+            self._running -= 1
 
     def publish_metrics(self) -> None:
         """Run one tick of it."""
@@ -165,16 +173,20 @@ class Handlers:
 
     def register_agent(self, event: Any) -> dict[str, Any]:
         """Answer one request to its function URL."""
-        return self._handlers["register_agent"](event, Context("register_agent", self._new_id()))
+        return self._step("register_agent", event)
 
     def instance_events(self, instance: Instance, what: str) -> None:
         """Handle an EC2 event; a failure is in the log, and the next scheduled pass repairs it."""
         with suppress(AutoscalerError):
-            self._handlers["instance_events"](ec2_event(instance.id, what), Context("instance_events", self._new_id()))
+            self._step("instance_events", ec2_event(instance.id, what))
 
     def _call(self, function: str) -> dict[str, Any]:
-        answer: dict[str, Any] = self._handlers[function](tick(self._world.timeline.now), Context(function, self._new_id()))
-        return answer
+        return self._step(function, tick(self._world.timeline.now))
+
+    def _step(self, function: str, event: Any) -> dict[str, Any]:
+        if not self._running:  # a question in the middle of a pass would find its lease taken
+            self.between_steps()
+        return self.call(function, event)
 
     def _new_id(self) -> str:
         return f"{self._chance.getrandbits(64):016x}"
@@ -193,6 +205,11 @@ class Context:
     def get_remaining_time_in_millis(self) -> int:
         """Simulated time stands still while a handler runs; it never runs out."""
         return self.remaining_milliseconds
+
+
+def names_of_functions() -> list[str]:
+    """Return the names of all functions of the deployment."""
+    return [path.parent.name for path in sorted(FUNCTIONS.glob("*/app.py"))]
 
 
 @cache

@@ -32,8 +32,8 @@ class LambdaApi:
         try:
             answer = future.result(_ANSWERED_WITHIN_SECONDS)
         except Exception as error:  # noqa: BLE001 - as Lambda does it: whatever a handler raises is told to the caller
-            failed = {"errorMessage": str(error), "errorType": type(error).__name__}
-            return Response(200, {"X-Amz-Function-Error": "Unhandled"}, json.dumps(failed).encode())
+            late = future.cancel()  # its caller is told that it failed: it must not be carried out later
+            return _failed(TimeoutError(f"{parts[2]} was not served within {_ANSWERED_WITHIN_SECONDS:.0f} s") if late else error)
         return Response(200, {"Content-Type": "application/json"}, answer)
 
     def serve(self, call: Callable[[str, Any], dict[str, Any]], wait_seconds: float) -> bool:
@@ -42,8 +42,20 @@ class LambdaApi:
             name, event, future = self._asked.get(timeout=wait_seconds)
         except Empty:
             return False
+        if not future.set_running_or_notify_cancel():
+            return True
         try:
             future.set_result(json.dumps(call(name, event)).encode())
         except Exception as error:  # noqa: BLE001 - it goes to the caller
             future.set_exception(error)
         return True
+
+    def serve_waiting(self, call: Callable[[str, Any], dict[str, Any]]) -> None:
+        """Serve the invocations that wait now; those that come meanwhile wait for the next time."""
+        for _ in range(self._asked.qsize()):
+            self.serve(call, 0.0)
+
+
+def _failed(error: Exception) -> Response:
+    failed = {"errorMessage": str(error), "errorType": type(error).__name__}
+    return Response(200, {"X-Amz-Function-Error": "Unhandled"}, json.dumps(failed).encode())
