@@ -37,8 +37,9 @@ def add_commands(parent: typer.Typer) -> None:
 
 
 PORT = 8646
-# So many hours of the day show each kind of step, and are played in half a minute; a slow machine stops there.
-_HANDLERS_HOURS, _HANDLERS_SECONDS = 5.0, 35.0
+# So many hours of the day show each kind of step, and are played in half a minute; a slow machine stops there, once it has something
+# to compare. Fewer steps prove nothing, unless the whole run has no more.
+_HANDLERS_HOURS, _HANDLERS_SECONDS, STEPS_COMPARED = 5.0, 35.0, 20
 _INTERRUPTED = 130
 
 
@@ -60,29 +61,38 @@ class Demo:
         """Make the day."""
         return prepare(the_trace(self.trace, self.hours), self.settings.domain(), hours=self.hours, seed=self.seed)
 
+    def busy_part(self) -> Run:
+        """Make some hours of the day, from the busiest one on."""
+        whole = the_trace(self.trace, self.hours)
+        begin = busiest_hour(whole)
+        hours = min(_HANDLERS_HOURS, self.hours - (begin - whole.start_at) / 3600)
+        trace = load_trace(self.trace or MXNET, hours=hours, start_at=begin)
+        return prepare(trace, self.settings.domain(), hours=hours, seed=self.seed)
+
     def by_handlers(self) -> Shared:
-        """Play the first hours by the real handlers, over HTTP."""
+        """Play the busy hours by the real handlers, over HTTP."""
         from autoscaler_workbench.cli.demo import Show  # noqa: PLC0415 - the local AWS is an extra
 
-        run, hours = self.run(), min(_HANDLERS_HOURS, self.hours)
+        run = self.busy_part()
         show = Show(run=run, settings=self.settings, fleet_file=self.fleet_file, log_file=self.log_file, broken=set(self.broken))
-        part = f"1 of 2: the first {duration(hours * 3600)}, by the real Lambda handlers over HTTP"
-        last = follow(_some(show.play(), run, hours), lambda at: Screen(run=run, progress=at, hours=hours, part=part), quiet=self.quiet)
+        part = f"1 of 2: {duration(run.hours * 3600)} from the busiest hour on, by the real Lambda handlers over HTTP"
+        progressing = _some(show.play(), run, until_rest=run.hours == self.hours)
+        last = follow(progressing, lambda at: Screen(run=run, progress=at, hours=run.hours, part=part), quiet=self.quiet)
         return shared_of(run, last.passes)
 
-    def whole_day(self, passes: int) -> tuple[Run, Progress, Shared | None]:
-        """Play the whole of it in memory; also tell what had come of it after so many passes."""
+    def in_memory_alike(self, passes: int) -> Shared:
+        """Play as many passes of the busy hours in memory."""
+        run = self.busy_part()
+        for progress in in_memory(run, broken=self.broken):
+            if progress.passes == passes:
+                break
+        return shared_of(run, passes)
+
+    def whole_day(self) -> tuple[Run, Progress]:
+        """Play the whole of it in memory."""
         run, part = self.run(), f"2 of 2: all {duration(self.hours * 3600)}, by the same code in memory"
-        at_passes: list[Shared] = []
-
-        def watched() -> Iterator[Progress]:
-            for progress in in_memory(run, broken=self.broken, published=self.published):
-                if progress.passes == passes:
-                    at_passes.append(shared_of(run, passes))
-                yield progress
-
-        last = follow(watched(), lambda at: Screen(run=run, progress=at, hours=self.hours, part=part), quiet=self.quiet)
-        return run, last, next(iter(at_passes), None)
+        progressing = in_memory(run, broken=self.broken, published=self.published)
+        return run, follow(progressing, lambda at: Screen(run=run, progress=at, hours=self.hours, part=part), quiet=self.quiet)
 
 
 @app.callback(invoke_without_command=True)
@@ -130,8 +140,9 @@ def mend(
 
 def _play(asked: Demo, directory: Path | None, *, as_json: bool) -> None:
     handlers = asked.by_handlers() if importlib.util.find_spec("moto") else None
-    run, last, same_hours = asked.whole_day(handlers.passes if handlers else 0)
-    other = difference(handlers, same_hours) if handlers and same_hours else ""
+    other = difference(handlers, asked.in_memory_alike(handlers.passes)) if handlers else ""
+    run, last = asked.whole_day()
+    other = other or (too_few(len(handlers.steps), len(run.recording.taken)) if handlers else "")
     result = run.result(last) | {"handlers": handlers.told() | {"same": not other} if handlers else None}
     show(result, lambda: tell(run, result, last, _proof(handlers, other)), as_json=as_json)
     _draw(asked, run, result, directory, as_json=as_json)
@@ -185,23 +196,32 @@ def _commands(port: int, asked: Demo) -> tuple[str, ...]:
     return ("", *lines, *mends, "Ctrl-C ends it, and tells what came of it")
 
 
-def _some(progressing: Iterator[Progress], run: Run, hours: float) -> Iterator[Progress]:
-    """The first hours of a run; less where they take too long."""
-    until, stop_at = run.trace.start_at + hours * 3600, monotonic() + _HANDLERS_SECONDS
+def _some(progressing: Iterator[Progress], run: Run, *, until_rest: bool) -> Iterator[Progress]:
+    """The hours of a run, or until its fleet has come to rest; less where they take too long and there are steps to compare."""
+    until, stop_at = run.trace.start_at + run.hours * 3600, monotonic() + _HANDLERS_SECONDS
     for progress in progressing:
         yield progress
-        if hours >= _HANDLERS_HOURS and (run.world.timeline.now >= until or monotonic() > stop_at):
+        over = not until_rest and run.world.timeline.now >= until
+        if over or (monotonic() > stop_at and len(run.recording.taken) >= STEPS_COMPARED):
             return
+
+
+def too_few(compared: int, taken: int) -> str:
+    """Say that too few steps were compared to prove anything; "" if there are enough. ``taken``: in the whole run."""
+    least = min(STEPS_COMPARED, taken)
+    return f"only {counted(compared, 'step')} compared, which proves nothing: at least {least} are needed" if compared < least else ""
 
 
 def _proof(handlers: Shared | None, other: str) -> str:
     if handlers is None:
         return "The real handlers did not run: pip install 'jenkins-autoscaler-workbench[demo]'."
-    steps = counted(len(handlers.steps), "step")
     if other:
-        return f"The real handlers over HTTP did something else: {other}"
-    hours = duration(handlers.seconds)
-    return f"In the first {hours} the real handlers over HTTP took the same {steps} as the code in memory, each for the same reason."
+        return f"The real handlers over HTTP and the code in memory could not be shown to be the same: {other}"
+    steps, hours = counted(len(handlers.steps), "step"), duration(handlers.seconds)
+    return (
+        f"{steps} compared: in {hours} from the busiest hour on, the real handlers over HTTP took the same steps as the code in memory, "
+        "each for the same reason."
+    )
 
 
 def _draw(asked: Demo, run: Run, result: dict[str, Any], directory: Path | None, *, as_json: bool) -> None:

@@ -56,7 +56,7 @@ def test_the_first_command_tells_its_story_and_nothing_else(fresh, record_proper
     text = " ".join(" ".join(lines).split())
     assert "All 1,280 jobs finished." in text
     assert "0 builds killed, nothing was left over, 0 errors" in text
-    assert "real handlers over HTTP took the same" in text
+    assert "the real handlers over HTTP took the same" in text
     pictures = {path.name: path.stat().st_size for path in (fresh / "out" / "demo").iterdir()}
     assert set(pictures) == {"day.json.gz", "report.html", "report.png", "report.svg", "dashboard.html"}
     assert min(pictures.values()) > 20_000

@@ -6,9 +6,11 @@ import pytest
 
 from autoscaler.config import load_settings
 from autoscaler_workbench.cli import demo
+from autoscaler_workbench.cli.demo_command import Demo, too_few
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.fakes.http_fakes.aws import functions as lambda_api
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from autoscaler_workbench.simulate.run import prepare
 from autoscaler_workbench.simulate.traces import load_trace
 
@@ -63,3 +65,20 @@ def test_an_order_whose_caller_was_told_that_it_failed_is_not_carried_out_later(
     assert b"operate was not served within" in answer.body
     api.serve_waiting(lambda name, _event: carried_out.append(name) or {})
     assert carried_out == []
+
+
+@pytest.mark.parametrize(
+    ("compared", "taken", "said"),
+    [(0, 500, "only 0 steps compared"), (19, 500, "at least 20"), (20, 500, ""), (7, 7, ""), (6, 7, "at least 7")],
+)
+def test_a_proof_of_few_steps_is_none_unless_there_are_no_more(compared, taken, said):
+    assert said in too_few(compared, taken)
+    assert bool(said) is bool(too_few(compared, taken))
+
+
+def test_the_proof_begins_in_the_busiest_hour():
+    asked = Demo(trace=None, fleet_file=EXAMPLE_FLEET, settings=load_settings(EXAMPLE_FLEET), hours=24.0, seed=1, broken=set(), quiet=True)
+    run = asked.busy_part()
+    first_hour = [row for row in run.trace.rows if row.queued_at < run.trace.start_at + 3600]
+    assert len(first_hour) >= 20
+    assert run.trace.start_at > asked.run().trace.start_at
