@@ -17,6 +17,7 @@ from typing import Any
 
 import boto3
 from moto import mock_aws
+from moto.sns.models import sns_backends
 
 from autoscaler import bootstrap
 from autoscaler.config import FleetSettings, environment_name
@@ -63,6 +64,7 @@ class Show:
     """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log.
 
     ``broken``: pools whose agents never come up, until a command mends them. ``on_end``: takes what CloudWatch was sent.
+    ``mails``: subject and text of what an operator would have got, oldest first.
     ``kept``: after its warm-up a simulated minute takes a second, and the demo takes commands until it is interrupted.
     """
 
@@ -73,6 +75,7 @@ class Show:
     broken: set[str] = field(default_factory=set)
     kept: Kept | None = None
     on_end: Callable[[Published], None] = lambda _published: None
+    mails: list[tuple[str, str]] = field(default_factory=list)
 
     def play(self) -> Iterator[Progress]:
         """Run it, yielding after each simulated minute."""
@@ -110,6 +113,7 @@ class Show:
         handlers.between_steps = partial(functions.serve_waiting, answer)
         minute_ends = 0.0
         for progress in self._endless(handlers):
+            self.mails[:] = mails_sent()
             yield progress
             if progress.passes > kept.warm_up:
                 minute_ends = max(minute_ends + _MINUTE_TAKES_SECONDS, monotonic())
@@ -299,6 +303,13 @@ def create_topic(address: str) -> str:
     topic = str(sns.create_topic(Name="alarms")["TopicArn"])
     sns.subscribe(TopicArn=topic, Protocol="email", Endpoint=address)
     return topic
+
+
+def mails_sent() -> list[tuple[str, str]]:
+    """Return subject and text of each message that the topic was sent, oldest first."""
+    arn = os.environ["ALARM_TOPIC"]
+    topic = sns_backends[arn.split(":")[4]][_REGION].topics[arn]
+    return [(str(subject), str(text)) for _, text, subject, *_ in topic.sent_notifications]
 
 
 def create_secrets(settings: FleetSettings) -> None:

@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -172,16 +172,26 @@ def _keep(asked: Demo, port: int, directory: Path | None, *, as_json: bool) -> N
     below = partial(_commands, port, asked)
     if not Console().is_terminal:
         say("\n".join(below()), stderr=True)
-    screen = partial(_kept_screen, run, asked, below)
+    screen = partial(_kept_screen, run, asked, lambda: (*newest_mail(played.mails), *below()))
     last = follow(played.play(), screen, quiet=as_json, until_interrupted=True)
     result = run.result(last)
     show(result, lambda: tell(run, result, last), as_json=as_json)
+    if mail := newest_mail(played.mails):
+        say("\n".join(mail), stderr=as_json)
     _draw(asked, run, result, directory, as_json=as_json)
 
 
 def _kept_screen(run: Run, asked: Demo, below: Callable[[], tuple[str, ...]], progress: Progress) -> Screen:
     part = "the real Lambda handlers over HTTP; a simulated minute takes a second"
     return Screen(run=run, progress=progress, hours=asked.hours, part=part, below=below())
+
+
+def newest_mail(mails: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the lines of the newest mail that an operator would have got."""
+    if not mails:
+        return ()
+    subject, text = mails[-1]
+    return ("", f"{counted(len(mails), 'mail')} to the operator, the newest:", f"  {subject}", *(f"  {line}" for line in text.splitlines()))
 
 
 def _commands(port: int, asked: Demo) -> tuple[str, ...]:

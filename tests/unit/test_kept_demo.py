@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.config import load_settings
 from autoscaler_workbench.cli import demo
-from autoscaler_workbench.cli.demo_command import Demo, too_few
+from autoscaler_workbench.cli.demo_command import Demo, newest_mail, too_few
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.fakes.http_fakes.aws import functions as lambda_api
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
@@ -82,3 +82,15 @@ def test_the_proof_begins_in_the_busiest_hour():
     first_hour = [row for row in run.trace.rows if row.queued_at < run.trace.start_at + 3600]
     assert len(first_hour) >= 20
     assert run.trace.start_at > asked.run().trace.start_at
+
+
+def test_the_mail_that_an_operator_would_get_is_shown(show):
+    shown = show(1000)
+    shown.broken.add("cpu")
+    for _minute, _progress in zip(range(60), shown.play(), strict=False):
+        if shown.mails and "boot" in shown.mails[-1][0]:
+            break
+    lines = newest_mail(shown.mails)
+    assert lines[1:3] == (f"{len(shown.mails)} mails to the operator, the newest:", "  [small] agents of cpu do not boot")
+    assert any("autoscaler why cpu" in line for line in lines)
+    assert newest_mail([]) == ()
