@@ -119,7 +119,7 @@ class InProcessController(JenkinsController):
             return super().result(run)
         _reach(self._api.faults, run, "jenkins job")
         builds = self._world.runs.get(f"{run}/", [])
-        return read_result(run_json(builds)) if builds and is_run(builds[0]) else None
+        return read_result(run_json(builds, with_graph=False)) if builds and is_run(builds[0]) else None
 
     def _seen_now(self) -> ControllerView:
         said: dict[str, str] = {}
@@ -177,7 +177,15 @@ class InProcessController(JenkinsController):
 
     def _node(self, node: JenkinsNode) -> Node:
         mark = node.temporarily_offline, node.cause, node.cause_at, node.reason
-        signs = (*mark, node.connected, node.labels, node.executors, *node.subtasks, *node.builds.items())
+        signs = (
+            *mark,
+            node.connected,
+            node.labels,
+            node.executors,
+            *node.subtasks,
+            *node.builds.items(),
+            *(build.stage for build in node.builds.values()),
+        )
         known = self._nodes.get(node.name)
         if known is None or known[0] != signs:
             known = self._nodes[node.name] = (

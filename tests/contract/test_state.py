@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.domain.facts.blocks import BlockCounts, Blocks, GoneBlock, ReadRun, Shown
 from autoscaler.domain.facts.intents import IntentState
 from autoscaler.domain.facts.job_weights import PluginWeight
 from autoscaler.domain.facts.memory import (
@@ -22,6 +23,7 @@ from autoscaler.domain.facts.memory import (
     TrackRecord,
 )
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
+from autoscaler.domain.facts.streaks import PoolResults
 from autoscaler.domain.report.pass_notes import Counted, PassNotes
 from autoscaler.domain.report.told import Span, Told, Trouble
 from autoscaler.errors import ConflictError
@@ -89,6 +91,13 @@ def test_what_was_learned_is_kept_by_controller(state):
         running={"k": Sighting(job="ü", pool="cpu", since_at=1.0, node="n", run="job/x/1")},
         streaks={"n": Streak(failures=2, since_at=1.0, jobs=("a", "ü"))},
         succeeded_at={"cpu": 2.0},
+        results={"cpu": PoolResults(succeeded=3.0, failed=1.5)},
+        blocks=Blocks(
+            running={"k": (Shown("ü", 7), Shown("b", 9))},
+            gone=(GoneBlock(key="g", job="j", pool="cpu", node="n", run="job/j/1", since_at=1.0, gone_at=2.0, shown=(Shown("c"),)),),
+            runs={"job/j/1": ReadRun(last=9, assigned=(7,))},
+            counts=BlockCounts(assigned=2.0, ambiguous=1.0),
+        ),
         builds={"n": 3},
         short_of_disk=frozenset({"i-1"}),
         waiting={"1\nj": 2.0},

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from autoscaler.build_ports import Builds, CostStore, JobStore, RerunStore, RunOrderStore, TelemetryStore
+from autoscaler.domain.facts.blocks import RunGraph
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.fleet import NodeSpec, Offering
 from autoscaler.domain.facts.health import Health
@@ -69,6 +70,9 @@ class Controller(Protocol):
 
     def result(self, run: str) -> RunEnd | None:
         """Return how a run ended; None while it runs, or when it is gone."""
+
+    def graph(self, run: str, most_steps: int) -> RunGraph | None:
+        """Read a pipeline's run step by step, so many steps at most; None where Jenkins does not show it."""
 
     def has_ended(self, run: str) -> bool:
         """Tell whether a run has ended, however; False while it runs, and where Jenkins does not show it."""

@@ -272,8 +272,8 @@ def _run_name(build: Build) -> str:
 
 
 def _part_of(build: Build) -> str:
-    """Name a step of a pipeline, with the stage or branch that encloses it."""
-    return f"part of {_run_name(build)}" + (f" ({build.stage})" if build.stage else "")
+    """Name a step of a pipeline: by the stage or branch that encloses it, if there is one."""
+    return f"{_run_name(build)} ({build.stage})" if build.stage else f"part of {_run_name(build)}"
 
 
 def _executors(node: Node, base: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 from autoscaler_workbench.fakes.http_fakes.jenkins.answers import actions_of
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
+from autoscaler_workbench.fakes.world.jenkins.flow import graph_of
 from autoscaler_workbench.fakes.world.jenkins.matrix import submit_matrix
 from autoscaler_workbench.fakes.world.jenkins.pipeline import submit_pipeline
 from autoscaler_workbench.fakes.world.jenkins.urls import job_path
@@ -33,6 +34,9 @@ _INTERRUPTED = {
         "shortDescription": "Queue task was cancelled",
     },
 }
+_FLOW_NODES = dict.fromkeys(("FlowStartNode", "FlowEndNode"), "org.jenkinsci.plugins.workflow.graph") | dict.fromkeys(
+    ("StepStartNode", "StepAtomNode", "StepEndNode"), "org.jenkinsci.plugins.workflow.cps.nodes"
+)
 _ABORTS = (Stopper.REMOVED_NODE, Stopper.AGENT_AWAY, Stopper.CANCELLED_ITEM)  # Jenkins itself, a pipeline
 _MATRIX, _NODE_LABEL = "matrix-project", "nodelabelparameter"  # plugins
 # Jenkins refuses names with any of these.
@@ -225,7 +229,7 @@ class Jobs:
         return builds if builds and is_run(builds[0]) else []
 
     def _listed(self, build: Build) -> Mapping[str, Any]:
-        return {**run_json(self.controller.runs[build.run_path]), "url": self.base + build.run_path}
+        return {**run_json(self.controller.runs[build.run_path], with_graph=False), "url": self.base + build.run_path}
 
     def at_the_top(self) -> list[dict[str, Any]]:
         """Jobs and folders that stand in no folder; of jobs that were not made here, but built, the name."""
@@ -259,7 +263,9 @@ def full_name_of(parts: list[str]) -> str:
 
 
 def result_of(run: list[Build]) -> str | None:
-    """Jenkins' word for how a run ended, from its stages; None while any of them goes on."""
+    """Jenkins' word for how a run ended, from its stages; None while any of them goes on. A script says it itself."""
+    if run[0].flow is not None:
+        return run[0].flow.result
     if any(build.ended is None for build in run):
         return None
     if any(build.ended is Ended.ABORTED for build in run):
@@ -274,26 +280,37 @@ def is_run(build: Build) -> bool:
     return build.kind is Kind.PIPELINE or (build.started_at is not None and not build.is_dropped)
 
 
-def run_json(run: list[Build]) -> Mapping[str, Any]:
-    """A run, from its stages."""
+def run_json(run: list[Build], *, with_graph: bool = True) -> Mapping[str, Any]:
+    """A run, from its stages. ``with_graph``: with its flow graph, as far as it has one."""
     first, result = run[0], result_of(run)
     shown = _build_json(first)
-    ended_at = max(build.ended_at or 0.0 for build in run)
+    flow = first.flow
+    ended_at = (flow.ended_at or 0.0) if flow else max(build.ended_at or 0.0 for build in run)
     duration = int(1000 * ended_at) - shown["timestamp"] if result is not None else 0
     stopped = [_INTERRUPTED[by] for by in dict.fromkeys(build.stopped_by for build in run if build.stopped_by)]
     interrupted = [{"_class": "jenkins.model.InterruptedBuildAction", "causes": stopped}] if stopped else []
-    actions = [*actions_of(first.started_with), *interrupted, *_flow_graph(run)]
+    actions = [*actions_of(first.started_with), *interrupted, *(_graph_json(run) if with_graph else ())]
     about = {"queueId": first.run_item or first.id, "actions": actions, "duration": duration}
     return {**shown, **about, "building": result is None, "result": result}
 
 
-def _flow_graph(run: list[Build]) -> list[dict[str, Any]]:
-    """The steps of a pipeline that are under way, as its FlowGraphAction shows them."""
-    if run[0].kind is not Kind.PIPELINE or all(build.ended for build in run):
+def _graph_json(run: list[Build]) -> list[dict[str, Any]]:
+    """The flow graph of a pipeline, in no order that says anything: Jenkins goes back from the heads."""
+    if run[0].kind is not Kind.PIPELINE:
         return []
-    steps = ["Wait for interactive input" if build.waits_for_input else "Shell Script" for build in run if build.ended is None]
-    nodes = [{"displayName": step, "running": True} for step in ("Allocate node : Start", *steps)]
-    return [{"_class": "org.jenkinsci.plugins.workflow.job.views.FlowGraphAction", "nodes": nodes}]
+    steps = graph_of(run).steps
+    nodes = [
+        {
+            "_class": f"{_FLOW_NODES[step.kind]}.{step.kind}",
+            "displayName": step.name,
+            "iconColor": step.color + ("_anime" if step.running else ""),
+            "id": str(step.id),
+            "parents": [str(parent) for parent in step.parents],
+            "running": step.running,
+        }
+        for step in [*steps[len(steps) // 2 :], *steps[: len(steps) // 2]]
+    ]
+    return [{}, {"_class": "org.jenkinsci.plugins.workflow.job.views.FlowGraphAction", "nodes": nodes}]
 
 
 def _build_json(build: Build) -> Mapping[str, Any]:

@@ -4,9 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
+from typing import TYPE_CHECKING
 
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler_workbench.fakes.world.jenkins.urls import job_path
+
+if TYPE_CHECKING:
+    from autoscaler_workbench.fakes.world.jenkins.flow import Flow
 
 
 class Kind(StrEnum):
@@ -83,6 +87,9 @@ class Build:
     waits_for_input: bool = False  # of a person, in the middle of a pipeline
     stays_on_executor: bool = False  # Jenkins goes on showing it there after its end
     is_dropped: bool = False  # Jenkins forgot it before it began
+    fails: bool = False  # whatever machine it runs on
+    body: Callable[[], None] | None = None  # what begins with it; None: it takes its seconds
+    flow: "Flow | None" = None  # of a run that has a script
 
     def __post_init__(self) -> None:
         """Read the label as Jenkins does."""

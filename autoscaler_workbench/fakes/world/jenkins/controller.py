@@ -106,6 +106,10 @@ class Controller:
         self.runs.setdefault(build.run_path, []).append(build)
         self.builds_of.setdefault("/".join(filter(None, (build.job, build.configuration))), []).append(build)
 
+    def finish(self, build: Build) -> None:
+        """End a build whose script is done."""
+        self._end(build, Ended.FINISHED)
+
     def end(self, build: Build, *, succeeded: bool) -> None:
         """End a build that has no executor of its own, such as a matrix whose parts have ended."""
         self._end(build, Ended.FINISHED)
@@ -354,7 +358,7 @@ class Controller:
         self.queue.remove(build)
         build.started_at = self.timeline.now
         self._place(build, node)
-        self.begins(build, lambda: self.timeline.after(build.seconds, lambda: self._finish(build)))
+        self.begins(build, build.body or (lambda: self.timeline.after(build.seconds, lambda: self._finish(build))))
 
     def finish_later(self, build: Build) -> None:
         """Let a build end when its work is done, whatever has become of an earlier end."""
@@ -381,7 +385,7 @@ class Controller:
             return  # its executor shows it still
         build.ended, build.ended_at = how, self.timeline.now
         node = self.computer(build.node)
-        build.succeeded = how is Ended.FINISHED and not (node is not None and node.fails_builds)
+        build.succeeded = how is Ended.FINISHED and not build.fails and not (node is not None and node.fails_builds)
         if node is not None and node.builds.get(build.executor) is build and not build.stays_on_executor:
             del node.builds[build.executor]
             leave(build, node)

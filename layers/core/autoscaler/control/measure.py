@@ -6,10 +6,12 @@ from functools import partial
 from types import MappingProxyType
 
 from autoscaler.control.costs import note_costs
+from autoscaler.control.graphs import read_graphs
 from autoscaler.control.heavy_jobs import heavy_jobs
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.jobs import learned_weights, note_jobs
 from autoscaler.control.observe import log_notes, observe_without_instances
+from autoscaler.domain.facts.blocks import Graphs
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.run_answers import RunEnd
@@ -24,6 +26,7 @@ from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler.domain.scale_in.build_results import RESULTS_SECONDS, gone_since
 from autoscaler.domain.situation.disks import next_short_of_disk
+from autoscaler.domain.situation.node_blocks import gone_blocks, runs_to_read
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Controller, Ports, StoredState
@@ -97,7 +100,9 @@ def observe_and_learn(
         controller = port.name
         ends = _ends(ports, port, snapshot, ask_until)
         results = {run: end.result for run, end in ends.items() if end.result is not None}
-        lesson = replace(learn_from_builds(situation, controller, results), ends=ends)
+        graphs = _graphs(ports, port, snapshot, ask_until)
+        lesson = replace(learn_from_builds(situation, controller, results, graphs), ends=ends)
+        _log_blocks(ports, controller, lesson)
         weights = learned_weights(ports, fleet, controller, snapshot.learned[controller].weights)
         heavy = heavy_jobs(ports, fleet, port, snapshot.controllers[controller], snapshot.learned[controller].heavy_jobs)
         short = next_short_of_disk(snapshot.learned[controller].short_of_disk, stored.records, controller, reports)
@@ -111,6 +116,19 @@ def observe_and_learn(
                 ports.log("learned_elsewhere", controller=controller)
     log_notes(ports, snapshot)
     return situation, lessons
+
+
+def _graphs(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until: float) -> Graphs:
+    """Read the graphs of the pipelines of which node blocks are gone."""
+    before = snapshot.learned[controller.name]
+    gone = gone_blocks(before, snapshot.controllers[controller.name], snapshot.taken_at)
+    return read_graphs(ports, controller, runs_to_read(gone, before.blocks.runs), ask_until)
+
+
+def _log_blocks(ports: Ports, controller: str, lesson: Lesson) -> None:
+    for block, end in lesson.blocks:
+        where = {"controller": controller, "pool": block.pool, "node": block.node, "run": block.run}
+        ports.log("block_ended", **where, block=block.signature, result=end)
 
 
 def _ends(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until: float) -> dict[str, RunEnd]:

@@ -3,18 +3,21 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from autoscaler.domain.facts.blocks import BlockEnd, GoneBlock, Graphs
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.job_patterns import note_arrivals
 from autoscaler.domain.forecast.stages import learn_stages
-from autoscaler.domain.scale_in.build_results import Tally, count_ends, gone_since, note_streaks, tally
+from autoscaler.domain.scale_in.build_results import Tally, count_ends, ended_on, gone_since, note_pool_results, note_streaks, tally
 from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
 from autoscaler.domain.situation.ended_builds import said_to_have_ended
+from autoscaler.domain.situation.node_blocks import learn_blocks
 from autoscaler.domain.situation.situation import Situation
 
 _JOBS_KEPT = 2000
 _STAGES_KEPT = 500
+_NO_GRAPHS = Graphs()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +28,14 @@ class Lesson:
     job_waits: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
     tallies: Mapping[str, Tally] = field(default_factory=dict)  # by pool
     ends: Mapping[str, RunEnd] = field(default_factory=dict)  # of builds gone since, by run; as far as Jenkins was asked
+    blocks: tuple[tuple[GoneBlock, BlockEnd], ...] = ()  # of pipelines, that found their node
 
 
-def learn_from_builds(situation: Situation, controller: str, results: Mapping[str, BuildResult]) -> Lesson:
-    """Compare this look with the last one; an incomplete view teaches nothing. ``results``: of builds gone since, by run."""
+def learn_from_builds(situation: Situation, controller: str, results: Mapping[str, BuildResult], graphs: Graphs = _NO_GRAPHS) -> Lesson:
+    """Compare this look with the last one; an incomplete view teaches nothing.
+
+    ``results``: of builds gone since, by run; ``graphs``: of pipelines whose node blocks are gone, as far as they were read.
+    """
     before, view, now = situation.snapshot.learned[controller], situation.snapshot.controllers[controller], situation.now
     if not view.complete:
         return Lesson(learned=before)
@@ -40,13 +47,16 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     begun = begun_builds(fresh.values(), before, waiting)
     arrived = arrivals_of(situation, controller, begun)
     noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
-    gone = gone_since(before, view)
-    streaks, succeeded_at = note_streaks(before, gone, results, view, now)
-    tallies = tally(gone, results)
+    blocks = learn_blocks(before, view, running, graphs, now)
+    ended = ended_on(gone_since(before, view), results, blocks.ends)
+    streaks, succeeded_at = note_streaks(before, ended, view, now)
+    tallies = tally(ended)
     learned = Learned(
         builds=builds_had(situation, controller, fresh.values()),
+        blocks=blocks.blocks,
         streaks=streaks,
         succeeded_at=succeeded_at,
+        results=note_pool_results(before.results, ended),
         runs=runs,
         stages=dict(list(stages.items())[-_STAGES_KEPT:]),
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
@@ -59,7 +69,7 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
         seen_at=now,
         version=before.version,
     )
-    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tallies)
+    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tallies, blocks=blocks.ends)
 
 
 def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:

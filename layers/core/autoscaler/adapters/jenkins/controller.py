@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from autoscaler.adapters.jenkins.config_xml import relabelled, with_executors
 from autoscaler.adapters.jenkins.connection import Connection
+from autoscaler.adapters.jenkins.flow_graph import GRAPH_TREE, read_graph
 from autoscaler.adapters.jenkins.health import (
     HEALTH_TREE,
     RESULT_TREE,
@@ -33,6 +34,7 @@ from autoscaler.adapters.jenkins.parse import (
 )
 from autoscaler.adapters.jenkins.queue import QueueAnswer, read_whole_or_in_parts
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
+from autoscaler.domain.facts.blocks import RunGraph
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.job_parameters import JobParameters
@@ -186,6 +188,14 @@ class JenkinsController:
             return read_result(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json())
         except NotThereError:
             return None
+
+    def graph(self, run: str, most_steps: int) -> RunGraph | None:
+        """Ask the run itself: of a usual run some 2 to 4 KB."""
+        try:
+            answer = self._get(f"{run}/{jenkins.INFO}", GRAPH_TREE % most_steps)
+        except NotThereError:
+            return None
+        return read_graph(answer.json(), len(answer.body), most_steps)
 
     def has_ended(self, run: str) -> bool:
         """Ask the run itself. A 404 proves nothing: it may be deleted, or hidden from this account."""

@@ -9,10 +9,11 @@ from email.utils import parsedate_to_datetime
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from autoscaler.adapters.jenkins.parameters import ACTIONS, parameters_of
 from autoscaler.adapters.jenkins.why import named_nodes, read_why, told_label, unknown_words, waits_for_quiet_mode
+from autoscaler.domain.facts.blocks import NAME_CHARACTERS
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.snapshot import ONE_OFF, Build, Node, OfflineCause
 from autoscaler.domain.facts.waiting_items import QueueItem, Wait
@@ -39,11 +40,13 @@ _BY_PERSON = re.compile(r"Disconnected by (.+?)(?: : |$)")
 _WHY_KEPT = 200  # of a wording that is not understood, as many characters
 # As many as a pool may have. Executors are gone through one by one; whoever may configure a node could make that last for ever.
 _MOST_EXECUTORS = 1000
-# A pipeline's step: "part of folder » job #12 (Unit tests)", where a stage or a parallel branch encloses it.
-_STAGE = re.compile(r"^part of .*#\d+ \((.*)\)$", re.DOTALL)
+# A pipeline's node block: "folder » job #12 (Unit tests)", if a stage or a parallel branch encloses it; else "part of folder » job #12". A
+# script may give its run another name than its number.
+_STAGE = re.compile(r"^.*?#\d+ \((.*)\)$", re.DOTALL)
+_STAGE_OF_NAMED_RUN = re.compile(r"^(?!part of ).*? \((.*)\)$", re.DOTALL)
+_BLOCK = "PlaceholderExecutable"
 # The heading of a build or of a pipeline's step, up to the build's number or name.
 _HEADING = re.compile(r"^(?:part of )?(.+?) #\d+", re.DOTALL)
-_STAGE_CHARACTERS = 100
 _NOTHING_TELLS_APART = JobParameters()
 _NO_LIST = BeforeValidator(lambda value: value or [])
 _NO_TEXT = BeforeValidator(lambda value: value or "")
@@ -75,6 +78,7 @@ class _Item(_Theirs):
 
 
 class _Executable(_Theirs):
+    kind: Annotated[str, _NO_TEXT] = Field(default="", alias="_class")
     url: Annotated[str, _NO_TEXT] = ""
     fullDisplayName: Annotated[str, _NO_TEXT] = ""  # noqa: N815
     timestamp: float | None = None
@@ -276,21 +280,24 @@ def _build(where: str, executor: _Executor, date: datetime, tell_apart: JobParam
     run, job = run_of(executable.url), job_of(executable.url)
     own_clock = executable.estimatedDuration is not None and executable.estimatedDuration > 0 and executable.timestamp is not None
     elapsed = date.timestamp() - (executable.timestamp or 0) / 1000.0
+    is_block = executable.kind.endswith(_BLOCK)
+    told = stage_of(executable.fullDisplayName) if is_block else tell_apart.signature(job, parameters_of(executable.actions))
     return Build(
         key=f"{where}/{executor.number}/{run}",
         job=job,
         run=run,
         elapsed_seconds=max(0.0, elapsed) if own_clock else None,
         estimate_seconds=(executable.estimatedDuration or 0) / 1000.0 if own_clock else None,
-        signature=stage_of(executable.fullDisplayName) or tell_apart.signature(job, parameters_of(executable.actions)),
+        signature=told,
+        is_block=is_block,
         display=_display_of(executable.fullDisplayName, job),
     )
 
 
 def stage_of(name: str) -> str:
-    """Return the stage or branch that encloses a pipeline's step, as Jenkins' name of it tells; "" where there is none."""
-    found = _STAGE.match(name)
-    return found[1][:_STAGE_CHARACTERS] if found else ""
+    """Return the stage or branch that encloses a pipeline's node block, as Jenkins' name of it tells; "" if there is none."""
+    found = _STAGE.match(name) or _STAGE_OF_NAMED_RUN.match(name)
+    return found[1][:NAME_CHARACTERS] if found else ""
 
 
 def _display_of(heading: str, job: str) -> str:
@@ -304,7 +311,7 @@ def _display_of_item(task: _Task, job: str, *, of_pipeline: bool) -> str:
 
 
 def _other_name(display: str, job: str) -> str:
-    return "" if display.replace(" » ", "/") in {job, unquote(job)} else display[:_STAGE_CHARACTERS]
+    return "" if display.replace(" » ", "/") in {job, unquote(job)} else display[:NAME_CHARACTERS]
 
 
 def run_of(url: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from autoscaler.domain.facts.blocks import Blocks
 from autoscaler.domain.facts.costs import MonthParts
 from autoscaler.domain.facts.definitions import LeftPools
 from autoscaler.domain.facts.job_weights import PluginWeight
@@ -10,6 +11,7 @@ from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 from autoscaler.domain.facts.run_answers import AskedRun, CountedEnds
+from autoscaler.domain.facts.streaks import PoolResults, Streak
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,15 +310,6 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Streak:
-    """Builds that failed in a row on one node; ``jobs``: their jobs, without repeats."""
-
-    failures: int
-    since_at: float
-    jobs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSeen:
     """A pipeline run, and what it had when last seen: ids of items, keys of builds."""
 
@@ -387,6 +380,8 @@ class Learned:
     followers: Mapping[str, Follower] = field(default_factory=dict)  # by the job that follows
     streaks: Mapping[str, Streak] = field(default_factory=dict)  # by node
     succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool
+    results: Mapping[str, PoolResults] = field(default_factory=dict)  # of builds, by pool
+    blocks: Blocks = field(default_factory=Blocks)  # of pipelines
     builds: Mapping[str, int] = field(default_factory=dict)  # that began on a node, of pools that allow only so many
     short_of_disk: frozenset[str] = frozenset()  # instances whose agents said so last
     weights: Mapping[str, int] = field(default_factory=dict)  # of jobs that were seen to need more than one executor's share

@@ -34,7 +34,8 @@ class Build:
     run: str
     elapsed_seconds: float | None
     estimate_seconds: float | None
-    signature: str = ""  # as of a queue item, as far as an executor tells it
+    signature: str = ""  # as of a queue item, as far as an executor tells it; of a node block the name that encloses it now
+    is_block: bool = False  # a node block of a pipeline
     display: str = ""  # as of a queue item
 
     @property

@@ -1,19 +1,25 @@
 """Results of builds that ran in the last look and are gone now: by pool, and failures in a row by node."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from autoscaler.domain.facts.memory import Learned, Sighting, Streak
+from autoscaler.domain.facts.blocks import BlockEnd, GoneBlock
+from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.run_answers import BuildResult, CountedEnds
 from autoscaler.domain.facts.snapshot import ControllerView
+from autoscaler.domain.facts.streaks import PoolResults, Streak
 
 # How builds ended is asked for no longer than this a look: a slow controller must not keep it from saving what it saw, or the next look
 # would ask for the same again.
 RESULTS_SECONDS = 10.0
 # One request each; what ends beyond that in one look stays unknown.
 _ASKED_AT_ONCE = 50
-_JOBS_NAMED = 20
+_NAMED = 20
 DAY_SECONDS = 86_400.0
+# Results of a pool that are remembered, before older ones fade.
+_MOST_COUNTED, _FADES = 200.0, 0.5
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,24 +30,38 @@ class Tally:
     failed: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A build, or a node block of a pipeline, and what its end says of its node; None: nothing."""
+
+    node: str
+    pool: str
+    job: str
+    run: str
+    since_at: float
+    result: BuildResult | None
+
+
 def gone_since(before: Learned, view: ControllerView) -> list[Sighting]:
-    """List the builds that ran in the last look and are gone, up to the number asked about; none of an incomplete view."""
-    return _gone(before, view)[:_ASKED_AT_ONCE]
+    """List the builds that ran in the last look and are gone, up to the number asked about; none of an incomplete view.
+
+    Without node blocks of pipelines, whose ends stand in the graphs of their runs (`situation.node_blocks`).
+    """
+    return [sighting for key, sighting in _gone(before, view).items() if key not in before.blocks.running][:_ASKED_AT_ONCE]
 
 
-def _gone(before: Learned, view: ControllerView) -> list[Sighting]:
+def _gone(before: Learned, view: ControllerView) -> dict[str, Sighting]:
     if not view.complete:
-        return []
+        return {}
     running = {build.key for node in view.nodes for build in node.builds}
-    return [sighting for key, sighting in before.running.items() if key not in running and sighting.run and sighting.node]
+    return {key: sighting for key, sighting in before.running.items() if key not in running and sighting.run and sighting.node}
 
 
 def count_ends(before: Learned, view: ControllerView, tallies: Mapping[str, Tally], now: float) -> CountedEnds:
     """Carry on the day's count of builds that left their agents, and of those whose result was counted."""
-    ended = len(_gone(before, view))
-    if not ended:
+    ended, counted = len(_gone(before, view)), sum(one.succeeded + one.failed for one in tallies.values())
+    if not (ended or counted):
         return before.ends
-    counted = sum(one.succeeded + one.failed for one in tallies.values())
     today = before.ends if before.ends.day_at == midnight_before(now) else CountedEnds(day_at=midnight_before(now))
     return replace(today, ended=today.ended + ended, counted=today.counted + counted)
 
@@ -51,37 +71,78 @@ def midnight_before(now: float) -> float:
     return now - now % DAY_SECONDS
 
 
-def tally(gone: Iterable[Sighting], results: Mapping[str, BuildResult]) -> dict[str, Tally]:
-    """Count results by pool. ``results``: by run, without unknown ones."""
+def ended_on(
+    gone: Iterable[Sighting], results: Mapping[str, BuildResult], blocks: Iterable[tuple[GoneBlock, BlockEnd]]
+) -> tuple[Ended, ...]:
+    """Gather what ended, what began first first. ``results``: of builds, by run, without unknown ones."""
+    builds = [
+        Ended(node=one.node, pool=one.pool, job=one.job, run=one.run, since_at=one.since_at, result=results.get(one.run)) for one in gone
+    ]
+    of_runs = [
+        Ended(node=one.node, pool=one.pool, job=one.job, run=one.run, since_at=one.since_at, result=end.result) for one, end in blocks
+    ]
+    return tuple(sorted((*builds, *of_runs), key=lambda one: one.since_at))
+
+
+def tally(ended: Iterable[Ended]) -> dict[str, Tally]:
+    """Count results by pool."""
     counts: dict[str, Tally] = {}
-    for sighting in gone:
-        if result := results.get(sighting.run):
-            known = counts.get(sighting.pool, Tally())
-            counts[sighting.pool] = Tally(
-                succeeded=known.succeeded + (result is BuildResult.SUCCEEDED), failed=known.failed + (result is BuildResult.FAILED)
+    for one in ended:
+        if one.result is not None:
+            known = counts.get(one.pool, Tally())
+            counts[one.pool] = Tally(
+                succeeded=known.succeeded + (one.result is BuildResult.SUCCEEDED), failed=known.failed + (one.result is BuildResult.FAILED)
             )
     return counts
 
 
-def note_streaks(
-    before: Learned, gone: Iterable[Sighting], results: Mapping[str, BuildResult], view: ControllerView, now: float
-) -> tuple[dict[str, Streak], dict[str, float]]:
+def note_streaks(before: Learned, ended: Collection[Ended], view: ControllerView, now: float) -> tuple[dict[str, Streak], dict[str, float]]:
     """Carry on the failure streaks of present nodes, and when a build last succeeded, by pool."""
     there = {node.name for node in view.nodes}
     streaks = {node: streak for node, streak in before.streaks.items() if node in there}
     succeeded_at = dict(before.succeeded_at)
-    for sighting in sorted(gone, key=lambda sighting: sighting.since_at):
-        result = results.get(sighting.run)
-        if result is BuildResult.SUCCEEDED:
-            streaks.pop(sighting.node, None)
-            succeeded_at[sighting.pool] = now
-        elif result is BuildResult.FAILED and sighting.node in there:
-            streaks[sighting.node] = _longer(streaks.get(sighting.node), sighting.job, now)
-    return streaks, succeeded_at
+    for one in ended:
+        if one.result is BuildResult.SUCCEEDED:
+            streaks.pop(one.node, None)
+            succeeded_at[one.pool] = now
+        elif one.result is BuildResult.FAILED and one.node in there:
+            streaks[one.node] = _longer(streaks.get(one.node), one, now)
+    well = {(one.job, one.node) for one in ended if one.result is BuildResult.SUCCEEDED}
+    return {node: _with_success_elsewhere(node, streak, well) for node, streak in streaks.items()}, succeeded_at
 
 
-def _longer(streak: Streak | None, job: str, now: float) -> Streak:
-    if streak is None:
-        return Streak(failures=1, since_at=now, jobs=(job,))
-    jobs = streak.jobs if job in streak.jobs else (*streak.jobs, job)[-_JOBS_NAMED:]
-    return Streak(failures=streak.failures + 1, since_at=streak.since_at, jobs=jobs)
+def note_pool_results(before: Mapping[str, PoolResults], ended: Iterable[Ended]) -> dict[str, PoolResults]:
+    """Count how builds of each pool end; old ones fade."""
+    counted = dict(before)
+    for pool, counts in tally(ended).items():
+        known = counted.get(pool, PoolResults())
+        fading = _FADES if known.succeeded + known.failed > _MOST_COUNTED else 1.0
+        counted[pool] = PoolResults(succeeded=known.succeeded * fading + counts.succeeded, failed=known.failed * fading + counts.failed)
+    return counted
+
+
+def chance_of_streak(streak: Streak, results: PoolResults) -> float:
+    """Return how likely these failures are without any fault of their machine, by how often builds of its pool fail elsewhere."""
+    failed = max(0.0, results.failed - streak.failures)
+    return float(((failed + 1.0) / (failed + results.succeeded + 2.0)) ** streak.independent)
+
+
+def _longer(streak: Streak | None, failed: Ended, now: float) -> Streak:
+    before = streak or Streak(failures=0, since_at=now, jobs=())
+    return replace(
+        before,
+        failures=before.failures + 1,
+        jobs=_with(before.jobs, failed.job),
+        runs=_with(before.runs, (failed.job, failed.run)),
+        repeated=before.repeated + ((failed.job, failed.run) in before.runs),
+    )
+
+
+def _with_success_elsewhere(node: str, streak: Streak, well: Collection[tuple[str, str]]) -> Streak:
+    """Note of which jobs something succeeded on another node."""
+    more = {job for job, on in well if on != node and job in streak.jobs} - {*streak.elsewhere}
+    return replace(streak, elsewhere=(*streak.elsewhere, *sorted(more))[-_NAMED:]) if more else streak
+
+
+def _with(names: tuple[T, ...], name: T) -> tuple[T, ...]:
+    return names if name in names else (*names, name)[-_NAMED:]

@@ -23,9 +23,11 @@ from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build
+from autoscaler.domain.facts.streaks import PoolResults, Streak
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.turns import may_be_refused
+from autoscaler.domain.scale_in.build_results import chance_of_streak
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.canary import is_canary, why_replaced
@@ -42,8 +44,10 @@ from autoscaler.domain.wording import duration
 TAKEN_SHARE = 0.2
 TAKEN_AT_LEAST = 1
 # Failures in a row that make a machine suspect, where others of its pool succeed: of builds that fail one time in four by
-# themselves, one in a thousand such rows.
-QUARANTINE_FAILURES = 5
+# themselves, one in a thousand such rows. If builds of the pool fail less often, three or four are as unlikely; the code is no likelier
+# cause then if something of the same jobs succeeds elsewhere meanwhile.
+QUARANTINE_FAILURES, QUARANTINE_FAILURES_AT_LEAST = 5, 3
+QUARANTINE_CHANCE = 0.001
 # A build is overdue at 3 times, hung at 10 times the longest run of its job, if the job was seen 5 times; never hung within an hour.
 OVERDUE_FACTOR = 3.0
 OVERDUE_SAMPLES = 5
@@ -142,12 +146,27 @@ def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None
     learned = situation.snapshot.learned[agent.record.controller]
     streak = learned.streaks.get(agent.node.name)
     # A build that succeeded on this node would have ended its streak: a later success in the pool is another agent's.
-    if streak and streak.failures >= QUARANTINE_FAILURES and learned.succeeded_at.get(agent.pool.name, 0.0) > streak.since_at:
+    if (
+        streak
+        and _is_no_chance(streak, learned.results.get(agent.pool.name))
+        and learned.succeeded_at.get(agent.pool.name, 0.0) > streak.since_at
+    ):
         minutes, jobs = (situation.now - streak.since_at) / 60, len(streak.jobs)
         of_jobs = f"of {jobs} jobs " if jobs > 1 else f"of {streak.jobs[0]} "
         detail = f"{streak.failures} builds {of_jobs}failed in a row on it within {minutes:.0f} min, while others of its pool succeeded"
         return Reason.FAILURE_STREAK, detail
     return next(_far_overdue(situation, agent, agent.node.builds, learned), None)
+
+
+def _is_no_chance(streak: Streak, results: PoolResults | None) -> bool:
+    """Tell whether so many failures in a row point to the machine."""
+    if streak.causes >= QUARANTINE_FAILURES:
+        return True
+    return (
+        results is not None
+        and streak.independent >= QUARANTINE_FAILURES_AT_LEAST
+        and chance_of_streak(streak, results) <= QUARANTINE_CHANCE
+    )
 
 
 def _far_overdue(situation: Situation, agent: Agent, builds: Iterable[Build], learned: Learned) -> Iterator[tuple[Reason, str]]:

@@ -1,0 +1,175 @@
+"""Translates a run's flow graph: which node blocks it has, the names that executors show for them, and how each ended.
+
+A graph is a list of steps in no order, each with the steps before it. ``StepStartNode`` opens a block, ``StepEndNode`` closes the one that
+was opened last on the way back. The colour of what closes a block tells how it ended.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from autoscaler.adapters.jenkins.health import read_result
+from autoscaler.domain.facts.blocks import NAME_CHARACTERS, BlockEnd, NodeBlock, RunGraph
+from autoscaler.errors import TransientError
+
+# A graph that fills the range may have more steps than were read.
+GRAPH_TREE = "building,result,duration,actions[nodes[id,displayName,iconColor,parents,running]{0,%d}]"
+_ALLOCATE, _BODY = "Allocate node : Start", "Allocate node : Body : Start"
+# Their bodies carry a name of their own in place of "... : Body : Start".
+_STAGE, _PARALLEL, _BRANCH = "Stage : Start", "Execute in parallel : Start", "Branch: "
+_START = " : Start"
+_CATCHES = "Catch error"  # catchError and warnError
+_NO_TEXT = BeforeValidator(lambda value: value or "")
+_NO_LIST = BeforeValidator(lambda value: value or [])
+_MOST_ENCLOSING = 200
+
+
+class _Node(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    id: int
+    displayName: Annotated[str, _NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
+    iconColor: Annotated[str, _NO_TEXT] = ""  # noqa: N815
+    parents: Annotated[list[int], _NO_LIST] = []
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step. ``around``: the block that it is in; ``start``: of what closes a block, what opened it."""
+
+    id: int
+    name: str
+    color: str
+    kind: str
+    before: tuple[int, ...]
+    around: "_Step | None" = None
+    start: "_Step | None" = None
+    closed_by: "_Step | None" = None
+    inside: list["_Step"] = field(default_factory=list)
+
+    @property
+    def opens(self) -> bool:
+        """Tell whether it begins a block."""
+        return self.kind.endswith("StartNode")
+
+    @property
+    def closes(self) -> bool:
+        """Tell whether it ends a block."""
+        return self.kind.endswith("EndNode")
+
+    def label(self) -> str:
+        """The name that it gives to what is inside, "" if none."""
+        opener = self.around.name if self.around else ""
+        if not self.kind.endswith("StepStartNode") or (self.name.endswith(_START) and opener not in (_STAGE, _PARALLEL)):
+            return ""
+        return self.name.removeprefix(_BRANCH if opener == _PARALLEL else "")[:NAME_CHARACTERS]
+
+    def all_inside(self) -> Iterator["_Step"]:
+        """Everything inside it, node blocks and what is in them, too."""
+        left = list(self.inside)
+        while left:
+            step = left.pop()
+            yield step
+            left += step.inside
+
+
+def read_graph(body: object, size: int, most_steps: int) -> RunGraph:
+    """Read the graph of a run, of which at most so many steps were asked for; `TransientError` where it is not understood."""
+    end = read_result(body)
+    lists = [action["nodes"] for action in _actions(body) if isinstance(action.get("nodes"), list)]
+    if not lists:
+        return RunGraph(size=size, end=end, shows_steps=False)
+    if len(lists[0]) >= most_steps:
+        return RunGraph(size=size, end=end, cut=True)
+    steps = _joined({step.id: step for step in map(_step, lists[0])})
+    blocks = tuple(_block(step, has_ended=end is not None) for step in steps.values() if _is_allocated(step))
+    return RunGraph(size=size, blocks=blocks, last=max(steps, default=0), end=end)
+
+
+def _actions(body: object) -> list[dict[str, Any]]:
+    actions = body.get("actions") if isinstance(body, dict) else None
+    return [action for action in actions if isinstance(action, dict)] if isinstance(actions, list) else []
+
+
+def _step(raw: Any) -> _Step:
+    try:
+        node = _Node.model_validate(raw)
+    except ValidationError as error:
+        raise TransientError(f"a step of a flow graph is not understood: {error.error_count()} fields") from error
+    return _Step(node.id, node.displayName, node.iconColor.removesuffix("_anime"), str(raw.get("_class") or ""), tuple(node.parents))
+
+
+def _joined(steps: dict[int, _Step]) -> dict[int, _Step]:
+    """Find around each step the block that it is in. Numbers rise along the graph, so that what is before a step is joined already."""
+    for _, step in sorted(steps.items()):
+        if not step.before:
+            continue
+        before = steps.get(step.before[0])
+        if before is None or before.id >= step.id:
+            raise TransientError("a flow graph lacks a step that another one follows")
+        inner = before if before.opens else before.around
+        if step.closes and inner is not None:
+            step.start, step.around = inner, inner.around
+            inner.closed_by = step
+        else:
+            step.around = inner
+        if step.around is not None:
+            step.around.inside.append(step)
+    return steps
+
+
+def _is_allocated(step: _Step) -> bool:
+    """Tell whether it opens a node block that got its executor."""
+    return step.opens and step.name == _ALLOCATE and any(inner.name == _BODY and inner.opens for inner in step.inside)
+
+
+def _block(step: _Step, *, has_ended: bool) -> NodeBlock:
+    body = next(inner for inner in step.inside if inner.name == _BODY and inner.opens)
+    inside = list(body.all_inside())
+    outer = next((label for around in _enclosing(step) if (label := around.label())), "")
+    names = frozenset(label for label in (outer, *(one.label() for one in inside)) if label)
+    closed = body.closed_by
+    if closed is None:  # of a run that has ended none goes on: Jenkins was killed, or could not end it
+        return (
+            NodeBlock(names=names, begun_as=body.id, end=BlockEnd.ABORTED, ended_as=body.id)
+            if has_ended
+            else NodeBlock(names=names, begun_as=body.id)
+        )
+    return NodeBlock(names=names, begun_as=body.id, end=_end_of(closed, inside), ended_as=closed.id)
+
+
+def _enclosing(step: _Step) -> Iterator[_Step]:
+    around = step.around
+    for _ in range(_MOST_ENCLOSING):
+        if around is None:
+            return
+        yield around
+        around = around.around
+
+
+def _end_of(closed: _Step, inside: list[_Step]) -> BlockEnd:
+    """Say how a block ended, from the colour of what closes it and of what is in it, without the node blocks in it."""
+    deeper = {one.id for block in inside if block.opens and block.name == _ALLOCATE for one in (block, *block.all_inside())}
+    own = [one for one in inside if one.id not in deeper and not (one.start and one.start.id in deeper)]
+    match closed.color:
+        case "red":
+            failed = any(one.color == "red" for one in inside if one.closes and one.start and one.start.name == _ALLOCATE)
+            return BlockEnd.FAILED_INSIDE if failed else BlockEnd.FAILED
+        case "blue" if any(one.color == "yellow" for one in own):
+            return BlockEnd.UNSTABLE
+        case "blue" if any(_catches(one) for one in own):
+            return BlockEnd.CAUGHT
+        case "blue":
+            return BlockEnd.SUCCEEDED
+        case "yellow":
+            return BlockEnd.UNSTABLE
+        case _:
+            return BlockEnd.ABORTED
+
+
+def _catches(step: _Step) -> bool:
+    """Tell whether it closes the body of a step that catches errors, with an error."""
+    if step.start is None or step.color != "red" or step.around is None:
+        return False
+    return step.around.opens and step.around.name.startswith(_CATCHES)

@@ -1,0 +1,39 @@
+"""Reads the flow graphs of runs whose node blocks have left their executors. Who has no pipelines is asked for none."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from autoscaler.domain.facts.blocks import Graphs, RunGraph
+from autoscaler.errors import AutoscalerError, NoAnswerError
+from autoscaler.ports import Controller, Ports
+
+# In one look at one controller. What is left is read in the next one.
+MOST_REQUESTS, MOST_BYTES = 20, 200_000
+# Of one run: a larger one is not read. A step takes some 220 bytes, more if its name is long.
+MOST_STEPS, _BYTES_OF_A_STEP = 600, 220
+
+
+def read_graphs(ports: Ports, controller: Controller, runs: Iterable[str], until: float) -> Graphs:
+    """Read the graphs of these runs in this order, as many as fit in the bounds."""
+    read: dict[str, RunGraph | None] = {}
+    failed: set[str] = set()
+    size = 0
+    for run in list(runs)[:MOST_REQUESTS]:
+        steps = min(MOST_STEPS, (MOST_BYTES - size) // _BYTES_OF_A_STEP)
+        if steps <= 0 or ports.clock() >= until:
+            break
+        try:
+            graph = controller.graph(run, steps)
+        except AutoscalerError as error:
+            ports.log("graph_not_read", controller=controller.name, run=run, error=f"{type(error).__name__}: {error}")
+            failed.add(run)
+            if isinstance(error, NoAnswerError):
+                break
+            continue
+        if graph is not None:
+            size += graph.size
+            graph = replace(graph, too_large=graph.cut and steps == MOST_STEPS)
+        read[run] = graph
+    if read:
+        ports.log("graphs_read", controller=controller.name, runs=len(read), bytes=size)
+    return Graphs(read=read, failed=frozenset(failed))

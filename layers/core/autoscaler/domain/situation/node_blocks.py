@@ -1,0 +1,253 @@
+"""Node blocks of pipelines: which of them ran on which node, and how they ended there.
+
+An executor shows the run of a block, and the stage or branch that encloses its steps; a look sees that anyway. How a block ended stands in
+its run's flow graph, which is read once a block has left its executor. What both have in common is the name, so a block counts for a node
+if its name fits one block alone. Numbers of steps rise with time: what ended before an executor still showed the block is another one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from autoscaler.domain.facts.blocks import (
+    BlockCounts,
+    BlockEnd,
+    Blocks,
+    GoneBlock,
+    Graphs,
+    NodeBlock,
+    ReadRun,
+    RunGraph,
+    Shown,
+)
+from autoscaler.domain.facts.memory import Learned
+from autoscaler.domain.facts.run_answers import BuildResult
+from autoscaler.domain.facts.snapshot import Build, ControllerView, Node, OfflineCause
+
+# What nothing tells for so long counts for nobody: a run may wait for its node after a restart.
+GIVEN_UP_SECONDS = 3600.0
+_MOST_GONE = 500
+_MOST_SHOWN = 20  # names on one executor
+_MOST_LARGE = 50  # runs that are too large to be read, so that they are not tried again
+_MOST_COUNTED = 10_000.0
+_FADES = 0.5
+Choice: TypeAlias = tuple[GoneBlock, list[NodeBlock]]  # what left an executor, and the blocks that it may have been
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockLesson:
+    """What a look taught of node blocks: ``ends`` of blocks that found their node."""
+
+    blocks: Blocks
+    ends: tuple[tuple[GoneBlock, BlockEnd], ...] = ()
+
+
+def gone_blocks(before: Learned, view: ControllerView, now: float) -> tuple[GoneBlock, ...]:
+    """List the blocks whose end is to be found out: those that left their executors since the last look, behind those of earlier looks.
+
+    None of an incomplete view. Of too many the last are left out.
+    """
+    if not view.complete:
+        return ()
+    nodes = {node.name: node for node in view.nodes}
+    shown = {build.key for node in view.nodes for build in node.builds}
+    left = tuple(
+        GoneBlock(
+            key=key,
+            job=sighting.job,
+            pool=sighting.pool,
+            node=sighting.node,
+            run=sighting.run,
+            since_at=sighting.since_at,
+            gone_at=now,
+            shown=before.blocks.running[key],
+            is_lost=_is_away(nodes.get(sighting.node)),
+        )
+        for key, sighting in before.running.items()
+        if key in before.blocks.running and key not in shown and sighting.run and sighting.node
+    )
+    return (*before.blocks.gone, *left)[:_MOST_GONE]
+
+
+def _is_away(node: Node | None) -> bool:
+    return node is not None and (node.is_deleted or (node.offline and node.cause is OfflineCause.LOST))
+
+
+def runs_to_read(gone: Iterable[GoneBlock], known: Mapping[str, ReadRun]) -> tuple[str, ...]:
+    """Name the runs whose graphs are wanted: those that were asked about least, then those whose blocks left first."""
+    wanted = [block for block in gone if not (block.run in known and known[block.run].too_large)]
+    return tuple(dict.fromkeys(block.run for block in sorted(wanted, key=lambda block: (block.tries, block.gone_at))))
+
+
+def learn_blocks(before: Learned, view: ControllerView, running: Iterable[str], graphs: Graphs, now: float) -> BlockLesson:
+    """Follow node blocks for one look. ``running``: keys of builds on our executors; ``graphs``: those that this look read."""
+    gone, known = gone_blocks(before, view, now), before.blocks.runs
+    of_run: dict[str, list[GoneBlock]] = {}
+    for block in gone:
+        of_run.setdefault(block.run, []).append(block)
+    builds = [build for node in view.nodes for build in node.builds if build.is_block]
+    heard = _Heard(now=now, builds=builds)
+    for run, blocks in of_run.items():
+        _hear(heard, run, blocks, graphs, known.get(run))
+    ours = set(running)
+    now_running = {build.key: _shown(before, build) for build in builds if build.key in ours}
+    counts = _counted(before.blocks.counts, (heard.counts, BlockCounts(assigned=float(len(heard.ends)))))
+    runs = _still_known({**known, **heard.runs}, {build.run for build in builds} | {block.run for block in heard.waiting})
+    return BlockLesson(blocks=Blocks(running=now_running, gone=tuple(heard.waiting), runs=runs, counts=counts), ends=tuple(heard.ends))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Heard:
+    """What graphs told in one look."""
+
+    now: float
+    builds: list[Build]
+    ends: list[tuple[GoneBlock, BlockEnd]] = field(default_factory=list)
+    waiting: list[GoneBlock] = field(default_factory=list)
+    runs: dict[str, ReadRun] = field(default_factory=dict)
+    counts: BlockCounts = field(default_factory=BlockCounts)
+
+    def give_up(self, why: str, blocks: int) -> None:
+        """Count blocks that count for nobody."""
+        self.counts = replace(self.counts, **{why: getattr(self.counts, why) + blocks})
+
+    def wait(self, blocks: Iterable[GoneBlock], *, in_vain: bool) -> None:
+        """Ask again in another look, for as long as that may tell anything."""
+        for block in blocks:
+            if self.now - block.gone_at >= GIVEN_UP_SECONDS:
+                self.give_up("unmatched", 1)
+            else:
+                self.waiting.append(replace(block, tries=block.tries + in_vain))
+
+
+def _hear(heard: _Heard, run: str, blocks: list[GoneBlock], graphs: Graphs, known: ReadRun | None) -> None:
+    """Note what the graph of one run tells of the blocks that left."""
+    if known is not None and known.too_large:
+        heard.give_up("too_large", len(blocks))
+        return
+    if run not in graphs.read:
+        heard.wait(blocks, in_vain=run in graphs.failed)
+        return
+    graph = graphs.read[run]
+    if graph is None:
+        heard.give_up("run_gone", len(blocks))
+    elif graph.too_large:
+        heard.give_up("too_large", len(blocks))
+        heard.runs[run] = ReadRun(last=0, too_large=True)
+    elif graph.cut:
+        heard.wait(blocks, in_vain=False)
+    elif not graph.shows_steps:
+        _hear_end_alone(heard, blocks, graph)
+    else:
+        _assign(heard, run, blocks, graph, known)
+
+
+def _hear_end_alone(heard: _Heard, blocks: list[GoneBlock], graph: RunGraph) -> None:
+    """Take the end of the run for that of the blocks that left last, where Jenkins tells no more."""
+    ends = {BuildResult.SUCCEEDED: BlockEnd.SUCCEEDED, BuildResult.FAILED: BlockEnd.FAILED}
+    last = [block for block in blocks if block.gone_at == heard.now]
+    if graph.end is None:
+        heard.give_up("unmatched", len(blocks))
+        return
+    end = ends.get(graph.end.result, BlockEnd.ABORTED) if graph.end.result else BlockEnd.ABORTED
+    heard.ends += [(block, _lost(block, end)) for block in last]
+    heard.give_up("unmatched", len(blocks) - len(last))
+
+
+def _assign(heard: _Heard, run: str, gone: list[GoneBlock], graph: RunGraph, known: ReadRun | None) -> None:
+    taken = set(known.assigned) if known else set()
+    ended = [block for block in graph.blocks if block.end is not None and block.ended_as not in taken]
+    parts = [part for block in gone for part in _parts(block, graph.blocks)]
+    shown = [build.signature for build in heard.builds if build.run == run]
+    open_blocks = [block for block in graph.blocks if block.end is None]
+    choices: list[Choice] = []
+    for part in parts:
+        may_run = [block for block in open_blocks if _fits(part, block)]
+        if len(may_run) > sum(any(not name or name in block.names for block in may_run) for name in shown):
+            # A block with its name goes on, and no executor shows it: after a restart it waits for its node.
+            heard.wait([part], in_vain=True)
+        elif choice := [block for block in ended if _fits(part, block) and block.ended_as > _after(part)]:
+            choices.append((part, choice))
+        elif not may_run:  # if one goes on, and is shown: it came back on another executor
+            heard.give_up("unmatched", 1)
+    assigned, left = _eliminate(choices)
+    # Attempts of a retry that ended alike say the same of a node, whichever of them it had.
+    assigned += [(part, choice[-1]) for part, choice in left if _are_alike_in_turn(choice)]
+    heard.ends += [(part, _lost(part, block.end)) for part, block in assigned if block.end is not None]
+    heard.give_up("ambiguous", len(choices) - len(assigned))
+    heard.runs[run] = ReadRun(last=graph.last, assigned=tuple(block.ended_as for _, block in assigned))
+
+
+def _parts(gone: GoneBlock, blocks: Sequence[NodeBlock]) -> list[GoneBlock]:
+    """Part what followed each other on one executor: names that no block has together are of several blocks."""
+    parts: list[tuple[Shown, ...]] = []
+    for shown in gone.shown:
+        together = (*parts[-1], shown) if parts else (shown,)
+        if parts and any(_fits(replace(gone, shown=together), block) for block in blocks):
+            parts[-1] = together
+        else:
+            parts.append((shown,))
+    return [replace(gone, shown=part) for part in parts] or [gone]
+
+
+def _fits(gone: GoneBlock, block: NodeBlock) -> bool:
+    """Tell whether an executor may show these names for a block; where it shows none, that says nothing."""
+    return all(not shown.name or shown.name in block.names for shown in gone.shown)
+
+
+def _after(gone: GoneBlock) -> int:
+    return gone.shown[-1].after if gone.shown else 0
+
+
+def _are_alike_in_turn(choice: list[NodeBlock]) -> bool:
+    """Tell whether blocks ran one after another, and all ended in the same way."""
+    choice.sort(key=lambda block: block.ended_as)
+    in_turn = all(later.begun_as > earlier.ended_as for earlier, later in pairwise(choice))
+    return len(choice) > 1 and in_turn and len({block.end for block in choice}) == 1
+
+
+def _eliminate(choices: Iterable[Choice]) -> tuple[list[tuple[GoneBlock, NodeBlock]], list[Choice]]:
+    """Assign what has one choice alone, as long as that leaves others with one; return the rest, too. Two with the same one have none."""
+    left = [(gone, list(choice)) for gone, choice in choices]
+    assigned: list[tuple[GoneBlock, NodeBlock]] = []
+    while True:
+        claims: dict[int, list[tuple[GoneBlock, NodeBlock]]] = {}
+        for gone, choice in left:
+            if len(choice) == 1:
+                claims.setdefault(choice[0].ended_as, []).append((gone, choice[0]))
+        sure = [claim[0] for claim in claims.values() if len(claim) == 1]
+        if not sure:
+            return assigned, left
+        assigned += sure
+        gone_now, taken = {id(gone) for gone, _ in sure}, {block.ended_as for _, block in sure}
+        left = [(gone, [block for block in choice if block.ended_as not in taken]) for gone, choice in left if id(gone) not in gone_now]
+
+
+def _lost(gone: GoneBlock, end: BlockEnd) -> BlockEnd:
+    """Tell what ended with its agent from what failed, or was stopped."""
+    return BlockEnd.LOST if gone.is_lost and end in (BlockEnd.FAILED, BlockEnd.ABORTED) else end
+
+
+def _shown(before: Learned, build: Build) -> tuple[Shown, ...]:
+    """Add what an executor shows for a block now to what it showed before."""
+    run = before.blocks.runs.get(build.run)
+    shown, now = before.blocks.running.get(build.key, ()), Shown(build.signature, run.last if run else 0)
+    if shown and (not now.name or shown[-1].name in ("", now.name)):
+        return (*shown[:-1], now) if now.name or not shown[-1].name else shown
+    return (*shown, now)[-_MOST_SHOWN:]
+
+
+def _counted(before: BlockCounts, more: Iterable[BlockCounts]) -> BlockCounts:
+    """Add counts, and let old ones fade."""
+    names = tuple(BlockCounts.__dataclass_fields__)
+    totals = {name: sum(getattr(counts, name) for counts in (before, *more)) for name in names}
+    fading = _FADES if sum(totals.values()) > _MOST_COUNTED else 1.0
+    return BlockCounts(**{name: total * fading for name, total in totals.items()})
+
+
+def _still_known(known: Mapping[str, ReadRun], present: Iterable[str]) -> dict[str, ReadRun]:
+    """Keep what was read of runs that go on, and which runs are too large."""
+    there = set(present)
+    large = [run for run, read in known.items() if read.too_large and run not in there][-_MOST_LARGE:]
+    return {run: read for run, read in known.items() if run in there or run in large}
