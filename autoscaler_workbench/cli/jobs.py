@@ -30,6 +30,23 @@ def print_jobs(answer: Answer) -> None:
     )
     if answer["left_out"]:
         say(f"{counted(answer['left_out'], 'line')} more: give a pattern, or --most")
+    for figures in answer.get("blocks", ()):
+        say(_blocks(figures))
+
+
+_WHY_UNASSIGNED = {
+    "ambiguous": "a name that several blocks have",
+    "unmatched": "no block of that name, or no answer for an hour",
+    "run_gone": "the run was deleted",
+    "too_large": "more steps than are read",
+}
+
+
+def _blocks(figures: dict[str, Any]) -> str:
+    """Say how many node blocks of pipelines have no result."""
+    why = ", ".join(f"{figures[name]:.1%} {words}" for name, words in _WHY_UNASSIGNED.items() if figures[name])
+    said = f"{figures['unassigned']:.1%} of the last {figures['blocks']} node blocks of pipelines on {figures['controller']}"
+    return f"{said} count for no agent" + (f": {why}" if why else "")
 
 
 def _flat(value: Any) -> str:

@@ -14,6 +14,7 @@ from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report import eta as report_eta
 from autoscaler.domain.report import jobs as report_jobs
 from autoscaler.domain.report import needs as report_needs
+from autoscaler.domain.report.block_results import note_blocks, subjects_of_blocks
 from autoscaler.domain.report.eta import EtaEntry
 from autoscaler.domain.report.job_needs import follow_uses, note_uses
 from autoscaler.domain.report.job_tracking import changes_of, note_changes
@@ -41,18 +42,19 @@ def note_jobs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson],
 
 
 def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, reports: Mapping[str, Telemetry]) -> None:
-    if _is_as_before(situation.snapshot.learned[controller], lesson.learned) and not reports:
+    if _is_as_before(situation.snapshot.learned[controller], lesson.learned) and not (reports or lesson.blocks):
         return
     tracker = ports.jobs.tracker(controller)
     changes = changes_of(tracker, situation, controller, lesson.learned)
     uses = follow_uses(changes.tracker, changes.ended, situation, reports)
     changes = replace(changes, tracker=uses.tracker)
-    if not changes and changes.tracker == tracker:
+    if not changes and changes.tracker == tracker and not lesson.blocks:
         return
-    subjects = changes.subjects | uses.subjects
+    subjects = changes.subjects | uses.subjects | subjects_of_blocks(lesson.blocks)
     known = {(row.subject, row.pool): row for row in ports.jobs.rows(controller, subjects)} if subjects else {}
     noted = note_changes(changes, known, situation, controller, lesson.ends)
     rows = {(row.subject, row.pool): row for row in noted.rows}
+    rows |= {(row.subject, row.pool): row for row in note_blocks({**known, **rows}, lesson.blocks)}
     rows |= {(row.subject, row.pool): row for row in note_uses({**known, **rows}, uses.told, controller, situation.now)}
     tracker = noted.tracker
     if situation.fleet.weights.asks(Source.LEARNED):
@@ -87,7 +89,8 @@ def list_needs(ports: Ports, fleet: Fleet, pattern: str, most: int) -> NeedList:
 def list_jobs(ports: Ports, pattern: str, most: int) -> JobList:
     """List what is known of jobs that match."""
     trackers = {controller.name: ports.jobs.tracker(controller.name) for controller in ports.controllers}
-    return report_jobs.list_jobs(ports.jobs.all_rows(), trackers, pattern, most)
+    blocks = {controller: learned.blocks.counts for controller, learned in ports.state.read().learned.items() if controller in trackers}
+    return report_jobs.list_jobs(ports.jobs.all_rows(), trackers, blocks, pattern, most)
 
 
 def eta(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[EtaEntry]:

@@ -101,7 +101,7 @@ def observe_and_learn(
         ends = _ends(ports, port, snapshot, ask_until)
         results = {run: end.result for run, end in ends.items() if end.result is not None}
         graphs = _graphs(ports, port, snapshot, ask_until)
-        lesson = replace(learn_from_builds(situation, controller, results, graphs), ends=ends)
+        lesson = replace(learn_from_builds(situation, controller, results, graphs), ends={**_ends_of_pipelines(graphs), **ends})
         _log_blocks(ports, controller, lesson)
         weights = learned_weights(ports, fleet, controller, snapshot.learned[controller].weights)
         heavy = heavy_jobs(ports, fleet, port, snapshot.controllers[controller], snapshot.learned[controller].heavy_jobs)
@@ -123,6 +123,11 @@ def _graphs(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until:
     before = snapshot.learned[controller.name]
     gone = gone_blocks(before, snapshot.controllers[controller.name], snapshot.taken_at)
     return read_graphs(ports, controller, runs_to_read(gone, before.blocks.runs), ask_until)
+
+
+def _ends_of_pipelines(graphs: Graphs) -> dict[str, RunEnd]:
+    """Say how long pipelines took that have ended; results are those of their node blocks."""
+    return {run: RunEnd(result=None, seconds=graph.end.seconds) for run, graph in graphs.read.items() if graph and graph.end}
 
 
 def _log_blocks(ports: Ports, controller: str, lesson: Lesson) -> None:

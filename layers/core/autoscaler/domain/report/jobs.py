@@ -6,10 +6,12 @@ from fnmatch import fnmatchcase
 from math import exp
 from typing import Any
 
+from autoscaler.domain.facts.blocks import BlockCounts
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Skill, Spread
 from autoscaler.domain.facts.memory import TrackRecord
 from autoscaler.domain.forecast.estimates import duration_of, is_of_project
 from autoscaler.domain.forecast.spread import quantile
+from autoscaler.domain.report.block_results import BlockFigures, figures_of
 
 _WILD = frozenset("*?[")
 
@@ -48,13 +50,16 @@ class JobEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobList:
-    """What was asked for, and how many entries there are beyond it."""
+    """What was asked for, and how many entries there are beyond it. ``blocks``: how many node blocks of pipelines have no result here."""
 
     jobs: tuple[JobEntry, ...]
     left_out: int
+    blocks: tuple[BlockFigures, ...] = ()
 
 
-def list_jobs(rows: Iterable[JobRow], trackers: Mapping[str, JobTracker], pattern: str, most: int) -> JobList:
+def list_jobs(
+    rows: Iterable[JobRow], trackers: Mapping[str, JobTracker], blocks: Mapping[str, BlockCounts], pattern: str, most: int
+) -> JobList:
     """List what is known of jobs that match, those with the most builds first, each with its signatures below it; then whole folders."""
     # A row without builds is one of what builds need alone.
     found = [row for row in rows if row.runs and matches(row.subject.job, pattern)]
@@ -70,7 +75,7 @@ def list_jobs(rows: Iterable[JobRow], trackers: Mapping[str, JobTracker], patter
 
     found.sort(key=place)
     entries = tuple(job_entry(row, trackers.get(row.controller, JobTracker())) for row in found[:most])
-    return JobList(jobs=entries, left_out=max(0, len(found) - most))
+    return JobList(jobs=entries, left_out=max(0, len(found) - most), blocks=figures_of(blocks))
 
 
 def matches(job: str, pattern: str) -> bool:
