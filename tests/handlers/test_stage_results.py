@@ -111,7 +111,7 @@ def test_at_most_two_hundred_kilobytes_are_read_in_a_pass(here):
 
 
 def test_a_run_with_thousands_of_steps_is_skipped_and_counted_and_asked_for_once(here):
-    many = [Sh(0.1) for _ in range(1500)]
+    many = [Sh(0.1) for _ in range(1000)]
     submit_all(here, 1, Parallel({f"t{n}": (node(CPU, Sh(60.0 * n + 100.0), *many),) for n in range(3)}))
     asked = Asked(here).minutes(25)
     assert (asked.runs, ended(here)) == (1, [])

@@ -9,8 +9,8 @@ from autoscaler.ports import Controller, Ports
 
 # In one look at one controller. What is left is read in the next one.
 MOST_REQUESTS, MOST_BYTES = 20, 200_000
-# Of one run: a larger one is not read. A step takes some 190 bytes, more if its name is long.
-MOST_STEPS, _BYTES_OF_A_STEP = 600, 320
+# Of one run: a larger one is not read. A step takes some 160 bytes, more if its name is long.
+MOST_STEPS, _BYTES_OF_A_STEP = 1000, 200
 
 
 def read_graphs(ports: Ports, controller: Controller, runs: Iterable[str], until: float) -> Graphs:

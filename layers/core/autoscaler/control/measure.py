@@ -122,7 +122,7 @@ def _graphs(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until:
     """Read the graphs of the pipelines of which node blocks are gone."""
     before = snapshot.learned[controller.name]
     gone = gone_blocks(before, snapshot.controllers[controller.name], snapshot.taken_at)
-    return read_graphs(ports, controller, runs_to_read(gone, before.blocks.runs), ask_until)
+    return read_graphs(ports, controller, runs_to_read(gone, before.blocks.runs, snapshot.taken_at), ask_until)
 
 
 def _ends_of_pipelines(graphs: Graphs) -> dict[str, RunEnd]:

@@ -15,7 +15,7 @@ from autoscaler.domain.facts.blocks import NAME_CHARACTERS, BlockEnd, NodeBlock,
 from autoscaler.errors import TransientError
 
 # A graph that fills the range may have more steps than were read.
-GRAPH_TREE = "building,result,duration,actions[nodes[id,displayName,iconColor,parents,running]{0,%d}]"
+GRAPH_TREE = "building,result,duration,actions[nodes[id,displayName,iconColor,parents]{0,%d}]"
 _ALLOCATE, _BODY = "Allocate node : Start", "Allocate node : Body : Start"
 # Their bodies carry a name of their own in place of "... : Body : Start".
 _STAGE, _PARALLEL, _BRANCH = "Stage : Start", "Execute in parallel : Start", "Branch: "

@@ -70,6 +70,8 @@ class ReadRun:
     """What is remembered of a graph that was read. ``assigned``: the blocks that found their node, by `NodeBlock.ended_as`."""
 
     last: int
+    read_at: float = 0.0
+    size: int = 0
     assigned: tuple[int, ...] = ()
     too_large: bool = False
 

@@ -27,6 +27,8 @@ from autoscaler.domain.facts.snapshot import Build, ControllerView, Node, Offlin
 
 # What nothing tells for so long counts for nobody: a run may wait for its node after a restart.
 GIVEN_UP_SECONDS = 3600.0
+# Of one run no more is read in the long run: 20 KB a minute.
+BYTES_PER_SECOND = 20_000 / 60.0
 _MOST_GONE = 500
 _MOST_SHOWN = 20  # names on one executor
 _MOST_LARGE = 50  # runs that are too large to be read, so that they are not tried again
@@ -74,10 +76,17 @@ def _is_away(node: Node | None) -> bool:
     return node is not None and (node.is_deleted or (node.offline and node.cause is OfflineCause.LOST))
 
 
-def runs_to_read(gone: Iterable[GoneBlock], known: Mapping[str, ReadRun]) -> tuple[str, ...]:
-    """Name the runs whose graphs are wanted: those that were asked about least, then those whose blocks left first."""
-    wanted = [block for block in gone if not (block.run in known and known[block.run].too_large)]
+def runs_to_read(gone: Iterable[GoneBlock], known: Mapping[str, ReadRun], now: float) -> tuple[str, ...]:
+    """Name the runs whose graphs are wanted: those that were asked about least, then those whose blocks left first.
+
+    A large graph is read again only after a while: the blocks of a run seldom end together.
+    """
+    wanted = [block for block in gone if block.run not in known or _is_due(known[block.run], now)]
     return tuple(dict.fromkeys(block.run for block in sorted(wanted, key=lambda block: (block.tries, block.gone_at))))
+
+
+def _is_due(known: ReadRun, now: float) -> bool:
+    return not known.too_large and now - known.read_at >= known.size / BYTES_PER_SECOND
 
 
 def learn_blocks(before: Learned, view: ControllerView, running: Iterable[str], graphs: Graphs, now: float) -> BlockLesson:
@@ -176,7 +185,7 @@ def _assign(heard: _Heard, run: str, gone: list[GoneBlock], graph: RunGraph, kno
     assigned += [(part, choice[-1]) for part, choice in left if _are_alike_in_turn(choice)]
     heard.ends += [(part, _lost(part, block.end)) for part, block in assigned if block.end is not None]
     heard.give_up("ambiguous", len(choices) - len(assigned))
-    heard.runs[run] = ReadRun(last=graph.last, assigned=tuple(block.ended_as for _, block in assigned))
+    heard.runs[run] = ReadRun(last=graph.last, read_at=heard.now, size=graph.size, assigned=tuple(block.ended_as for _, block in assigned))
 
 
 def _parts(gone: GoneBlock, blocks: Sequence[NodeBlock]) -> list[GoneBlock]:
