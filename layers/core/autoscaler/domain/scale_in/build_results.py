@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from autoscaler.domain.facts.blocks import BlockEnd, GoneBlock
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.run_answers import BuildResult, CountedEnds
 from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.domain.facts.streaks import PoolResults, Streak
+from autoscaler.domain.facts.streaks import FailedRun, PoolResults, Streak
 
 # How builds ended is asked for no longer than this a look: a slow controller must not keep it from saving what it saw, or the next look
 # would ask for the same again.
@@ -19,7 +18,6 @@ _NAMED = 20
 DAY_SECONDS = 86_400.0
 # Results of a pool that are remembered, before older ones fade.
 _MOST_COUNTED, _FADES = 200.0, 0.5
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +38,7 @@ class Ended:
     run: str
     since_at: float
     result: BuildResult | None
+    is_block: bool = False
 
 
 def gone_since(before: Learned, view: ControllerView) -> list[Sighting]:
@@ -79,7 +78,8 @@ def ended_on(
         Ended(node=one.node, pool=one.pool, job=one.job, run=one.run, since_at=one.since_at, result=results.get(one.run)) for one in gone
     ]
     of_runs = [
-        Ended(node=one.node, pool=one.pool, job=one.job, run=one.run, since_at=one.since_at, result=end.result) for one, end in blocks
+        Ended(node=one.node, pool=one.pool, job=one.job, run=one.run, since_at=one.since_at, result=end.result, is_block=True)
+        for one, end in blocks
     ]
     return tuple(sorted((*builds, *of_runs), key=lambda one: one.since_at))
 
@@ -107,8 +107,7 @@ def note_streaks(before: Learned, ended: Collection[Ended], view: ControllerView
             succeeded_at[one.pool] = now
         elif one.result is BuildResult.FAILED and one.node in there:
             streaks[one.node] = _longer(streaks.get(one.node), one, now)
-    well = {(one.job, one.node) for one in ended if one.result is BuildResult.SUCCEEDED}
-    return {node: _with_success_elsewhere(node, streak, well) for node, streak in streaks.items()}, succeeded_at
+    return {node: _compared(node, streak, ended) for node, streak in streaks.items()}, succeeded_at
 
 
 def note_pool_results(before: Mapping[str, PoolResults], ended: Iterable[Ended]) -> dict[str, PoolResults]:
@@ -129,20 +128,26 @@ def chance_of_streak(streak: Streak, results: PoolResults) -> float:
 
 def _longer(streak: Streak | None, failed: Ended, now: float) -> Streak:
     before = streak or Streak(failures=0, since_at=now, jobs=())
+    jobs = before.jobs if failed.job in before.jobs else (*before.jobs, failed.job)[-_NAMED:]
+    runs = {run.run: run for run in before.runs}
+    if failed.is_block:
+        known = runs.get(failed.run, FailedRun(run=failed.run, job=failed.job, pool=failed.pool))
+        runs[failed.run] = replace(known, failures=known.failures + 1)
+    return Streak(failures=before.failures + 1, since_at=before.since_at, jobs=jobs, runs=tuple(runs.values())[-_NAMED:])
+
+
+def _compared(node: str, streak: Streak, ended: Iterable[Ended]) -> Streak:
+    """Note how blocks of the same runs and jobs ended on other nodes in this look."""
+    others = [one for one in ended if one.node != node and one.result is not None] if streak.runs else []
+    return replace(streak, runs=tuple(_beside(run, others) for run in streak.runs)) if others else streak
+
+
+def _beside(run: FailedRun, others: Iterable[Ended]) -> FailedRun:
+    same = [one for one in others if one.run == run.run]
+    well = [one for one in others if one.job == run.job and one.result is BuildResult.SUCCEEDED]
     return replace(
-        before,
-        failures=before.failures + 1,
-        jobs=_with(before.jobs, failed.job),
-        runs=_with(before.runs, (failed.job, failed.run)),
-        repeated=before.repeated + ((failed.job, failed.run) in before.runs),
+        run,
+        succeeded=run.succeeded + sum(one.result is BuildResult.SUCCEEDED and one.pool == run.pool for one in same),
+        failed=run.failed + sum(one.result is BuildResult.FAILED for one in same),
+        job_succeeded=run.job_succeeded or bool(well),
     )
-
-
-def _with_success_elsewhere(node: str, streak: Streak, well: Collection[tuple[str, str]]) -> Streak:
-    """Note of which jobs something succeeded on another node."""
-    more = {job for job, on in well if on != node and job in streak.jobs} - {*streak.elsewhere}
-    return replace(streak, elsewhere=(*streak.elsewhere, *sorted(more))[-_NAMED:]) if more else streak
-
-
-def _with(names: tuple[T, ...], name: T) -> tuple[T, ...]:
-    return names if name in names else (*names, name)[-_NAMED:]
