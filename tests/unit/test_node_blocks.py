@@ -6,7 +6,7 @@ from autoscaler.domain.facts.blocks import BlockEnd, Graphs, NodeBlock, RunGraph
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
 from autoscaler.domain.facts.snapshot import OfflineCause
-from autoscaler.domain.situation.node_blocks import GIVEN_UP_SECONDS, gone_blocks, learn_blocks, runs_to_read
+from autoscaler.domain.situation.node_blocks import TOLD_WITHIN_SECONDS, gone_blocks, learn_blocks, runs_to_read
 from support.builders import NOW, a_build, a_view, an_agent
 
 RUN, MINUTE = "job/ci/7", 60.0
@@ -109,7 +109,7 @@ def test_a_block_that_no_executor_shows_and_that_goes_on_is_waited_for():
 
 def test_what_nothing_tells_for_an_hour_is_given_up():
     looked = Looked().look((1, 0, "Test"))
-    for _ in range(int(GIVEN_UP_SECONDS / MINUTE)):
+    for _ in range(int(TOLD_WITHIN_SECONDS / MINUTE)):
         looked.look(graphs=Graphs(failed=frozenset({RUN})))
     assert (looked.waiting, looked.counts.unmatched) == (1, 0)
     looked.look()

@@ -26,7 +26,7 @@ from autoscaler.domain.facts.run_answers import BuildResult
 from autoscaler.domain.facts.snapshot import Build, ControllerView, Node, OfflineCause
 
 # What nothing tells for so long counts for nobody: a run may wait for its node after a restart.
-GIVEN_UP_SECONDS = 3600.0
+TOLD_WITHIN_SECONDS = 3600.0
 # Of one run no more is read in the long run: 20 KB a minute.
 BYTES_PER_SECOND = 20_000 / 60.0
 _MOST_GONE = 500
@@ -117,15 +117,15 @@ class _Heard:
     runs: dict[str, ReadRun] = field(default_factory=dict)
     counts: BlockCounts = field(default_factory=BlockCounts)
 
-    def give_up(self, why: str, blocks: int) -> None:
+    def count_for_nobody(self, why: str, blocks: int) -> None:
         """Count blocks that count for nobody."""
         self.counts = replace(self.counts, **{why: getattr(self.counts, why) + blocks})
 
     def wait(self, blocks: Iterable[GoneBlock], *, in_vain: bool) -> None:
         """Ask again in another look, for as long as that may tell anything."""
         for block in blocks:
-            if self.now - block.gone_at >= GIVEN_UP_SECONDS:
-                self.give_up("unmatched", 1)
+            if self.now - block.gone_at >= TOLD_WITHIN_SECONDS:
+                self.count_for_nobody("unmatched", 1)
             else:
                 self.waiting.append(replace(block, tries=block.tries + in_vain))
 
@@ -133,16 +133,16 @@ class _Heard:
 def _hear(heard: _Heard, run: str, blocks: list[GoneBlock], graphs: Graphs, known: ReadRun | None) -> None:
     """Note what the graph of one run tells of the blocks that left."""
     if known is not None and known.too_large:
-        heard.give_up("too_large", len(blocks))
+        heard.count_for_nobody("too_large", len(blocks))
         return
     if run not in graphs.read:
         heard.wait(blocks, in_vain=run in graphs.failed)
         return
     graph = graphs.read[run]
     if graph is None:
-        heard.give_up("run_gone", len(blocks))
+        heard.count_for_nobody("run_gone", len(blocks))
     elif graph.too_large:
-        heard.give_up("too_large", len(blocks))
+        heard.count_for_nobody("too_large", len(blocks))
         heard.runs[run] = ReadRun(last=0, too_large=True)
     elif graph.cut:
         heard.wait(blocks, in_vain=False)
@@ -157,11 +157,11 @@ def _hear_end_alone(heard: _Heard, blocks: list[GoneBlock], graph: RunGraph) -> 
     ends = {BuildResult.SUCCEEDED: BlockEnd.SUCCEEDED, BuildResult.FAILED: BlockEnd.FAILED}
     last = [block for block in blocks if block.gone_at == heard.now]
     if graph.end is None:
-        heard.give_up("unmatched", len(blocks))
+        heard.count_for_nobody("unmatched", len(blocks))
         return
     end = ends.get(graph.end.result, BlockEnd.ABORTED) if graph.end.result else BlockEnd.ABORTED
     heard.ends += [(block, _lost(block, end)) for block in last]
-    heard.give_up("unmatched", len(blocks) - len(last))
+    heard.count_for_nobody("unmatched", len(blocks) - len(last))
 
 
 def _assign(heard: _Heard, run: str, gone: list[GoneBlock], graph: RunGraph, known: ReadRun | None) -> None:
@@ -179,12 +179,12 @@ def _assign(heard: _Heard, run: str, gone: list[GoneBlock], graph: RunGraph, kno
         elif choice := [block for block in ended if _fits(part, block) and block.ended_as > _after(part)]:
             choices.append((part, choice))
         elif not may_run:  # if one goes on, and is shown: it came back on another executor
-            heard.give_up("unmatched", 1)
+            heard.count_for_nobody("unmatched", 1)
     assigned, left = _eliminate(choices)
     # Attempts of a retry that ended alike say the same of a node, whichever of them it had.
     assigned += [(part, choice[-1]) for part, choice in left if _are_alike_in_turn(choice)]
     heard.ends += [(part, _lost(part, block.end)) for part, block in assigned if block.end is not None]
-    heard.give_up("ambiguous", len(choices) - len(assigned))
+    heard.count_for_nobody("ambiguous", len(choices) - len(assigned))
     heard.runs[run] = ReadRun(last=graph.last, read_at=heard.now, size=graph.size, assigned=tuple(block.ended_as for _, block in assigned))
 
 
