@@ -94,7 +94,7 @@ def test_what_was_learned_is_kept_by_controller(state):
         results={"cpu": PoolResults(succeeded=3.0, failed=1.5)},
         blocks=Blocks(
             running={"k": (Shown("ü", 7), Shown("b", 9))},
-            gone=(GoneBlock(key="g", job="j", pool="cpu", node="n", run="job/j/1", since_at=1.0, gone_at=2.0, shown=(Shown("c"),)),),
+            gone=(GoneBlock(job="j", pool="cpu", node="n", run="job/j/1", since_at=1.0, gone_at=2.0, shown=(Shown("c"),)),),
             runs={"job/j/1": ReadRun(last=9, assigned=(7,))},
             counts=BlockCounts(assigned=2.0, ambiguous=1.0),
         ),

@@ -88,13 +88,12 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneBlock:
-    """A node block that left its executor. ``key``: of the build there; ``shown``: the names that were shown for it, in order.
+    """A node block that left its executor. ``shown``: the names that were shown for it, in order.
 
     Several blocks of one run that followed each other on one executor between looks are one until their graph tells them apart.
     ``tries``: how often its run was asked about in vain. ``is_lost``: its agent was away, or gone, when it left.
     """
 
-    key: str
     job: str
     pool: str
     node: str

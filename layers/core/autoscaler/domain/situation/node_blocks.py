@@ -56,7 +56,6 @@ def gone_blocks(before: Learned, view: ControllerView, now: float) -> tuple[Gone
     shown = {build.key for node in view.nodes for build in node.builds}
     left = tuple(
         GoneBlock(
-            key=key,
             job=sighting.job,
             pool=sighting.pool,
             node=sighting.node,
