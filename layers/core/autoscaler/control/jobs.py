@@ -1,11 +1,12 @@
 """Keeps the job statistics, and answers questions about them. No pass reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_stats import JobRow, Subject
 from autoscaler.domain.facts.job_weights import Source
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.telemetry import Telemetry
@@ -51,11 +52,11 @@ def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, r
     if not changes and changes.tracker == tracker and not lesson.blocks:
         return
     subjects = changes.subjects | uses.subjects | subjects_of_blocks(lesson.blocks)
-    known = {(row.subject, row.pool): row for row in ports.jobs.rows(controller, subjects)} if subjects else {}
+    known = _by_place(ports.jobs.rows(controller, subjects)) if subjects else {}
     noted = note_changes(changes, known, situation, controller, lesson.ends)
-    rows = {(row.subject, row.pool): row for row in noted.rows}
-    rows |= {(row.subject, row.pool): row for row in note_blocks({**known, **rows}, lesson.blocks)}
-    rows |= {(row.subject, row.pool): row for row in note_uses({**known, **rows}, uses.told, controller, situation.now)}
+    rows = _by_place(noted.rows)
+    rows |= _by_place(note_blocks({**known, **rows}, lesson.blocks))
+    rows |= _by_place(note_uses({**known, **rows}, uses.told, controller, situation.now))
     tracker = noted.tracker
     if situation.fleet.weights.asks(Source.LEARNED):
         tracker = replace(tracker, weights=next_weights(tracker.weights, {**known, **rows}.values(), situation.fleet))
@@ -63,6 +64,11 @@ def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, r
     ports.jobs.save_tracker(controller, tracker, situation.now)
     if rows:
         ports.jobs.save_rows(tuple(rows.values()), situation.now)
+
+
+def _by_place(rows: Iterable[JobRow]) -> dict[tuple[Subject, str], JobRow]:
+    """Name rows by what they are about, and their pool."""
+    return {(row.subject, row.pool): row for row in rows}
 
 
 def _is_as_before(before: Learned, after: Learned) -> bool:

@@ -1,15 +1,25 @@
 """Lessons of builds: what one look at a controller teaches of durations, stages, arrivals and streaks. `publish_metrics` saves it."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.blocks import BlockEnd, GoneBlock, Graphs
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
+from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.job_patterns import note_arrivals
 from autoscaler.domain.forecast.stages import learn_stages
-from autoscaler.domain.scale_in.build_results import Tally, count_ends, ended_on, gone_since, note_pool_results, note_streaks, tally
+from autoscaler.domain.scale_in.build_results import (
+    Ended,
+    Tally,
+    count_ends,
+    ended_on,
+    gone_since,
+    note_pool_results,
+    note_streaks,
+    tally,
+)
 from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
 from autoscaler.domain.situation.ended_builds import said_to_have_ended
 from autoscaler.domain.situation.node_blocks import learn_blocks
@@ -49,14 +59,9 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
     blocks = learn_blocks(before, view, running, graphs, now)
     ended = ended_on(gone_since(before, view), results, blocks.ends)
-    streaks, succeeded_at = note_streaks(before, ended, view, now)
-    tallies = tally(ended)
     learned = Learned(
         builds=builds_had(situation, controller, fresh.values()),
         blocks=blocks.blocks,
-        streaks=streaks,
-        succeeded_at=succeeded_at,
-        results=note_pool_results(before.results, ended),
         runs=runs,
         stages=dict(list(stages.items())[-_STAGES_KEPT:]),
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
@@ -65,11 +70,23 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
         arrivals=noted.arrivals,
         followers=noted.followers,
         schedules=noted.schedules,
-        ends=count_ends(before, view, tallies, now),
         seen_at=now,
         version=before.version,
     )
-    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tallies, blocks=blocks.ends)
+    learned = _with_results(learned, before, ended, view)
+    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tally(ended), blocks=blocks.ends)
+
+
+def _with_results(learned: Learned, before: Learned, ended: Collection[Ended], view: ControllerView) -> Learned:
+    """Carry on what is known of results."""
+    streaks, succeeded_at = note_streaks(before, ended, view, learned.seen_at)
+    return replace(
+        learned,
+        streaks=streaks,
+        succeeded_at=succeeded_at,
+        results=note_pool_results(before.results, ended),
+        ends=count_ends(before, view, tally(ended), learned.seen_at),
+    )
 
 
 def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:

@@ -148,24 +148,31 @@ def _enclosing(step: _Step) -> Iterator[_Step]:
         around = around.around
 
 
+_ENDS = {"blue": BlockEnd.SUCCEEDED, "red": BlockEnd.FAILED, "yellow": BlockEnd.UNSTABLE}
+
+
 def _end_of(closed: _Step, inside: list[_Step]) -> BlockEnd:
-    """Say how a block ended, from the colour of what closes it and of what is in it, without the node blocks in it."""
+    """Say how a block ended, from the colour of what closes it and of what is in it."""
+    end = _ENDS.get(closed.color, BlockEnd.ABORTED)
+    if end is BlockEnd.FAILED and any(_fails_inside(one) for one in inside):
+        return BlockEnd.FAILED_INSIDE
+    if end is not BlockEnd.SUCCEEDED:
+        return end
+    own = list(_own(inside))
+    if any(one.color == "yellow" for one in own):
+        return BlockEnd.UNSTABLE
+    return BlockEnd.CAUGHT if any(_catches(one) for one in own) else BlockEnd.SUCCEEDED
+
+
+def _own(inside: list[_Step]) -> Iterator[_Step]:
+    """Leave out the node blocks in a block, which count for nodes of their own."""
     deeper = {one.id for block in inside if block.opens and block.name == _ALLOCATE for one in (block, *block.all_inside())}
-    own = [one for one in inside if one.id not in deeper and not (one.start and one.start.id in deeper)]
-    match closed.color:
-        case "red":
-            failed = any(one.color == "red" for one in inside if one.closes and one.start and one.start.name == _ALLOCATE)
-            return BlockEnd.FAILED_INSIDE if failed else BlockEnd.FAILED
-        case "blue" if any(one.color == "yellow" for one in own):
-            return BlockEnd.UNSTABLE
-        case "blue" if any(_catches(one) for one in own):
-            return BlockEnd.CAUGHT
-        case "blue":
-            return BlockEnd.SUCCEEDED
-        case "yellow":
-            return BlockEnd.UNSTABLE
-        case _:
-            return BlockEnd.ABORTED
+    return (one for one in inside if one.id not in deeper and not (one.start and one.start.id in deeper))
+
+
+def _fails_inside(step: _Step) -> bool:
+    """Tell whether it ends a node block with an error."""
+    return step.closes and step.color == "red" and step.start is not None and step.start.name == _ALLOCATE
 
 
 def _catches(step: _Step) -> bool:

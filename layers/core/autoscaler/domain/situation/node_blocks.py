@@ -164,27 +164,39 @@ def _hear_end_alone(heard: _Heard, blocks: list[GoneBlock], graph: RunGraph) -> 
 
 
 def _assign(heard: _Heard, run: str, gone: list[GoneBlock], graph: RunGraph, known: ReadRun | None) -> None:
-    taken = set(known.assigned) if known else set()
-    ended = [block for block in graph.blocks if block.end is not None and block.ended_as not in taken]
-    parts = [part for block in gone for part in _parts(block, graph.blocks)]
-    shown = [build.signature for build in heard.builds if build.run == run]
-    open_blocks = [block for block in graph.blocks if block.end is None]
-    choices: list[Choice] = []
-    for part in parts:
-        may_run = [block for block in open_blocks if _fits(part, block)]
-        if len(may_run) > sum(any(not name or name in block.names for block in may_run) for name in shown):
-            # A block with its name goes on, and no executor shows it: after a restart it waits for its node.
-            heard.wait([part], in_vain=True)
-        elif choice := [block for block in ended if _fits(part, block) and block.ended_as > _after(part)]:
-            choices.append((part, choice))
-        elif not may_run:  # if one goes on, and is shown: it came back on another executor
-            heard.count_for_nobody("unmatched", 1)
-    assigned, left = _eliminate(choices)
-    # Attempts of a retry that ended alike say the same of a node, whichever of them it had.
-    assigned += [(part, choice[-1]) for part, choice in left if _are_alike_in_turn(choice)]
+    """Find the block of each that left."""
+    choices = _choices(heard, run, [part for block in gone for part in _parts(block, graph.blocks)], graph, known)
+    assigned = _assigned(choices)
     heard.ends += [(part, _lost(part, block.end)) for part, block in assigned if block.end is not None]
     heard.count_for_nobody("ambiguous", len(choices) - len(assigned))
     heard.runs[run] = ReadRun(last=graph.last, read_at=heard.now, size=graph.size, assigned=tuple(block.ended_as for _, block in assigned))
+
+
+def _choices(heard: _Heard, run: str, parts: Iterable[GoneBlock], graph: RunGraph, known: ReadRun | None) -> list[Choice]:
+    """Find the blocks that each may have been; note what may go on, and what has none."""
+    ended, shown = _ended(graph, known), [build.signature for build in heard.builds if build.run == run]
+    choices: list[Choice] = []
+    for part in parts:
+        may_run = [block for block in graph.blocks if block.end is None and _fits(part, block)]
+        if len(may_run) > _shown_of(may_run, shown):
+            # A block with its name goes on, and no executor shows it: after a restart it waits for its node.
+            heard.wait([part], in_vain=True)
+        elif choice := _fitting(part, ended):
+            choices.append((part, choice))
+        elif not may_run:  # if one goes on, and is shown: it came back on another executor
+            heard.count_for_nobody("unmatched", 1)
+    return choices
+
+
+def _ended(graph: RunGraph, known: ReadRun | None) -> list[NodeBlock]:
+    """Find the blocks that have ended, and that no node had before."""
+    taken = set(known.assigned) if known else set()
+    return [block for block in graph.blocks if block.end is not None and block.ended_as not in taken]
+
+
+def _shown_of(blocks: Sequence[NodeBlock], shown: Iterable[str]) -> int:
+    """Count the executors that may show one of these blocks now."""
+    return sum(any(not name or name in block.names for block in blocks) for name in shown)
 
 
 def _parts(gone: GoneBlock, blocks: Sequence[NodeBlock]) -> list[GoneBlock]:
@@ -204,8 +216,10 @@ def _fits(gone: GoneBlock, block: NodeBlock) -> bool:
     return all(not shown.name or shown.name in block.names for shown in gone.shown)
 
 
-def _after(gone: GoneBlock) -> int:
-    return gone.shown[-1].after if gone.shown else 0
+def _fitting(gone: GoneBlock, ended: Iterable[NodeBlock]) -> list[NodeBlock]:
+    """Find the blocks that an executor may have shown so, and that ended after it last did."""
+    after = gone.shown[-1].after if gone.shown else 0
+    return [block for block in ended if _fits(gone, block) and block.ended_as > after]
 
 
 def _are_alike_in_turn(choice: list[NodeBlock]) -> bool:
@@ -215,21 +229,24 @@ def _are_alike_in_turn(choice: list[NodeBlock]) -> bool:
     return len(choice) > 1 and in_turn and len({block.end for block in choice}) == 1
 
 
-def _eliminate(choices: Iterable[Choice]) -> tuple[list[tuple[GoneBlock, NodeBlock]], list[Choice]]:
-    """Assign what has one choice alone, as long as that leaves others with one; return the rest, too. Two with the same one have none."""
-    left = [(gone, list(choice)) for gone, choice in choices]
-    assigned: list[tuple[GoneBlock, NodeBlock]] = []
-    while True:
-        claims: dict[int, list[tuple[GoneBlock, NodeBlock]]] = {}
-        for gone, choice in left:
-            if len(choice) == 1:
-                claims.setdefault(choice[0].ended_as, []).append((gone, choice[0]))
-        sure = [claim[0] for claim in claims.values() if len(claim) == 1]
-        if not sure:
-            return assigned, left
+def _assigned(choices: Iterable[Choice]) -> list[tuple[GoneBlock, NodeBlock]]:
+    """Assign what has one choice alone, as long as that leaves others with one. Two with the same one have none."""
+    left, assigned = [(gone, list(choice)) for gone, choice in choices], list[tuple[GoneBlock, NodeBlock]]()
+    while sure := _sure(left):
         assigned += sure
-        gone_now, taken = {id(gone) for gone, _ in sure}, {block.ended_as for _, block in sure}
-        left = [(gone, [block for block in choice if block.ended_as not in taken]) for gone, choice in left if id(gone) not in gone_now]
+        found, taken = {id(gone) for gone, _ in sure}, {block.ended_as for _, block in sure}
+        left = [(gone, [block for block in choice if block.ended_as not in taken]) for gone, choice in left if id(gone) not in found]
+    # Attempts of a retry that ended alike say the same of a node, whichever of them it had.
+    return assigned + [(gone, choice[-1]) for gone, choice in left if _are_alike_in_turn(choice)]
+
+
+def _sure(choices: Iterable[Choice]) -> list[tuple[GoneBlock, NodeBlock]]:
+    """Find what has one choice alone that is no other's only one."""
+    claims: dict[int, list[tuple[GoneBlock, NodeBlock]]] = {}
+    for gone, choice in choices:
+        if len(choice) == 1:
+            claims.setdefault(choice[0].ended_as, []).append((gone, choice[0]))
+    return [claim[0] for claim in claims.values() if len(claim) == 1]
 
 
 def _lost(gone: GoneBlock, end: BlockEnd) -> BlockEnd:
