@@ -1,0 +1,64 @@
+"""Known ways to blame a node for a stage that ran elsewhere, to count it twice, or not at all."""
+
+from planted.bug import Bug
+
+UNIT, DAYS = "tests/unit/test_node_blocks.py", "tests/scenarios/test_stage_results.py"
+ASKED = "tests/handlers/test_stage_results.py"
+BLOCKS = (
+    Bug(
+        name="the end of a run counts beside its node blocks",
+        file="domain/scale_in/build_results.py",
+        was=" | before.blocks.running.keys()\n",
+        becomes="\n",
+        found_by=(f"{DAYS}::test_a_run_that_is_over_counts_once_more_for_nobody",),
+    ),
+    Bug(
+        name="two node blocks that claim one result both have it",
+        file="domain/situation/node_blocks.py",
+        was="for claim in claims.values() if len(claim) == 1]",
+        becomes="for claim in claims.values()]",
+        found_by=(f"{UNIT}::test_two_that_have_the_same_block_alone_have_none",),
+    ),
+    Bug(
+        name="a node block that waits for its node after a restart has ended",
+        file="domain/situation/node_blocks.py",
+        was="        if len(may_run) > _shown_of(may_run, shown):\n",
+        becomes="        if False:\n",
+        found_by=(f"{UNIT}::test_a_block_that_no_executor_shows_and_that_goes_on_is_waited_for",),
+    ),
+    Bug(
+        name="a node block may have ended while its executor still showed it",
+        file="domain/situation/node_blocks.py",
+        was="if _fits(gone, block) and block.ended_as > after]",
+        becomes="if _fits(gone, block)]",
+        found_by=(f"{UNIT}::test_what_ended_while_an_executor_still_showed_the_name_is_another_block",),
+    ),
+    Bug(
+        name="a node block is blamed for the one inside it",
+        file="adapters/jenkins/flow_graph.py",
+        was="        return BlockEnd.FAILED_INSIDE\n",
+        becomes="        return BlockEnd.FAILED\n",
+        found_by=(f"{DAYS}::test_declarative_agents_of_stages_do_not_blame_the_agent_around_them",),
+    ),
+    Bug(
+        name="an error that was caught is a success",
+        file="adapters/jenkins/flow_graph.py",
+        was="return BlockEnd.CAUGHT if any(_catches(one) for one in own) else BlockEnd.SUCCEEDED",
+        becomes="return BlockEnd.SUCCEEDED",
+        found_by=(f"{DAYS}::test_an_error_that_is_caught_inside_a_block_says_nothing_of_its_node",),
+    ),
+    Bug(
+        name="as many bytes of graphs are read as there are",
+        file="control/graphs.py",
+        was="steps = min(MOST_STEPS, (MOST_BYTES - size) // _BYTES_OF_A_STEP)",
+        becomes="steps = MOST_STEPS",
+        found_by=(f"{ASKED}::test_at_most_two_hundred_kilobytes_are_read_in_a_pass",),
+    ),
+    Bug(
+        name="the blocks of one run are a proof each",
+        file="domain/facts/streaks.py",
+        was="        return self.failures - sum(run.failures - 1 for run in self.runs)\n",
+        becomes="        return self.failures\n",
+        found_by=("tests/unit/test_streaks.py::test_blocks_of_one_run_have_one_cause_unless_others_of_it_succeed_elsewhere_in_the_pool",),
+    ),
+)
