@@ -1,4 +1,4 @@
-"""How many of the day's builds count in BuildsSucceeded and BuildsFailed: a stage of a pipeline that goes on has no result."""
+"""Of how many of the day's builds and stages the result counts in BuildsSucceeded and BuildsFailed."""
 
 from autoscaler.control import operate
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
@@ -24,22 +24,27 @@ def test_where_every_build_has_a_result_nothing_is_said():
     assert results(day) == ""
 
 
-def test_stages_of_a_pipeline_that_goes_on_are_told_beside_the_ends_that_count():
+def test_stages_of_a_pipeline_that_goes_on_count_when_they_leave_their_executors():
     day = a_day()
-    day.queue(1, seconds=120.0)
     for seconds in (120.0, 130.0, 1200.0):
         day.jenkins.submit("pipeline", "cpu", seconds, kind=Kind.PIPELINE, number=1)
     day.minutes(8)
-    assert results(day) == "results count at the end of a run only: 1 of the 3 builds and stages that ended since midnight UTC"
-    day.minutes(20)
-    assert results(day) == "results count at the end of a run only: 2 of the 4 builds and stages that ended since midnight UTC"
+    assert results(day) == ""
+
+
+def aborted(day):
+    """One build is aborted, another succeeds."""
+    build, _ = day.queue(2, seconds=180.0)
+    day.minutes(2)
+    day.jenkins.abort(build)
+    return day.minutes(6)
+
+
+def test_what_has_no_result_is_told_beside_what_has():
+    assert results(aborted(a_day())) == "results are known of 1 of the 2 builds and stages that ended since midnight UTC"
 
 
 def test_the_count_begins_anew_each_day():
-    day = a_day()
-    for seconds in (120.0, 1200.0):
-        day.jenkins.submit("pipeline", "cpu", seconds, kind=Kind.PIPELINE, number=1)
-    day.minutes(8)
-    assert "0 of the 1 build or stage" in results(day)
+    day = aborted(a_day())
     day.world.move_to(day.world.timeline.now + 86_400.0)
     assert results(day) == ""

@@ -230,5 +230,5 @@ def test_items_of_one_job_that_wait_for_the_same_are_one_row():
 
 def test_the_page_says_how_many_of_the_days_builds_count_as_results(browser, source):
     assert "results count" not in browser.get("/").text
-    source.told = source.told | {"status": STATUS | {"results": "results count at the end of a run only: 1 of the 3 builds"}}
-    assert "results count at the end of a run only: 1 of the 3 builds" in browser.get("/").text
+    source.told = source.told | {"status": STATUS | {"results": "results are known of 1 of the 3 builds"}}
+    assert "results are known of 1 of the 3 builds" in browser.get("/").text

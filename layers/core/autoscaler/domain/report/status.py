@@ -110,13 +110,13 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
 
 
 def _results(situation: Situation) -> str:
-    """Say of how many builds the result was counted today: a stage of a pipeline that goes on has none."""
+    """Say of how many builds and stages the result was counted today: what was aborted, or nobody could tell, has none."""
     today = [one.ends for one in situation.snapshot.learned.values() if one.ends.day_at == midnight_before(situation.now)]
     ended, counted_ends = sum(one.ended for one in today), sum(one.counted for one in today)
     if counted_ends >= ended:
         return ""
     several = counted(ended, "build or stage", "builds and stages")
-    return f"results count at the end of a run only: {counted_ends} of the {several} that ended since midnight UTC"
+    return f"results are known of {counted_ends} of the {several} that ended since midnight UTC"
 
 
 def _problems(situation: Situation) -> Iterator[tuple[str, str]]:
