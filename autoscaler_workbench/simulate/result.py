@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Self
 
-from autoscaler.domain.facts.fleet import Market, Pool, described_instance
+from autoscaler.domain.facts.fleet import Market, Pool
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
+from autoscaler.domain.facts.node_descriptions import described_instance
 from autoscaler.domain.facts.pool_schedules import fleet_at, pool_at_its_widest
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.ec2.spot_market import mean_move, price_at

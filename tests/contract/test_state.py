@@ -23,6 +23,7 @@ from autoscaler.domain.facts.memory import (
     TrackRecord,
 )
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
+from autoscaler.domain.facts.run_answers import CountedEnds
 from autoscaler.domain.facts.streaks import PoolResults
 from autoscaler.domain.report.pass_notes import Counted, PassNotes
 from autoscaler.domain.report.told import Span, Told, Trouble
@@ -100,6 +101,7 @@ def test_what_was_learned_is_kept_by_controller(state):
         ),
         builds={"n": 3},
         short_of_disk=frozenset({"i-1"}),
+        ends=CountedEnds(day_at=1.0, ended=3, counted=2),
         waiting={"1\nj": 2.0},
         runs={"job/m/4": RunSeen(project="m", stage="cpu*2", since_at=1.0, left_at=3.0, items=(7,), builds={"k": "cpu"})},
         stages={"m\ncpu*2": StageSeen(followed=((60.0, {"gpu": 3}),), ended=(5.0,))},

@@ -119,7 +119,7 @@ def test_a_lease_that_somebody_else_holds(here):
 def test_a_topic_that_is_gone_keeps_no_condition_from_lasting(here):
     here.stored.notifier.faults.plan(Fault("sns Publish", times=99, status=404, code="NotFound"))
     submit(here, 1, "sparc")
-    here.pass_minutes(6)
+    here.pass_minutes(36)
     assert ringing(here) == {"Problems"}
     assert "message_failed" in dict(here.logged)
 

@@ -8,8 +8,8 @@ BLOCKS = (
     Bug(
         name="the end of a run counts beside its node blocks",
         file="domain/scale_in/build_results.py",
-        was=" | before.blocks.running.keys()\n",
-        becomes="\n",
+        was=" if key not in before.blocks.running]",
+        becomes="]",
         found_by=(f"{DAYS}::test_a_run_that_is_over_counts_once_more_for_nobody",),
     ),
     Bug(

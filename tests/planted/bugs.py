@@ -97,8 +97,8 @@ BUGS = (
     Bug(
         name="a proxy's 404 is taken for a node that is not there",
         file="adapters/jenkins/session.py",
-        was='if "X-Jenkins" in headers else TransientError(',
-        becomes="if headers is not None else TransientError(",
+        was='            if "X-Jenkins" in headers\n            else TransientError(',
+        becomes="            if headers is not None\n            else TransientError(",
         found_by=("tests/contract/test_jenkins_http.py::test_only_jenkins_own_404_says_that_a_node_is_not_there",),
     ),
     Bug(
@@ -207,14 +207,14 @@ BUGS = (
     ),
     Bug(
         name="a node of another deployment of the same name is taken for ours",
-        file="domain/facts/fleet.py",
+        file="domain/facts/node_descriptions.py",
         was="read_description(node, description) == (fleet.name, fleet.home) else None",
         becomes="(read_description(node, description) or ('',))[0] == fleet.name else None",
         found_by=("tests/unit/test_orphans.py::test_nobody_elses_node_is_touched",),
     ),
     Bug(
         name="a person's copy of our node is deleted as ours",
-        file="domain/facts/fleet.py",
+        file="domain/facts/node_descriptions.py",
         was='if found and found["node"] == node else None',
         becomes="if found else None",
         found_by=("tests/unit/test_orphans.py::test_nobody_elses_node_is_touched",),

@@ -107,7 +107,7 @@ def _rule(problem: dict[str, Any]) -> str:
         return "must be off, or keys and values, such as {key: value}"
     rule = say(context) if say else f"{problem['msg'][:1].lower()}{problem['msg'][1:]}"
     if problem["type"] == "string_type" and isinstance(given, str | int | float) and not isinstance(given, LongNumber):
-        rule += f", write it in quotes: '{given}'" if _shown(given) != type(given).__name__ else ""
+        rule += f", write it in quotes: '{given}'" if len(_shown(given)) < _SHOWN // 2 else ""
     if problem["type"] in {"enum", "literal_error"} and isinstance(given, str):
         rule += meant(given, re.findall(r"'([^']*)'", context["expected"]))
     return rule

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autoscaler.control import reserving
-from autoscaler.domain.facts.fleet import Fleet, NodeSpec, Share, agent_spec, described_instance, user_for
+from autoscaler.domain.facts.fleet import Fleet, NodeSpec, Share, agent_spec, user_for
 from autoscaler.domain.facts.made_nodes import takes_static_node
 from autoscaler.domain.facts.metering import begin_again
+from autoscaler.domain.facts.node_descriptions import described_instance
 from autoscaler.domain.facts.room import executors_at_first
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.static_nodes import free_slots

@@ -9,9 +9,10 @@ from autoscaler.control.dropped_items import look_up_items
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.lost_builds import look_up
 from autoscaler.control.overdue_runs import ask_overdue
-from autoscaler.domain.facts.fleet import HOST, Fleet, Market, described_instance
+from autoscaler.domain.facts.fleet import HOST, Fleet, Market
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS, truly_priced
+from autoscaler.domain.facts.node_descriptions import described_instance
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone

@@ -11,7 +11,8 @@ from autoscaler.control import granting
 from autoscaler.control.claims import as_claimed, claim_on, claims, in_the_life_it_says
 from autoscaler.control.granting import Connection
 from autoscaler.control.sides import side_id
-from autoscaler.domain.facts.fleet import Fleet, Pool, agent_spec, described_instance
+from autoscaler.domain.facts.fleet import Fleet, Pool, agent_spec
+from autoscaler.domain.facts.node_descriptions import described_instance
 from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
 from autoscaler.domain.report.registration import Asked, Caller, Granted, Refused, Status

@@ -378,27 +378,9 @@ def node_name(pool: str, machine: str) -> str:
     return machine.removeprefix(HOST) if machine.startswith(HOST) else f"{pool}-{machine.removeprefix('i-')}"
 
 
-def described_instance(fleet: Fleet, node: str, description: str) -> str | None:
-    """Read the instance id that we wrote into a node's description; None for any other node, a copy of ours too."""
-    found = _DESCRIBED.fullmatch(description)
-    return found["instance"] if found and read_description(node, description) == (fleet.name, fleet.home) else None
-
-
-def read_description(node: str, description: str) -> tuple[str, str] | None:
-    """Read the fleet and the home that an autoscaler, ours or another one, wrote into a node's description; None for any other node."""
-    found = _DESCRIBED.fullmatch(description)
-    return (found["fleet"], found["home"] or "") if found and found["node"] == node else None
-
-
 def _how(instance_id: str) -> str:
     return "connected by" if instance_id.startswith(HOST) else "launched by"
 
 
 def _in(fleet: Fleet) -> str:
     return f" in {fleet.home}" if fleet.home else ""
-
-
-_DESCRIBED = re.compile(
-    r"Agent (?P<node>\S+) of fleet (?P<fleet>\S+), (?:launched|connected) by the autoscaler "
-    r"on instance (?P<instance>(?:i|host)-\S+?)(?: in (?P<home>\S+?))?\."
-)

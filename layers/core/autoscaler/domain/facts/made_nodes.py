@@ -4,7 +4,8 @@ The fleet file does not tell: it may have said something else when the agent too
 named after its machine, and so does its description. What we did not make is never deleted, whatever the file says now.
 """
 
-from autoscaler.domain.facts.fleet import Fleet, described_instance, node_name
+from autoscaler.domain.facts.fleet import Fleet, node_name
+from autoscaler.domain.facts.node_descriptions import described_instance
 from autoscaler.domain.facts.snapshot import Node, Record
 
 

@@ -5,7 +5,7 @@ Two autoscalers launch for the same job. Two controllers look like one that rest
 
 from collections.abc import Collection, Iterator
 
-from autoscaler.domain.facts.fleet import read_description
+from autoscaler.domain.facts.node_descriptions import read_description
 from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.situation import Situation

@@ -96,12 +96,12 @@ def next_sessions(
     timeout_seconds: Callable[[str], float],
 ) -> dict[str, ControllerSession]:
     """Carry every controller's session on. ``looks`` and ``ended``: by controller; ``timeout_seconds``: of one of them."""
-    lives = dict(sessions)
+    noted = dict(sessions)
     for view in views:
         life = next_session(sessions.get(view.name), view, ended.get(view.name, ()), now, timeout_seconds(view.name), looks.get(view.name))
         if life is not None:
-            lives[view.name] = life
-    return lives
+            noted[view.name] = life
+    return noted
 
 
 def runs_to_ask_for(life: ControllerSession | None, view: ControllerView) -> tuple[str, ...]:
