@@ -18,7 +18,6 @@ from autoscaler_workbench.simulate.run import Run
 
 # What explains a wait is most of it; a hold that was over soon is no reason.
 _MOST = 0.5
-_WORTH_WAITING = "worth-waiting"
 
 
 def story(run: Run, result: dict[str, Any], proof: str = "") -> RenderableType:
@@ -106,8 +105,7 @@ def reason_of_wait(run: Run, build: Build) -> str:
         if home is not None and span.pool in {home.name, ""} and seconds > 0:
             lasted[span.reason] += int(seconds)
             details[span.reason] = span.detail
-    # What is held by a limit is also said to be worth waiting for: the limit says more.
-    longest = max(lasted, key=lambda reason: (lasted[reason], reason != _WORTH_WAITING), default=None)
+    longest = max(lasted, key=lambda reason: lasted[reason], default=None)
     if home is not None and longest is not None and lasted[longest] >= (until - build.buildable_at) * _MOST:
         return f"{home.name}: {details[longest]} ({longest})"
     return "its agent had to boot" if build.started_at is not None else "no agent came up"

@@ -108,7 +108,7 @@ def test_a_build_that_runs_ten_times_what_its_job_takes_makes_its_machine_suspec
     learned = Learned(samples={"cpu\nslow": (720.0,) * samples})
     steps, _ = taken(learned, builds=(a_build("slow", elapsed_seconds=elapsed),))
     assert [step.detail for step in steps] == (
-        ["slow has run on it for 2.0 h; the longest of its last builds took 720 s"] if is_taken else []
+        ["slow has run on it for 2 h; the longest of its last builds took 12 min"] if is_taken else []
     )
 
 

@@ -1,11 +1,13 @@
 """Wording: times, durations, dollars, counts and texts of others as people read them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from math import floor, log10
 
 LATEST = 32_503_680_000.0  # the year 3000: what is stored may be beyond what a calendar has
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _CENTS_BELOW = 1000.0
+_MOST_DIGITS = 12
 
 
 def moment(at: float) -> str:
@@ -34,8 +36,41 @@ def _two(whole: int, larger: int, its_name: str, smaller: int, name: str) -> str
 def dollars(usd: float) -> str:
     """Write dollars, with cents below a thousand: "$0.42", "$9,940"; less than a cent is not nothing."""
     if 0.0 < usd < 0.005:
-        return f"${usd:.2g}"
+        return f"${usd:.{1 - floor(log10(usd))}f}"
     return f"${usd:,.2f}" if usd < _CENTS_BELOW else f"${usd:,.0f}"
+
+
+def dollars_apart(one: float, other: float) -> tuple[str, str]:
+    """Write two amounts of dollars that a sentence compares: with more digits if they would look the same."""
+    return _apart(one, other, lambda usd, digits: f"${usd:,.{digits}f}", 2)
+
+
+def durations_apart(one: float, other: float) -> tuple[str, str]:
+    """Write two durations that a sentence compares: in seconds if they would look the same."""
+    first, second = duration(one), duration(other)
+    if first != second:
+        return first, second
+    return _apart(one, other, lambda seconds, digits: f"{seconds:,.{digits}f} s", 0)
+
+
+def figures_apart(one: float, other: float) -> tuple[str, str]:
+    """Write two numbers that a sentence compares: with as many digits as tell them apart, and no more than they have."""
+    return _apart(one, other, lambda number, digits: _without_zeros(f"{number:,.{digits}f}"), 2)
+
+
+def figure(number: float) -> str:
+    """Write a number with two digits after the point, where it has any."""
+    return _without_zeros(f"{number:,.2f}")
+
+
+def _apart(one: float, other: float, write: Callable[[float, int], str], digits: int) -> tuple[str, str]:
+    while write(one, digits) == write(other, digits) and one != other and digits < _MOST_DIGITS:
+        digits += 1
+    return write(one, digits), write(other, digits)
+
+
+def _without_zeros(number: str) -> str:
+    return number.rstrip("0").rstrip(".") if "." in number else number
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

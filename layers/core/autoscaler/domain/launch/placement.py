@@ -6,7 +6,7 @@ start where an agent is stopped, that this, at `wait_usd_per_hour`, is worth wha
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import floor, inf, log10
 
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.marks import MarkClass
@@ -31,7 +31,7 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, uncordon
 from autoscaler.domain.situation.supply import ExecutorSlot, add_by_labels, build_supply, ready_slots
 from autoscaler.domain.situation.wants import Want
-from autoscaler.domain.wording import listed
+from autoscaler.domain.wording import counted, dollars_apart, duration, listed
 
 # An executor that is free sooner is waited for: labels of a node are changed for it twice.
 WORTH_A_LOAN_SECONDS = 60.0
@@ -45,6 +45,7 @@ class _Account:
     executors: int = 0  # that they take
     work_seconds: float = 0.0
     excess_seconds: float = 0.0
+    is_refused: bool = False  # an agent was wanted for these items, and something forbade it
 
     def book(self, want: Want, planned: Sequence[tuple[ExecutorSlot, float]], work_seconds: float, excess_seconds: float) -> None:
         self.booked.append((want, planned))
@@ -62,9 +63,9 @@ class _Account:
         return bool(self.booked) and self.waiting_usd(pool) >= self.agent_usd(pool, ready_seconds)
 
     def text(self, pool: PoolView, ready_seconds: float, relation: str) -> str:
-        hours, items = self.excess_seconds / HOUR_SECONDS, f"{len(self.booked)} item{'s' * (len(self.booked) > 1)}"
-        usd, price = self.waiting_usd(pool), self.agent_usd(pool, ready_seconds)
-        return f"{items} would wait {hours:.2g} h together, ${usd:.2f}, {relation} an agent of ${price:.2f}"
+        hours, items = self.excess_seconds / HOUR_SECONDS, counted(len(self.booked), "item")
+        waiting, agent = dollars_apart(self.waiting_usd(pool), self.agent_usd(pool, ready_seconds))
+        return f"{items} would wait {_significant(hours)} h together, {waiting}, {relation} an agent of {agent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,15 @@ class QueuePlacement:
         self._retiring = _retiring(self.situation, self.controller)
         for want in mature:
             self._place(want)
-        for name, account in self._accounts.items():
-            if account.booked and account.waiting_usd(self.pools[name]) > 0:
-                view = self.pools[name]
-                self.purchase.hold(name, Reason.WORTH_WAITING, account.text(view, self.purchase.ready_seconds(view), "against"))
+        for name in self._accounts:
+            self._hold_worth_waiting(self.pools[name])
+
+    def _hold_worth_waiting(self, pool: PoolView) -> None:
+        """Note that waiting costs less than an agent, if that is why none is bought: not if a limit or a back-off forbade it."""
+        self._settle_account(pool)  # what is booked last may cost as much as an agent since others took its executors
+        account, ready = self._accounts[pool.name], self.purchase.ready_seconds(pool)
+        if account.waiting_usd(pool) > 0 and not account.is_refused:
+            self.purchase.hold(pool.name, Reason.WORTH_WAITING, account.text(pool, ready, "against"))
 
     def bring_back(self, pools: Iterable[Pool], detail: str) -> bool:
         """Uncordon one retiring agent of these pools: it is up and costs nothing to get."""
@@ -184,9 +190,9 @@ class QueuePlacement:
     def _soon_enough(self, want: Want, pool: PoolView, room: tuple[ExecutorSlot, ...]) -> tuple[ExecutorSlot, ...]:
         """Buy agents until an item waits no longer than is allowed; those ahead of it take theirs first."""
         most = pool.spec.max_wait_seconds
-        detail = f"{want.item.job} would wait longer than {most:g} s"
+        detail = f"{want.item.job} would wait longer than {duration(most)} (max_wait_seconds)"
         while (seconds := _free_in(room)) > self.purchase.ready_seconds(pool) and want.item.waiting_seconds + seconds > most:
-            if not self.purchase.buy(pool, Reason.MAX_WAIT, detail):
+            if not self._buy(pool, Reason.MAX_WAIT, detail):
                 break
             self.choose_again(pool)
             room = self.room_for(want)
@@ -204,9 +210,15 @@ class QueuePlacement:
     def _settle_account(self, pool: PoolView) -> None:
         """Buy an agent for each time that the account is full."""
         while (account := self._accounts[pool.name]).is_full(pool, ready := self.purchase.ready_seconds(pool)):
-            if not self.purchase.buy(pool, Reason.STARVED_QUEUE, account.text(pool, ready, "for")):
+            if not self._buy(pool, Reason.STARVED_QUEUE, account.text(pool, ready, "for")):
                 return
             self.choose_again(pool)
+
+    def _buy(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+        """Buy an agent for items that other executors take later; note on their account if something forbids that."""
+        is_bought = self.purchase.buy(pool, reason, detail)
+        self._accounts[pool.name].is_refused |= not is_bought
+        return is_bought
 
     def choose_again(self, pool: PoolView) -> None:
         """Let the items that wait longer than a boot choose again: there are more executors now, and Jenkins gives them the first."""
@@ -250,6 +262,11 @@ def _why_bought(want: Want) -> tuple[Reason, str]:
     if want.refused_by:
         return Reason.REFUSED, f"{job} waits, and {listed(want.refused_by)} had a free executor and did not take it"
     return Reason.NOBODY_CAN_SERVE, f"{job} waits, and no executor can ever take it"
+
+
+def _significant(hours: float) -> str:
+    """Write hours with two digits: "7.4", "0.013", "120"."""
+    return f"{hours:.{max(0, 1 - floor(log10(hours)))}f}" if hours > 0 else "0"
 
 
 def _free_in(room: Sequence[ExecutorSlot]) -> float:

@@ -12,6 +12,7 @@ from autoscaler.domain.situation.disks import may_fill
 from autoscaler.domain.situation.pool_schedules import told_schedule
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.warm_pool import is_start_to_prove, least_stopped, stopped_in_time
+from autoscaler.domain.wording import dollars_apart
 
 # Where less than this share of a boot is left, an agent launched now would seldom be there first.
 _EARLY = 0.3
@@ -105,7 +106,8 @@ def _is_worth_keeping(placement: QueuePlacement, pool: PoolView, number: int) ->
     purchase, spared_usd, boot_usd = placement.purchase, pool.keep.spared_usd(number), pool.keep.costs.boot_usd
     if not (spared_usd > boot_usd and purchase.may_buy(pool) and purchase.leaves_others_room(pool)):
         return False
-    detail = f"agent {number} is needed again so soon that keeping it spares ${spared_usd:.2f}, for a boot of ${boot_usd:.2f}"
+    spared, boot = dollars_apart(spared_usd, boot_usd)
+    detail = f"agent {number} is needed again so soon that keeping it spares {spared}, for a boot of {boot}"
     return purchase.buy(pool, Reason.FORESEEN, detail)
 
 

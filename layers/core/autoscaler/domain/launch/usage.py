@@ -7,6 +7,7 @@ from typing import NamedTuple
 from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.wording import figure, figures_apart
 
 # Within the month's limit an agent is reserved for this long: a build that has begun is never cut short to save money.
 MONTH_RESERVE_SECONDS = 3600.0
@@ -86,9 +87,10 @@ class Usage:
         mine = (0, 0.0) if kept_usd_per_hour is None else (1, kept_usd_per_hour)
         for one in self._with_more(1, usd_per_hour, *mine):
             if one.used > one.limit + ROUNDING:
-                return one.reason, f"one more would make {one.used:g} {one.unit} in {self.level.text}, the limit is {one.limit:g}"
+                used, limit = figures_apart(one.used, one.limit)
+                return one.reason, f"one more would make {used} {one.unit} in {self.level.text}, the limit is {limit}"
             if one.used + one.kept > one.limit + ROUNDING:
-                return Reason.NOT_ITS_TURN, f"{self.first}; the limit is {one.limit:g} {one.unit} in {self.level.text}"
+                return Reason.NOT_ITS_TURN, f"{self.first}; the limit is {figure(one.limit)} {one.unit} in {self.level.text}"
         return None
 
     def leaves_room(self, parts: int, usd_per_hour: float) -> bool:

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
+from autoscaler.domain.wording import dollars_apart, figures_apart
 
 _BOOTS = (Phase.REQUESTED, Phase.TO_STOP)
 _MAY_TAKE_BUILDS = (Phase.READY, Phase.CONNECTING)
@@ -41,7 +42,8 @@ def what_holds(situation: Situation, level: Level) -> str:
     usd, limit = spent_in_month(situation.memory.month, level), level.ceilings.max_usd_per_month
     is_all = level.kind is LevelKind.FLEET
     by, new, of = ("", "nothing new", "") if is_all else (f" by {level.text}", "nothing new of it", f" of {level.text}")
-    return f"${usd:,.2f} of ${limit:,.2f} are spent this month{by}: {new} starts until it ends or max_usd_per_month{of} is raised"
+    spent, allowed = dollars_apart(usd, limit)
+    return f"{spent} of {allowed} are spent this month{by}: {new} starts until it ends or max_usd_per_month{of} is raised"
 
 
 def told_hours(situation: Situation, pool: str) -> Iterator[str]:
@@ -53,7 +55,8 @@ def told_hours(situation: Situation, pool: str) -> Iterator[str]:
 
 def _hours(situation: Situation, level: Level) -> str:
     hours = hours_in_day(situation.memory.day, level, situation.now)
-    return f"{hours:,.1f} of {level.ceilings.max_hours_per_day:,g} hours are used today by {level.text}"
+    used, limit = figures_apart(hours, level.ceilings.max_hours_per_day)
+    return f"{used} of {limit} hours are used today by {level.text}"
 
 
 def _of(situation: Situation, level: Level) -> tuple[MarkClass, Reason]:

@@ -248,4 +248,6 @@ def _still_busy(situation: Situation, agent: Agent) -> Held:
     if is_drain_overdue(situation, agent):
         minutes = (situation.now - situation.memory.draining_since[agent.record.instance_id]) / 60
         return hold_back(agent, Reason.DRAIN_OVERDUE, f"{agent.record.node} has been draining for {minutes:.0f} min, busy with {jobs}")
-    return hold_back(agent, Reason.STILL_BUSY, f"{agent.record.node}: {agent.busy_executors} builds are not done")
+    builds = max(1, len(agent.node.builds) if agent.node else 0)
+    running = "one build is still running" if builds == 1 else f"{builds} builds are still running"
+    return hold_back(agent, Reason.STILL_BUSY, f"{agent.record.node}: {running}")

@@ -38,7 +38,7 @@ from autoscaler.domain.situation.remaining import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
 from autoscaler.domain.situation.trials import of_boot, of_image, open_trial
-from autoscaler.domain.wording import duration
+from autoscaler.domain.wording import duration, durations_apart
 
 # The disruption budget: agents replaced for their machine, template or age, at most this share of a pool an hour.
 TAKEN_SHARE = 0.2
@@ -151,9 +151,9 @@ def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None
         and _is_no_chance(streak, learned.results.get(agent.pool.name))
         and learned.succeeded_at.get(agent.pool.name, 0.0) > streak.since_at
     ):
-        minutes, jobs = (situation.now - streak.since_at) / 60, len(streak.jobs)
+        lasted, jobs = duration(situation.now - streak.since_at), len(streak.jobs)
         of_jobs = f"of {jobs} jobs " if jobs > 1 else f"of {streak.jobs[0]} "
-        detail = f"{streak.failures} builds {of_jobs}failed in a row on it within {minutes:.0f} min, while others of its pool succeeded"
+        detail = f"{streak.failures} builds {of_jobs}failed in a row on it within {lasted}, while others of its pool succeeded"
         return Reason.FAILURE_STREAK, detail
     return next(_far_overdue(situation, agent, agent.node.builds, learned), None)
 
@@ -183,8 +183,8 @@ def _far_overdue(situation: Situation, agent: Agent, builds: Iterable[Build], le
             continue
         if is_no_fault_of_its_machine(situation.memory.asked, controller, build) or _is_overdue_elsewhere(situation, agent, build):
             continue
-        hours = times * longest / 3600
-        yield Reason.FAR_OVERDUE, f"{build.job} has run on it for {hours:.1f} h; the longest of its last builds took {longest:.0f} s"
+        ran, took = durations_apart(times * longest, longest)
+        yield Reason.FAR_OVERDUE, f"{build.job} has run on it for {ran}; the longest of its last builds took {took}"
 
 
 def _is_overdue_elsewhere(situation: Situation, agent: Agent, build: Build) -> bool:

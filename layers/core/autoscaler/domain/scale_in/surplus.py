@@ -18,6 +18,7 @@ from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon
 from autoscaler.domain.situation.supply import agent_remaining_seconds
+from autoscaler.domain.wording import counted, duration, durations_apart
 
 
 def surplus(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Held]:
@@ -37,11 +38,13 @@ def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Hel
     if extra <= 0:
         return []
     if pool.on_hold:
-        return [_held(pool, Reason.HELD, f"{extra} agents too many; {pool.paused_detail}")]
-    minutes, keep = (situation.now - window.opened_at) / 60, pool.keep.seconds(most + 1) / 60
-    if minutes < keep:
-        return [_held(pool, Reason.WINDOW_OPEN, f"{extra} agents seem too many, seen for {minutes:.0f} of {keep:.0f} min")]
-    detail = f"no more than {most} of {len(ready)} agents were needed at once for {keep:.0f} min"
+        return [_held(pool, Reason.HELD, f"{counted(extra, 'agent')} too many; {pool.paused_detail}")]
+    watched_seconds, kept_seconds = situation.now - window.opened_at, pool.keep.seconds(most + 1)
+    if watched_seconds < kept_seconds:
+        watched, kept = durations_apart(watched_seconds, kept_seconds)
+        seem = "seems" if extra == 1 else "seem"
+        return [_held(pool, Reason.WINDOW_OPEN, f"{counted(extra, 'agent')} {seem} too many, seen for {watched} of {kept}")]
+    detail = f"no more than {most} of {len(ready)} agents were needed at once for {duration(kept_seconds)}"
     chosen = least_missed(situation, _free_to_go(situation, ready))[:extra]
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
 

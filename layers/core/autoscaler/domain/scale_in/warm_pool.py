@@ -20,7 +20,7 @@ from autoscaler.domain.situation.start_trials import MACHINE_REFUSALS, is_trippe
 from autoscaler.domain.situation.steps import Decided, hold_back, terminate
 from autoscaler.domain.situation.trials import of_starts
 from autoscaler.domain.situation.warm_pool import count_stopped, may_be_kept_stopped, may_be_stopped, most_to_stop, stopped_wanted
-from autoscaler.domain.wording import counted, duration
+from autoscaler.domain.wording import counted, duration, durations_apart
 
 
 @dataclass(slots=True)
@@ -84,8 +84,8 @@ def _not_worth_keeping(situation: Situation, pool: PoolView, stopped: list[Agent
     window, kept_seconds = situation.memory.windows.get(pool.full_name), pool.keep.seconds_in_all(1)
     watched_seconds = situation.now - window.opened_at if window else 0.0
     if watched_seconds < kept_seconds and most_stopped(situation.memory, pool.name, situation.now) >= count_stopped(pool):
-        seen = f"seen for {duration(watched_seconds)} of {duration(kept_seconds)}"
-        yield hold_back(left[0], Reason.WINDOW_OPEN, f"{counted(extra, 'stopped agent')} too many, {seen}")
+        watched, kept = durations_apart(watched_seconds, kept_seconds)
+        yield hold_back(left[0], Reason.WINDOW_OPEN, f"{counted(extra, 'stopped agent')} too many, seen for {watched} of {kept}")
         return
     for agent in left[:extra]:
         yield terminate(agent, *_why_extra(situation, pool, agent))
@@ -113,7 +113,8 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
     if (refusals := refusals_of(situation.memory, agent)) and refusals.times >= MACHINE_REFUSALS:
         return Reason.START_FAILED, f"EC2 refused {refusals.times} times to start it: {refusals.why}"
     if stopped_seconds > warm.max_age_seconds:
-        return Reason.WARM_POOL_AGE, f"stopped for {duration(stopped_seconds)}, at most {duration(warm.max_age_seconds)} are wanted"
+        lasted, most = durations_apart(stopped_seconds, warm.max_age_seconds)
+        return Reason.WARM_POOL_AGE, f"stopped for {lasted}, at most {most} are wanted"
     if done := why_disk_is_done(situation, agent):
         return done
     # While a new template version is tried out, the old ones are what can be relied on.

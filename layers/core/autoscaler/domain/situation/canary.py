@@ -11,6 +11,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import TOGETHER_SECONDS, told_boots
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import of_boot, open_trial
+from autoscaler.domain.wording import durations_apart
 
 LATE = (Phase.OVERDUE, Phase.LOST)
 
@@ -65,9 +66,10 @@ def why_outdated(situation: Situation, agent: Agent) -> tuple[Reason, str] | Non
     version, current = situation.version_of(agent), situation.current.get(agent.pool.name)
     if version and current and version != current:
         return Reason.OUTDATED, told_outdated(version, current)
-    hours = (situation.now - agent.record.launched_at) / 3600.0
-    if agent.pool.max_agent_hours is not None and hours > agent.pool.max_agent_hours:
-        return Reason.MAX_AGENT_HOURS, f"launched {hours:.1f} h ago, at most {agent.pool.max_agent_hours:g} h are wanted"
+    seconds, most = situation.now - agent.record.launched_at, agent.pool.max_agent_hours
+    if most is not None and seconds > most * 3600.0:
+        ago, wanted = durations_apart(seconds, most * 3600.0)
+        return Reason.MAX_AGENT_HOURS, f"launched {ago} ago, at most {wanted} are wanted (max_agent_hours)"
     return None
 
 

@@ -370,7 +370,7 @@ class PoolView:
             return Reason.CANNOT_CONNECT, detail
         failed = open_trial(self.memory, of_boot(self.name))
         if failed is not None and self.now < failed.until_at:
-            return Reason.BREAKER_OPEN, f"{told_boots(failed)}; one is tried again in {failed.until_at - self.now:.0f} s"
+            return Reason.BREAKER_OPEN, f"{told_boots(failed)}; one is tried again in {duration(failed.until_at - self.now)}"
         return self._pause_for_marks()
 
     def _pause_for_marks(self) -> tuple[Reason | None, str]:
