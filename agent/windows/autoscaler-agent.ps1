@@ -21,6 +21,7 @@ $sampleSeconds = 15
 $sampledAt = 0.0
 $window = $null
 $sent = $null
+$failed = ''
 # The autoscaler answers an instance 60 times an hour: after the first asks, of a boot, it asks less often.
 $longestPauseSeconds = 30
 $firstAsks = 30
@@ -46,6 +47,25 @@ function Get-Metadata($path, $headers, $method = 'GET') {
     foreach ($name in $headers.Keys) { $request.Headers.Add($name, $headers[$name]) }
     $answer = $request.GetResponse()
     try { (New-Object System.IO.StreamReader($answer.GetResponseStream())).ReadToEnd() } finally { $answer.Close() }
+}
+
+# What went wrong with a call, in the words that a person looks for; or who refused it, and in which words.
+function Get-Cause($exception) {
+    $web = $exception
+    while ($null -ne $web -and $web -isnot [System.Net.WebException]) { $web = $web.InnerException }
+    $said = if ($null -eq $web) { $exception.Message } elseif ($null -eq $web.Response) { "$($web.Status): $($web.Message)" } else { Get-Refusal $web.Response }
+    $line = ($said -replace '\s+', ' ').Trim()
+    $line.Substring(0, [Math]::Min(250, $line.Length))
+}
+
+function Get-Refusal($response) {
+    $words = (New-Object System.IO.StreamReader($response.GetResponseStream())).ReadToEnd()
+    $who = "something on the way ($($response.Headers['Server']))"
+    try {
+        $words = ($words | ConvertFrom-Json).message
+        $who = if (Test-Ours $response.Headers) { 'the autoscaler' } else { 'AWS' }
+    } catch { }
+    "$who answered $([int]$response.StatusCode): $words"
 }
 
 function Get-RoleCredentials {
@@ -157,20 +177,23 @@ function Get-Identity {
         $said = @{ agent_version = $version; boot_id = $bootedAt }
         $telemetry = Get-Telemetry
         if ($null -ne $telemetry) { $said.telemetry = $telemetry }
+        if ($script:failed) { $said.problem = $script:failed }
         $body = $said | ConvertTo-Json -Compress -Depth 4
-        $headers = Get-SignedHeaders (Get-RoleCredentials) $uri $body
+        try { $credentials = Get-RoleCredentials } catch { throw "the instance metadata service: $(Get-Cause $_.Exception): is it off?" }
+        $headers = Get-SignedHeaders $credentials $uri $body
         $answer = Invoke-WebRequest -UseBasicParsing -Method Post -Uri $uri -Headers $headers -Body $body -ContentType 'application/json' -TimeoutSec 20
         if ($null -ne $script:window) {
             $script:sent = @($script:window.samples)[-1].sent
             $script:window = $null
         }
-        return @{ Status = [int]$answer.StatusCode; Ours = (Test-Ours $answer.Headers); Body = ($answer.Content | ConvertFrom-Json) }
+        return @{ Status = [int]$answer.StatusCode; Ours = (Test-Ours $answer.Headers); Body = ($answer.Content | ConvertFrom-Json); Problem = 'an answer that names no node' }
     } catch [System.Net.WebException] {
+        $refused = @{ Status = 0; Ours = $false; Body = $null; Problem = (Get-Cause $_.Exception) }
         $response = $_.Exception.Response
-        if ($null -eq $response) { return @{ Status = 0; Ours = $false; Body = $null } }
-        return @{ Status = [int]$response.StatusCode; Ours = (Test-Ours $response.Headers); Body = $null }
+        if ($null -ne $response) { $refused.Status = [int]$response.StatusCode; $refused.Ours = Test-Ours $response.Headers }
+        return $refused
     } catch {
-        return @{ Status = 0; Ours = $false; Body = $null }
+        return @{ Status = 0; Ours = $false; Body = $null; Problem = (Get-Cause $_.Exception) }
     }
 }
 
@@ -248,7 +271,8 @@ function Connect-Agent($told) {
     try {
         Invoke-WebRequest -UseBasicParsing -Uri "$($connection.url.TrimEnd('/'))/jnlpJars/agent.jar" -OutFile "$run\agent.jar" -TimeoutSec 120
     } catch {
-        Say "agent.jar cannot be fetched from $($connection.url)"
+        $script:failed = "agent.jar cannot be fetched from $($connection.url): $(Get-Cause $_.Exception)"
+        Say $script:failed
         return
     }
     # The secret stands in a file that only the system and the build user may read, never in an argument.
@@ -256,6 +280,7 @@ function Connect-Agent($told) {
     Say "connecting to $($connection.url) as $($connection.name)"
     $who = "-url `"$($connection.url)`" -name `"$($connection.name)`" -secret `"@$run\secret`""
     $status = Invoke-AsBuildUser "-jar `"$run\agent.jar`" $who -webSocket -workDir `"$($settings.WorkDirectory)`"" $connection $told.poll_seconds
+    $script:failed = "Java ended with status $status"
     Say "the agent ended with status $status"
 }
 
@@ -297,15 +322,15 @@ while ($true) {
         $registered = $true
         Connect-Agent $identity.Body
     } elseif ($identity.Ours -and ($identity.Status -eq 410 -or ($identity.Status -eq 403 -and -not $registered))) {
-        Stop-Instance "it is not wanted ($($identity.Status))"
+        Stop-Instance "it is not wanted: $($identity.Problem)"
     } else {
         if ($identity.Ours -and $identity.Status -eq 503) {
             $deadline = [Math]::Max($deadline, [Math]::Min((Get-UptimeSeconds) + $toldToWaitSeconds, $waitsAtMostSeconds))
         }
-        Say "no identity yet ($($identity.Status)); asking again in $pause s"
+        Say "no identity yet: $($identity.Problem); asking again in $pause s"
     }
     if (-not $registered -and (Get-UptimeSeconds) -ge $deadline) {
-        Stop-Instance "not registered within $($settings.BootTimeoutSeconds) s"
+        Stop-Instance "not registered within $($settings.BootTimeoutSeconds) s; $($identity.Problem)"
     }
     if ((Get-UptimeSeconds) - $connecting -ge $lastingSeconds) {
         $asked = 0

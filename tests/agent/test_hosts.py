@@ -61,7 +61,7 @@ def test_nobody_who_tells_it_who_it_is_and_a_refusal_never_power_it_off(around):
 
 def test_a_command_that_fails_is_tried_again(around):
     said = a_host(around, told(around, "main"), CREDENTIALS_COMMAND="false", seconds=4)
-    assert (around.asked, "no identity yet (000)" in said, around.powered_off) == ([], True, False)
+    assert (around.asked, "no identity yet: CREDENTIALS_COMMAND ended with status" in said, around.powered_off) == ([], True, False)
 
 
 def test_it_says_which_devices_are_held(around):

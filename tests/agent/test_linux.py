@@ -1,6 +1,7 @@
 """The Linux agent's script, run for real: signed requests to a local function URL, a fake java."""
 
 import hashlib
+import json
 import os
 import shutil
 import stat
@@ -84,7 +85,7 @@ def test_an_answer_that_is_not_the_autoscaler_s_own_ends_nothing(around):
     said = around.run(seconds=30)
     assert len(around.asked) == 5
     assert len(around.java_calls()) == 1
-    assert "no identity yet (403); asking again in 1 s" in said
+    assert f"no identity yet: AWS answered 403: {DENIED_BY_AWS[1]['Message']}; asking again in 1 s" in said
     assert said.count("powering off") == 1
 
 
@@ -92,7 +93,7 @@ def test_once_registered_not_even_our_own_refusal_powers_it_off(around):
     around.answers = [around.registered(), (403, {"message": "the instance is not of fleet f"}), around.registered(), GONE]
     said = around.run(seconds=20)
     assert len(around.java_calls()) == 2
-    assert "refused (403), and registered before; asking again" in said
+    assert "refused, and registered before: the autoscaler answered 403: the instance is not of fleet f; asking again" in said
 
 
 def test_an_answer_that_names_no_node_is_none(around):
@@ -115,7 +116,7 @@ def test_an_instance_that_nobody_registers_powers_itself_off_at_its_boot_deadlin
     around.answers = [TOO_EARLY]
     said = around.run(BOOT_TIMEOUT_SECONDS="2")
     assert around.powered_off
-    assert "powering off: not registered within 2 s" in said
+    assert f"powering off: not registered within 2 s; the autoscaler answered 425: {TOO_EARLY[1]['message']}" in said
 
 
 def test_an_instance_that_is_told_503_waits_beyond_its_boot_deadline(around):
@@ -129,7 +130,36 @@ def test_without_credentials_it_asks_again_and_gives_up_at_the_deadline(around):
     around.answers, around.imds = [around.registered()], False
     said = around.run(BOOT_TIMEOUT_SECONDS="2")
     assert (around.asked, around.powered_off) == ([], True)
-    assert "no identity yet (000)" in said
+    assert "no identity yet: the instance metadata service answered 403: it is off (MetadataOptions); asking again" in said
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"REGISTER_URL": "http://no-such-host.invalid/register"}, "no-such-host.invalid: DNS: "),
+        ({"REGISTER_URL": "http://127.0.0.1:9/register"}, "127.0.0.1:9: connection refused"),
+        ({"REGISTER_URL": "PLAIN/register"}, ": TLS: "),
+        (
+            {"http_proxy": "http://127.0.0.1:9", "REGISTER_URL": "http://a.invalid/"},
+            "a.invalid through the proxy 127.0.0.1:9: connection refused",
+        ),
+        ({"IMDS": "http://127.0.0.1:9"}, "the instance metadata service does not answer (127.0.0.1:9: connection refused)"),
+    ],
+    ids=["DNS", "refused", "TLS", "proxy", "metadata"],
+)
+def test_what_keeps_it_from_being_told_who_it_is_is_named_on_the_console(around, settings, said):
+    around.answers = [around.registered()]
+    settings = {name: value.replace("PLAIN", around.url.replace("http:", "https:")) for name, value in settings.items()}
+    told = around.run(BOOT_TIMEOUT_SECONDS="1", **settings)
+    last = [line for line in told.splitlines() if "powering off" in line]
+    assert all(said in line for line in last), told
+    assert len(last) == 1
+    assert "(000)" not in told
+
+
+def test_what_answers_in_place_of_the_autoscaler_is_named(around):
+    around.answers = [(502, {"Message": ""}), GONE]
+    assert "no identity yet: something on the way (BaseHTTP" in around.run()
 
 
 def test_once_registered_a_lost_connection_is_no_reason_to_power_off(around):
@@ -142,7 +172,18 @@ def test_a_controller_that_gives_no_agent_jar_is_asked_again(around):
     around.answers, around.jar_status = [around.registered(), GONE], 503
     said = around.run()
     assert around.java_calls() == []
-    assert f"agent.jar cannot be fetched from {around.url}/jenkins/" in said
+    assert f"agent.jar cannot be fetched from {around.url}/jenkins/: answered 503 by BaseHTTP" in said
+
+
+def test_the_autoscaler_is_told_why_the_last_connection_failed(around):
+    """It knows that a machine does not connect, and the machine knows why."""
+    (around.directory / "java").write_text("#!/bin/sh\necho 'SEVERE: 403 Forbidden'\necho '\tat hudson.Main'\nexit 1\n", encoding="utf-8")
+    around.answers = [around.registered(), around.registered(), GONE]
+    around.run(seconds=20)
+    assert [json.loads(body).get("problem") for body in around.bodies] == [
+        None,
+        *["Java ended with status 1: SEVERE: 403 Forbidden"] * 2,
+    ]
 
 
 @pytest.mark.needs("root")
