@@ -121,7 +121,7 @@ def test_a_broken_pool_stands_first_with_what_a_person_can_do(here):
     first, last, following, mended, *_ = command(here, "status").stdout.splitlines()
     assert first == "mxnetlinux-gpu is broken, for 0 s by now: its last 3 boots failed"
     assert last.startswith("  the last was i-")
-    assert last.endswith("; its console ended: dracut: FATAL: no root device found")
+    assert last.endswith("; it did not register within 15 min; its console ended: dracut: FATAL: no root device found")
     assert following.startswith("  next: i-")
     assert following.endswith(" boots, launched 60 s ago; others follow once one connects")
     assert mended == "  once it is mended: autoscaler resume --breaker mxnetlinux-gpu"

@@ -207,7 +207,7 @@ def test_the_status_says_what_is_broken_since_when_why_and_what_is_tried_next(he
     assert (broken["failures"], broken["since_seconds"], broken["why"]) == (
         3,
         120.0,
-        "its console ended: dracut: FATAL: no root device found",
+        "it did not register within 15 min; its console ended: dracut: FATAL: no root device found",
     )
     assert broken["instance_id"] in here.world.ec2.instances
     assert broken["next"].endswith("others follow once one connects")  # one was launched when the first of the others had failed

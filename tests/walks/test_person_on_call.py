@@ -67,7 +67,9 @@ def test_from_the_message_to_mended_in_four_commands(night):
     assert night.types("status") == 0
     first, last, following, mended, *pools = night.said.splitlines()
     assert re.fullmatch(rf"{BROKEN} is broken, for \d+ min by now: its last 4 boots failed", first)
-    assert re.fullmatch(r"  the last was i-\w+; its console ended: dracut: FATAL: no root device found", last)
+    assert re.fullmatch(
+        r"  the last was i-\w+; it did not register within 15 min; its console ended: dracut: FATAL: no root device found", last
+    )
     assert re.fullmatch(r"  next: i-\w+ boots, launched \d+ min ago; others follow once one connects", following)
     assert mended == f"  once it is mended: autoscaler resume --breaker {BROKEN}"
     [row] = [line for line in pools if line.startswith(f"{BROKEN} ")]

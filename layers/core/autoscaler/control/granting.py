@@ -178,6 +178,17 @@ def _note_trouble(ports: Ports, record: Record, trouble: str) -> None:
         ports.log("trouble_not_noted", instance_id=record.instance_id, error=f"{type(error).__name__}: {error}")
 
 
+def note_problem(ports: Ports, record: Record, problem: str) -> Record:
+    """Note why a machine's last connection failed, as it says: whoever gives it up can name the reason."""
+    if not problem or problem == record.problem:
+        return record
+    try:
+        return ports.state.change_record(replace(record, problem=problem), expected=record.state)
+    except AutoscalerError as error:
+        ports.log("problem_not_noted", instance_id=record.instance_id, error=f"{type(error).__name__}: {error}")
+        return record
+
+
 def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, records: Iterable[Record]) -> Granted | Refused:
     """Take a free slot at random: instances that ask at the same moment then seldom want the same one, and never both get it."""
     record = granted.record

@@ -204,7 +204,7 @@ class _Request:
             return Refused(status=Status.GONE, reason="EC2 takes the instance back before it was an agent")
         if verdict.record.boots_to_stop:
             return _booted_to_stop(self.ports, verdict.record)
-        known = in_the_life_it_says(self.ports, verdict.record, self.asked)
+        known = granting.note_problem(self.ports, in_the_life_it_says(self.ports, verdict.record, self.asked), self.asked.problem)
         granted = replace(verdict, record=replace(known, role_id=self.caller.role_id))
         connection = granting.grant(self.ports, with_known_weights(fleet, stored.learned), granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]

@@ -43,6 +43,7 @@ class _Iam(BaseModel):
     userId: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]+:.+$")]  # noqa: N815
 
 
+_PROBLEM_CHARACTERS = 250
 _Text = Annotated[str, StringConstraints(max_length=300)]
 
 
@@ -57,6 +58,7 @@ class _Body(BaseModel):
     """What an agent says of itself. It is bounded, and whatever else it holds is not read."""
 
     connected: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
+    problem: Any = ""
     devices: Annotated[tuple[_Device, ...], Field(max_length=64)] = ()
     waiting: Annotated[int, Field(ge=0, le=10_000)] = 0
     telemetry: Any = None
@@ -116,7 +118,19 @@ def read_body(event: Any, caller: Caller) -> Asked:
     except (KeyError, TypeError, ValueError):
         return registration.NOTHING_SAID
     devices = tuple(Device(**device.model_dump()) for device in said.devices)
-    return Asked(connected=said.connected, devices=devices, waiting=said.waiting, telemetry=_telemetry(said.telemetry, caller))
+    return Asked(
+        connected=said.connected,
+        problem=_a_line(said.problem),
+        devices=devices,
+        waiting=said.waiting,
+        telemetry=_telemetry(said.telemetry, caller),
+    )
+
+
+def _a_line(said: Any) -> str:
+    """Keep a line of what a machine says in its own words: people read it in messages and on screens."""
+    words = " ".join(said.split()) if isinstance(said, str) else ""
+    return "".join(letter for letter in words if letter.isprintable())[:_PROBLEM_CHARACTERS]
 
 
 def _telemetry(said: Any, caller: Caller) -> Telemetry | None:

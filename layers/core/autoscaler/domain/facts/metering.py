@@ -117,7 +117,8 @@ def launches_of(record: Record) -> dict[str, float]:
 def begin_again(record: Record, now: float) -> Record:
     """Note that a stopped agent starts: its next life, and a start that counts for an hour like a launch."""
     starts = (*(at for at in record.starts if now - at < HOUR_SECONDS), now)
-    return replace(record.bound(node=record.node, life=record.life + 1), state=RecordState.STARTING, starts=starts, changed_at=now)
+    next_life = record.bound(node=record.node, life=record.life + 1)
+    return replace(next_life, state=RecordState.STARTING, starts=starts, problem="", changed_at=now)
 
 
 def rotated(record: Record, controller: str, now: float) -> Record:
@@ -128,6 +129,7 @@ def rotated(record: Record, controller: str, now: float) -> Record:
         labels=(),
         cordon="",
         trouble="",
+        problem="",
         registered_at=None,
         node_life=None,
         lent_until=0.0,

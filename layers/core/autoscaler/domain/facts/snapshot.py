@@ -210,6 +210,7 @@ class Record:
     lent_labels: tuple[str, ...] = ()  # with which it was last lent, whatever the fleet file says by now
     borrowers: tuple[str, ...] = ()  # keys of the builds that ran when the last loan ended
     trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
+    problem: str = ""  # why its last connection failed, in the machine's own words
     most_usd_per_hour: float | None = None  # it may cost; None: written before that was kept, or as is expected
     reserved: ReservedPrice | None = None  # the capacity that it was launched into, and is paid for by
     volume_usd_per_hour: float = 0.0  # of that its volumes, which cost even while it is stopped

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from autoscaler.domain.facts.plan import BootFailure, Cordon, DeleteNode, Forget, Held, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.repair.boot_causes import why_not_booted
 from autoscaler.domain.repair.two_looks import Condition, is_fact
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import never_connected, shows_that_it_boots
@@ -18,15 +19,17 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
     memory = situation.memory
     by_id = {record.instance_id: record for record in situation.snapshot.records}
     by_node = {(record.controller, record.node): record for record in by_id.values()}
-    counted, why = boots_counted(memory), _why_not_started(decided)
+    decided = list(decided)
+    counted, not_started = boots_counted(memory), _why_not_started(decided)
     failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
     failed |= {agent.record.instance_id: agent.record for agent in situation.agents if _is_over(situation, agent)}
+    nodeless = {step.instance_id for step in decided if isinstance(step, Terminate) and step.reason is Reason.NODE_GONE}
     return tuple(
         BootFailure(
             controller=record.controller,
             pool=record.pool,
             instance_id=record.instance_id,
-            why=record.trouble or why.get(record.instance_id, ""),
+            why=record.trouble or not_started.get(record.instance_id) or _why(situation, record, node_gone=record.instance_id in nodeless),
             version=situation.versions.get(record.instance_id, ""),
             launched_at=record.began_at,
             launch=record.launch if not record.life else "",
@@ -36,6 +39,12 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
         for record in failed.values()
         if record.instance_id not in counted and record.is_instance
     )
+
+
+def _why(situation: Situation, record: Record, *, node_gone: bool) -> str:
+    agent = next((agent for agent in situation.agents if agent.record.instance_id == record.instance_id), None)
+    pool = agent.pool if agent else situation.fleet.pools.get(record.pool)
+    return why_not_booted(record, agent, pool, situation.snapshot.end_reasons.get(record.machine, ""), node_gone=node_gone)
 
 
 def _is_over(situation: Situation, agent: Agent) -> bool:

@@ -39,7 +39,7 @@ from autoscaler.domain.situation.start_trials import starts_late
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.situation.warm_pool import may_be_stopped
-from autoscaler.domain.wording import counted
+from autoscaler.domain.wording import counted, duration
 
 Repair = Terminate | FinishStop | Start | DeleteNode | FreeSlot | Adopt | Cordon | Held
 
@@ -241,7 +241,7 @@ def _end_late_boot(agent: Agent) -> Iterator[Terminate]:
     """Terminate what did not register by its deadline. A start that is late has time until then."""
     if agent.phase is Phase.OVERDUE:
         reason, of = (Reason.START_FAILED, " of its start") if agent.record.life else (Reason.BOOT_TIMEOUT, "")
-        yield terminate(agent, reason, f"not registered within {agent.pool.boot_timeout_seconds:g} s{of}")
+        yield terminate(agent, reason, f"not registered within {duration(agent.pool.boot_timeout_seconds)}{of}")
 
 
 def _starts_late(situation: Situation, agent: Agent) -> bool:
@@ -317,6 +317,7 @@ def _why_nodeless(agent: Agent) -> str:
 
 def _why_lost(situation: Situation, agent: Agent, fact: Observation) -> tuple[Reason, str]:
     if agent.record.life_id not in situation.memory.connected:
-        trouble = f": {agent.record.trouble}" if agent.record.trouble else ""
-        return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s{trouble}"
-    return Reason.DISCONNECTED, f"disconnected for {(situation.now - fact.first_at) / 60:.0f} min"
+        why = agent.record.trouble or agent.record.problem
+        within = duration(agent.pool.boot_timeout_seconds)
+        return Reason.BOOT_TIMEOUT, f"registered, and not connected within {within}" + (f": {why}" if why else "")
+    return Reason.DISCONNECTED, f"disconnected for {duration(situation.now - fact.first_at)}"

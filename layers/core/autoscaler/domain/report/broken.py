@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import boots_failed, is_tripped
+from autoscaler.domain.situation.breakers import boots_failed, is_tripped, told_last
 from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -45,7 +45,7 @@ def broken_pool(situation: Situation, pool: str) -> BrokenPool | None:
         failures=boots_failed(breaker),
         since_seconds=max(0.0, situation.now - breaker.since_at),
         instance_id=breaker.failed[-1] if breaker.failed else "",
-        why=breaker.why or (f"its console ended: {breaker.said}" if breaker.said else ""),
+        why=told_last(breaker),
         next=_next(situation, pool, breaker.until_at),
     )
 

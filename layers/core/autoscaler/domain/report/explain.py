@@ -30,6 +30,7 @@ from autoscaler.domain.report.weights import told_weights
 from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.month_limit import told_hours, what_holds
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import told_last
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.remaining import elapsed_seconds
@@ -213,8 +214,8 @@ def _boot(situation: Situation, agent: Agent) -> str:
 
 def _still_booting(situation: Situation, agent: Agent) -> Iterator[str]:
     record, pool = agent.record, situation.pools.get(agent.key)
-    if record.trouble:
-        yield f"what keeps it from becoming an agent: {record.trouble}"
+    if why := record.trouble or record.problem:
+        yield f"what keeps it from becoming an agent: {why}"
     if pool is not None:
         yield told_starts(pool) if record.life else _boots(pool)
     if record.boots_to_stop:
@@ -233,7 +234,7 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
     for scope, trial in situation.memory.trials.items():
         if subject in trial.failed:
             last = subject == trial.failed[-1]
-            said = (trial.why or (f"its console ended: {trial.said}" if trial.said else "")) if last else ""
+            said = told_last(trial) if last else ""
             yield f"{subject} was an instance of {scope.partition('/')[2]} whose boot failed" + (f"; {said}" if said else "")
     for instance_id, unread in situation.snapshot.unread_records.items():
         if subject in {instance_id, unread.node}:

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.versions import parts_of, told_follows
 from autoscaler.domain.report.datum import SECONDS, Datum
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import told_last
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import of_image
@@ -37,7 +38,7 @@ def told_images(situation: Situation, pool: PoolView) -> Iterator[str]:
 
 def told_failed(canary: Trial) -> str:
     """Say how often a new image did not boot, and why the last time, as far as that is known."""
-    why = canary.why or (f"its console ended: {canary.said}" if canary.said else "")
+    why = told_last(canary)
     return f"{counted(canary.failures, 'try', 'tries')} of it failed" + (f" ({why})" if why else "")
 
 

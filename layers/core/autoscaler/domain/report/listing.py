@@ -114,8 +114,8 @@ def _note(situation: Situation, agent: Agent) -> str:
         return told_stopped(situation, agent)
     if reserved := told_reserved(situation, agent):
         return reserved
-    if record.trouble and agent.phase in {Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING}:
-        return record.trouble
+    if (why := record.trouble or record.problem) and agent.phase in {Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING}:
+        return why
     if agent.mark:
         return _note_of_mark(situation, agent)
     if node and node.offline and node.reason:

@@ -47,11 +47,12 @@ class Caller:
 class Asked:
     """What a machine says of itself, which nobody has verified. ``connected``: CONTROLLER/NODE/LIFE of each connection that it has.
 
-    ``devices``: those that it hands out by leases; () where it hands out none. ``waiting``: how many wait for one. ``telemetry``: what it
-    uses.
+    ``problem``: why its last connection failed. ``devices``: those that it hands out by leases; () where it hands out none. ``waiting``:
+    how many wait for one. ``telemetry``: what it uses.
     """
 
     connected: tuple[str, ...] = ()
+    problem: str = ""
     devices: tuple[Device, ...] = ()
     waiting: int = 0
     telemetry: Telemetry | None = None

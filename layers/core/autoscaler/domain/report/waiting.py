@@ -306,7 +306,7 @@ def _of_boot(situation: Situation, agents: list[Agent]) -> str:
     """Name the agent that boots longest, and what keeps it."""
     first = min(agents, key=lambda agent: agent.record.began_at).record
     what = "starts" if first.starts else "boots"
-    trouble = f"; {first.trouble}" if first.trouble else ""
+    trouble = f"; {why}" if (why := first.trouble or first.problem) else ""
     return f"{first.node or first.instance_id} of {first.pool} {what} for {duration(situation.now - first.began_at)}{trouble}."
 
 

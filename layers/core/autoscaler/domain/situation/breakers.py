@@ -37,6 +37,9 @@ BREAKER_FAILURES = 3
 # Boots that were launched within so long of each other are one trial: what one of them shows, the others show again.
 TOGETHER_SECONDS = 60.0
 FAILED_BOOTS_KEPT = 20
+# How the causes of failed boots begin of which only the machine knows more.
+MISSED, BY_EC2 = "it did not ", "EC2 says "
+_AGENT_SAYS = "autoscaler-agent: "  # what its lines begin with
 # Of a console's line so much is kept: enough to know the cause by.
 LINE_CHARACTERS = 200
 # Jenkins may refuse a step once by chance; so often in a row it lacks a right, or something is in its way. It is then tried at this pace.
@@ -115,8 +118,10 @@ def _with_console(trial: Trial, console: str | None) -> Trial:
 
 
 def _last_line(console: str) -> str:
+    """Return the last line that the agent's service wrote, or the last of any."""
     lines = [line.strip() for line in console.splitlines() if line.strip()]
-    return lines[-1][:LINE_CHARACTERS] if lines else ""
+    of_agent = [line[line.index(_AGENT_SAYS) :] for line in lines if _AGENT_SAYS in line]
+    return (of_agent or lines or [""])[-1][:LINE_CHARACTERS]
 
 
 def is_tripped(trial: Trial | None) -> bool:
@@ -131,6 +136,13 @@ def _is_of_another(trial: Trial, current: str) -> bool:
 def boots_failed(trial: Trial) -> int:
     """Count the boots that failed; of those that were launched together each, as far as they are remembered."""
     return max(trial.failures, len(trial.failed))
+
+
+def told_last(trial: Trial) -> str:
+    """Say why the last boot failed; "" if nobody knows. Unless Jenkins is the cause, what stands on the machine's console may be it."""
+    is_known = bool(trial.why) and not trial.why.startswith((MISSED, BY_EC2))
+    console = f"its console ended: {trial.said}" if trial.said and not is_known else ""
+    return "; ".join(filter(None, (trial.why, console)))
 
 
 def told_boots(trial: Trial) -> str:
