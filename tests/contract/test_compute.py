@@ -349,8 +349,19 @@ def test_a_launch_that_is_only_tried_launches_nothing_and_says_what_would_keep_i
     assert here.compute.instances() == ()
     assert send(here).instances  # its token was not used up
     here.world.ec2.refuse = "UnauthorizedOperation", "You are not authorized to perform this operation."
-    with pytest.raises(LaunchRefusedError, match="UnauthorizedOperation"):
+    with pytest.raises(LaunchRefusedError, match=r"UnauthorizedOperation \(ec2:CreateFleet\)") as refused:
         here.compute.try_launch(a_launch())
+    assert (refused.value.code, refused.value.denied) == ("UnauthorizedOperation", "ec2:CreateFleet")
+
+
+def test_an_action_that_is_not_allowed_is_named(here):
+    here.world.ec2.refuse = "UnauthorizedOperation", "User: scale-up is not authorized to perform: ec2:CreateTags on resource: *"
+    with pytest.raises(LaunchRefusedError) as refused:
+        here.compute.try_launch(a_launch())
+    assert refused.value.denied == "ec2:CreateTags"
+    here.world.ec2.refuse = None
+    here.world.ec2.answers = {offering.key: "UnauthorizedOperation" for offering in a_launch().offerings}
+    assert {error.denied for error in send(here).errors} == {"iam:PassRole"}
 
 
 def test_a_try_that_is_not_answered_is_told_from_one_that_is_refused(here):

@@ -61,6 +61,16 @@ def test_what_ec2_refuses_takes_no_room_from_another_pool(code, limits):
     assert max(minutes_waited(day, builds)) <= 6.0
 
 
+def test_a_right_that_is_missing_is_named():
+    day = refuses(a_day(), "UnauthorizedOperation")
+    day.queue(2, label="gpu", seconds=600.0)
+    day.minutes(20)
+    says = "EC2 answered UnauthorizedOperation (iam:PassRole)"
+    [told] = [message.text for message in day.fleet.notifier.sent if message.subject == "[f] EC2 refuses launches of gpu"]
+    assert says in told
+    assert any(says in line for line in why(day, "gpu"))
+
+
 def test_missing_capacity_is_told_once_in_ec2s_own_word_and_why_promises_nothing():
     day = refuses(a_day())
     day.queue(20, label="gpu", seconds=3600.0)

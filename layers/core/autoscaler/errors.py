@@ -40,10 +40,16 @@ class DeadlineError(TransientError):
 class LaunchRefusedError(TransientError):
     """EC2 refused the launch request as a whole; nothing was launched. ``code`` is EC2's own word for it."""
 
-    def __init__(self, code: str, message: str) -> None:
-        """Keep the code: it decides what is slowed down or paused."""
-        super().__init__(f"{code}: {message}")
+    def __init__(self, code: str, message: str, denied: str = "") -> None:
+        """Keep the code, which decides what is slowed down or paused. ``denied``: the action for which IAM gives no permission."""
+        super().__init__(f"{code} ({denied}): {message}" if denied and denied not in message else f"{code}: {message}")
         self.code = code
+        self.denied = denied
+
+    @property
+    def named(self) -> str:
+        """EC2's code, and the action that is not allowed."""
+        return f"{self.code} ({self.denied})" if self.denied else self.code
 
 
 class StuckError(TransientError):

@@ -30,11 +30,19 @@ LAUNCH_CODES = (
 )
 
 
+# As EC2 words it: CreateFleet launches with the caller's rights, and each offering may lack another one.
+_DENIED = (
+    "You are not authorized to perform this operation. User: arn:aws:sts::123456789012:assumed-role/scale-up/scale-up is not authorized to "
+    "perform: iam:PassRole on resource: arn:aws:iam::123456789012:role/agent because no identity-based policy allows the iam:PassRole "
+    "action. Encoded authorization failure message: 4sBcD"
+)
+
+
 def refused(override: dict[str, Any], market: str, code: str) -> dict[str, Any]:
     """Say in CreateFleet's answer why one offering gave nothing."""
     return {
         "LaunchTemplateAndOverrides": {"Overrides": {key: override[key] for key in ("InstanceType", "SubnetId") if key in override}},
         "Lifecycle": market,
         "ErrorCode": code,
-        "ErrorMessage": f"{override['InstanceType']} is not to be had: {code}",
+        "ErrorMessage": _DENIED if code == "UnauthorizedOperation" else f"{override['InstanceType']} is not to be had: {code}",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ _SERVER_ERROR = 500
 # Protected against it, a one-time spot request, or a disk that does not outlive the machine: it will not be otherwise next time.
 _NEVER_STOPS = frozenset({"OperationNotPermitted", "UnsupportedOperation"})
 _THROTTLED = frozenset({"RequestLimitExceeded", "RequestThrottled", "Throttling", "ThrottlingException"})
+_AN_ACTION = re.compile(r"\b([a-z0-9-]+:[A-Z][A-Za-z]+)")
 _IN_A_VPC = " (Amazon VPC)"  # old accounts see prices of both kinds of network; instances do not say theirs
 _STRATEGIES = {
     (Allocation.IN_ORDER, Market.SPOT): "capacity-optimized-prioritized",
@@ -343,7 +345,16 @@ def _offering_error(raw: Any) -> OfferingError:
     key = ""
     if override.get("InstanceType"):
         key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{raw.get('Lifecycle', 'on-demand')}"
-    return OfferingError(code=raw.get("ErrorCode", "Unknown"), message=raw.get("ErrorMessage", ""), offering_key=key)
+    code, message = raw.get("ErrorCode", "Unknown"), raw.get("ErrorMessage", "")
+    return OfferingError(code=code, message=message, offering_key=key, denied=_denied(code, message, "RunInstances"))
+
+
+def _denied(code: str, message: str, action: str) -> str:
+    """Name the action that IAM does not allow; ``action``: what was called, if EC2 does not name another one, such as iam:PassRole."""
+    if code != "UnauthorizedOperation":
+        return ""
+    named = _AN_ACTION.search(message)
+    return named[1] if named else f"ec2:{action}"
 
 
 def _stop_error(error: ClientError) -> TransientError:
@@ -362,4 +373,5 @@ def _launch_error(error: ClientError, action: str = "CreateFleet") -> TransientE
         return MismatchError("CreateFleet: EC2 knows this token with another request")
     if status >= _SERVER_ERROR and code not in KNOWN_CODES:  # EC2 answers with such a status where machines are short, too
         return UnansweredError(f"{action}: {code}")
-    return LaunchRefusedError(code, str(error.response.get("Error", {}).get("Message", "")))
+    message = str(error.response.get("Error", {}).get("Message", ""))
+    return LaunchRefusedError(code, message, _denied(code, message, action))

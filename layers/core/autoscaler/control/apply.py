@@ -232,7 +232,7 @@ class _Actuator:
         result, refusals, types = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
         tried = [one for one in refusals if step.tries and result.outcome is Outcome.FAILED and may_be_the_image(one.code)]
         if tried:  # what else is launched in the pool goes on
-            codes = ", ".join(sorted({one.code for one in tried}))
+            codes = ", ".join(sorted({one.text for one in tried}))
             self.refused_canaries.append((step.pool, version_of(step.template_version, step.image), f"EC2 answered {codes}"))
         others = tuple(one for one in refusals if one not in tried)
         self.refused += [(step.pool, others)] if others else []

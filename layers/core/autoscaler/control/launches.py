@@ -57,15 +57,14 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> Launched:
         return Launched(Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"))
     except LaunchRefusedError as error:
         _advance(ports, sent, replace(sent, state=IntentState.SETTLED))
-        refused = Refusal(code=error.code, offering_key="", asked=step.offerings)
+        refused = Refusal(code=error.code, offering_key="", asked=step.offerings, denied=error.denied)
         return Launched(Result(step=step, outcome=Outcome.FAILED, detail=str(error)), (refused,))
     settle(ports, pool, sent, answer)
-    got = len(answer.instances)
-    detail = (
-        "" if got >= step.count else f"{got} of {step.count}: {', '.join(sorted({e.code for e in answer.errors})) or 'no reason given'}"
-    )
+    got, refusals = len(answer.instances), _refusals(step, answer)
+    why = ", ".join(sorted({refusal.text for refusal in refusals})) or "no reason given"
+    detail = "" if got >= step.count else f"{got} of {step.count}: {why}"
     result = Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got)
-    return Launched(result, _refusals(step, answer), _types(answer))
+    return Launched(result, refusals, _types(answer))
 
 
 def _written(ports: Ports, step: Launch) -> Intent:
@@ -91,7 +90,9 @@ def _written(ports: Ports, step: Launch) -> Intent:
 def _refusals(step: Launch, answer: LaunchAnswer) -> tuple[Refusal, ...]:
     had = _types(answer)
     met = len(answer.instances) >= step.count
-    return tuple(Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=had, met=met) for e in answer.errors)
+    return tuple(
+        Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=had, met=met, denied=e.denied) for e in answer.errors
+    )
 
 
 def _types(answer: LaunchAnswer) -> frozenset[str]:

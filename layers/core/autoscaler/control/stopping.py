@@ -131,11 +131,11 @@ class Stopping:
 
 def _started(step: Start, attempts: Sequence[_Attempt]) -> Started:
     problems = {name: why for attempt in attempts for name, why in attempt.problems.items()}
-    refusals = {name: why.code for attempt in attempts for name, why in attempt.refusals.items()}
+    refusals = {name: why for attempt in attempts for name, why in attempt.refusals.items()}
     started = [name for attempt in attempts for name in attempt.asked if name not in problems]
     return Started(
         result=_result(step, len(started) + len(problems), problems),
-        failed=tuple(_failed(step, name, code) for name, code in refusals.items() if not keeps_from_starting(code)),
+        failed=tuple(_failed(step, name, why) for name, why in refusals.items() if not keeps_from_starting(why.code)),
         tried=_tried(step, started, refusals),
         instead=_instead(step, len(refusals) - sum(len(attempt.asked) for attempt in attempts[1:])),
     )
@@ -145,13 +145,13 @@ def _instead(step: Start, short: int) -> Launch | None:
     return replace(step.otherwise, count=short) if step.otherwise and short > 0 else None
 
 
-def _failed(step: Start, instance_id: str, code: str) -> FailedStart:
-    return FailedStart(pool=step.pool, instance_id=instance_id, why=f"{EC2_ANSWERED}{code}", of_all=not _is_of_machine(code))
+def _failed(step: Start, instance_id: str, why: LaunchRefusedError) -> FailedStart:
+    return FailedStart(pool=step.pool, instance_id=instance_id, why=f"{EC2_ANSWERED}{why.named}", of_all=not _is_of_machine(why.code))
 
 
-def _tried(step: Start, started: Iterable[str], refusals: Mapping[str, str]) -> dict[str, str | None]:
+def _tried(step: Start, started: Iterable[str], refusals: Mapping[str, LaunchRefusedError]) -> dict[str, str | None]:
     tried: dict[str, str | None] = {refused_start(step.controller, name): None for name in started}
-    return tried | {_failing_key(step, name, code): f"{EC2_ANSWERED}{code}" for name, code in refusals.items()}
+    return tried | {_failing_key(step, name, why.code): f"{EC2_ANSWERED}{why.named}" for name, why in refusals.items()}
 
 
 def _failing_key(step: Start, instance_id: str, code: str) -> str:

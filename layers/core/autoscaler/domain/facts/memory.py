@@ -145,7 +145,7 @@ class Trial:
     @property
     def code(self) -> str:
         """EC2's own word for it, if EC2 refused it."""
-        return self.why.removeprefix(EC2_ANSWERED)
+        return self.why.removeprefix(EC2_ANSWERED).partition(" (")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

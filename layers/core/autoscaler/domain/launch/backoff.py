@@ -57,6 +57,12 @@ class Refusal:
     asked: tuple[Offering, ...]
     had: frozenset[str] = frozenset()  # instance types that it got all the same
     met: bool = False  # it got as many as it asked for
+    denied: str = ""  # the action for which IAM gives no permission
+
+    @property
+    def text(self) -> str:
+        """Write EC2's code, and what is not allowed."""
+        return f"{self.code} ({self.denied})" if self.denied else self.code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +183,7 @@ def note_refusals(known: Mapping[str, Trial], pool: Pool, refusals: Iterable[Ref
     for refusal in refusals:
         for scope, meaning in _failed_by(pool, refusal):
             if scope not in failed or failed[scope][0].pauses < meaning.pauses:
-                failed[scope] = meaning, f"{EC2_ANSWERED}{refusal.code}"
+                failed[scope] = meaning, f"{EC2_ANSWERED}{refusal.text}"
     trials = {scope: failed_once_more(known.get(scope), meaning.pauses, why, now) for scope, (meaning, why) in failed.items()}
     return {**known, **trials}
 
