@@ -33,6 +33,7 @@ REASONS: dict[str, str] = {
     "PricedType.usd_per_hour": "kept for a pool that may leave: tests/scenarios/test_left_pools.py",
     "PricedType.most_usd_per_hour": "kept for a pool that may leave: tests/scenarios/test_left_pools.py",
     "PricedType.volume_usd_per_hour": "kept for a pool that may leave: tests/scenarios/test_left_pools.py",
+    "Record.problem": "told to people in the words of a machine that does not connect: tests/scenarios/test_boot_causes.py",
     "Record.revision": "decides no step, only whether a write loses a race: tests/faults/test_writers.py",
     "StoredState.unread_as": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",
     "Snapshot.unread_as": "told of records that a later version wrote: tests/scenarios/test_later_versions.py",

@@ -43,7 +43,7 @@ from support.busy import FIRM, SPOT, name_image
 def what_was_learned() -> None:
     """Durations, stages, followers, hourly jobs, weights of both sources, and builds that fail on one machine."""
     weights = JobWeights(by_pattern=(("learned/*", Source.LEARNED), ("plugin/*", Source.PLUGIN), ("fixed/*", 2)))
-    cpu = a_pool("cpu", executors=4, max_agents=4, **QUICK | {"boot_seconds": 180.0})
+    cpu = a_pool("cpu", executors=4, max_agents=6, **QUICK | {"boot_seconds": 180.0})
     gpu = a_pool("gpu", max_agents=4, max_builds=5, **QUICK | {"boot_seconds": 180.0})
     day = a_day_with(cpu, gpu, weights=weights, job_parameters=JobParameters(by_pattern=(("*", ("REF",)),)))
     day.jenkins.heavy = {"plugin/x": 3}
