@@ -219,7 +219,7 @@ def test_a_busy_agent_that_is_named_is_the_persons_once_its_build_is_done(versio
     day.minutes(6)
     assert build.node
     [result] = reserve(day, build.node, hours=3.0).results
-    assert (str(result.outcome), result.detail) == ("done", "1 builds go on")
+    assert (str(result.outcome), result.detail) == ("done", "one build goes on")
     others = day.queue(3, seconds=60.0)
     day.minutes(40)
     assert {one.ended for one in (build, *others)} == {Ended.FINISHED}

@@ -14,6 +14,7 @@ from autoscaler.domain.facts.node_labels import are_as_wanted, drops_handed_buil
 from autoscaler.domain.facts.plan import Cordon, Lend, Relabel, TakeBack, Uncordon
 from autoscaler.domain.facts.room import Room, room_on
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
+from autoscaler.domain.report.taken_offline import at_work
 from autoscaler.errors import ConfigError, ConflictError
 from autoscaler.ports import Controller
 
@@ -110,7 +111,7 @@ class Cordons:
         if before.temporarily_offline:
             return Result(step=step, outcome=Outcome.DONE, detail="it is marked offline; its labels change once it is back")
         self.set_labels(own, before)
-        return Result(step=step, outcome=Outcome.DONE, detail="idle" if before.idle else f"{len(before.builds)} builds go on")
+        return Result(step=step, outcome=Outcome.DONE, detail=at_work(before))
 
     def give_back(self, taken: Record, cordon: str) -> None:
         """Note that the labels of a node could not be taken after all: it is marked as before."""

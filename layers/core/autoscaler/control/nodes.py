@@ -11,6 +11,7 @@ from autoscaler.domain.facts.marks import Mark, read_mark
 from autoscaler.domain.facts.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, RemoveBeacon, Uncordon
 from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause
+from autoscaler.domain.report.taken_offline import at_work
 from autoscaler.errors import ConflictError, DoubtfulError
 from autoscaler.ports import Controller
 
@@ -48,7 +49,7 @@ def cordon(controller: Controller, step: Cordon) -> Result:
         if doubt:
             raise doubt
         return Result(step=step, outcome=Outcome.FAILED, detail="the mark is not there after it was set")
-    return Result(step=step, outcome=Outcome.DONE, detail="idle" if after.idle else f"{len(after.builds)} builds go on")
+    return Result(step=step, outcome=Outcome.DONE, detail=at_work(after))
 
 
 def _doubt_about(change: Callable[[], None]) -> DoubtfulError | None:

@@ -1,6 +1,6 @@
 """Orders of a person beyond one pass: holds, pool overrides, purges; and questions about the fleet."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -31,6 +31,7 @@ from autoscaler.domain.facts.overrides import (
 )
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
+from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.explain import explain, unreadable
 from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue
 from autoscaler.domain.report.messages import still_told
@@ -45,6 +46,7 @@ from autoscaler.ports import Ports
 
 _TRIES_BEFORE_THE_LAST = 2
 _HISTORY_SECONDS, _LAST_EVENTS = 86_400.0, 5
+_BEFORE_IT_DRAINS_SECONDS = 600.0  # a pass sees a mark some time after it was set
 
 
 def change(ports: Ports, invocation: Invocation, changed: Callable[[Overrides], Overrides]) -> Overrides:
@@ -190,24 +192,40 @@ def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> lis
 
 
 def _facts(ports: Ports, situation: Situation, subject: str, asked: str) -> list[str]:
+    names, since = _names_and_since(situation, subject)
+    events = _events(ports, names, since)
     return [
-        *explain(situation.snapshot, situation.fleet, subject, asked),
+        *explain(situation.snapshot, situation.fleet, subject, asked, events),
         *told_of(situation, subject, telemetry_of(ports)),
         *told_etas(ports, situation, subject),
         *told_runs(ports, situation.fleet, subject),
-        *_done_with(ports, subject),
+        *_done_with(events, ports.clock()),
     ]
 
 
-def _done_with(ports: Ports, subject: str) -> list[str]:
-    """Say which steps were taken with a node, an instance or a job lately; nothing where the history cannot be read."""
-    now = ports.clock()
+def _names_and_since(situation: Situation, subject: str) -> tuple[set[str], float]:
+    """Name what history is to be read for a subject, and from when on: an agent that drains was taken out of use before that."""
+    agents = [agent for agent in situation.agents if subject in {agent.record.node, agent.record.instance_id}]
+    names = {name for agent in agents for name in (agent.record.node, agent.record.instance_id) if name}
+    draining = situation.memory.draining_since
+    since = min((draining[agent.record.instance_id] for agent in agents if agent.record.instance_id in draining), default=situation.now)
+    return {subject, *names}, min(since - _BEFORE_IT_DRAINS_SECONDS, situation.now - _HISTORY_SECONDS)
+
+
+def _events(ports: Ports, names: Collection[str], since: float) -> list[Event]:
+    """Read which steps were taken with a node, an instance or a job; nothing if the history cannot be read."""
     try:
-        events = [event for event in ports.history.since(now - _HISTORY_SECONDS, now) if event.subject == subject]
+        return [event for event in ports.history.since(since, ports.clock()) if event.subject in names]
     except AutoscalerError:
         return []
+
+
+def _done_with(events: Sequence[Event], now: float) -> list[str]:
+    """Say which steps were taken lately, by whom."""
+    lately = [event for event in events if now - event.at <= _HISTORY_SECONDS]
     return [
-        f"{duration(now - event.at)} ago, {event.outcome}: {event.what}, {event.reason}: {event.detail}" for event in events[-_LAST_EVENTS:]
+        f"{duration(now - event.at)} ago, {event.outcome} by {event.by}: {event.what}, {event.reason}: {event.detail}"
+        for event in lately[-_LAST_EVENTS:]
     ]
 
 

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.node_labels import drops_handed_builds, labels_want
 from autoscaler.domain.facts.plan import Cordon
 from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
+from autoscaler.domain.report.taken_offline import at_work
 from autoscaler.errors import ConfigError
 from autoscaler.ports import Controller
 
@@ -41,7 +42,7 @@ def reserve(cordons: Cordons, step: Reserve) -> Result:
             step=step, outcome=Outcome.SKIPPED, detail="the agent was given up, or reserved for somebody else, at the same moment"
         )
     if reserved.cordon == step.mark.text and _labels_taken(cordons, reserved, before) and drops_handed_builds(cordons.view):
-        return Result(step=step, outcome=Outcome.DONE, detail=_told(before))
+        return Result(step=step, outcome=Outcome.DONE, detail=at_work(before))
     result = nodes.cordon(cordons.controller, _cordon(step))
     return Result(step=step, outcome=Outcome.FAILED, detail=result.detail) if result.outcome is not Outcome.DONE else _done(cordons, step)
 
@@ -80,11 +81,7 @@ def _cordon(step: Reserve) -> Cordon:
 
 def _done(cordons: Cordons, step: Reserve) -> Result:
     after = cordons.controller.node(step.node)
-    return Result(step=step, outcome=Outcome.DONE, detail=_told(after) if after else "")
-
-
-def _told(node: Node) -> str:
-    return "idle" if node.idle and not node.builds else f"{len(node.builds)} builds go on"
+    return Result(step=step, outcome=Outcome.DONE, detail=at_work(after) if after else "")
 
 
 def reserve_device(cordons: Cordons, step: ReserveDevice) -> Result:

@@ -11,6 +11,7 @@ from autoscaler.domain.learn import assess
 from autoscaler.domain.report.broken import broken_pool
 from autoscaler.domain.report.controllers import told_controller
 from autoscaler.domain.report.devices import told_devices
+from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.job_answer import answer_of_running, answer_of_waiting, is_said
 from autoscaler.domain.report.job_facts import PLACES_NAMED, builds_of, facts_of_running, facts_of_waiting
@@ -26,6 +27,7 @@ from autoscaler.domain.report.reruns import told_lost
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.schedules import told_schedules
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
+from autoscaler.domain.report.taken_offline import told_mark
 from autoscaler.domain.report.weights import told_weights
 from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.month_limit import told_hours, what_holds
@@ -44,10 +46,11 @@ _BOOTING = (Phase.REQUESTED, Phase.TO_STOP, Phase.OVERDUE, Phase.CONNECTING)
 _OF_BREAKERS = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
 
 
-def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = None) -> list[str]:
+def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = None, events: Collection[Event] = ()) -> list[str]:
     """Say what is known of a job, a node (or instance id) or a pool; empty if nothing has that name.
 
     A job's answer comes first: why it waits, in one sentence. ``asked``: what a person typed instead of ``subject``, if that is different.
+    ``events``: of the fleet's history, oldest first.
     """
     if not subject:
         return []
@@ -56,7 +59,7 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = 
     found = [
         *_of_pool(situation, plans, fleet.pools.get(subject)),
         *told_left_pool(situation, subject),
-        *_of_node(situation, plans, subject),
+        *_of_node(situation, plans, subject, events),
         *(_of_gone(situation, plans, subject) if not any(subject in _names(agent) for agent in situation.agents) else ()),
         *of_job[1:],
     ]
@@ -125,18 +128,18 @@ def _boots(pool: PoolView) -> str:
     return f"a boot of {pool.name} takes {duration(pool.boot_seconds)} ({how})"
 
 
-def _of_node(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:
+def _of_node(situation: Situation, plans: Iterable[Plan], subject: str, events: Collection[Event]) -> Iterator[str]:
     for agent in situation.agents:
         if subject in _names(agent):
             decided = list(_decided(plans, _about(_names(agent))))
-            yield from _of_agent(situation, agent)
+            yield from _of_agent(situation, agent, events)
             yield from told_row(situation, agent)
             if not any(line.startswith("now to be done") for line in decided) and (kept := why_kept(situation, agent)):
                 yield kept
             yield from decided
 
 
-def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
+def _of_agent(situation: Situation, agent: Agent, events: Collection[Event]) -> Iterator[str]:
     record = agent.record
     names = f"{record.node} ({record.instance_id})" if record.node else record.instance_id
     usd = dollars(usd_per_hour_of(situation, record))
@@ -156,7 +159,7 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
         yield weighs
     if lent := told_lent(situation, agent):
         yield lent
-    yield from _out_of_use(situation, agent)
+    yield from _out_of_use(situation, agent, events)
     if why := why_not_wanted(situation, agent):
         yield f"it is let go once it is idle: {why}"
     yield from (told_unseen(one.machine, side) for one, side in unseen_sides(situation, record.machine))
@@ -171,13 +174,13 @@ def _at_work(situation: Situation, agent: Agent) -> Iterator[str]:
         yield f"{told_ended(agent)}: that is no work, and its executor takes no other build"
 
 
-def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
+def _out_of_use(situation: Situation, agent: Agent, events: Collection[Event]) -> Iterator[str]:
     """Say who took it out of use, since when, and what may keep it all the same."""
     if reserved := told_reserved(situation, agent):
         yield f"it {'is ' * (agent.phase is Phase.RESERVED)}{reserved}"
-    if agent.mark:
-        yield f"it was marked by pass {agent.mark.pass_id}: {agent.mark.written or agent.mark.kind}"
-        if agent.mark.written:
+    if marked := told_mark(situation, agent, events):
+        yield marked
+        if agent.mark and agent.mark.written:
             yield "another version set this mark, and this one does not know what it is for: the agent ends once it is idle"
     elif not agent.is_of_monitor and (offline := told_offline(agent.node)):
         yield f"it is {offline}"
