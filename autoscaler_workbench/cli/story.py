@@ -73,7 +73,8 @@ def _cost(result: dict[str, Any]) -> str:
         f"${result['usd']:,.0f} for {result['agent_hours']:,.0f} agent hours. {counted(result['launches'], 'agent')} launched, "
         f"{result['terminations']:,} terminated"
     )
-    return f"{text}, {kept:,} still there." if kept else f"{text}."
+    in_use = "1 still works or is kept for the next jobs" if kept == 1 else f"{kept:,} still work or are kept for the next jobs"
+    return f"{text}; {in_use}." if kept else f"{text}."
 
 
 def _waited(run: Run, result: dict[str, Any]) -> Iterator[str]:

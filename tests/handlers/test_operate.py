@@ -218,14 +218,40 @@ def test_the_status_says_what_is_broken_since_when_why_and_what_is_tried_next(he
     assert trying["broken"]["next"].endswith("others follow once one connects")
 
 
+def orders(here):
+    """The orders of people in the history."""
+    return [
+        one["what"] for one in here.call("operate", {"action": "events"})["events"] if one["what"] in {"resume", "drain", "purge", "hold"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("order", "is_one"),
+    [
+        ({"action": "resume", "pool": "utility"}, False),
+        ({"action": "resume", "nodes": ["nobody"]}, False),
+        ({"action": "drain", "nodes": ["nobody"]}, False),
+        ({"action": "purge", "label": "nobody"}, False),
+        ({"action": "hold", "pool": "utility", "reason": "driver"}, True),
+    ],
+    ids=str,
+)
+def test_an_order_that_finds_nothing_to_do_is_no_event(here, order, is_one):
+    here.pass_minutes(1)
+    here.call("operate", order | {"by": "root"})
+    assert orders(here) == [order["action"]] * is_one
+
+
 def test_a_person_closes_a_breaker_and_the_next_pass_launches_what_the_queue_needs(here):
     break_the_image(here)
     assert [held["detail"] for held in here.call("operate", event("resume_breaker") | {"breaker": "utility"})["plan"]["held"]] == [
         "the breaker of utility is not open"
     ]
+    assert not orders(here)  # what found nothing to do is no event
     here.call("operate", event("resume_breaker") | {"dry_run": True})
     assert gpu_of(here.call("operate", event("status")))["broken"]
     assert here.call("operate", event("resume_breaker"))["plan"]["held"] == []
+    assert orders(here) == ["resume"]
     assert gpu_of(here.call("operate", event("status")))["paused"] == ""
     here.pass_minutes(1)
     pool = gpu_of(here.call("operate", event("status")))

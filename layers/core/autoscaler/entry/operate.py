@@ -1,6 +1,6 @@
 """Carries out what a person orders or asks, beyond what the scaling functions take."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume, ResumeBudget
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, TeamOverride, hold, override_pool, override_team
 from autoscaler.domain.facts.pool_schedules import fleet_at
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.schedules import list_schedules
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
@@ -27,6 +28,7 @@ from autoscaler.telemetry import log, log_reports
 
 # An answer of Lambda holds 6 MB.
 _EVENTS_OF_OVERVIEW = 100
+_NOTHING_TO_DO = (Reason.NOT_FOUND, Reason.ALREADY_DONE)
 
 
 def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
@@ -59,10 +61,11 @@ def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation:
     """Carry out an order, and log who wanted it and why."""
     if isinstance(order, Reserve) and not order.request_id:
         order = replace(order, request_id=invocation.request_id)
+    before = wired.ports.state.read().overrides.at(wired.ports.clock()) if isinstance(order, Resume | ResumeBudget) else None
     overrides, reports = _applied(wired, invocation, order)
     log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
     log_reports(function, reports)
-    if not operation.dry_run:
+    if not operation.dry_run and _is_event(order, reports, changed=overrides != before):
         place = "/".join(
             str(named) for name in ("controller", "pool", "team", "label", "breaker", "target") if (named := getattr(operation, name, None))
         )
@@ -74,6 +77,15 @@ def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation:
     if isinstance(order, Reserve):
         in_force |= {"reservations": [asdict(one) for one in operate.reserved(wired.ports, wired.fleet, order, bootstrap.access())]}
     return in_force | ({"plan": merged_json(reports)} if reports else {})
+
+
+def _is_event(order: FleetOrder, reports: Iterable[Report], *, changed: bool) -> bool:
+    """Tell whether an order belongs in the history: not one that found nothing to do. ``changed``: the overrides are others now."""
+    if changed or any(report.results for report in reports):
+        return True
+    held = [held.reason for report in reports for held in report.plan.held]
+    lifts = isinstance(order, Resume | ResumeBudget | Purge)  # of these no held step means that there was nothing to lift
+    return any(reason not in _NOTHING_TO_DO for reason in held) if held else not lifts
 
 
 def _ordered(wired: Runtime, invocation: Invocation, operation: Operation, order: OrderRuns | CancelRun) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_
 from autoscaler.domain.report.telemetry import Reports, told_short
 from autoscaler.domain.scale_in.build_results import midnight_before
 from autoscaler.domain.scale_in.month_limit import what_holds
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import steps_that_keep_failing, told_failing
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -131,6 +132,16 @@ def _failing(situation: Situation) -> Iterator[str]:
         yield told_failing(key, one, situation.now)
 
 
+def _executors(agent: Agent) -> int:
+    """Count the executors that take builds, and of an agent out of use those that still run some."""
+    return agent.executors if agent.phase is Phase.READY else _busy(agent)
+
+
+def _busy(agent: Agent) -> int:
+    """Count the executors that builds take: a build that Jenkins runs beside them (one-off) takes none of them."""
+    return min(agent.taken_executors, agent.executors)
+
+
 def _pool(situation: Situation, pool: PoolView, reports: Reports) -> PoolStatus:
     return PoolStatus(
         controller=pool.controller,
@@ -138,8 +149,8 @@ def _pool(situation: Situation, pool: PoolView, reports: Reports) -> PoolStatus:
         starved=situation.starved_by_pool(pool.controller).get(pool.name, 0),
         longest_wait_seconds=max(situation.demands[pool.controller].waits_for(pool.name), default=0.0),
         agents=dict(Counter(str(agent.phase) for agent in pool.agents if not situation.snapshot.is_off(agent.record))),
-        executors=pool.ready_executors,
-        busy=sum(agent.busy_executors for agent in pool.agents),
+        executors=sum(_executors(agent) for agent in pool.agents),
+        busy=sum(_busy(agent) for agent in pool.agents),
         max_agents=pool.spec.max_agents,
         usd_per_hour=round(sum(usd_per_hour_of(situation, agent.record) for agent in pool.agents if not agent.instance_ended), 4),
         off=stopped_agents(situation, pool),
