@@ -70,11 +70,15 @@ class _Account:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """The executor that an item takes: of which server, in how many seconds, and the key of the build that has it now, if any."""
+    """The executor that an item takes: of which server, in how many seconds, and the key of the build that has it now, if any.
+
+    ``machine``: of which it is, "" where nobody knows.
+    """
 
     server: str
     seconds: float
     build: str = ""
+    machine: str = ""
 
 
 class QueuePlacement:
@@ -202,7 +206,7 @@ class QueuePlacement:
         server, begins = room[-1].server, room[-1].free_seconds
         excess = begins - self.purchase.ready_seconds(pool)
         work = quantiles_of(self.learned, want.item.job, server if server in self.pools else pool.name).p50_seconds
-        self.starts[want.item.id] = PlannedStart(server, begins, room[-1].build)
+        self.starts[want.item.id] = PlannedStart(server, begins, room[-1].build, room[-1].machine)
         planned = self.supply.occupy_together(room, work)
         if excess > 0:
             self._accounts[pool.name].book(want, planned, work, excess)

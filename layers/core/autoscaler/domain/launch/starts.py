@@ -41,6 +41,7 @@ class BareStart:
     waits_for: WaitsFor
     server: str
     is_guess: bool = False
+    machine: str = ""
 
 
 def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float], work: Mapping[int, float]) -> dict[int, BareStart]:
@@ -58,8 +59,9 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
         if room := supply.room(placement.servers_of(want), want.weight):
             slot = room[-1]
             is_guess = bool(slot.build) and ends.get(slot.build, 0.0) <= 0.0
-            start = BareStart(seconds=slot.free_seconds, waits_for=_waits_for(slot), server=slot.server, is_guess=is_guess)
-            starts[want.item.id] = start
+            starts[want.item.id] = BareStart(
+                seconds=slot.free_seconds, waits_for=_waits_for(slot), server=slot.server, is_guess=is_guess, machine=slot.machine
+            )
             supply.occupy_together(room, work.get(want.item.id) or _assumed_work(placement, want, slot))
     return starts
 

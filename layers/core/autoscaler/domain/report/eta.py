@@ -95,7 +95,7 @@ def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows
     starts = _starts(situation, asked.controller, tracker, durations) if wants else {}
     for want in wants:
         bare = starts.get(want.item.id)
-        uncertain = why_uncertain(situation, asked.controller, want, bare.server if bare else "", bare.seconds if bare else None)
+        uncertain = why_uncertain(situation, asked.controller, want, bare)
         entry = _of_want(asked.controller, want, bare, durations[want.item.id], tracker)
         yield replace(entry, pool="", starts=None, ends=None, detail=uncertain[-1]) if uncertain else entry
     yield from _not_served(situation, asked)

@@ -208,7 +208,7 @@ def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int
         because = f"a job counts as demand once it has waited {seconds} (queue_maturity_seconds)"
         return _Fate("young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)", because)
     start = starts.get(want.item.id)
-    if doubt := why_uncertain(situation, controller, want, start.server if start else "", start.seconds if start else None):
+    if doubt := why_uncertain(situation, controller, want, start):
         return _Fate(*doubt)
     if start is None:
         return _Fate("no-executor", "no executor", "no executor that is there or on its way will ever take it")

@@ -1,6 +1,9 @@
 """Why nobody can say when a job starts, though it has a place: what it counts on was refused, is broken, or is late."""
 
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
+from autoscaler.domain.launch.placement import PlannedStart
+from autoscaler.domain.launch.starts import BareStart
+from autoscaler.domain.report.kept_by_weight import Doubt, why_kept
 from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.distrust import BROKEN_SECONDS, may_take
 from autoscaler.domain.situation.situation import Situation
@@ -9,14 +12,12 @@ from autoscaler.domain.situation.trials import of_boot, of_connections, open_tri
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import clock, duration
 
-Doubt = tuple[str, str, str]  # the state of a queue item, in a few words, in a sentence
 
-
-def why_uncertain(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> Doubt | None:
-    """Say why an item may not start as planned; None if nothing speaks against it.
-
-    ``server``: whose executor it takes, a pool's or another node's, "" for none; ``seconds``: in how many, None for never.
-    """
+def why_uncertain(situation: Situation, controller: str, want: Want, start: PlannedStart | BareStart | None) -> Doubt | None:
+    """Say why an item may not start as planned; None if nothing speaks against it. ``start``: None for never."""
+    server, seconds = (start.server, start.seconds) if start else ("", None)
+    if start is not None and (kept := why_kept(situation, controller, want, start.machine, start.seconds)):
+        return kept
     if seconds == 0.0:
         return _not_taken_yet(situation, controller, want)
     if situation.distrust(controller).scope_without_nodes(want) is not None:

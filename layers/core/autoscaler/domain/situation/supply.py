@@ -270,10 +270,15 @@ def _open_slots(situation: Situation, agent: Agent) -> Iterable[tuple[float, str
 
 def _pool_slots(situation: Situation, pool: PoolView, alone: Container[str]) -> Iterator[ExecutorSlot]:
     yield from _rotating_slots(situation, pool)
-    for agent in (agent for agent in pool.agents if agent.record.instance_id not in alone):
+    # Those first that Jenkins may hand out now: the others have their labels back once there is room.
+    for agent in sorted((agent for agent in pool.agents if agent.record.instance_id not in alone), key=_is_full):
         for seconds, build in _agent_slots(situation, agent, pool):
             spare = seconds <= pool.boot_seconds and not agent.busy_executors
             yield ExecutorSlot(pool.name, seconds, spare=spare, build=build, machine=agent.record.machine)
+
+
+def _is_full(agent: Agent) -> bool:
+    return agent.node is not None and FULL_LABEL in agent.node.labels
 
 
 def _shared_slots(situation: Situation, pool: PoolView, decided: Iterable[Step | Held], alone: Container[str]) -> Iterator[ExecutorSlot]:
