@@ -66,17 +66,20 @@ def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation:
     log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
     log_reports(function, reports)
     if not operation.dry_run and _is_event(order, reports, changed=overrides != before):
-        place = "/".join(
-            str(named) for name in ("controller", "pool", "team", "label", "breaker", "target") if (named := getattr(operation, name, None))
-        )
-        order_itself = Event(at=wired.ports.clock(), by=operation.by, what=operation.action, where=place, detail=operation.reason)
-        note(wired.ports, [order_itself])
+        note(wired.ports, [_event_of(operation, wired.ports.clock())])
     in_force = {} if overrides is None else operate.as_json(overrides)
     if isinstance(order, PoolOverride | TeamOverride) and overrides is not None:
         in_force |= {"limits": operate.limits(fleet_at(wired.fleet, wired.ports.clock()), overrides, order)}
     if isinstance(order, Reserve):
         in_force |= {"reservations": [asdict(one) for one in operate.reserved(wired.ports, wired.fleet, order, bootstrap.access())]}
     return in_force | ({"plan": merged_json(reports)} if reports else {})
+
+
+def _event_of(operation: Operation, at: float) -> Event:
+    """Make an event of the order itself."""
+    names = ("controller", "pool", "team", "label", "breaker", "target")
+    place = "/".join(str(named) for name in names if (named := getattr(operation, name, None)))
+    return Event(at=at, by=operation.by, what=operation.action, where=place, detail=operation.reason)
 
 
 def _is_event(order: FleetOrder, reports: Iterable[Report], *, changed: bool) -> bool:

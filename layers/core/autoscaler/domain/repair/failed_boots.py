@@ -1,6 +1,6 @@
 """Boots that failed: by what a pass does about them, and by their deadlines."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from autoscaler.domain.facts.plan import BootFailure, Cordon, DeleteNode, Forget, Held, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
@@ -22,14 +22,14 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
     decided = list(decided)
     counted, not_started = boots_counted(memory), _why_not_started(decided)
     failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
-    failed |= {agent.record.instance_id: agent.record for agent in situation.agents if _is_over(situation, agent)}
-    nodeless = {step.instance_id for step in decided if isinstance(step, Terminate) and step.reason is Reason.NODE_GONE}
+    failed |= _over(situation)
+    nodeless = _nodeless(decided)
     return tuple(
         BootFailure(
             controller=record.controller,
             pool=record.pool,
             instance_id=record.instance_id,
-            why=record.trouble or not_started.get(record.instance_id) or _why(situation, record, node_gone=record.instance_id in nodeless),
+            why=_why(situation, record, not_started, node_gone=record.instance_id in nodeless),
             version=situation.versions.get(record.instance_id, ""),
             launched_at=record.began_at,
             launch=record.launch if not record.life else "",
@@ -41,7 +41,17 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
     )
 
 
-def _why(situation: Situation, record: Record, *, node_gone: bool) -> str:
+def _over(situation: Situation) -> dict[str, Record]:
+    return {agent.record.instance_id: agent.record for agent in situation.agents if _is_over(situation, agent)}
+
+
+def _nodeless(decided: Iterable[Step | Held]) -> set[str]:
+    return {step.instance_id for step in decided if isinstance(step, Terminate) and step.reason is Reason.NODE_GONE}
+
+
+def _why(situation: Situation, record: Record, not_started: Mapping[str, str], *, node_gone: bool) -> str:
+    if why := record.trouble or not_started.get(record.instance_id):
+        return why
     agent = next((agent for agent in situation.agents if agent.record.instance_id == record.instance_id), None)
     pool = agent.pool if agent else situation.fleet.pools.get(record.pool)
     return why_not_booted(record, agent, pool, situation.snapshot.end_reasons.get(record.machine, ""), node_gone=node_gone)

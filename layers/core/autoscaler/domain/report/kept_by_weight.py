@@ -13,14 +13,23 @@ Doubt = tuple[str, str, str]  # the state of a queue item, in a few words, in a 
 def why_kept(situation: Situation, controller: str, want: Want, machine: str, seconds: float) -> Doubt | None:
     """Say what goes before an item on the machine that was planned for it; None if nothing does."""
     weights = situation.fleet.weights
-    mine = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.machine == machine)
-    agent = next(mine, None) if machine and weights else None
+    agent = _agent_of(situation, controller, machine) if machine and weights else None
     if agent is None or agent.node is None:
         return None
+    others = _others(situation, controller, want)
+    return _for_heavier(weights, agent, want, others) or _for_several(weights, agent, want, others, seconds)
+
+
+def _agent_of(situation: Situation, controller: str, machine: str) -> Agent | None:
+    mine = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.machine == machine)
+    return next(mine, None)
+
+
+def _others(situation: Situation, controller: str, want: Want) -> list[Want]:
+    """Find the other items that agents of the same pools may take."""
     pools = {pool.name for pool in want.pools}
     wants = (other for other in situation.demands[controller].wants if other.item.id != want.item.id)
-    others = [other for other in wants if pools & {pool.name for pool in other.pools}]
-    return _for_heavier(weights, agent, want, others) or _for_several(weights, agent, want, others, seconds)
+    return [other for other in wants if pools & {pool.name for pool in other.pools}]
 
 
 def _for_heavier(weights: JobWeights, agent: Agent, want: Want, others: list[Want]) -> Doubt | None:

@@ -15,9 +15,14 @@ from autoscaler.domain.wording import clock, duration
 
 def why_uncertain(situation: Situation, controller: str, want: Want, start: PlannedStart | BareStart | None) -> Doubt | None:
     """Say why an item may not start as planned; None if nothing speaks against it. ``start``: None for never."""
-    server, seconds = (start.server, start.seconds) if start else ("", None)
-    if start is not None and (kept := why_kept(situation, controller, want, start.machine, start.seconds)):
-        return kept
+    if start is None:
+        return _why_broken(situation, controller, want, "", None)
+    kept = why_kept(situation, controller, want, start.machine, start.seconds)
+    return kept or _why_broken(situation, controller, want, start.server, start.seconds)
+
+
+def _why_broken(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> Doubt | None:
+    """Say what was refused, is broken or is late. ``seconds``: in how many it takes an executor, None for never."""
     if seconds == 0.0:
         return _not_taken_yet(situation, controller, want)
     if situation.distrust(controller).scope_without_nodes(want) is not None:
