@@ -52,20 +52,15 @@ function Get-Metadata($path, $headers, $method = 'GET') {
 # What went wrong with a call, in the words that a person looks for; or who refused it, and in which words.
 function Get-Cause($exception) {
     $web = $exception
-    while ($null -ne $web -and $web -isnot [System.Net.WebException]) { $web = $web.InnerException }
-    $said = if ($null -eq $web) { $exception.Message } elseif ($null -eq $web.Response) { "$($web.Status): $($web.Message)" } else { Get-Refusal $web.Response }
-    $line = ($said -replace '\s+', ' ').Trim()
-    $line.Substring(0, [Math]::Min(250, $line.Length))
-}
-
-function Get-Refusal($response) {
-    $words = (New-Object System.IO.StreamReader($response.GetResponseStream())).ReadToEnd()
-    $who = "something on the way ($($response.Headers['Server']))"
-    try {
-        $words = ($words | ConvertFrom-Json).message
-        $who = if (Test-Ours $response.Headers) { 'the autoscaler' } else { 'AWS' }
-    } catch { }
-    "$who answered $([int]$response.StatusCode): $words"
+    while ($null -ne $web -and $web -isnot [Net.WebException]) { $web = $web.InnerException }
+    $said = $exception.Message
+    if ($null -ne $web) { $said = "$($web.Status): $($web.Message)" }
+    if ($null -ne $web -and $null -ne $web.Response) {
+        $who = if (Test-Ours $web.Response.Headers) { 'the autoscaler' } else { 'AWS, or something on the way,' }
+        $words = (New-Object IO.StreamReader($web.Response.GetResponseStream())).ReadToEnd()
+        $said = "$who answered $([int]$web.Response.StatusCode): $words"
+    }
+    $said.Substring(0, [Math]::Min(250, $said.Length)) -replace '\s+', ' '
 }
 
 function Get-RoleCredentials {
@@ -170,6 +165,7 @@ function Test-Ours($headers) { $headers['X-Autoscaler'] -eq 'registration' }
 
 # Status and body of the answer, and whether it is the autoscaler's own; status 0 when there was none.
 function Get-Identity {
+    $told = @{ Status = 0; Ours = $false; Body = $null; Problem = 'an answer that names no node' }
     try {
         $uri = [Uri]$settings.RegisterUrl
         $bootedAt = (Get-CimInstance Win32_OperatingSystem).LastBootUpTime.ToUniversalTime().ToString('o')
@@ -186,15 +182,14 @@ function Get-Identity {
             $script:sent = @($script:window.samples)[-1].sent
             $script:window = $null
         }
-        return @{ Status = [int]$answer.StatusCode; Ours = (Test-Ours $answer.Headers); Body = ($answer.Content | ConvertFrom-Json); Problem = 'an answer that names no node' }
-    } catch [System.Net.WebException] {
-        $refused = @{ Status = 0; Ours = $false; Body = $null; Problem = (Get-Cause $_.Exception) }
-        $response = $_.Exception.Response
-        if ($null -ne $response) { $refused.Status = [int]$response.StatusCode; $refused.Ours = Test-Ours $response.Headers }
-        return $refused
+        $told.Body = $answer.Content | ConvertFrom-Json
+        $told.Status = [int]$answer.StatusCode
     } catch {
-        return @{ Status = 0; Ours = $false; Body = $null; Problem = (Get-Cause $_.Exception) }
+        $told.Problem = Get-Cause $_.Exception
+        $answer = if ($_.Exception -is [Net.WebException]) { $_.Exception.Response }
+        if ($null -ne $answer) { $told.Status = [int]$answer.StatusCode; $told.Ours = Test-Ours $answer.Headers }
     }
+    $told
 }
 
 function Stop-Instance($why) {

@@ -1,4 +1,4 @@
-"""Leaves comments and docstrings out of a program, where each byte counts. What it does stays the same."""
+"""Leaves comments, docstrings and types of functions out of a program, where each byte counts. What it does stays the same."""
 
 import ast
 import io
@@ -12,9 +12,27 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 def without_comments(name: str, text: str) -> str:
     """Shorten a file by the language that it is in: Python, or one whose comments begin with # on a line of their own."""
     if text.startswith("#!/usr/bin/python3") or name.endswith(".py"):
-        return _python(text)
+        return _python(_without_types(text))
+    if name.endswith(".ps1"):
+        text = re.sub(r"^[ \t]+", "", text, flags=re.MULTILINE)  # the one text of several lines there is a script, too
     lines = (line for line in text.splitlines(keepends=True) if line.startswith("#!") or not re.match(r"\s*#(\s|$)", line))
     return "".join(line for line in lines if line.strip())
+
+
+def _without_types(text: str) -> str:
+    """Leave out what functions say of the types of their arguments and results, where that is on one line."""
+    lines = text.splitlines(keepends=True)
+    spans: list[tuple[int, int, int]] = []  # line, from, to; in bytes
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.arg) and (kind := node.annotation) and kind.end_lineno == node.lineno:
+            spans.append((node.lineno, node.col_offset + len(node.arg.encode()), kind.end_col_offset or 0))
+        elif isinstance(node, ast.FunctionDef) and (result := node.returns) and result.end_lineno == result.lineno:
+            begin = lines[result.lineno - 1].encode()[: result.col_offset].rindex(b"->")
+            spans.append((result.lineno, begin, result.end_col_offset or 0))
+    for number, begin, end in sorted(spans, reverse=True):
+        raw = lines[number - 1].encode()
+        lines[number - 1] = (raw[:begin].rstrip() + raw[end:]).decode()
+    return "".join(lines)
 
 
 def _python(text: str) -> str:

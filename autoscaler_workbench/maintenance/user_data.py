@@ -41,7 +41,9 @@ def _with_its_files(path: Path, shortened: Callable[[str, str], str]) -> str:
 
 
 def _compressed(text: str) -> str:
-    compressed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+    # The old format has the shortest head, and text has no alignment.
+    how = {"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "lp": 0, "pb": 0}
+    compressed = lzma.compress(text.encode(), format=lzma.FORMAT_ALONE, filters=[how])
     return "\n".join(wrap(b85encode(compressed).decode(), _COLUMNS)) + "\n"
 
 
