@@ -355,10 +355,10 @@ class Telemetry:
             work = os.path.dirname(work) or "/"
         for name, path in (("root", "/"), ("work", work)):
             there = os.statvfs(path)
-            figures[f"{name}_free"], figures[f"{name}_total"] = (
-                float(there.f_bavail * there.f_frsize),
-                float(there.f_blocks * there.f_frsize),
-            )
+            total = float(there.f_blocks * there.f_frsize)
+            # A disk without inodes takes no file, however much of it is free; some file systems count none.
+            by_inodes = total * there.f_favail / there.f_files if there.f_files else total
+            figures[f"{name}_free"], figures[f"{name}_total"] = min(float(there.f_bavail * there.f_frsize), by_inodes), total
         return figures
 
     def _counters(self) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """What the Linux agent samples of its machine and of its builds, from files as the kernel writes them, and from a real driver's words."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,6 +113,22 @@ def test_processors_network_swap_and_disks_are_told(machine):
     assert told["swap_used"] == 4096
     assert 0 < told["root_free"] <= told["root_total"]
     assert 0 < told["work_free"] <= told["work_total"]
+
+
+def test_a_disk_whose_inodes_are_used_up_is_told_as_full(machine, monkeypatch):
+    there = os.statvfs("/")
+    few = SimpleNamespace(f_bavail=there.f_blocks, f_blocks=there.f_blocks, f_frsize=there.f_frsize, f_favail=1, f_files=100)
+    monkeypatch.setattr(os, "statvfs", lambda _path: few)
+    machine.sample()
+    told = machine.report
+    assert told["root_free"] == pytest.approx(told["root_total"] / 100)
+
+
+def test_a_file_system_that_counts_no_inodes_is_told_by_its_bytes(machine, monkeypatch):
+    few = SimpleNamespace(f_bavail=50, f_blocks=100, f_frsize=4096, f_favail=0, f_files=0)
+    monkeypatch.setattr(os, "statvfs", lambda _path: few)
+    machine.sample()
+    assert machine.report["work_free"] == 50 * 4096
 
 
 def test_a_build_alone_has_what_the_machine_uses_beyond_its_idle_state(machine):
