@@ -73,9 +73,9 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_
 
 
 def busiest_hour(trace: Trace) -> float:
-    """Find when the hour begins in which most rows were queued."""
+    """Find when the hour begins in which most rows were queued; the first one if there are none."""
     hours = Counter((row.queued_at - trace.start_at) // 3600 for row in trace.rows)
-    return trace.start_at + max(hours, key=lambda hour: (hours[hour], -hour)) * 3600
+    return trace.start_at + max(hours, key=lambda hour: (hours[hour], -hour), default=0.0) * 3600
 
 
 def judged_part(trace: Trace) -> Trace:

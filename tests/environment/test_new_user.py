@@ -41,10 +41,10 @@ def clone(fresh):
 def test_the_first_command_tells_its_story_and_nothing_else(fresh, record_property):
     with PseudoTerminal("make", "demo", cwd=fresh, env=environment()) as terminal:
         terminal.wait_for(r"^installing what the demo needs", 10)
-        first = terminal.wait_for(r"2018-09-04 0\d:\d\d UTC", MOVES_WITHIN)
+        first = terminal.wait_for(r"2018-09-04 \d\d:\d\d UTC", MOVES_WITHIN)
         record_property("counted", ("seconds until the demo of a fresh clone moved", round(terminal.seconds)))
         terminal.wait_for(f"^(?!{re.escape(first)}).* UTC", 20)
-        terminal.wait_for("^1 of 2: the first 5 h, by the real Lambda handlers over HTTP", 20)
+        terminal.wait_for("^1 of 2: .* from the busiest hour on, by the real Lambda handlers over HTTP", 20)
         terminal.wait_for("^2 of 2: all 24 h, by the same code in memory", TOLD_WITHIN)
         assert terminal.wait_for_end(TOLD_WITHIN) == 0
         record_property("counted", ("seconds until it had told its story", round(terminal.seconds)))

@@ -13,6 +13,7 @@ from support.builders import a_pool, an_offering
 from support.cutting import Died
 from support.deployed import deployed_in_memory, event
 from support.timeline import Day
+from support.warm import starts_proven
 from support.worlds import in_memory
 
 HOUR = 3600.0
@@ -26,7 +27,7 @@ def a_day(*pools):
 def a_day_of_stops():
     warm = WarmPool(min_agents=0, max_agents=5, max_age_seconds=168 * HOUR)
     firm = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
-    return a_day(a_pool("cpu", executors=1, offerings=(firm,), idle_seconds=300.0, warm_pool=warm, max_agents=5))
+    return starts_proven(a_day(a_pool("cpu", executors=1, offerings=(firm,), idle_seconds=300.0, warm_pool=warm, max_agents=5)))
 
 
 def cut_off(faults, act, call, number=1):

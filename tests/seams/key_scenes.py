@@ -143,6 +143,8 @@ def a_build_of_it(suite: str = "") -> Happens:
 _ORDER = {"job": "nightly", "parameters": {}, "on": "cpu", "where": [], "runs": 1, "vary": None, "strict": False}
 _WORK = {2: (queue(5, "cpu", 12.0), queue(1, "gpu", 8.0)), 14: (queue(2, "cpu", 3.0),)}
 _IDLE = {2: (queue(3, "cpu", 4.0), queue(1, "gpu", 4.0))}
+# The first start proves the template's version: before that no second agent is stopped.
+_AGAIN = {2: (queue(1, "cpu", 4.0),), 20: (queue(1, "cpu", 4.0),), 34: (queue(4, "cpu", 4.0),)}
 _LOST = {2: (a_build_of_it(),)} | dict.fromkeys((9, 20, 32), (a_machine_is_lost,))
 _WHERE = ("arch=x86_64", "vcpu>=8", "memory_gib>=16", "gpus>=1", "gpu=AMD gfx1030")
 _BOX = {"arch": "x86_64", "vcpu": 8, "memory_gib": 32, "gpus": 1, "gpu": "AMD gfx1030"}
@@ -204,6 +206,18 @@ SCENES: dict[str, Scene] = {
     "a schedule of a warm pool": Scene(
         _IDLE, {"pools.cpu.schedules": [_ALL_DAY | {"warm_pool": {}}], "pools.cpu.idle_seconds": 120}, minutes=60
     ),
+    "a schedule of a warm pool, again": Scene(
+        _AGAIN, {"pools.cpu.schedules": [_ALL_DAY | {"warm_pool": {}}], "pools.cpu.idle_seconds": 120}, minutes=65
+    ),
+    "a schedule of a warm pool, on disks of the machine": Scene(
+        _IDLE,
+        {
+            "pools.cpu.schedules": [_ALL_DAY | {"warm_pool": {}}],
+            "pools.cpu.idle_seconds": 120,
+            "pools.cpu.instance_types": ["c5d.xlarge"],
+        },
+        minutes=60,
+    ),
     "reserved": Scene(
         _WORK,
         {"pools.cpu.capacity_reservation": _BLOCK, "pools.cpu.instance_types": ["c5.xlarge"], "pools.cpu.usd_per_hour": 1},
@@ -239,5 +253,11 @@ for _place, _section in (("defaults", "defaults"), ("pools.*", "pools.cpu")):
     SCENES |= {
         f"a dollar an hour, prices in {_place}": Scene(_WORK, _A_DOLLAR | {f"{_section}.prices": {"multiplier": 1}}),
         f"warm in {_place}": Scene(_IDLE, {f"{_section}.warm_pool": {}, "defaults.idle_seconds": 120}, minutes=60),
+        f"warm again in {_place}": Scene(_AGAIN, {f"{_section}.warm_pool": {}, "defaults.idle_seconds": 120}, minutes=65),
+        f"warm in {_place}, on disks of the machine": Scene(
+            _IDLE,
+            {f"{_section}.warm_pool": {}, "defaults.idle_seconds": 120, "pools.cpu.instance_types": ["c5d.xlarge"]},
+            minutes=60,
+        ),
         f"lost, run again by {_place}": Scene(_LOST, {f"{_section}.rerun": {}}, minutes=45),
     }

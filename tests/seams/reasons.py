@@ -11,6 +11,7 @@ REASONS: dict[str, str] = {
     "CountedEnds.day_at": "shown by status alone: tests/scenarios/test_counted_ends.py",
     "CountedEnds.ended": "shown by status alone: tests/scenarios/test_counted_ends.py",
     "CountedEnds.counted": "shown by status alone: tests/scenarios/test_counted_ends.py",
+    "MostMarked.since_at": "shown to people alone; a time to come is a clock that was ahead: tests/scenarios/test_clock.py",
     "Memory.may_have_orders": "matters once the key runs has left the fleet file: tests/scenarios/test_runs_leave.py",
     "Pool.has_left": "of a pool that left, or does not serve a controller: tests/scenarios/test_left_pools.py",
     "Fleet.left_pools": "worked out from the records at each look: tests/scenarios/test_left_pools.py",

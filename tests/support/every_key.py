@@ -29,7 +29,8 @@ defaults:
   quarantine: keep
   max_builds: 50
   reuse: always
-  warm_pool: {min_agents: 1, max_agents: 2, max_age_hours: 24}
+  warm_pool:
+    {min_agents: 1, max_agents: 2, max_age_hours: 24, max_disk_age_hours: 200, max_disk_builds: 50, instance_stores: true}
   rerun: {jobs: [nightly/*], lost: {times: 2, second: on-demand}}
 pools:
   cpu:
@@ -52,7 +53,8 @@ pools:
     quarantine: keep
     max_builds: 50
     reuse: always
-    warm_pool: {min_agents: 1, max_agents: 2, max_age_hours: 24}
+    warm_pool:
+      {min_agents: 1, max_agents: 2, max_age_hours: 24, max_disk_age_hours: 200, max_disk_builds: 50, instance_stores: true}
     rerun: {jobs: [nightly/*], lost: {times: 2, second: on-demand}}
     labels: [linux, cpu]
     controllers: [main, other]
@@ -82,7 +84,8 @@ pools:
         min_agents: 2
         max_agents: 15
         warm_executors: 4
-        warm_pool: {min_agents: 1, max_agents: 3, max_age_hours: 12}
+        warm_pool:
+          {min_agents: 1, max_agents: 3, max_age_hours: 12, max_disk_age_hours: 20, max_disk_builds: 9, instance_stores: true}
       - {from: "22:00", to: "05:00", time_zone: UTC, warm_pool: off}
     remote_dir: /srv/jenkins
     exclusive: false
