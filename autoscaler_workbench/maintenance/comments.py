@@ -20,10 +20,11 @@ def without_comments(name: str, text: str) -> str:
 
 
 def _without_types(text: str) -> str:
-    """Leave out what functions say of the types of their arguments and results, where that is on one line."""
+    """Leave out what functions say of the types of their arguments, results and variables, where that is on one line."""
     lines = text.splitlines(keepends=True)
-    spans: list[tuple[int, int, int]] = []  # line, from, to; in bytes
-    for node in ast.walk(ast.parse(text)):
+    program = ast.parse(text)
+    spans = [*_types_of_variables(program)]  # line, from, to; in bytes
+    for node in ast.walk(program):
         if isinstance(node, ast.arg) and (kind := node.annotation) and kind.end_lineno == node.lineno:
             spans.append((node.lineno, node.col_offset + len(node.arg.encode()), kind.end_col_offset or 0))
         elif isinstance(node, ast.FunctionDef) and (result := node.returns) and result.end_lineno == result.lineno:
@@ -33,6 +34,13 @@ def _without_types(text: str) -> str:
         raw = lines[number - 1].encode()
         lines[number - 1] = (raw[:begin].rstrip() + raw[end:]).decode()
     return "".join(lines)
+
+
+def _types_of_variables(program: ast.Module) -> set[tuple[int, int, int]]:
+    """Find the types of the variables of functions that have a value. Those of classes stay: they may be fields."""
+    inner = (node for function in ast.walk(program) if isinstance(function, ast.FunctionDef) for node in ast.walk(function))
+    typed = (node for node in inner if isinstance(node, ast.AnnAssign) and node.value and node.annotation.end_lineno == node.lineno)
+    return {(node.lineno, node.target.end_col_offset or 0, node.annotation.end_col_offset or 0) for node in typed}
 
 
 def _python(text: str) -> str:

@@ -24,6 +24,7 @@ FULL = a_record(
     lent_labels=("amd64", "größe"),
     borrowers=("main/job/ü/1",),
     trouble="403 Forbidden",
+    problem="Java ended with status 1",
     most_usd_per_hour=4.5,
     volume_usd_per_hour=0.01,
     started_for="r-1",

@@ -21,6 +21,7 @@ from scenarios.test_warm_pool import WARM, a_warm_pool
 from support.file_changes import pool_is_now
 from support.reserving import an_idle_day, connected, release, reserve
 from support.timeline import Day
+from support.warm import starts_proven
 from support.worlds import in_memory
 
 HOUR = 60
@@ -55,7 +56,7 @@ def no_warm_pool(day):
 
 @pytest.mark.parametrize("state", [RecordState.STOPPING, RecordState.STOPPED, RecordState.STARTING])
 def test_without_warm_pool_what_stops_is_stopped_or_starts_serves_or_goes(state):
-    day = Day(in_memory(a_warm_pool(WARM))).minutes(1)
+    day = starts_proven(Day(in_memory(a_warm_pool(WARM)))).minutes(1)
     builds = day.queue(3, seconds=300.0)
     until(day, RecordState.STOPPING if state is RecordState.STOPPING else RecordState.STOPPED)
     if state is RecordState.STARTING:
@@ -78,7 +79,7 @@ def test_without_warm_pool_what_boots_to_be_stopped_goes(minutes):
 
 @pytest.mark.parametrize("code", ["IncorrectInstanceState", "InternalError"])
 def test_without_warm_pool_what_ec2_refuses_to_stop_goes(code):
-    day = Day(in_memory(a_warm_pool(WARM))).minutes(1)
+    day = starts_proven(Day(in_memory(a_warm_pool(WARM)))).minutes(1)
     day.fleet.faults.plan(Fault("ec2 StopInstances", status=400, code=code, times=10**6))
     day.queue(2, seconds=300.0)
     until(day, RecordState.STOPPING)
@@ -87,7 +88,7 @@ def test_without_warm_pool_what_ec2_refuses_to_stop_goes(code):
 
 
 def test_without_warm_pool_what_a_person_started_or_stopped_goes():
-    day = Day(in_memory(a_warm_pool(WARM))).minutes(1)
+    day = starts_proven(Day(in_memory(a_warm_pool(WARM)))).minutes(1)
     day.queue(2, seconds=300.0)
     until(day, RecordState.STOPPED)
     day.minutes(10)
@@ -98,7 +99,7 @@ def test_without_warm_pool_what_a_person_started_or_stopped_goes():
 
 
 def test_once_warm_pool_is_back_agents_are_stopped_again():
-    day = Day(in_memory(a_warm_pool(WARM))).minutes(1)
+    day = starts_proven(Day(in_memory(a_warm_pool(WARM)))).minutes(1)
     day.queue(2, seconds=300.0)
     until(day, RecordState.STOPPED)
     no_warm_pool(day).minutes(HOUR)

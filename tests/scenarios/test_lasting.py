@@ -91,7 +91,7 @@ def test_an_instance_that_shuts_down_for_ever_is_told_after_half_an_hour_and_eac
     assert subjects(day)[2:] == [f"[f] over: {subject[4:]}"]
 
 
-def test_what_ec2_never_stops_is_terminated_after_20_minutes():
+def test_what_ec2_never_stops_is_told_after_15_minutes_and_terminated_after_20():
     kept = WarmPool(min_agents=0, max_agents=5, max_age_seconds=168 * 3600.0)
     day = a_day(offerings=(an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01),), warm_pool=kept)
     day.queue(1, seconds=300.0)
@@ -100,7 +100,8 @@ def test_what_ec2_never_stops_is_terminated_after_20_minutes():
     instance.hangs_in = "stopping"
     day.minutes(45)
     assert (instance.state, day.nodes()) == ("terminated", [])
-    assert subjects(day) == []
+    told, over = subjects(day)
+    assert (told.endswith("of cpu: stopping too long"), over.startswith("[f] over: ")) == (True, True)
 
 
 @pytest.mark.parametrize("place", [(Scope.POOL, "cpu"), (Scope.FLEET, ""), (Scope.LABEL, "cpu")])

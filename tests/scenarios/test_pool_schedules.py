@@ -11,6 +11,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.physics import CALM
 from support.builders import a_pool, an_offering
 from support.timeline import MINUTE, Day
+from support.warm import starts_proven
 from support.worlds import START, in_memory
 
 # The world begins on a Friday at 08:00 UTC, which is 09:00 in Berlin.
@@ -72,7 +73,7 @@ def test_where_nine_of_ten_boots_were_slower_than_the_file_says_agents_are_launc
 def test_stopped_agents_are_started_a_start_before_the_schedule_and_not_a_boot():
     warm = WarmPool(min_agents=0, max_agents=4, max_age_seconds=86_400.0)
     offering = an_offering(volume_usd_per_hour=0.01)
-    day = a_day(from_ten(min_agents=2), warm_pool=warm, offerings=(offering,), idle_seconds=300.0)
+    day = starts_proven(a_day(from_ten(min_agents=2), warm_pool=warm, offerings=(offering,), idle_seconds=300.0))
     day.minutes(1).queue(2, seconds=300.0)
     day.minutes(39)
     assert [instance.state for instance in day.world.alive()] == ["stopped", "stopped"]

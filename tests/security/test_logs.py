@@ -16,7 +16,19 @@ def test_no_log_line_of_a_whole_life_holds_a_secret(life):
 def test_every_log_line_is_json_with_a_constant_event(life):
     lines = [json.loads(line) for line in life.log.splitlines()]
     assert {line["message"] for line in lines} <= {
-        *("pass", "step", "held", "measured", "registered", "registration_refused", "boot_failed", "builds_at_risk", "set_aside"),
+        *(
+            "pass",
+            "step",
+            "held",
+            "measured",
+            "registered",
+            "registration_refused",
+            "boot_failed",
+            "block_ended",
+            "graphs_read",
+            "builds_at_risk",
+            "set_aside",
+        ),
         *(
             "node_exists",
             "controller_incomplete",

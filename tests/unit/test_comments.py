@@ -14,6 +14,12 @@ PROGRAMS = [
 ]
 
 
+class WithoutTypes(ast.NodeTransformer):
+    def visit_AnnAssign(self, node):
+        self.generic_visit(node)
+        return ast.Assign(targets=[node.target], value=node.value) if node.value else node
+
+
 def meaning(text):
     """The program as Python reads it, but for its docstrings and the types of its functions."""
     tree = ast.parse(text)
@@ -24,6 +30,8 @@ def meaning(text):
             node.annotation = None
         if isinstance(node, ast.FunctionDef):
             node.returns = None
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        WithoutTypes().visit(function)
     return ast.dump(tree)
 
 

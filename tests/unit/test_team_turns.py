@@ -76,7 +76,7 @@ def test_a_pool_of_a_higher_priority_goes_first_whatever_was_spent():
     pools = a_pool("cpu"), a_pool("web", priority=10)
     plan = up(fleet_of(team("graphics", "cpu"), WEB, pools=pools, max_agents=2), items=jobs("cpu", "cpu", "web"), **spending(web=99.0))
     assert by_pool(plan) == {"cpu": 1, "web": 1}
-    [held] = [held for held in plan.held if held.pool == "cpu" and held.limit_of]
+    [held] = [held for held in plan.held if held.pool == "cpu" and held.reason is Reason.NOT_ITS_TURN]
     assert held.detail == "pool web goes first (priority 10); the limit is 2 agents in the fleet"
 
 
