@@ -8,12 +8,17 @@ import pytest
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
+from autoscaler.domain.facts.memory import Trial
+from autoscaler.domain.facts.orders import CloseBreaker
+from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.domain.facts.plan import Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.situation.trials import of_starts
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.physics import CALM
 from support.builders import a_pool, an_offering
 from support.deployed import essential_environment
+from support.file_changes import pool_is_now
 from support.timeline import Day
 from support.warm import starts_proven
 from support.worlds import in_memory
@@ -181,9 +186,8 @@ def test_a_floor_of_stopped_agents_is_filled_once_one_was_started_to_see_whether
     assert states(day) == ["stopped"] * 3
 
 
-@pytest.mark.parametrize("code", ["InsufficientFreeAddressesInSubnet", "VolumeLimitExceeded"])
-def test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_what_they_hold(code):
-    """Eight stopped agents held the last addresses for a day, while another pool's job waited."""
+def full_of_stopped_agents(code):
+    """Four agents of one pool are stopped; while there are four instances, EC2 launches nothing for another pool."""
 
     def pool(name, kind):
         offering = an_offering(kind, subnet="subnet-a", usd_per_hour=1.0, volume_usd_per_hour=0.01)
@@ -196,8 +200,6 @@ def test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_
     assert states(day) == ["stopped"] * 4
 
     class Full(dict):
-        """Nothing can be launched while four instances exist, stopped ones too."""
-
         def get(self, key, default=None):
             return code if sum(instance.alive() for instance in day.world.ec2.instances.values()) >= 4 else default
 
@@ -205,11 +207,26 @@ def test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_
             return self.get(key) is not None
 
     day.world.ec2.answers = Full()
+    return day
+
+
+@pytest.mark.parametrize("code", ["InsufficientFreeAddressesInSubnet", "VolumeLimitExceeded"])
+def test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_what_they_hold(code):
+    """Eight stopped agents held the last addresses for a day, while another pool's job waited."""
+    day = full_of_stopped_agents(code)
     [build] = day.queue(1, seconds=300.0)
     day.minutes(20)
     assert build.ended is not None
     assert {step.reason for step in day.done(Terminate)} == {Reason.MAKES_WAY}
     assert len(day.done(Terminate)) <= 2
+
+
+def test_stopped_agents_of_a_pool_that_somebody_holds_make_no_way():
+    day = full_of_stopped_agents("VolumeLimitExceeded")
+    hold_pool(day, "arm")
+    [build] = day.queue(1, seconds=300.0)
+    day.minutes(20)
+    assert (build.started_at, day.done(Terminate)) == (None, [])
 
 
 def test_a_stop_that_hangs_is_told_before_its_instance_is_terminated():
@@ -240,3 +257,54 @@ def test_what_is_about_to_be_stopped_is_not_launched_once_more_in_whatever_order
             getattr(day.fleet, function)()
     assert sum(step.count for step in day.done(Launch)) == 2
     assert states(day) == ["stopped"] * 2
+
+
+def hold_pool(day, pool):
+    """Let somebody want nothing launched, retired or ended in a pool."""
+    state = day.fleet.state
+    held = Hold(scope=Scope.POOL, name=pool, since_at=day.world.timeline.now, until_at=None, by="ada", reason="upgrade")
+    state.save_overrides(hold(state.overrides, held))
+
+
+def starts_have_failed(day, times=3, ago=3600.0):
+    """Let so many starts of the pool have failed in a row, the last one so long ago that it is tried again."""
+    memory, at = day.fleet.state.memory, day.world.timeline.now - ago
+    failed = Trial(failures=times, since_at=at, failed_at=at, until_at=at, why="EC2 answered Unsupported", version="1")
+    day.fleet.state.memory = replace(memory, trials={**memory.trials, of_starts("cpu"): failed})
+    return day
+
+
+def test_the_start_that_tries_again_needs_no_template_version():
+    """Its reason named the version; if EC2 tells none, `scale_up` failed in each pass."""
+    day = starts_have_failed(a_day(stopped=1, warm=replace(WARM, min_agents=2)))
+    day.fleet.faults.plan(Fault("ec2 DescribeLaunchTemplates", status=403, code="UnauthorizedOperation", times=FOR_EVER))
+    started = len(day.done(Start))
+    day.minutes(10)
+    assert [step.reason for step in day.done(Start)[started:]] == [Reason.PROVES_STARTS]
+
+
+def test_no_agent_is_started_to_see_whether_that_works_while_somebody_holds_the_pool():
+    day = a_day(stopped=1, proven=False, warm=WARM)
+    hold_pool(day, "cpu")
+    pool_is_now(day, "cpu", warm_pool=replace(WARM, min_agents=3))
+    day.minutes(20)
+    assert day.done(Start) == []
+
+
+def test_a_start_that_is_overdue_limits_no_launches():
+    """A boot that is overdue lets one agent at a time be launched; what starts lack, launches need not lack."""
+    day = a_day(stopped=1, boot_timeout_seconds=300.0)
+    never_connects(day)
+    day.queue(1, seconds=3000.0)
+    day.minutes(5)
+    launched = sum(step.count for step in day.done(Launch))
+    day.queue(4, seconds=600.0)
+    day.world.move_to(day.world.timeline.now + 60.0)
+    day.fleet.scale_up()
+    assert sum(step.count for step in day.done(Launch)) - launched == 4
+
+
+def test_a_person_who_has_mended_the_cause_need_not_wait_for_the_next_try():
+    day = starts_have_failed(a_day(), ago=0.0)
+    operate.close_breaker(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="cpu"))
+    assert day.fleet.state.memory.trials["start/cpu"].failures == 0
