@@ -277,6 +277,7 @@ def starts_have_failed(day, times=3, ago=3600.0):
 def test_the_start_that_tries_again_needs_no_template_version():
     """Its reason named the version; if EC2 tells none, `scale_up` failed in each pass."""
     day = starts_have_failed(a_day(stopped=1, warm=replace(WARM, min_agents=2)))
+    day.world.ec2.latest_versions["another"] = 2  # so that versions are read again
     day.fleet.faults.plan(Fault("ec2 DescribeLaunchTemplates", status=403, code="UnauthorizedOperation", times=FOR_EVER))
     started = len(day.done(Start))
     day.minutes(10)

@@ -78,7 +78,7 @@ from autoscaler.domain.situation.situation import Look, Situation, join, situate
 from autoscaler.domain.situation.start_trials import FailedStart, failed_starts, next_starts, note_failed_starts, vain_starts
 from autoscaler.domain.situation.steps import Decided
 from autoscaler.domain.situation.terminated import next_terminated, with_terminated
-from autoscaler.domain.situation.trials import close, of_boot, of_connections, of_image, still_remembered
+from autoscaler.domain.situation.trials import close, of_boot, of_connections, of_image, of_starts, still_remembered
 from autoscaler.domain.situation.turned_back import turned_back
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
@@ -342,7 +342,7 @@ def close_breaker(situation: Situation, pool: str) -> Memory:
 def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
     """Name the scopes that a person closes with a pool's breaker."""
     controllers = fleet.pools[pool].controllers if pool in fleet.pools else ()
-    return of_boot(pool), of_image(pool), *map(of_connections, controllers)
+    return of_boot(pool), of_starts(pool), of_image(pool), *map(of_connections, controllers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

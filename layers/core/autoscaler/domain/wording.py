@@ -106,6 +106,11 @@ def resume_command(pool: str) -> str:
     return f"autoscaler resume --breaker {pool}"
 
 
+def once_mended(pool: str) -> str:
+    """Write when to run that command."""
+    return f"Once it is mended: {resume_command(pool)}"
+
+
 def end_command(ids: Iterable[str]) -> str:
     """Write the command by which a person ends instances that are not ours to end."""
     return f"aws ec2 terminate-instances --instance-ids {' '.join(ids)}"

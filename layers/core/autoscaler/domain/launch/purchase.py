@@ -69,13 +69,13 @@ class Purchase:
 
     def buy(self, pool: PoolView, reason: Reason, detail: str) -> bool:
         """Plan one agent, if no limit and no back-off forbids it: one that is stopped, if there is any, or else a new one."""
-        if pool.paused or self._is_tried(pool, reason):
+        if self._is_tried(pool, reason):
             return self.buy_new(pool, reason, detail)
         return self.start(pool, reason, detail) or self.buy_new(pool, reason, detail)
 
     def start(self, pool: PoolView, reason: Reason, detail: str) -> bool:
-        """Plan to start a stopped agent, if there is any that may start."""
-        if not self._may_start(pool):
+        """Plan to start a stopped agent, if there is any that may start, and nothing pauses its pool."""
+        if pool.paused or not self._may_start(pool):
             return False
         agent, offered = self.stopped.get(pool.name, []).pop(), self._offered(pool)
         self.budget.take_start(pool.spec, agent.record, offered[1] if offered else ())

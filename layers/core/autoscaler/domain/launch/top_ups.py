@@ -82,7 +82,9 @@ def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
         return
     purchase, least, in_time = placement.purchase, least_stopped(placement.situation, pool), stopped_in_time(placement.situation, pool)
     if is_start_to_prove(placement.situation, pool):
-        purchase.start(pool, Reason.PROVES_STARTS, f"whether agents of {placement.situation.current[pool.name]} start again")
+        version = placement.situation.current.get(pool.name, "")
+        detail = f"whether agents of {pool.name}{f', of template version {version},' if version else ''} start again"
+        purchase.start(pool, Reason.PROVES_STARTS, detail)
         return
     while (there := in_time + purchase.planned_to_stop(pool)) < least and purchase.leaves_others_room(pool):
         if not purchase.buy_to_stop(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):

@@ -8,7 +8,7 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.start_trials import MACHINE_REFUSALS, is_tripped, refusals_of
 from autoscaler.domain.situation.trials import by_pool, of_starts
-from autoscaler.domain.wording import moment
+from autoscaler.domain.wording import moment, once_mended
 
 _RUNBOOK = "operations.md#starts-failed"
 # What EC2 says, and what is often missing then.
@@ -42,7 +42,7 @@ def _pool(pool: str, trial: Trial) -> Seen:
     cure = next((f"\n{cure}" for code, cure in _CURES.items() if code in trial.why), "")
     then = "Agents are launched instead, and terminated when nothing needs them."
     text = f"{_capital(told_failed_starts(trial))}.{last}{cure}\n{then}"
-    return Seen(f"stopped agents of {pool} do not start", text, _RUNBOOK, f"autoscaler why {pool}")
+    return Seen(f"stopped agents of {pool} do not start", text, _RUNBOOK, f"autoscaler why {pool}", cure=once_mended(pool))
 
 
 def _machine(agent: Agent, refusals: Failing) -> Seen:

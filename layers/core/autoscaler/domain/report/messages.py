@@ -36,7 +36,7 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image, of_stops, of_taken_back, open_trial
-from autoscaler.domain.wording import duration, moment, resume_command
+from autoscaler.domain.wording import duration, moment, once_mended
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
@@ -186,17 +186,13 @@ def _breaker(pool: str, failed: Trial) -> Seen:
     told = told_boots(failed)
     text = f"{told[0].upper()}{told[1:]}. {last}{said}.\n{then}"
     title, ask = f"agents of {pool} do not boot", f"autoscaler why {pool}"
-    return Seen(title, text, "operations.md#breakers-open", ask, cure=_once_mended(pool))
-
-
-def _once_mended(pool: str) -> str:
-    return f"Once it is mended: {resume_command(pool)}"
+    return Seen(title, text, "operations.md#breakers-open", ask, cure=once_mended(pool))
 
 
 def _connections(controller: str, refused: Trial, pools: Sequence[str]) -> Seen:
     then = f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
     text = f"{refused.why}.\nThe last one that asked: {refused.failed[-1]}, since {moment(refused.since_at)}.\n{then}"
-    title, cure = f"no new agent can connect to {controller}", _once_mended(pools[0]) if pools else ""
+    title, cure = f"no new agent can connect to {controller}", once_mended(pools[0]) if pools else ""
     return Seen(title, text, "operations.md#agents-refused", "autoscaler status", cure=cure)
 
 
@@ -206,7 +202,7 @@ def _image(pool: str, canary: Trial) -> Seen:
     then = f"Agents are launched from the image that booted before; {image} is tried again from {moment(canary.until_at)} on."
     text = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}"
     title, ask = f"the new image of {pool} does not boot", f"autoscaler why {pool}"
-    return Seen(title, text, "operations.md#new-images", ask, cure=_once_mended(pool))
+    return Seen(title, text, "operations.md#new-images", ask, cure=once_mended(pool))
 
 
 def _stops(pool: str, refused: Trial) -> Seen:

@@ -46,7 +46,10 @@ def _lacking(situation: Situation, pool: PoolView) -> dict[str, Trial]:
 def _holders(situation: Situation, subnet: str) -> list[Agent]:
     """List the stopped agents in a subnet that no waiting job may be served by, those that were stopped first at the beginning."""
     wanted = {pool.key for pool in situation.pools.values() if situation.starved_by_pool(pool.controller).get(pool.name, 0)}
-    stopped = [agent for pool in situation.pools.values() if pool.key not in wanted for agent in pool.stopped]
+    free = [
+        pool for pool in situation.pools.values() if not (pool.key in wanted or pool.on_hold or situation.no_giving_up(pool.controller))
+    ]
+    stopped = [agent for pool in free for agent in pool.stopped]
     return sorted((agent for agent in stopped if _holds(situation, agent, subnet)), key=lambda agent: agent.record.changed_at)
 
 

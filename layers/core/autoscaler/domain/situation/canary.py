@@ -29,11 +29,14 @@ def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | N
 
 
 def late_agents(situation: Situation, pool: str) -> Iterator[Agent]:
-    """Find the agents that have not connected by their deadline, and do not count as failed boots yet: that takes a second look."""
+    """Find the agents that have not connected by their deadline, and do not count as failed boots yet: that takes a second look.
+
+    Without those that were started: what starts lack says nothing about boots.
+    """
     trial = situation.memory.trials.get(of_boot(pool))
     counted = trial.failed if trial else ()
-    late = (agent for agent in situation.agents if agent.pool.name == pool and agent.phase in LATE and agent.record.is_instance)
-    for agent in late:
+    launched = (agent for agent in situation.agents if agent.record.is_instance and not agent.record.life)
+    for agent in (agent for agent in launched if agent.pool.name == pool and agent.phase in LATE):
         is_new = agent.record.instance_id not in counted and never_connected(agent.record, situation.memory.connected)
         if is_new and not shows_that_it_boots(situation, agent.record):
             yield agent
