@@ -20,7 +20,7 @@ def for_people() -> bool:
 
 
 def say_beside(text: str) -> None:
-    """Say what explains a table, or sums it up. What is piped has the table alone, and this goes to stderr."""
+    """Print a note about a table. If the output is piped it goes to stderr, so that the pipe gets the table alone."""
     say(text, stderr=not for_people())
 
 

@@ -43,7 +43,7 @@ BLOCKS = (
     Bug(
         name="an error that was caught is a success",
         file="adapters/jenkins/flow_graph.py",
-        was="return BlockEnd.CAUGHT if any(_catches(one) for one in own) else BlockEnd.SUCCEEDED",
+        was="return BlockEnd.CAUGHT if any(_catches(step) for step in own) else BlockEnd.SUCCEEDED",
         becomes="return BlockEnd.SUCCEEDED",
         found_by=(f"{DAYS}::test_an_error_that_is_caught_inside_a_block_says_nothing_of_its_node",),
     ),

@@ -36,7 +36,7 @@ IMAGES = (
     Bug(
         name="a new image that does not boot opens the breaker of the old one",
         file="domain/learn.py",
-        was="[one for one in boots if not is_of_canary(one, to_try)]",
+        was="[boot for boot in boots if not is_of_canary(boot, to_try)]",
         becomes="[replace(one, version='') for one in failures]",
         found_by=(f"{_RULES}::test_a_failed_boot_counts_against_the_image_it_was_of_and_no_other",),
     ),

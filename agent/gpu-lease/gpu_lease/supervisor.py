@@ -23,7 +23,7 @@ from .wire import Connection, GoneError, Speaker
 _ASK_SECONDS = 30
 _MOST_DEVICES = 1024
 _LONGEST_WORD = 200
-# Of the 1,024 connections of the socket: one user must not keep the others from asking. Root's are not counted.
+# The socket has 1,024 connections. No user gets more than these, so that others can ask; root's are not counted.
 CONNECTIONS_OF_A_USER = 128
 
 

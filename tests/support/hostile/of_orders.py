@@ -134,7 +134,10 @@ def _carried_out(draw: Draw, order: Reserve | Release) -> bool:
 def money_spent(draw: Draw) -> Unkindness:
     """The month's money is spent until somebody raises the limit; or the AWS budget says so until somebody resumes it."""
     span, life = draw.span(10, 90), draw.life
-    touches = lambda _build: True  # noqa: E731
+
+    def touches(_build):
+        return True
+
     if draw.chance.random() < 0.5:
         at_limit = draw.chance.choice(list(AtMonthLimit))
 

@@ -34,7 +34,10 @@ def marked_by_person(draw: Draw) -> Unkindness:
     draw.every((span[0], span[1] - MINUTE), 5 * MINUTE, mark)
     draw.at(span[1], bring_back)
     facts = {"touches": draw.life.served_by(pool), "strikes": draw.life.instances_of(pool)}
-    keeps = lambda instance: instance.tags.get("autoscaler:node") in marked  # noqa: E731
+
+    def keeps(instance):
+        return instance.tags.get("autoscaler:node") in marked
+
     unkind = draw.make(f"one of {pool.name}", span, words={"grace", "weird disk noise"}, keeps=keeps, **facts)
     return unkind
 
@@ -92,7 +95,10 @@ def waits_for_another_node(draw: Draw) -> Unkindness:
     draw.at(span[0], draw.bite)
     draw.at(span[1], end)
     served = [draw.life.served_by(pool) for pool in pools]
-    touches = lambda build: build.controller == at.controller.name and any(each(build) for each in served)  # noqa: E731
+
+    def touches(build):
+        return build.controller == at.controller.name and any(each(build) for each in served)
+
     return draw.make("lic-1", span, touches=touches, words={"lic-1", "licensed"})
 
 

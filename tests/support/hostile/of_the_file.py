@@ -63,10 +63,16 @@ def controller_leaves_file(draw: Draw) -> Unkindness:
     if draw.chance.random() < 0.4:
         draw.every((span[0] + 20 * MINUTE, span[1]), 10 * MINUTE, partial(_end_by_hand, draw, name))
     pays = min(span[1], life.drawn.end_at) - span[0] + _HOUR
-    on_it = lambda build: build.controller == name  # noqa: E731
+
+    def on_it(build):
+        return build.controller == name
+
     prevents = on_it if span[1] == inf else (lambda _build: False)
     rotate = {pool.name for pool in life.drawn.fleet.pools.values() if pool.share is not Share.NONE}
-    only_there = lambda one: one.tags.get("autoscaler:controller") == name and one.tags.get("autoscaler:pool") not in rotate  # noqa: E731
+
+    def only_there(one):
+        return one.tags.get("autoscaler:controller") == name and one.tags.get("autoscaler:pool") not in rotate
+
     facts = {"touches": touches, "strikes": serves, "prevents": prevents, "hides": on_it, "names": only_there}
     return draw.make(name, span, pays_seconds=pays, **facts)
 
@@ -194,8 +200,13 @@ def nodes_change(draw: Draw) -> Unkindness:
     draw.edit_file(span, has_slots)
     draw.bite_if(span, lambda: any(at.ours(pool) for pool in life.drawn.fleet.pools.values()))
     pools = {pool.name for pool in life.drawn.fleet.pools_of(name)}
-    strikes = lambda instance: instance.tags.get("autoscaler:pool") in pools  # noqa: E731
-    touches = lambda build: any(pool.name in pools for pool in life.pools_serving(build))  # noqa: E731
+
+    def strikes(instance):
+        return instance.tags.get("autoscaler:pool") in pools
+
+    def touches(build):
+        return any(pool.name in pools for pool in life.pools_serving(build))
+
     return draw.make(name, span, touches=touches, strikes=strikes, pays_seconds=2 * _HOUR)
 
 
@@ -220,7 +231,10 @@ def hosts_leave(draw: Draw) -> Unkindness:
             draw.at(off_at + draw.chance.uniform(1, 90) * MINUTE, partial(life.fleet.agents.power_returns, machine))
         life.wanted.hosts_off.add(host)
     like = life.drawn.fleet.pools["rack"].labels
-    touches = lambda build: build.expression.matches(like | {life.drawn.fleet.ownership_label})  # noqa: E731
+
+    def touches(build):
+        return build.expression.matches(like | {life.drawn.fleet.ownership_label})
+
     return draw.make(f"{host}{' and its pool' if with_pool else ''}", span, touches=touches)
 
 

@@ -64,7 +64,7 @@ class Flow:
 
 
 def graph_of(builds: list[Build]) -> Graph:
-    """Return the graph of a run. Of one without a script each build is a node block, in a branch if it has a name."""
+    """Return the graph of a run. If the run has no script, each of its builds is a node block, in a branch if it has a name."""
     if builds[0].flow is not None:
         return builds[0].flow.graph
     graph = Graph()

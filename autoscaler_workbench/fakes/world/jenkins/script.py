@@ -83,7 +83,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a step is: the name that encloses it, and the node blocks around it, the innermost last."""
+    """The position of a step: the name of the enclosing branch or stage, and the node blocks around it, innermost last."""
 
     label: str = ""
     blocks: tuple[Build, ...] = ()

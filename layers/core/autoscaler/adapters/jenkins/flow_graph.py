@@ -128,7 +128,7 @@ def _block(step: _Step, *, has_ended: bool) -> NodeBlock:
     body = next(inner for inner in step.inside if inner.name == _BODY and inner.opens)
     inside = list(body.all_inside())
     outer = next((label for around in _enclosing(step) if (label := around.label())), "")
-    names = frozenset(label for label in (outer, *(one.label() for one in inside)) if label)
+    names = frozenset(label for label in (outer, *(step.label() for step in inside)) if label)
     closed = body.closed_by
     if closed is None:  # of a run that has ended none goes on: Jenkins was killed, or could not end it
         return (
@@ -154,20 +154,20 @@ _ENDS = {"blue": BlockEnd.SUCCEEDED, "red": BlockEnd.FAILED, "yellow": BlockEnd.
 def _end_of(closed: _Step, inside: list[_Step]) -> BlockEnd:
     """Say how a block ended, from the colour of what closes it and of what is in it."""
     end = _ENDS.get(closed.color, BlockEnd.ABORTED)
-    if end is BlockEnd.FAILED and any(_fails_inside(one) for one in inside):
+    if end is BlockEnd.FAILED and any(_fails_inside(step) for step in inside):
         return BlockEnd.FAILED_INSIDE
     if end is not BlockEnd.SUCCEEDED:
         return end
     own = list(_own(inside))
-    if any(one.color == "yellow" for one in own):
+    if any(step.color == "yellow" for step in own):
         return BlockEnd.UNSTABLE
-    return BlockEnd.CAUGHT if any(_catches(one) for one in own) else BlockEnd.SUCCEEDED
+    return BlockEnd.CAUGHT if any(_catches(step) for step in own) else BlockEnd.SUCCEEDED
 
 
 def _own(inside: list[_Step]) -> Iterator[_Step]:
     """Leave out the node blocks in a block, which count for nodes of their own."""
-    deeper = {one.id for block in inside if block.opens and block.name == _ALLOCATE for one in (block, *block.all_inside())}
-    return (one for one in inside if one.id not in deeper and not (one.start and one.start.id in deeper))
+    deeper = {step.id for block in inside if block.opens and block.name == _ALLOCATE for step in (block, *block.all_inside())}
+    return (step for step in inside if step.id not in deeper and not (step.start and step.start.id in deeper))
 
 
 def _fails_inside(step: _Step) -> bool:

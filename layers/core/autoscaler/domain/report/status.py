@@ -112,8 +112,9 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
 
 def _results(situation: Situation) -> str:
     """Say of how many builds and stages the result was counted today: what was aborted, or nobody could tell, has none."""
-    today = [one.ends for one in situation.snapshot.learned.values() if one.ends.day_at == midnight_before(situation.now)]
-    ended, counted_ends = sum(one.ended for one in today), sum(one.counted for one in today)
+    counts = (learned.ends for learned in situation.snapshot.learned.values())
+    today = [count for count in counts if count.day_at == midnight_before(situation.now)]
+    ended, counted_ends = sum(count.ended for count in today), sum(count.counted for count in today)
     if counted_ends >= ended:
         return ""
     several = counted(ended, "build or stage", "builds and stages")

@@ -16,9 +16,9 @@ class Subscription:
 
 def nobody_is_told(subscriptions: Sequence[Subscription]) -> str:
     """Say that alarms reach nobody, and what to do about it; "" if at least one subscription is confirmed."""
-    if any(one.confirmed for one in subscriptions):
+    if any(subscription.confirmed for subscription in subscriptions):
         return ""
     if not subscriptions:
         return f"nobody is told of alarms: {_CURE}"
-    addresses = ", ".join(sorted({one.address for one in subscriptions}))
+    addresses = ", ".join(sorted({subscription.address for subscription in subscriptions}))
     return f"nobody is told of alarms: open the link in the mail that AWS sent to {addresses}; without such a mail, {_CURE}"

@@ -58,7 +58,7 @@ def _gone(before: Learned, view: ControllerView) -> dict[str, Sighting]:
 
 def count_ends(before: Learned, view: ControllerView, tallies: Mapping[str, Tally], now: float) -> CountedEnds:
     """Carry on the day's count of builds that left their agents, and of those whose result was counted."""
-    ended, counted = len(_gone(before, view)), sum(one.succeeded + one.failed for one in tallies.values())
+    ended, counted = len(_gone(before, view)), sum(tally_of_pool.succeeded + tally_of_pool.failed for tally_of_pool in tallies.values())
     if not (ended or counted):
         return before.ends
     today = before.ends if before.ends.day_at == midnight_before(now) else CountedEnds(day_at=midnight_before(now))
@@ -75,23 +75,24 @@ def ended_on(
 ) -> tuple[Ended, ...]:
     """Gather what ended, what began first first. ``results``: of builds, by run, without unknown ones."""
     builds = [
-        Ended(node=one.node, pool=one.pool, job=one.job, run=one.run, since_at=one.since_at, result=results.get(one.run)) for one in gone
+        Ended(node=build.node, pool=build.pool, job=build.job, run=build.run, since_at=build.since_at, result=results.get(build.run))
+        for build in gone
     ]
     of_runs = [
-        Ended(node=one.node, pool=one.pool, job=one.job, run=one.run, since_at=one.since_at, result=end.result, is_block=True)
-        for one, end in blocks
+        Ended(node=block.node, pool=block.pool, job=block.job, run=block.run, since_at=block.since_at, result=end.result, is_block=True)
+        for block, end in blocks
     ]
-    return tuple(sorted((*builds, *of_runs), key=lambda one: one.since_at))
+    return tuple(sorted((*builds, *of_runs), key=lambda end: end.since_at))
 
 
 def tally(ended: Iterable[Ended]) -> dict[str, Tally]:
     """Count results by pool."""
     counts: dict[str, Tally] = {}
-    for one in ended:
-        if one.result is not None:
-            known = counts.get(one.pool, Tally())
-            counts[one.pool] = Tally(
-                succeeded=known.succeeded + (one.result is BuildResult.SUCCEEDED), failed=known.failed + (one.result is BuildResult.FAILED)
+    for end in ended:
+        if end.result is not None:
+            known = counts.get(end.pool, Tally())
+            counts[end.pool] = Tally(
+                succeeded=known.succeeded + (end.result is BuildResult.SUCCEEDED), failed=known.failed + (end.result is BuildResult.FAILED)
             )
     return counts
 
@@ -101,12 +102,12 @@ def note_streaks(before: Learned, ended: Collection[Ended], view: ControllerView
     there = {node.name for node in view.nodes}
     streaks = {node: streak for node, streak in before.streaks.items() if node in there}
     succeeded_at = dict(before.succeeded_at)
-    for one in ended:
-        if one.result is BuildResult.SUCCEEDED:
-            streaks.pop(one.node, None)
-            succeeded_at[one.pool] = now
-        elif one.result is BuildResult.FAILED and one.node in there:
-            streaks[one.node] = _longer(streaks.get(one.node), one, now)
+    for end in ended:
+        if end.result is BuildResult.SUCCEEDED:
+            streaks.pop(end.node, None)
+            succeeded_at[end.pool] = now
+        elif end.result is BuildResult.FAILED and end.node in there:
+            streaks[end.node] = _longer(streaks.get(end.node), end, now)
     return {node: _compared(node, streak, ended) for node, streak in streaks.items()}, succeeded_at
 
 
@@ -138,16 +139,16 @@ def _longer(streak: Streak | None, failed: Ended, now: float) -> Streak:
 
 def _compared(node: str, streak: Streak, ended: Iterable[Ended]) -> Streak:
     """Note how blocks of the same runs and jobs ended on other nodes in this look."""
-    others = [one for one in ended if one.node != node and one.result is not None] if streak.runs else []
+    others = [end for end in ended if end.node != node and end.result is not None] if streak.runs else []
     return replace(streak, runs=tuple(_beside(run, others) for run in streak.runs)) if others else streak
 
 
 def _beside(run: FailedRun, others: Iterable[Ended]) -> FailedRun:
-    same = [one for one in others if one.run == run.run]
-    well = [one for one in others if one.job == run.job and one.result is BuildResult.SUCCEEDED]
+    same = [end for end in others if end.run == run.run]
+    well = [end for end in others if end.job == run.job and end.result is BuildResult.SUCCEEDED]
     return replace(
         run,
-        succeeded=run.succeeded + sum(one.result is BuildResult.SUCCEEDED and one.pool == run.pool for one in same),
-        failed=run.failed + sum(one.result is BuildResult.FAILED for one in same),
+        succeeded=run.succeeded + sum(end.result is BuildResult.SUCCEEDED and end.pool == run.pool for end in same),
+        failed=run.failed + sum(end.result is BuildResult.FAILED for end in same),
         job_succeeded=run.job_succeeded or bool(well),
     )

@@ -227,7 +227,7 @@ def keeps_failing(one: Failing | None) -> bool:
 
 def steps_that_keep_failing(memory: Memory) -> dict[str, Failing]:
     """Return the steps that a person must see to. A machine that does not start is terminated, and told by a message of its own."""
-    return {key: one for key, one in memory.failing.items() if keeps_failing(one) and not key.startswith(START)}
+    return {key: step for key, step in memory.failing.items() if keeps_failing(step) and not key.startswith(START)}
 
 
 def has_failed_often(memory: Memory, step: Step) -> bool:

@@ -57,10 +57,10 @@ def builds_had(situation: Situation, agent: Agent) -> int:
     if agent.record.node is None:
         return 0
     learned = situation.snapshot.learned
-    mine = [*learned.values()] if agent.pool.share is Share.ROTATE else [learned.get(agent.record.controller, Learned())]
-    running = {key for one in mine for key in one.running}
+    histories = [*learned.values()] if agent.pool.share is Share.ROTATE else [learned.get(agent.record.controller, Learned())]
+    running = {key for history in histories for key in history.running}
     unnoted = sum(build.key not in running for build in agent.node.builds) if agent.node else 0
-    return sum(one.builds.get(agent.record.node, 0) for one in mine) + unnoted
+    return sum(history.builds.get(agent.record.node, 0) for history in histories) + unnoted
 
 
 def counts_builds(fleet: Fleet) -> set[str]:
@@ -85,12 +85,12 @@ def next_short_of_disk(
     before: frozenset[str], records: Iterable[Record], controller: str, reports: Mapping[str, Telemetry]
 ) -> frozenset[str]:
     """Note which agents of a controller are short of disk by their last report. A report that is gone said what it said."""
-    mine = [record for record in records if record.controller == controller]
-    return frozenset(r.instance_id for r in mine if _is_short(reports.get(r.machine), known=r.instance_id in before))
+    here = [record for record in records if record.controller == controller]
+    return frozenset(record.instance_id for record in here if _is_short(reports.get(record.machine), before=record.instance_id in before))
 
 
-def _is_short(report: Telemetry | None, *, known: bool) -> bool:
-    return known if report is None else report.is_short_of_disk
+def _is_short(report: Telemetry | None, *, before: bool) -> bool:
+    return before if report is None else report.is_short_of_disk
 
 
 def may_fill(pool: PoolView) -> bool:

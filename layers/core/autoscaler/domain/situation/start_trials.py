@@ -79,7 +79,7 @@ def next_starts(memory: Memory, agents: Iterable[Agent], version_of: Mapping[str
 def failed_starts(failures: Iterable[BootFailure]) -> Iterator[FailedStart]:
     """Name the starts among these failures."""
     starts = (failure for failure in failures if failure.of_start)
-    return (FailedStart(pool=one.pool, instance_id=one.instance_id, why=one.why or _NEVER_CONNECTED) for one in starts)
+    return (FailedStart(pool=start.pool, instance_id=start.instance_id, why=start.why or _NEVER_CONNECTED) for start in starts)
 
 
 def vain_starts(situation: Situation, failures: Iterable[BootFailure]) -> Iterator[tuple[str, float]]:
