@@ -232,4 +232,25 @@ STOPPED = (
         becomes="count_stopped(pool)",
         found_by=(f"{_FAILED}::test_what_is_about_to_be_stopped_is_not_launched_once_more_in_whatever_order_the_functions_run",),
     ),
+    Bug(
+        name="a start that is to prove something heeds no hold",
+        file="domain/launch/purchase.py",
+        was="if pool.paused or not self._may_start(pool):",
+        becomes="if not self._may_start(pool):",
+        found_by=(f"{_FAILED}::test_no_agent_is_started_to_see_whether_that_works_while_somebody_holds_the_pool",),
+    ),
+    Bug(
+        name="a start that is overdue limits launches",
+        file="domain/situation/canary.py",
+        was="if agent.record.is_instance and not agent.record.life)",
+        becomes="if agent.record.is_instance)",
+        found_by=(f"{_FAILED}::test_a_start_that_is_overdue_limits_no_launches",),
+    ),
+    Bug(
+        name="agents of a pool that somebody holds make way",
+        file="domain/scale_in/make_way.py",
+        was="pool.on_hold or situation.no_giving_up(pool.controller)",
+        becomes="situation.no_giving_up(pool.controller)",
+        found_by=(f"{_FAILED}::test_stopped_agents_of_a_pool_that_somebody_holds_make_no_way",),
+    ),
 )
