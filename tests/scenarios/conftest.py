@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from support.builders import a_mark
-from support.sampling import some_of_each
+from support.sampling import are_named, some_of_each
 from support.worlds import a_world_node, stand
 
 NODE, MARK = "cpu-1", a_mark()
@@ -13,7 +13,7 @@ NODE, MARK = "cpu-1", a_mark()
 
 def pytest_collection_modifyitems(config, items):
     """Leave out most cases of a time-line that has many; whoever names a file or a test gets all of them."""
-    if any(".py" in word for word in config.args):
+    if are_named(config.args):
         return
     mine = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
     chosen = {*some_of_each([item.nodeid for item in mine])}

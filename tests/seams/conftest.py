@@ -1,6 +1,6 @@
 """Chooses which of the tests that drive whole features a run tries."""
 
-from support.sampling import tried
+from support.sampling import are_named, tried
 
 
 def pytest_configure(config):
@@ -10,6 +10,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    if are_named(config.args):  # as a planted bug does
+        return
     left_out = [item for item in items if not _is_tried(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

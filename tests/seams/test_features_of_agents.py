@@ -10,7 +10,7 @@ import pytest
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.physics import Physics
-from autoscaler_workbench.fakes.world.usage import GIB, Need, Usage
+from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from autoscaler_workbench.fakes.world.world import break_boots
 from support.scene import BOTH, scene
 from support.worlds import a_world_node
@@ -127,8 +127,8 @@ def test_an_agent_whose_builds_weigh_as_much_as_it_has_takes_no_more_from_the_fi
 def test_a_job_has_its_weight_once_agents_have_reported_three_of_its_builds():
     """A build takes half of a machine's memory."""
     with scene("weights: {'*': learned}\npools: {cpu: {$pool, executors: 4, max_agents: 6, min_agents: 1}}") as here:
-        here.world.usage = Usage(here.world.timeline, here.world.controllers)
-        here.world.usage.needs["big"] = Need(memory=7.5 * GIB)
+        here.world.usage = Usage(here.world.timeline, here.world.controllers, size=Size(memory=8 * GIB, idle=GIB / 2, cache=6 * GIB))
+        here.world.usage.needs["big"] = Need(memory=3.7 * GIB)
         here.submit("another", "cpu", 1)
         here.minutes(5)
         for _ in range(3):

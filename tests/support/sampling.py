@@ -52,6 +52,11 @@ def some_of_each(tests: Iterable[str]) -> list[str]:
     return [test for mine in cases.values() for test in (some(mine, ONE_IN_MANY) if len(mine) >= MANY else mine)]
 
 
+def are_named(words: Iterable[str]) -> bool:
+    """Whether somebody named a file or a test, and so gets all of its cases. ``words``: pytest's arguments (`config.args`)."""
+    return any(".py" in word for word in words)
+
+
 def _drawn(case: str) -> int:
     return int.from_bytes(sha256(f"{commit()} {case}".encode()).digest()[:4], "big")
 

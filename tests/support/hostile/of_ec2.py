@@ -36,9 +36,9 @@ def offering_refused(draw: Draw) -> Unkindness:
 
 def _refused(draw: Draw, pool: Pool, code: str, span: tuple[float, float], *, all_of_them: bool = True) -> Unkindness:
     keys = [offering.key for offering in (pool.offerings if all_of_them else pool.offerings[:1])]
-    answers = draw.life.world.ec2.answers
-    draw.at(span[0], lambda: answers.update(dict.fromkeys(keys, code)))
-    draw.at(span[1], lambda: [answers.pop(key, None) for key in keys])
+    ec2 = draw.life.world.ec2  # whose answers another switch may exchange meanwhile
+    draw.at(span[0], lambda: ec2.answers.update(dict.fromkeys(keys, code)))
+    draw.at(span[1], lambda: [ec2.answers.pop(key, None) for key in keys])
     gone = len(keys) == len(pool.offerings)
     closes = frozenset({pool.name} if gone and span[1] == inf else ())
     touches = draw.life.served_by(pool)
