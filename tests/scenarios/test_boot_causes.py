@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.control import operate
 from autoscaler_workbench.fakes.identity import function_url_event
+from autoscaler_workbench.fakes.world.world import break_boots
 from support.builders import a_pool
 from support.deployed import deployed_in_memory, event
 from support.timeline import Day
@@ -89,3 +90,14 @@ def test_a_machine_that_says_why_it_does_not_connect_is_told_in_its_own_words():
         record = here.state.record(only.id)
     assert any(line.startswith(f"what keeps it from becoming an agent: {says} [31mxxx") for line in lines)
     assert (record.trouble, len(record.problem)) == ("", 250)
+
+
+def test_why_gives_no_time_to_jobs_that_are_to_follow_others_on_an_agent_that_is_late():
+    day = Day(in_memory(a_pool("cpu", max_agents=1, executors=1))).minutes(2)
+    break_boots(day.world, {"cpu"})
+    day.queue(3, seconds=300.0)
+    day.minutes(8)
+    for name in ("job-0", "job-1", "job-2"):
+        answer = " ".join(explained(day, name))
+        assert "takes longer than usual" in answer
+        assert "would start" not in answer

@@ -309,3 +309,21 @@ def test_a_person_who_has_mended_the_cause_need_not_wait_for_the_next_try():
     day = starts_have_failed(a_day(), ago=0.0)
     operate.close_breaker(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="cpu"))
     assert day.fleet.state.memory.trials["start/cpu"].failures == 0
+
+
+def test_why_gives_no_time_for_a_start_that_ec2_may_refuse_as_it_refuses_launches():
+    """EC2 has no machines. A stopped agent is asked for every few minutes all the same, and each time it is refused, too."""
+    day = a_day(1)
+    day.world.ec2.answers[day.fleet.fleet.pools["cpu"].offerings[0].key] = "InsufficientInstanceCapacity"
+    for instance in day.world.alive():
+        instance.refuses_to_start = "InsufficientInstanceCapacity"
+    day.queue(1)
+    day.minutes(1)
+    for _ in range(20):
+        day.world.move_to(day.world.timeline.now + 60.0)
+        answer = " ".join(why(day, "job-0"))  # asked just before a look
+        day.fleet.publish_metrics()
+        day.fleet.scale_up()
+        day.fleet.scale_down()
+        assert "would start" not in answer
+        assert "InsufficientInstanceCapacity" in answer

@@ -214,3 +214,14 @@ def test_an_agent_of_it_that_a_person_took_offline_stays_and_status_says_so():
     day.jenkins.toggle(first, "", "grace")
     day.minutes(30)
     assert (day.agents("gpu"), records_of(day, "gpu")) == (0, [])
+
+
+def test_people_are_told_of_jobs_that_no_pool_serves_on_a_controller_whose_last_pool_left():
+    """The controller has no pool whose max_wait_seconds would say what is too long: any pool of the fleet says it."""
+    pools = [a_pool("cpu", controllers=("main",)), a_pool("gpu", controllers=("other",), max_wait_seconds=1200.0)]
+    day = Day(in_memory(*pools)).minutes(2)
+    deploy(day.fleet, without_pools(day.fleet.fleet, "cpu"))
+    day.queue(1, "cpu")
+    told = [message.subject for message in day.minutes(19).fleet.notifier.sent]
+    assert "[f] jobs on main wait: no pool serves cpu" not in told
+    assert "[f] jobs on main wait: no pool serves cpu" in [message.subject for message in day.minutes(6).fleet.notifier.sent]

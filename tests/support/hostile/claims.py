@@ -26,8 +26,8 @@ class Claim:
 
 
 def claim_of(lines: Sequence[str], now: float) -> Claim:
-    """Read the first promise."""
-    text = "\n".join(lines)
+    """Read the first promise; what is told of an order was promised when it came."""
+    text = "\n".join(line for line in lines if not line.startswith("run-"))
     found = _STARTS.search(text)
     seconds = None if found is None else 0.0
     if found and found["span"]:

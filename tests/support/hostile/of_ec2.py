@@ -7,7 +7,7 @@ from math import inf
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault
-from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
 from support.hostile.drawn import MINUTE
 from support.hostile.hooks import AtJenkins, is_of
 from support.hostile.unkind import Draw, Unkindness
@@ -40,8 +40,13 @@ def _refused(draw: Draw, pool: Pool, code: str, span: tuple[float, float], *, al
     draw.at(span[0], lambda: ec2.answers.update(dict.fromkeys(keys, code)))
     draw.at(span[1], lambda: [ec2.answers.pop(key, None) for key in keys])
     gone = len(keys) == len(pool.offerings)
-    closes = frozenset({pool.name} if gone and span[1] == inf else ())
-    touches = draw.life.served_by(pool)
+    offered = {other.name: {one.key for one in other.offerings} for other in draw.life.drawn.fleet.launched.pools.values()}
+    closes = frozenset(name for name, mine in offered.items() if mine <= {*keys} and span[1] == inf)
+    served = [draw.life.served_by(draw.life.drawn.fleet.pools[name]) for name, mine in offered.items() if mine & {*keys}]
+
+    def touches(build: Build) -> bool:
+        return any(serves(build) for serves in served)
+
     draw.bite_where_jobs_wait(span, touches)
     return draw.make(f"{pool.name}: {', '.join(keys)} {code}", span, touches=touches, closes=closes, words={code} if gone else set())
 

@@ -135,7 +135,9 @@ def _marked(draw: Draw, cause: str, reason: str) -> Unkindness:
         draw.every((span[0], span[1] - 1.0), 45.0 if all_of_them else 10 * MINUTE, partial(mark, at))
         draw.at(span[1], partial(clear, at))
     how = "each" if all_of_them else "one"
-    facts = {"touches": draw.life.served_by(pool), "strikes": draw.life.instances_of(pool)}
+    # Where most agents of a controller are marked, launches for its other pools are rationed, too.
+    touches = (lambda _build: True) if all_of_them else draw.life.served_by(pool)
+    facts = {"touches": touches, "strikes": draw.life.instances_of(pool)}
     unkind = draw.make(f"{how} of {pool.name}", span, words={reason[:20], cause.rpartition(".")[2]}, **facts)
     return unkind
 

@@ -40,7 +40,7 @@ def pool_leaves_file(draw: Draw) -> Unkindness:
     draw.bite_if(span, lambda: bool(life.ec2.of(pool)))
     facts = {"touches": life.served_by(pool), "strikes": life.instances_of(pool), "closes": frozenset({pool.name})}
     # If most agents lost their pool at once, none of them is drained for an hour.
-    words = {pool.name, "unservable"}
+    words = {pool.name, "no pool serves"}
     return draw.make(pool.name, span, words=words, pays_seconds=2 * _HOUR, names=life.instances_of(pool), **facts)
 
 
@@ -112,7 +112,7 @@ def share_leaves(draw: Draw) -> Unkindness:
     touches, is_out = life.served_by(pool), frozenset(pool.controllers) - frozenset(serves)
     prevents = (lambda build: touches(build) and build.controller in is_out) if span[1] == inf else (lambda _build: False)
     whom = f"{pool.name}: {share} for {', '.join(serves)}"
-    words = {pool.name, "unservable"} if is_out else set()
+    words = {pool.name, "no pool serves"} if is_out else set()
     return draw.make(whom, span, touches=touches, strikes=life.instances_of(pool), prevents=prevents, words=words)
 
 
@@ -143,7 +143,8 @@ def features_leave(draw: Draw) -> Unkindness:
         draw.bite_if(span, lambda: bool(life.ec2.of(pool)))
         if key == "image_parameter":
             _publish_images(draw)
-        return draw.make(f"{pool.name}: {key}", span, touches=life.served_by(pool), strikes=life.instances_of(pool), **_told(pool, key))
+        lasts = (life.drawn.begin_at, inf) if key == "max_hours_per_day" else span  # what has used a day up before counts afterwards
+        return draw.make(f"{pool.name}: {key}", lasts, touches=life.served_by(pool), strikes=life.instances_of(pool), **_told(pool, key))
     if draw.chance.random() < 0.5:
         draw.edit_file(span, lambda file: replace(file, weights=JobWeights()))
         draw.bite_if(span, lambda: any(record.by_weight for record in records.values()))

@@ -46,6 +46,15 @@ def _sharing(pool: Pool, share: Share) -> Pool:
     return replace(pool, share=share, warm_pool=None if share is Share.COOPERATIVE else pool.warm_pool)
 
 
+def never_empty(_chance: Random, fleet: Fleet) -> Fleet:
+    """Give a fleet of one pool another one, which no job asks for: no fleet file is without pools."""
+    if len(fleet.launched.pools) > 1:
+        return fleet
+    (only,) = fleet.launched.pools.values()
+    spare = replace(only, name="spare", labels=frozenset({"spare"}), launch_template="spare", lend=Lending.NEVER, lent_labels=frozenset())
+    return replace(fleet, pools={**fleet.pools, spare.name: spare})
+
+
 def lending(chance: Random, fleet: Fleet) -> Fleet:
     """Let a pool lend its agents to jobs of another one, whose kind is a more general one."""
     general, *others = fleet.pools.values()
@@ -97,6 +106,7 @@ def rerunning(chance: Random, fleet: Fleet) -> Fleet:
 
 PREPARES: dict[str, Prepare] = {
     "controller-leaves-file": two_controllers,
+    "pool-leaves-file": never_empty,
     "share-leaves": sharing,
     "loans-leave": lending,
     "hosts-leave": with_hosts,
@@ -105,4 +115,13 @@ PREPARES: dict[str, Prepare] = {
     "lost-builds": rerunning,
 }
 # Keys that say how many controllers there are come first.
-IN_ORDER = ("controller-leaves-file", "share-leaves", "loans-leave", "features-leave", "orders-leave", "lost-builds", "hosts-leave")
+IN_ORDER = (
+    "controller-leaves-file",
+    "share-leaves",
+    "loans-leave",
+    "pool-leaves-file",
+    "features-leave",
+    "orders-leave",
+    "lost-builds",
+    "hosts-leave",
+)

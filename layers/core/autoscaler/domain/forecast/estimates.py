@@ -18,7 +18,6 @@ _ENOUGH = 9  # of fewer values no two enclose four fifths of what comes
 _ASSUMED = Estimate(low=0.5, mid=1.0, high=2.0)
 # A prediction of a few seconds that is off by a few is not twice wrong.
 SLACK_SECONDS = 30.0
-_MOST_SHARE = 0.98
 _NO_RECORD_ERROR, _FEW_VALUES_ERROR = 0.5, 0.3
 _WORTH_CORRECTING = 0.8
 _SIBLINGS = "/*"
@@ -80,10 +79,12 @@ def _range_of(spread: Spread) -> Estimate | None:
 
 
 def left_of(duration: Estimate, elapsed: float) -> Estimate | None:
-    """Estimate how much longer a build runs that has run so long; None where it runs longer than anybody can tell."""
+    """Estimate how much longer a build runs that has run so long; None if it runs longer than nine in ten: nobody can tell."""
+    if elapsed > duration.high:
+        return None
     passed = _share_below(duration, elapsed)
     low, mid, high = (_quantile_of(duration, passed + (1.0 - passed) * share) - elapsed for share in (TAIL, 0.5, 1.0 - TAIL))
-    return Estimate(low=max(0.0, low), mid=max(0.0, mid), high=high) if high > 0.0 else None
+    return Estimate(low=max(0.0, low), mid=max(0.0, mid), high=max(0.0, high))
 
 
 def _share_below(duration: Estimate, seconds: float) -> float:
@@ -92,7 +93,7 @@ def _share_below(duration: Estimate, seconds: float) -> float:
         return 0.0
     if seconds <= duration.mid:
         return TAIL + (0.5 - TAIL) * log(seconds / duration.low) / max(log(duration.mid / duration.low), 1e-9)
-    return min(_MOST_SHARE, 0.5 + (0.5 - TAIL) * log(seconds / duration.mid) / max(log(duration.high / duration.mid), 1e-9))
+    return 0.5 + (0.5 - TAIL) * log(seconds / duration.mid) / max(log(duration.high / duration.mid), 1e-9)
 
 
 def _quantile_of(duration: Estimate, share: float) -> float:

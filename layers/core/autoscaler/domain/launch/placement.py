@@ -72,13 +72,16 @@ class _Account:
 class PlannedStart:
     """The executor that an item takes: of which server, in how many seconds, and the key of the build that has it now, if any.
 
-    ``machine``: of which it is, "" where nobody knows.
+    ``machine``: of which it is, "" where nobody knows; ``bought``: of an agent that is yet to be launched or started;
+    ``first_seconds``: in how many the executor is free before any item of the queue takes it.
     """
 
     server: str
     seconds: float
     build: str = ""
     machine: str = ""
+    bought: bool = False
+    first_seconds: float = 0.0
 
 
 class QueuePlacement:
@@ -206,7 +209,8 @@ class QueuePlacement:
         server, begins = room[-1].server, room[-1].free_seconds
         excess = begins - self.purchase.ready_seconds(pool)
         work = quantiles_of(self.learned, want.item.job, server if server in self.pools else pool.name).p50_seconds
-        self.starts[want.item.id] = PlannedStart(server, begins, room[-1].build, room[-1].machine)
+        last = room[-1]
+        self.starts[want.item.id] = PlannedStart(server, begins, last.build, last.machine, last.bought, last.first_seconds)
         planned = self.supply.occupy_together(room, work)
         if excess > 0:
             self._accounts[pool.name].book(want, planned, work, excess)

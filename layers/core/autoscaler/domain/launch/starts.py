@@ -34,7 +34,8 @@ class WaitsFor(StrEnum):
 class BareStart:
     """A predicted start, before it is corrected by what came of others.
 
-    ``server``: the pool whose executor it takes, or another node's; ``is_guess``: a build runs there, and nobody knows when it ends.
+    ``server``: the pool whose executor it takes, or another node's; ``is_guess``: a build runs there, and nobody knows when it ends;
+    ``bought``: its agent is yet to be launched or started; ``first_seconds``: in how many it is free before the queue takes it.
     """
 
     seconds: float
@@ -42,6 +43,8 @@ class BareStart:
     server: str
     is_guess: bool = False
     machine: str = ""
+    bought: bool = False
+    first_seconds: float = 0.0
 
 
 def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float], work: Mapping[int, float]) -> dict[int, BareStart]:
@@ -60,7 +63,13 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
             slot = room[-1]
             is_guess = bool(slot.build) and ends.get(slot.build, 0.0) <= 0.0
             starts[want.item.id] = BareStart(
-                seconds=slot.free_seconds, waits_for=_waits_for(slot), server=slot.server, is_guess=is_guess, machine=slot.machine
+                seconds=slot.free_seconds,
+                waits_for=_waits_for(slot),
+                server=slot.server,
+                is_guess=is_guess,
+                machine=slot.machine,
+                bought=slot.bought,
+                first_seconds=slot.first_seconds,
             )
             supply.occupy_together(room, work.get(want.item.id) or _assumed_work(placement, want, slot))
     return starts

@@ -95,12 +95,17 @@ def _launched_now(plans: Iterable[Plan], entry: QueueEntry) -> Iterator[str]:
         if getattr(step, "controller", "") != entry.controller:
             continue
         if isinstance(step, Launch) and step.pool in entry.pools:
-            yield f"{counted(step.count, 'agent')} of {step.pool} {_is(step.count)} launched now"
+            yield f"{counted(step.count, 'agent')} of {step.pool} {_is(step.count)} launched now{_which_shows(step)}"
         elif isinstance(step, Start) and step.pool in entry.pools:
             count = len(step.instance_ids)
-            yield f"{counted(count, 'stopped agent')} of {step.pool} {_is(count)} started now"
+            yield f"{counted(count, 'stopped agent')} of {step.pool} {_is(count)} started now{_which_shows(step)}"
         elif isinstance(step, Uncordon) and step.pool in entry.pools:
             yield f"{step.node} of {step.pool} is brought back now"
+
+
+def _which_shows(step: Launch | Start) -> str:
+    """Say of an agent that EC2 may refuse again, as it refused the last ones, what is tried."""
+    return f", which shows {step.detail}" if step.reason is Reason.TRIES_AGAIN else ""
 
 
 def _is(number: int) -> str:

@@ -8,7 +8,7 @@ from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.distrust import BROKEN_SECONDS, may_take
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
-from autoscaler.domain.situation.trials import of_boot, of_connections, open_trial
+from autoscaler.domain.situation.trials import in_the_way, of_boot, of_connections, open_trial
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import clock, duration
 
@@ -17,8 +17,18 @@ def why_uncertain(situation: Situation, controller: str, want: Want, start: Plan
     """Say why an item may not start as planned; None if nothing speaks against it. ``start``: None for never."""
     if start is None:
         return _why_broken(situation, controller, want, "", None)
+    if start.bought and (refused := _refused_by_ec2(situation, controller, start.server)) is not None:
+        return refused
     kept = why_kept(situation, controller, want, start.machine, start.seconds)
-    return kept or _why_broken(situation, controller, want, start.server, start.seconds)
+    return kept or _why_broken(situation, controller, want, start.server, start.seconds) or _of_late_agent(situation, start)
+
+
+def _refused_by_ec2(situation: Situation, controller: str, pool: str) -> Doubt | None:
+    """Say that EC2 refused to launch all that a pool may have: a stopped agent is asked for all the same, and may be refused, too."""
+    view = situation.pools[controller, pool]
+    if not in_the_way(view.spec, situation.memory):
+        return None
+    return "refused-by-ec2", "EC2 refuses", f"it starts once EC2 lets an agent of {pool} start again: {view.refused_detail}"
 
 
 def _why_broken(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> Doubt | None:
@@ -32,10 +42,15 @@ def _why_broken(situation: Situation, controller: str, want: Want, server: str, 
         return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
     if refused := open_trial(situation.memory, of_connections(controller)):
         return "cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})"
-    if seconds == ANY_MOMENT_SECONDS and server in situation.fleet.pools:
-        timeout = duration(situation.fleet.pools[server].boot_timeout_seconds)
-        return "late-agent", "agent is late", f"it waits for an agent of {server} that takes longer than usual; each has {timeout} in all"
     return None
+
+
+def _of_late_agent(situation: Situation, start: PlannedStart | BareStart) -> Doubt | None:
+    """Say that an item waits for an agent that may come at any moment, for so long already: so do those that it takes after others."""
+    if start.first_seconds != ANY_MOMENT_SECONDS or start.server not in situation.fleet.pools:
+        return None
+    timeout = duration(situation.fleet.pools[start.server].boot_timeout_seconds)
+    return "late-agent", "agent is late", f"it waits for an agent of {start.server} that takes longer than usual; each has {timeout} in all"
 
 
 def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt | None:

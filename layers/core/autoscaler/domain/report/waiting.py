@@ -141,8 +141,9 @@ def late_unmet(situation: Situation, controller: str) -> list[Unmet]:
 
 
 def _is_late(situation: Situation, controller: str, item: QueueItem, pools: Collection[str] = (), soon: float = 0.0) -> bool:
-    """Tell whether an item waits for longer than its pools let it; if it has none, than any pool of its controller does."""
+    """Tell whether an item waits for longer than its pools let it; if it has none, than any of its controller, or of the fleet, does."""
     specs = [view.spec for name, view in situation.pools_of(controller).items() if not pools or name in pools]
+    specs = specs or list((situation.fleet.pools or situation.fleet.left_pools).values())
     return bool(specs) and item.waiting_seconds >= min(spec.max_wait_seconds for spec in specs) + soon
 
 
