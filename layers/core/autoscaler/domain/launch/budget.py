@@ -1,16 +1,18 @@
 """The budget: how many more launches the limits allow at their highest price, and whose limit forbids one."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Offering, Pool
-from autoscaler.domain.facts.levels import Level, LevelKind, levels
+from autoscaler.domain.facts.levels import LevelKind, levels
 from autoscaler.domain.facts.metering import hours_in_day, launched_lately, missing_of, spent_in_month, unread_elsewhere, unrecorded
 from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.domain.launch.usage import NOTHING_KEPT, KeptRoom, Usage, month_reserve
+from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import LATE, why_one_at_a_time
 from autoscaler.domain.situation.image_canary import to_begin
@@ -22,6 +24,17 @@ _CONNECT = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
 _EACH = frozenset(LevelKind)
 # Why not, in detail, and whose limit it is; "" where it is none.
 Refused: TypeAlias = tuple[Reason, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """What a look shows of the limits, before anything is planned. ``unread``: records of which nobody knows the pool."""
+
+    uses: list[Usage]  # of each level, the narrow ones first
+    booting: Mapping[str, int]
+    connecting: Mapping[str, int]
+    not_to_work_with: Mapping[str, int]
+    unread: int
 
 
 class Budget:
@@ -43,65 +56,19 @@ class Budget:
         turn it is. ``kinds``: of limits that count. ``may_try``: False where nothing that is launched may be the one to try a new image.
         """
         self._situation = situation
-        self._booting = _booting(situation)
-        self._connecting = _connecting(situation)
+        counted = _counted(situation, without)
+        uses = [use.copied() for use in counted.uses]
+        self._booting, self._connecting = dict(counted.booting), Counter(counted.connecting)
+        self._not_to_work_with, self._unread = Counter(counted.not_to_work_with), counted.unread
         self._to_begin = to_begin(situation) if may_try else set()
         self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here
-        self._unread = unread_elsewhere(situation.snapshot)  # of which pool, nobody knows: each level leaves them room
-        living = [record for record in situation.snapshot.living if record.instance_id not in without]
-        running = [record for record in living if not situation.snapshot.is_off(record)]
-        self._not_to_work_with = Counter(record.pool for record in running if _is_not_to_work_with(situation, record))
-        uses = self._use_of_each_level(living)
+        self._answers: dict[tuple[str, float], Refused | None] = {}  # by pool and price
         self.levels, self.fleet = uses, uses[-1]  # the narrow ones first
         self._of_pool = _by_pool(uses)
         self._kinds, self._kept, self._room_kept = kinds, kept, Counter(kept.agents)
-        self._count_what_has_no_record()
         for use in uses:
-            use.usd_in_month += month_reserve(use.usd_per_hour)
             use.keep_room(kept)
         self._take_decided(decided)
-
-    def _use_of_each_level(self, living: list[Record]) -> list[Usage]:
-        """Count the agents with a record, what cannot be read, the launches of the hour and the dollars of the month."""
-        snapshot, memory = self._situation.snapshot, self._situation.memory
-        launched, by_pool = launched_lately(snapshot, memory), dict[str, list[Record]]()
-        for record in living:
-            by_pool.setdefault(record.pool, []).append(record)
-        uses = []
-        for level in levels(self._situation.fleet):
-            is_all = level.kind is LevelKind.FLEET
-            mine = living if is_all else [record for name in sorted(level.pools) for record in by_pool.get(name, ())]
-            use = Usage(
-                level=level,
-                agents=sum(not snapshot.is_off(record) for record in mine) + self._unread,
-                launched=sum(count for pool, count in launched.items() if not pool or level.has(pool)),
-                usd_per_hour=self._reserved(mine) + self._unread * self._dearest(level),
-                usd_in_month=spent_in_month(memory.month, level),
-                hours_in_day=hours_in_day(memory.day, level, snapshot.taken_at),
-            )
-            uses.append(use)
-        return uses
-
-    def _reserved(self, records: list[Record]) -> float:
-        return sum(self._reserved_usd(record) for record in records)
-
-    def _reserved_usd(self, record: Record) -> float:
-        """Reserve the disk alone for what is stopped, or stops. What starts is reserved as a whole, whatever EC2 shows of it yet."""
-        is_off = record.state is not RecordState.STARTING and self._situation.snapshot.costs_disk_only(record)
-        return record.volume_usd_per_hour if is_off else record.reserved_usd_per_hour
-
-    def _dearest(self, level: Level) -> float:
-        return max((_highest_usd_per_hour(self._situation.fleet.pools[name]) for name in level.pools), default=0.0)
-
-    def _count_what_has_no_record(self) -> None:
-        snapshot, pools = self._situation.snapshot, self._situation.fleet.pools
-        for intent in snapshot.intents:
-            for use in self.levels_of(intent.pool):
-                use.count(missing_of(intent), intent.usd_per_hour)
-            self._not_to_work_with[intent.pool] += missing_of(intent) if intent.to_stop or intent.reservation else 0
-        for instance in unrecorded(snapshot):  # its own price is not written down
-            for use in self.levels_of(instance.pool):
-                use.count(1, _highest_usd_per_hour(pools.get(instance.pool)))
 
     def _take_decided(self, decided: Decided) -> None:
         """Reserve what this pass launches and starts already."""
@@ -172,7 +139,16 @@ class Budget:
         return self.over_limit(pool, _more_usd(record, otherwise)) or (refusal if refusal and refusal[0] is Reason.ONE_TRIAL else None)
 
     def over_limit(self, pool: Pool, usd_per_hour: float) -> Refused | None:
-        """Name the limit that forbids one more agent at this price, and whose it is; None if there is room."""
+        """Name the limit that forbids one more agent at this price, and whose it is; None if there is room.
+
+        Each item of a queue asks: the answer is the same until the next agent is reserved.
+        """
+        asked = pool.name, usd_per_hour
+        if asked not in self._answers:
+            self._answers[asked] = self._ask_levels(pool, usd_per_hour)
+        return self._answers[asked]
+
+    def _ask_levels(self, pool: Pool, usd_per_hour: float) -> Refused | None:
         for use in self._counting(pool):
             if refused := use.refusal(usd_per_hour, self._kept.usd_per_hour[pool.name] if self._room_kept[pool.name] else None):
                 return (*refused, use.level.text)
@@ -211,6 +187,7 @@ class Budget:
 
     def reserve(self, pool: Pool, usd_per_hour: float, agents: int = 1) -> None:
         """Reserve agents of one pool on all levels, each at this price; room that was kept for them is theirs."""
+        self._answers.clear()
         self.taken += [(pool.name, usd_per_hour)] * agents
         self._booting[pool.name] = self._booting.get(pool.name, 0) + agents
         in_turn = min(agents, self._room_kept[pool.name])
@@ -219,6 +196,69 @@ class Budget:
             use.take(agents, usd_per_hour)
             if in_turn:
                 use.use_kept(in_turn, self._kept.usd_per_hour[pool.name])
+
+
+def _counted(situation: Situation, without: Collection[str]) -> _Counted:
+    """Count living and requested agents, open launches included: once for a look, unless some are taken to have left."""
+    if without:
+        return _count(situation, without)
+    facts = situation.snapshot, situation.memory, situation.fleet, situation.agents
+    return situation.memo.value("budget", facts, situation.now, lambda: (_count(situation, without), FOR_EVER))
+
+
+def _count(situation: Situation, without: Collection[str]) -> _Counted:
+    snapshot = situation.snapshot
+    living = [record for record in snapshot.living if record.instance_id not in without]
+    running = [record for record in living if not snapshot.is_off(record)]
+    not_to_work_with = Counter(record.pool for record in running if _is_not_to_work_with(situation, record))
+    for intent in snapshot.intents:
+        not_to_work_with[intent.pool] += missing_of(intent) if intent.to_stop or intent.reservation else 0
+    unread = unread_elsewhere(snapshot)
+    uses = list(_use_of_each_level(situation, living, unread))
+    _count_what_has_no_record(situation, uses)
+    for use in uses:
+        use.usd_in_month += month_reserve(use.usd_per_hour)
+    booting, connecting = _booting(situation), _connecting(situation)
+    return _Counted(uses=uses, booting=booting, connecting=connecting, not_to_work_with=not_to_work_with, unread=unread)
+
+
+def _use_of_each_level(situation: Situation, living: list[Record], unread: int) -> Iterator[Usage]:
+    """Count the agents with a record, what cannot be read, the launches of the hour and the dollars of the month.
+
+    ``unread``: of which pool these are, nobody knows, so each level leaves them room.
+    """
+    snapshot, memory = situation.snapshot, situation.memory
+    launched, by_pool = launched_lately(snapshot, memory), dict[str, list[Record]]()
+    for record in living:
+        by_pool.setdefault(record.pool, []).append(record)
+    for level in levels(situation.fleet):
+        is_all = level.kind is LevelKind.FLEET
+        mine = living if is_all else [record for name in sorted(level.pools) for record in by_pool.get(name, ())]
+        dearest = max((_highest_usd_per_hour(situation.fleet.pools[name]) for name in level.pools), default=0.0)
+        yield Usage(
+            level=level,
+            agents=sum(not snapshot.is_off(record) for record in mine) + unread,
+            launched=sum(count for pool, count in launched.items() if not pool or level.has(pool)),
+            usd_per_hour=sum(_reserved_usd(snapshot, record) for record in mine) + unread * dearest,
+            usd_in_month=spent_in_month(memory.month, level),
+            hours_in_day=hours_in_day(memory.day, level, snapshot.taken_at),
+        )
+
+
+def _reserved_usd(snapshot: Snapshot, record: Record) -> float:
+    """Reserve the disk alone for what is stopped, or stops. What starts is reserved as a whole, whatever EC2 shows of it yet."""
+    is_off = record.state is not RecordState.STARTING and snapshot.costs_disk_only(record)
+    return record.volume_usd_per_hour if is_off else record.reserved_usd_per_hour
+
+
+def _count_what_has_no_record(situation: Situation, uses: list[Usage]) -> None:
+    of_pool, pools = _by_pool(uses), situation.fleet.pools
+    for intent in situation.snapshot.intents:
+        for use in of_pool.get(intent.pool, uses[-1:]):
+            use.count(missing_of(intent), intent.usd_per_hour)
+    for instance in unrecorded(situation.snapshot):  # its own price is not written down
+        for use in of_pool.get(instance.pool, uses[-1:]):
+            use.count(1, _highest_usd_per_hour(pools.get(instance.pool)))
 
 
 def _by_pool(uses: list[Usage]) -> dict[str, list[Usage]]:

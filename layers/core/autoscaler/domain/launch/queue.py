@@ -11,6 +11,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may_come_back
 from autoscaler.domain.launch.top_ups import for_floors, for_forecasts, hedge, keep_up
 from autoscaler.domain.launch.turns import kept_room
+from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.bring_back import pinned
 from autoscaler.domain.situation.breakers import cannot_come_back
 from autoscaler.domain.situation.situation import Situation
@@ -69,6 +70,16 @@ def place_queue(situation: Situation, controller: str, budget: Budget) -> QueueP
     return placement
 
 
+def queue_as_placed(situation: Situation, controller: str) -> QueuePlacement:
+    """Place a queue as the next pass will: worked out once for all who read it, and change nothing of it."""
+    facts = situation.snapshot, situation.memory, situation.fleet, situation.agents, situation.demands[controller]
+
+    def work() -> tuple[QueuePlacement, float]:
+        return place_queue(situation, controller, Budget(situation, kept=kept_room(situation))), FOR_EVER
+
+    return situation.memo.value(("queue", controller), facts, situation.now, work)
+
+
 def floors_of(situation: Situation) -> list[Launch | Start]:
     """Plan what the minimums and warm executors of all pools lack: what is launched for anything else leaves them room."""
     planned: list[Launch | Start] = []
@@ -84,7 +95,7 @@ def expected_starts(situation: Situation, controller: str) -> dict[int, PlannedS
     """Predict for each mature item whose executor it gets, a new agent's included, and in how many seconds."""
     if not situation.snapshot.controllers[controller].complete:
         return {}
-    return place_queue(situation, controller, Budget(situation, kept=kept_room(situation))).starts
+    return queue_as_placed(situation, controller).starts
 
 
 def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:

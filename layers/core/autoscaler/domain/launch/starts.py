@@ -11,10 +11,8 @@ from enum import StrEnum
 from math import ceil
 
 from autoscaler.domain.forecast.durations import quantiles_of
-from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
-from autoscaler.domain.launch.queue import place_queue
-from autoscaler.domain.launch.turns import kept_room
+from autoscaler.domain.launch.queue import queue_as_placed
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
 from autoscaler.domain.situation.wants import Want
@@ -55,7 +53,7 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
     if not situation.snapshot.controllers[controller].complete:
         return {}
     mature = _all_mature(situation, controller)
-    placement = _placed(mature, controller)
+    placement = queue_as_placed(mature, controller)
     supply = _as_predicted(placement.supply, ends, _late(situation, mature, placement))
     starts: dict[int, BareStart] = {}
     for want in mature.demands[controller].wants:
@@ -73,10 +71,6 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
             )
             supply.occupy_together(room, work.get(want.item.id) or _assumed_work(placement, want, slot))
     return starts
-
-
-def _placed(situation: Situation, controller: str) -> QueuePlacement:
-    return place_queue(situation, controller, Budget(situation, kept=kept_room(situation)))
 
 
 def _all_mature(situation: Situation, controller: str) -> Situation:
@@ -98,7 +92,7 @@ def _late(situation: Situation, mature: Situation, placement: QueuePlacement) ->
     """Count by pool the executors that are bought by a later look, for items that do not count yet, and say how much later."""
     if mature is situation:
         return {}
-    now, later = _bought(_placed(situation, placement.controller).supply), _bought(placement.supply)
+    now, later = _bought(queue_as_placed(situation, placement.controller).supply), _bought(placement.supply)
     look = situation.snapshot.look_every_seconds
     delays = {name: look * max(1, ceil((pool.spec.queue_maturity_seconds - look / 2) / look)) for name, pool in placement.pools.items()}
     return {name: (count - now[name], delays[name]) for name, count in later.items() if count > now[name]}

@@ -13,10 +13,8 @@ from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.domain.facts.waiting_items import QueueItem
-from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
-from autoscaler.domain.launch.queue import place_queue
-from autoscaler.domain.launch.turns import kept_room
+from autoscaler.domain.launch.queue import queue_as_placed
 from autoscaler.domain.report.lasting import name_of_build
 from autoscaler.domain.report.told import Seen, Trouble
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -199,7 +197,7 @@ def _of_wants(situation: Situation, view: ControllerView, demand: Demand, others
     late = [want for want in demand.wants if _is_late(situation, view.name, want.item, [pool.name for pool in want.pools])]
     if not late:
         return
-    placement = place_queue(situation, view.name, Budget(situation, kept=kept_room(situation)))
+    placement = queue_as_placed(situation, view.name)
     for want in late:
         if (cause := _of_want(situation, placement, want, others)) is not None:
             yield want.item, cause
