@@ -76,6 +76,7 @@ def keep_busy(day, minutes):
 
 
 @pytest.mark.parametrize(("ahead", "minutes"), [(6 * 3600.0, 10), (31 * 86_400.0, 1)])
+@pytest.mark.long
 def test_a_month_goes_on_when_a_clock_that_was_ahead_of_its_end_is_right_again(ahead, minutes):
     day = at_the_end_of_january(max_usd_per_month=LIMIT)
     keep_busy(day, 60)

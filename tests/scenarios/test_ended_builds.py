@@ -85,6 +85,7 @@ def test_a_job_that_nobody_knows_is_asked_after_twelve_hours():
     assert build.node not in day.jenkins.nodes
 
 
+@pytest.mark.long
 def test_what_really_runs_goes_on_however_long():
     day = a_day(drain_timeout_seconds=1800.0)
     builds = day.queue(2, seconds=30 * 3600.0, kind=Kind.PIPELINE)

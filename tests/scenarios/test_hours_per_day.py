@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from autoscaler.control.observe import observe
 from autoscaler.domain.facts.fleet import Ceilings, WarmPool
 from autoscaler.domain.facts.marks import MarkClass
@@ -51,6 +53,7 @@ def test_once_the_hours_of_the_day_are_used_nothing_new_starts_and_no_build_is_c
     assert cordoned == {(MarkClass.DAY_LIMIT, Reason.HOURS_PER_DAY)}
 
 
+@pytest.mark.long
 def test_at_midnight_the_hours_begin_anew():
     day = a_day(1.0)
     builds = submitted_every(day, 3 * HOUR, 20, seconds=1500.0)
@@ -63,6 +66,7 @@ def test_at_midnight_the_hours_begin_anew():
     assert sum(build.started_at is None for build in builds) < waiting
 
 
+@pytest.mark.long
 def test_an_agent_that_still_runs_at_midnight_takes_builds_again():
     day = a_day(1.0)
     day.minutes(UNTIL_MIDNIGHT - 2 * HOUR)

@@ -1,5 +1,7 @@
 """Time-lines of agents of an image that a parameter named, once `image_parameter` has left the fleet file: they are replaced."""
 
+import pytest
+
 from autoscaler.control.operate import why
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.plan import Cordon
@@ -25,6 +27,7 @@ def cordoned_as_outdated(day):
     return [step.detail for step in day.done(Cordon) if step.reason is Reason.OUTDATED]
 
 
+@pytest.mark.long
 def test_its_agents_are_replaced_by_agents_of_the_launch_templates_own_image_and_no_build_is_cut_short():
     day = a_day().minutes(10)
     assert images(day) == {"ami-1": 3}
@@ -73,6 +76,7 @@ def test_if_the_key_comes_back_with_the_same_image_its_agents_are_as_they_should
     assert (images(day), cordoned_as_outdated(day)) == ({"ami-1": 3}, [])
 
 
+@pytest.mark.long
 def test_agents_that_were_adopted_are_of_the_image_too():
     day = a_day().minutes(10)
     day.fleet.state.records.clear()
@@ -81,6 +85,7 @@ def test_agents_that_were_adopted_are_of_the_image_too():
     assert old(day) == 0
 
 
+@pytest.mark.long
 def test_a_new_image_that_was_not_proven_yet_is_forgotten():
     day = a_day().minutes(10)
     break_images(day, "ami-2")

@@ -48,6 +48,7 @@ def memory(day):
     return day.fleet.state.memory
 
 
+@pytest.mark.long
 def test_a_new_image_is_tried_by_one_agent_while_others_are_launched_from_the_old_one_and_then_all_follow():
     day = a_day().minutes(10)
     assert images(day) == {"ami-1": 3}

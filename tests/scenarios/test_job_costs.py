@@ -42,6 +42,7 @@ def a_day(hours=24, *, dearer=False):
     return day
 
 
+@pytest.mark.long
 def test_in_a_day_of_spot_and_stopped_agents_all_jobs_together_cost_what_the_meter_counted():
     day = a_day(dearer=True)
     metered = day.fleet.state.memory.month
@@ -62,6 +63,7 @@ def test_in_a_day_of_spot_and_stopped_agents_all_jobs_together_cost_what_the_met
     }
 
 
+@pytest.mark.long
 def test_builds_have_the_hours_that_they_ran_and_all_that_was_billed():
     day = a_day(hours=12)
     assert costs_of(day).usd == pytest.approx(dollars(day.world), rel=0.04), "which has no volumes of machines that are on"

@@ -37,6 +37,7 @@ def begin_hold(day, scope, name, **facts):
     return day
 
 
+@pytest.mark.long
 def test_a_drain_of_13_hours_is_told_with_its_build_at_12_hours_and_once_more_a_day_later_and_is_over_once():
     day = a_day(max_agent_hours=1.0)
     day.queue(1, seconds=60 * 3600.0)
@@ -54,6 +55,7 @@ def test_a_drain_of_13_hours_is_told_with_its_build_at_12_hours_and_once_more_a_
     assert len(subjects(day)) in (3, 4)
 
 
+@pytest.mark.long
 def test_an_agent_that_a_person_took_offline_is_told_after_a_day_in_their_words_and_each_day():
     day = a_day()
     day.queue(1, seconds=300.0)

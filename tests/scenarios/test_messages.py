@@ -4,6 +4,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import pytest
+
 from autoscaler.control.notify import notify
 from autoscaler.control.observe import observe_without_instances
 from autoscaler.domain.facts.fleet import Ceilings, Team
@@ -126,6 +128,7 @@ def test_a_limit_of_a_team_is_told_of_while_its_own_jobs_wait_for_it():
     assert "operations.md#team-limits" in message.text
 
 
+@pytest.mark.long
 def test_the_hours_of_a_day_that_are_used_are_told_of_and_the_next_day_too():
     day = Day(in_memory(a_pool("cpu", executors=1, idle_seconds=600.0, ceilings=Ceilings(max_hours_per_day=2.0)), a_pool("gpu")))
     day.minutes(2).queue(1, seconds=7200.0)

@@ -178,6 +178,7 @@ def test_a_stack_of_the_same_name_in_another_account_leaves_our_nodes_alone():
     assert build.ended is None
 
 
+@pytest.mark.long
 def test_a_pipeline_that_holds_the_node_of_a_forgotten_machine_ends_after_a_day():
     """Jenkins keeps what waits for a person on its executor until the node is deleted, and EC2 never says more than that it is unknown."""
     day = Day(in_memory(a_pool("cpu", idle_seconds=300.0))).minutes(2)

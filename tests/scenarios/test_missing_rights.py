@@ -74,6 +74,7 @@ def mend(day):
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.long
 def test_what_jenkins_refuses_every_agent_stops_launches_after_the_first_ones_of_all_pools_and_is_told_once(trouble):
     """42 and 15 instances were launched for three jobs."""
     begin, named = TROUBLES[trouble]

@@ -46,6 +46,7 @@ def keep_busy(day, minutes):
         day.minutes(1)
 
 
+@pytest.mark.long
 def test_the_month_ends_at_its_limit_and_what_runs_is_finished():
     day = a_day(min_agents=1)
     keep_busy(day, 60)

@@ -111,6 +111,7 @@ def test_every_cause_is_told_with_its_code(code):
     assert any(code in message.text for message in day.fleet.notifier.sent)
 
 
+@pytest.mark.long
 def test_a_fleet_that_is_always_full_lets_the_refused_pool_try_after_a_quarter_of_an_hour_and_serves_it_then():
     gpu = a_pool("gpu", offerings=(GPU,), queue_maturity_seconds=0.0)
     cpu = a_pool("cpu", offerings=(CPU,), queue_maturity_seconds=0.0, max_builds=1)

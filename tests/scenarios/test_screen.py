@@ -166,6 +166,7 @@ def test_the_last_screen_answers_four_questions(terminal, whole_day):
     assert proved.startswith("0 builds killed, nothing was left over, 0 errors in ")
 
 
+@pytest.mark.long
 def test_a_broken_day_is_told_as_broken(terminal, broken_day):
     run, last = broken_day
     ran, _, waited, proved = told(terminal, run, last)

@@ -138,6 +138,7 @@ def test_a_static_node_that_a_pass_was_cut_off_from_freeing_is_freed_whatever_th
 
 @pytest.mark.parametrize("fate", ["terminated by somebody", "stopped by somebody", "interrupted"])
 @pytest.mark.parametrize("begin", [on_slots, on_own_nodes])
+@pytest.mark.long
 def test_a_machine_that_ends_by_itself_leaves_no_node_of_ours_and_takes_no_static_one(begin, fate):
     day = begin()
     day.queue(2, seconds=3600.0)

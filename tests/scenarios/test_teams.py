@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import Ceilings, Team
 from autoscaler.domain.facts.memory import Month
@@ -64,6 +66,7 @@ def test_a_lane_of_higher_priority_never_starves_beside_a_queue_that_never_ends(
     assert {build.killed_by for build in day.jenkins.builds} == {""}
 
 
+@pytest.mark.long
 def test_a_team_that_comes_later_gets_its_share_beside_one_whose_queue_never_ends():
     day = a_day(a_pool("gpu"), a_pool("cpu"), teams=(GRAPHICS, WEB), max_agents=4)
     keep_busy(day, 30)

@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from autoscaler.domain.facts.plan import Launch
 from support.builders import a_pool
 from support.timeline import Day
@@ -93,6 +95,7 @@ def test_an_agent_of_the_broken_version_that_dies_later_does_not_count_against_t
     assert day.fleet.state.memory.trials.get("boot/cpu") is None or day.fleet.state.memory.trials["boot/cpu"].failures == 0
 
 
+@pytest.mark.long
 def test_a_job_that_only_the_outdated_agent_can_take_does_not_wait_for_a_launch_that_is_refused_for_a_day():
     """Of a label that one node has Jenkins names the node, and an agent that an item names is not terminated."""
     day = a_day("mine", min_agents=0).minutes(2)

@@ -35,6 +35,7 @@ def tuned(trace, out, **pool):
     return tune(TuningTask(trace=trace, fleet=check(raw, "test"), hours=3.0, seeds=1, settings={}), out, jobs=1)
 
 
+@pytest.mark.long
 def test_an_agent_is_kept_where_waiting_is_dearer_than_idling(bursts, tmp_path):
     proposal = tuned(load_trace(bursts, hours=3.0), tmp_path / "out")
     [change] = [change for change in proposal.changes if change.key != "size"]
@@ -45,6 +46,7 @@ def test_an_agent_is_kept_where_waiting_is_dearer_than_idling(bursts, tmp_path):
     assert [row["usd"] for row in proposal.frontier] == sorted(row["usd"] for row in proposal.frontier)
 
 
+@pytest.mark.long
 def test_where_waiting_is_cheap_no_agent_is_kept_and_a_machine_that_is_too_large_is_halved(bursts, tmp_path):
     proposal = tuned(load_trace(bursts, hours=3.0), tmp_path / "out", wait_usd_per_hour=0.01)
     assert [(change.key, change.now, change.proposed) for change in proposal.changes] == [("size", "4 on c6i.4xlarge", "2 on c6i.2xlarge")]
@@ -57,6 +59,7 @@ def test_a_price_of_waiting_that_costs_less_in_all_is_proposed():
     assert _best(rows, 1.0)["setting"] == "x10"
 
 
+@pytest.mark.long
 def test_a_build_that_has_a_machine_to_itself_keeps_it(bursts, tmp_path):
     proposal = tuned(load_trace(bursts, hours=3.0), tmp_path / "out", wait_usd_per_hour=0.01, executors=1)
     assert proposal.changes == []
@@ -101,6 +104,7 @@ def test_where_nothing_pays_the_words_say_so_and_a_wait_that_cannot_be_had_is_sa
     ]
 
 
+@pytest.mark.long
 def test_the_command_writes_a_fleet_file_that_is_valid(bursts, tmp_path):
     out = tmp_path / "out"
     ran = CliRunner().invoke(

@@ -54,6 +54,7 @@ def handed_over(day):
 @pytest.mark.parametrize(
     ("usd", "limits"), [(3.0, {"max_agents": 1}), (6.0, {"max_usd_per_hour": 6.5})], ids=["one agent", "one as dear as two"]
 )
+@pytest.mark.long
 def test_a_team_whose_share_is_smaller_than_an_agent_gets_its_turn_within_the_hour(usd, limits):
     day = a_day(a_pool_of(CPU), a_pool_of(WEB, usd), **limits)
     cpu, web = [], []
@@ -66,6 +67,7 @@ def test_a_team_whose_share_is_smaller_than_an_agent_gets_its_turn_within_the_ho
     not_killed(day)
 
 
+@pytest.mark.long
 def test_two_teams_whose_queues_never_end_take_turns_of_half_an_hour_and_no_faster():
     day = a_day(a_pool_of(CPU), a_pool_of(WEB), max_agents=1)
     cpu, web, hours = [], [], 10
@@ -86,6 +88,7 @@ def longest_gap(builds, day):
     return max(after - before for before, after in zip(times, [*times[1:], day.world.timeline.now], strict=True))
 
 
+@pytest.mark.long
 def test_three_teams_that_share_one_agent_take_turns():
     day = a_day(a_pool_of(CPU), a_pool_of(WEB), a_pool_of(OPS), max_agents=1)
     builds = {CPU: [], WEB: [], OPS: []}
@@ -98,6 +101,7 @@ def test_three_teams_that_share_one_agent_take_turns():
     not_killed(day)
 
 
+@pytest.mark.long
 def test_a_team_of_twice_the_weight_keeps_its_turn_for_twice_as_long():
     day = a_day(a_pool_of(CPU), a_pool_of(WEB), weights={CPU: 2.0}, max_agents=1)
     cpu, web = [], []
