@@ -20,6 +20,7 @@ from autoscaler.config import load_settings
 from autoscaler_workbench.cli import demo
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.world.world import build_world
+from autoscaler_workbench.report.dashboard.cloudformation import essential_environment, read_template
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from benchmarks.figures import Figures, seconds
 
@@ -135,5 +136,6 @@ def _surroundings() -> Iterator[dict[str, str]]:
         os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{port}"
         demo.create_table()
         demo.create_secrets(settings)
-        names = ("AGENT_", "AWS_", "FLEET_HOME", "STATE_", "METRIC_", "POWERTOOLS_", "JENKINS_")
-        yield {key: value for key, value in os.environ.items() if key.startswith(names)} | _AS_IN_LAMBDA
+        names = ("AGENT_", "AWS_", "FLEET_HOME", "STATE_", "METRIC_", "POWERTOOLS_", "JENKINS_", "WEBHOOK_")
+        given = {key: value for key, value in os.environ.items() if key.startswith(names)}
+        yield given | essential_environment(read_template(ROOT / "template.yaml")) | _AS_IN_LAMBDA

@@ -1,13 +1,14 @@
 """DescribeInstances as EC2 sends it: pages of XML, each instance with all that EC2 tells of one, read by botocore's own parser."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import Any
 
 from botocore.loaders import Loader
 from botocore.model import OperationModel, ServiceModel
-from botocore.parsers import create_parser
 
+from autoscaler.adapters.aws_times import session_with_quick_times
 from autoscaler_workbench.fakes.http_fakes.aws.ec2_query import answer_xml
 
 _PAGE = 1000  # what the adapter asks for
@@ -98,12 +99,14 @@ def xml_pages(instances: Iterable[dict[str, Any]]) -> list[bytes]:
 def read_pages(pages: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """Read them as boto3 does, one at a time."""
     operation = _describe_instances()
-    parser, shape = create_parser(operation.service_model.metadata["protocol"]), operation.output_shape
+    factory = session_with_quick_times().get_component("response_parser_factory")
+    parser, shape = factory.create_parser(operation.service_model.metadata["protocol"]), operation.output_shape
     assert shape is not None  # noqa: S101 - DescribeInstances has an answer
     for body in pages:
         parsed: dict[str, Any] = parser.parse({"status_code": 200, "headers": {}, "body": body}, shape)
         yield parsed
 
 
+@cache  # Lambda reads it once, at a cold start
 def _describe_instances() -> OperationModel:
     return ServiceModel(Loader().load_service_model("ec2", "service-2"), "ec2").operation_model("DescribeInstances")

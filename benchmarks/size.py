@@ -67,7 +67,7 @@ class _Column:
 def column(agents: int) -> _Column:
     """Measure everything at one size."""
     fleet = gather(agents)
-    cans = _fill(fleet)
+    cans = canned(fleet)
     ports = open_cans(cans)
     snapshot = observe(ports, cans.fleet, ports.state.read(), Invocation(request_id="i", ends_at=ports.clock() + 55.0))
     timed: dict[str, Callable[[], object]] = {
@@ -88,7 +88,7 @@ def column(agents: int) -> _Column:
     return _Column(shown, took)
 
 
-def _fill(fleet: InMemory) -> Cans:
+def canned(fleet: InMemory) -> Cans:
     """Record what one pass is answered."""
     session = LocalSession(fleet.apis["main"])
     state = _Table()

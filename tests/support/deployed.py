@@ -29,7 +29,7 @@ from autoscaler_workbench.fakes.identity import ask_handler
 from autoscaler_workbench.fakes.state import InMemoryState
 from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.world import World, build_world
-from autoscaler_workbench.report.dashboard.cloudformation import read_template
+from autoscaler_workbench.report.dashboard import cloudformation
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET as EXAMPLE
 from packaging_root import ROOT
 from support.local_apis import LocalApis, apis_of
@@ -76,11 +76,7 @@ class Deployed:
 
 def essential_environment() -> dict[str, str]:
     """The environment of functions at `MetricsLevel: essential`, with the template's own thresholds, as the template hands them on."""
-    template = read_template(ROOT / "template.yaml")
-    given = template["Resources"]["PublishMetricsFunction"]["Properties"]["Environment"]["Variables"]
-    parameters = {name: parameter.get("Default") for name, parameter in template["Parameters"].items()}
-    handed_on = {name: parameters[value["Ref"]] for name, value in given.items() if isinstance(value, dict) and value["Ref"] in parameters}
-    return {"METRICS_LEVEL": "essential"} | {name: str(value) for name, value in handed_on.items()}
+    return cloudformation.essential_environment(cloudformation.read_template(ROOT / "template.yaml"))
 
 
 @dataclass(slots=True)
@@ -151,7 +147,7 @@ def _replaced(apis: LocalApis, stored: Stored) -> Iterator[None]:
     in_memory = cache(lambda: stored.wired(wire.__wrapped__))
     with (
         mock.patch.object(bootstrap, "runtime", in_memory),
-        mock.patch.object(bootstrap, "boto3", SimpleNamespace(client=apis.client)),
+        mock.patch.object(bootstrap, "boto3", SimpleNamespace(Session=lambda **_session: SimpleNamespace(client=apis.client))),
         mock.patch.object(bootstrap, "JenkinsSession", apis.session),
         mock.patch.object(bootstrap, "completed_requests", cache(lambda: stored.completed)),
     ):

@@ -46,6 +46,14 @@ def read_template(file: Path) -> dict[str, Any]:
     return template
 
 
+def essential_environment(template: dict[str, Any]) -> dict[str, str]:
+    """The environment of `publish_metrics` at `MetricsLevel: essential`, with the template's own thresholds, as it hands them on."""
+    given = template["Resources"]["PublishMetricsFunction"]["Properties"]["Environment"]["Variables"]
+    parameters = {name: parameter.get("Default") for name, parameter in template["Parameters"].items()}
+    handed_on = {name: parameters[value["Ref"]] for name, value in given.items() if isinstance(value, dict) and value["Ref"] in parameters}
+    return {"METRICS_LEVEL": "essential"} | {name: str(value) for name, value in handed_on.items()}
+
+
 def defaults_of(template: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters that have a default, with it; a list is written with commas."""
     parameters = template["Parameters"]

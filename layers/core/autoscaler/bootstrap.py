@@ -17,6 +17,7 @@ from botocore.config import Config
 
 from autoscaler.adapters.account import AwsAccount
 from autoscaler.adapters.asks import DynamoAsks
+from autoscaler.adapters.aws_times import session_with_quick_times
 from autoscaler.adapters.cloudwatch import CloudWatchMetrics, EssentialMetrics
 from autoscaler.adapters.costs import DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
@@ -122,6 +123,7 @@ def reset() -> None:
     account.cache_clear()
     _cached_client.cache_clear()
     _launcher.cache_clear()
+    _session.cache_clear()
 
 
 @cache
@@ -226,12 +228,17 @@ def _client(service: str) -> Any:
 
 @cache
 def _cached_client(service: str) -> Any:
-    return boto3.client(service, config=_SDK)  # type: ignore[call-overload]
+    return _session().client(service, config=_SDK)  # type: ignore[call-overload]
 
 
 @cache
 def _launcher() -> Any:
-    return boto3.client("ec2", config=_SDK_ONCE)
+    return _session().client("ec2", config=_SDK_ONCE)
+
+
+@cache
+def _session() -> boto3.Session:
+    return boto3.Session(botocore_session=session_with_quick_times())
 
 
 def _controller(name: str, settings: FleetSettings) -> JenkinsController:

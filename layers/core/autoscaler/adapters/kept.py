@@ -148,12 +148,16 @@ class UnknownOfItems:
         return last if last.version == version else UnknownOfItem()
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})  # what nearly all fields hold
+
+
 def unknown_in(value: Any, raw: Any) -> Unknown:
     """Find what the JSON holds that a value was read from, and the value does not."""
     parts = _parts(value)
     if parts is not None and isinstance(raw, dict):
         extras = {name: of for name, of in raw.items() if name not in parts}
-        within = {name: unknown_in(parts[name], raw[name]) for name in raw.keys() & parts.keys() if _may_hold_more(parts[name])}
+        holders = {name: part for name, part in parts.items() if part.__class__ not in _PLAIN and name in raw and _may_hold_more(part)}
+        within = {name: unknown_in(part, raw[name]) for name, part in holders.items()}
         return Unknown(extras=extras, inside={name: unknown for name, unknown in within.items() if unknown})
     return _unknown_of_each(value, raw) if _holds_objects(value) and isinstance(raw, list) else NOTHING
 

@@ -13,8 +13,8 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.domain.launch.usage import NOTHING_KEPT, KeptRoom, Usage, month_reserve
 from autoscaler.domain.memo import FOR_EVER
-from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.canary import LATE, why_one_at_a_time
+from autoscaler.domain.situation.agents import LATE, Agent, Phase
+from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.image_canary import to_begin
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided

@@ -68,6 +68,9 @@ class Phase(StrEnum):
     UNSEEN = "unseen"  # its controller could not be read completely
 
 
+LATE = (Phase.OVERDUE, Phase.LOST)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """One agent of ours. ``instance``: None where EC2 did not say; `NOT_FOUND` only where EC2 has forgotten it."""

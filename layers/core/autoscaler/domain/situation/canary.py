@@ -7,13 +7,11 @@ from autoscaler.domain.facts.made_nodes import why_of_other_kind
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record
 from autoscaler.domain.facts.versions import differ, told_follows, told_outdated
-from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import TOGETHER_SECONDS, told_boots
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import of_boot, open_trial
 from autoscaler.domain.wording import durations_apart
-
-LATE = (Phase.OVERDUE, Phase.LOST)
 
 
 def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | None:
@@ -35,8 +33,7 @@ def late_agents(situation: Situation, pool: str) -> Iterator[Agent]:
     """
     trial = situation.memory.trials.get(of_boot(pool))
     counted = trial.failed if trial else ()
-    launched = (agent for agent in situation.agents if agent.record.is_instance and not agent.record.life)
-    for agent in (agent for agent in launched if agent.pool.name == pool and agent.phase in LATE):
+    for agent in (agent for agent in situation.late_launches if agent.pool.name == pool):
         is_new = agent.record.instance_id not in counted and never_connected(agent.record, situation.memory.connected)
         if is_new and not shows_that_it_boots(situation, agent.record):
             yield agent

@@ -55,9 +55,11 @@ def runs_to_ask(
 
 def next_asked(before: Mapping[str, AskedRun], snapshot: Snapshot) -> dict[str, AskedRun]:
     """Carry on what runs said, as long as their executors show them in the same session of their controller."""
-    asked = dict(_kept(before, snapshot))
+    asked = dict(_kept(before, snapshot)) if before else {}
     for view in snapshot.controllers.values():
         answers = snapshot.run_answers.get(view.name, {})
+        if not (asked or answers):  # nearly always: no run was too long
+            continue
         for build in (build for node in view.nodes for build in (*node.builds, *node.ended)):
             name, answer = name_of(view.name, build), answers.get(build.run)
             if answer is not None and _may_be_asked(build):

@@ -18,6 +18,7 @@ from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Sna
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import (
+    LATE,
     LEFT_FORGOTTEN_AFTER_SECONDS,
     Agent,
     Forgotten,
@@ -84,6 +85,12 @@ class Look:
     def views(self) -> Iterable[ControllerView]:
         """The controllers that were looked at."""
         return self.snapshot.controllers.values()
+
+    @cached_property
+    def late_launches(self) -> tuple[Agent, ...]:
+        """Agents that were launched, not started, and whose deadline to connect has passed."""
+        late = (agent for agent in self.agents if agent.phase in LATE)
+        return tuple(agent for agent in late if agent.record.is_instance and not agent.record.life)
 
     @cached_property
     def instances(self) -> Mapping[str, Instance]:
