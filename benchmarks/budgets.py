@@ -38,9 +38,7 @@ def figures() -> dict[str, dict[str, int]]:
         "calls": {name: calls_of(act) for name, act in passes.items()},
         "kilobytes of memory": {name: _peak_kilobytes(act) for name, act in passes.items()},
         "a look": _look(cans),
-        "modules of ours": {
-            path.parent.name: _modules_of(path.parent) for path in [ROOT / "functions" / name / "app.py" for name in FUNCTIONS]
-        },
+        "modules of ours": {name: _modules_of(ROOT / "functions" / name) for name in FUNCTIONS},
     }
 
 
