@@ -23,7 +23,7 @@ JOBS = (
     Bug(
         name="a build that hangs is promised to end soon",
         file="domain/forecast/estimates.py",
-        was=" if high > 0.0 else None",
+        was="    if elapsed > duration.high:\n        return None\n",
         becomes="",
         found_by=(f"{_UNIT}what_is_left_of_a_build_shrinks_then_grows_and_is_unknown_at_last",),
     ),

@@ -190,8 +190,8 @@ MONEY = (
     Bug(
         name="the SDK sends a launch again by itself",
         file="bootstrap.py",
-        was='return boto3.client("ec2", config=_SDK_ONCE)',
-        becomes='return boto3.client("ec2", config=_SDK)',
+        was='return _session().client("ec2", config=_SDK_ONCE)',
+        becomes='return _session().client("ec2", config=_SDK)',
         found_by=("tests/handlers/test_deployed.py::test_a_launch_whose_answer_is_lost_and_whose_repetition_is_throttled_launches_once",),
     ),
 )

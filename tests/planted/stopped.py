@@ -241,7 +241,7 @@ STOPPED = (
     ),
     Bug(
         name="a start that is overdue limits launches",
-        file="domain/situation/canary.py",
+        file="domain/situation/situation.py",
         was="if agent.record.is_instance and not agent.record.life)",
         becomes="if agent.record.is_instance)",
         found_by=(f"{_FAILED}::test_a_start_that_is_overdue_limits_no_launches",),

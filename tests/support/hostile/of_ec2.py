@@ -81,17 +81,18 @@ def boots_hang(draw: Draw) -> Unkindness:
 
 
 def never_connects(draw: Draw) -> Unkindness:
-    """The agents of one pool register, and never connect."""
+    """The agents of one pool register, and never connect. One that is connected, and loses that for a while, comes back."""
     pool, span = draw.pool(), draw.span(15, 120, for_ever=0.15)
     unkind = _fails(draw, pool, span)
 
-    def refuses(node) -> bool:
-        if is_of(node, pool):
-            unkind.words.add(node.name)
-        return is_of(node, pool)
+    def refuses(at: AtJenkins, node) -> bool:
+        if not is_of(node, pool) or node.name in at.connections:
+            return False
+        unkind.words.add(node.name)
+        return True
 
     for at in draw.life.jenkins.values():
-        draw.while_it_lasts(span, at.unconnectable, refuses)
+        draw.while_it_lasts(span, at.unconnectable, partial(refuses, at))
         draw.at(span[1], partial(_reconnect_all, draw, at, pool))
     return unkind
 
