@@ -159,6 +159,7 @@ _POOL: dict[str, tuple[Any, ...]] = {
     "capacity_reservation.kind": ("reserved", "block"),
     "capacity_reservation.starts_at": ("reserved", "2027-01-15T12:00:00Z"),
     "capacity_reservation.ends_at": ("reserved", "2027-01-15T08:20:00Z"),
+    "max_job_seconds": ("a schedule of a warm pool, again", 60),
     "remote_dir": ("work", "/ci"),
     "exclusive": ("work", False),
 }

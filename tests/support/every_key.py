@@ -87,6 +87,7 @@ pools:
         warm_pool:
           {min_agents: 1, max_agents: 3, max_age_hours: 12, max_disk_age_hours: 20, max_disk_builds: 9, instance_stores: true}
       - {from: "22:00", to: "05:00", time_zone: UTC, warm_pool: off}
+    max_job_seconds: 600
     remote_dir: /srv/jenkins
     exclusive: false
   gpu:

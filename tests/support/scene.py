@@ -1,8 +1,10 @@
 """A fleet that lives: from the text of its fleet file through the real handlers to what becomes of its machines, builds and messages."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -123,6 +125,11 @@ class Scene:
     def held(self, reason: str) -> list[str]:
         return [str(facts["detail"]) for event, facts in self.here.logged if event == "held" and facts["reason"] == reason]
 
+    def deploy(self, text: str) -> None:
+        """Deploy another fleet file: the handlers start cold with it."""
+        Path(os.environ["FLEET_CONFIG"]).write_text(_file(text), encoding="utf-8")
+        self.here.start_cold()
+
     def subjects(self) -> list[str]:
         """Return the subjects of the messages that people were sent."""
         return [subject.removeprefix(f"[{self.here.fleet.name}] ") for subject, _ in self.here.told()]
@@ -138,7 +145,11 @@ class Scene:
 @contextmanager
 def scene(text: str, environment: dict[str, str] | None = None) -> Iterator[Scene]:
     """Run a fleet whose file has this text. ``$pool`` stands for what every pool must have."""
+    with deployed_in_memory(_file(text), environment) as here:
+        yield Scene(here)
+
+
+def _file(text: str) -> str:
     head = limits() if "limits: {" not in text else ""
     head += "".join(f"{name}: {value}\n" for name, value in _SECTIONS.items() if f"\n{name}:" not in f"\n{text}")
-    with deployed_in_memory(f"fleet: f\n{head}{Template(text).substitute(pool=_POOL)}\n", environment) as here:
-        yield Scene(here)
+    return f"fleet: f\n{head}{Template(text).substitute(pool=_POOL)}\n"

@@ -12,6 +12,7 @@ from autoscaler.config.estimates import EstimatesKey, estimates_of
 from autoscaler.config.hosts import HostSettings, host, hosts_of, is_of_hosts, of_hosts
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.ignore_labels import IgnoreLabelsKey
+from autoscaler.config.job_lengths import MaxJobSecondsKey
 from autoscaler.config.job_parameters import JobParametersKey, job_parameters
 from autoscaler.config.job_weights import JobWeightsKey, job_weights
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
@@ -239,6 +240,7 @@ class PoolSettings(Tuning):
         "prices, those of us-east-1; spot_discount is taken off for spot.",
     )
     capacity_reservation: CapacityReservationKey = None
+    max_job_seconds: MaxJobSecondsKey = None
     remote_dir: Annotated[str, StringConstraints(min_length=1)] | None = Field(
         None,
         description="Jenkins' root directory on the agent. Without it: /home/jenkins/agent on Linux, C:\\jenkins on Windows.",
@@ -342,7 +344,7 @@ class FleetSettings(Section):
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
             schedules=pool_schedules(pool.schedules, most, unused_only=never),
             **tuned
-            | ({"max_builds": 1} if never else {})
+            | {"max_job_seconds": pool.max_job_seconds, **({"max_builds": 1} if never else {})}
             | (of_hosts(tuned) if hosts else self._launched(name, pool, prices) | self._stopped(pool, warm, unused_only=never)),
         )
 

@@ -17,11 +17,12 @@ from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.learn import assess
+from autoscaler.domain.report.free_executors import CURE, jobs_without_label, labels_of_others
 from autoscaler.domain.report.price_age import WAY_OUT, price_ages
 from autoscaler.domain.report.quotas import Need, needs
 from autoscaler.domain.report.telemetry import silent
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, end_command
+from autoscaler.domain.wording import counted, end_command, listed
 from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, UnansweredError
 from autoscaler.ports import Account, Compute, Controller, Ports
 
@@ -76,6 +77,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
     found += _account(ports, account, fleet.launched, snapshot.images if snapshot else {})
     found += _price_ages(ports, fleet)
     found += _instance_stores(fleet.launched)
+    found += _long_jobs(fleet)
     if snapshot and snapshot.records:
         found += _telemetry(ports, assess(snapshot, fleet))
     return [*found, *(_passes(snapshot) if snapshot else ())]
@@ -226,6 +228,18 @@ def _instance_stores(fleet: Fleet) -> Iterator[Finding]:
             none = "" if stoppable(pool) else "no agent of the pool is ever stopped; "
             detail = f"{none}{', '.join(types)}: instance stores are empty after a stop; {_STOP_THEM}"
             yield Finding(about=pool.name, what="types that are never stopped", fine=None, detail=detail)
+
+
+def _long_jobs(fleet: Fleet) -> Iterator[Finding]:
+    """Say of pools that decline long jobs whether Jenkins starts them there all the same, on an executor that is free."""
+    for pool in fleet.pools.values():
+        if pool.max_job_seconds is not None:
+            fine, why = jobs_without_label(pool, fleet)
+            yield Finding(about=pool.name, what="takes no jobs without a label (max_job_seconds)", fine=fine, detail=why)
+            if shared := labels_of_others(pool, fleet):
+                whose = "; ".join(f"{label} is of {listed(names)}, too" for label, names in shared.items())
+                detail = f"{whose}: Jenkins starts long jobs that ask for it on either; {CURE}"
+                yield Finding(about=pool.name, what="has labels of its own (max_job_seconds)", fine=None, detail=detail)
 
 
 def _offerings(account: Account, fleet: Fleet) -> Iterable[Finding]:

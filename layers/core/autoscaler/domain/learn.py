@@ -65,6 +65,7 @@ from autoscaler.domain.situation.disks import note_short_of_disk
 from autoscaler.domain.situation.ended_builds import next_asked, without_ended
 from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, still_tried
+from autoscaler.domain.situation.job_lengths import with_job_lengths
 from autoscaler.domain.situation.launched import launched_versions
 from autoscaler.domain.situation.left_pools import next_left_pools
 from autoscaler.domain.situation.looks import EC2
@@ -89,12 +90,11 @@ def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situat
     memo = Memo() if memo is None else memo
     if mended := turned_back(snapshot.memory, snapshot.taken_at):
         snapshot = replace(snapshot, memory=replace(snapshot.memory, **mended))
-    snapshot = with_terminated(without_ended(snapshot))
+    snapshot, fleet = with_terminated(without_ended(snapshot)), with_job_lengths(fleet, snapshot.learned)
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
-    weights = with_known_weights(fleet, snapshot.learned).weights
     closing = [closes_at(pool, snapshot.learned.values()) for pool in fleet.pools.values() if pool.capacity]
-    facts = seen, fleet, weights, closing
+    facts = seen, fleet, with_known_weights(fleet, snapshot.learned).weights, closing
     situation = memo.value("situation", facts, snapshot.taken_at, lambda: (_assess(snapshot, fleet, memo), FOR_EVER))
     return replace(situation, snapshot=snapshot)
 

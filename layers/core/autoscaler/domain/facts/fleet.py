@@ -7,7 +7,7 @@ from datetime import tzinfo
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from math import inf
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from autoscaler.domain.facts.capacity import CapacityReservation
 from autoscaler.domain.facts.costs import Estimates
@@ -16,6 +16,9 @@ from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler.domain.facts.machines import Machine
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.run_orders import RunPolicy
+
+if TYPE_CHECKING:
+    from autoscaler.domain.facts.declined import Decline, Declined
 
 # Pipelines resume within minutes of a restart; one that has not for so long never will, and its agent must not be kept for ever.
 RESUME_TIMEOUT_SECONDS = 7200.0
@@ -173,6 +176,7 @@ class Pool:
     drain_timeout_seconds: float | None = None  # a longer drain is an alarm, never a kill; None: no alarm
     quarantine: Quarantine = Quarantine.REPLACE
     max_builds: int | None = None  # on one agent, which is replaced then; None: any number
+    max_job_seconds: float | None = None  # a job that takes longer is no demand for it; None: any job is
     warm_pool: WarmPool | None = None  # None: agents are terminated, and never stopped
     image_parameter: str = ""  # which names the image to launch; "": the launch template does
     kind: str = ""  # one of the fleet file's kinds; "": none
@@ -276,6 +280,7 @@ class Fleet:
     estimates: Estimates = field(default_factory=Estimates)  # of what is billed beside the agents
     prices_listed_on: Mapping[str, str] = field(default_factory=dict)  # day of the carried prices, by pool that goes by them
     left_pools: Mapping[str, Pool] = field(default_factory=dict)  # that left the fleet file and have agents yet: no pool of the fleet
+    declined: "Declined | None" = None  # jobs that pools decline, by what was learned; None: no pool declines any
 
     def resume_timeout(self, controller: str) -> float:
         """How long after a restart a pipeline may still resume on its node."""
@@ -294,6 +299,10 @@ class Fleet:
     def ignores(self, label: str | None) -> bool:
         """Tell whether another cloud serves what asks for this label."""
         return label is not None and any(fnmatchcase(label, re.sub(r"([\[?])", r"[\1]", pattern)) for pattern in self.ignored_labels)
+
+    def declines(self, controller: str, pool: str, job: str, *, of_pipeline: bool = False) -> "Decline | None":
+        """Say why a pool takes no builds of a job, though its labels would do; None if it takes them."""
+        return self.declined.why(controller, pool, job, of_pipeline=of_pipeline) if self.declined else None
 
     @property
     def beacon(self) -> str:

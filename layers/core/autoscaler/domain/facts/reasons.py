@@ -185,6 +185,7 @@ class Reason(StrEnum):
     NOT_LENT = "not-lent", "An idle agent of a rarer kind could run the job, and is not lent."
     WAITS_FOR_NODE = "waits-for-a-node", "One node alone can take the item: it asks for that node, or for a label that no pool gives."
     UNSERVABLE = "unservable", "No pool can serve what the item asks for."
+    JOB_TOO_LONG = "job-too-long", "The item's job takes longer than each pool with its labels allows (max_job_seconds)."
     UNCLEAR = "waits-for-something-unknown", "The item waits for something in words that the autoscaler does not know, such as a plugin's."
     LABEL_UNKNOWN = "label-unknown", "Jenkins does not say which label the item waits for."
     WORTH_WAITING = "worth-waiting", "A busy executor will be free so soon that waiting for it costs less than another agent."

@@ -6,7 +6,7 @@ now and then, in vain.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -45,6 +45,7 @@ class Prospects:
     returned: int
     window: Window | None
     growths: tuple[Growth, ...]
+    declined: frozenset[str] = frozenset()  # jobs that are no demand for the pool
 
 
 NOTHING = Forecast(executors=0, stages=0, launches=0, why="")
@@ -53,10 +54,11 @@ NOTHING = Forecast(executors=0, stages=0, launches=0, why="")
 def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float) -> dict[str, Forecast]:
     """Count the executors worth having now, by pool: another look later would be too late."""
     costs = {name: pool.costs for name, pool in pools.items()}
-    staged = due(learned, costs, now, is_worth_keeping)
-    launches = due(learned, costs, now, is_worth_launching) if staged else Counter[str]()
+    declined = _declined(pools)
+    staged = due(learned, costs, now, is_worth_keeping, declined)
+    launches = due(learned, costs, now, is_worth_launching, declined) if staged else Counter[str]()
     counts, whys = Counter(staged), dict.fromkeys(staged, "a pipeline's next stage")
-    for job, arrivals_ahead, why in _jobs(learned, costs, now):
+    for job, arrivals_ahead, why in _jobs(learned, costs, now, declined):
         name = learned.arrivals[job].pool
         counts[name] += len(arrivals_ahead)
         launches[name] += sum(is_worth_launching(arrival, costs[name], 1) for arrival in arrivals_ahead)
@@ -72,19 +74,26 @@ def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float)
     }
 
 
+def _declined(pools: Mapping[str, Prospects]) -> frozenset[tuple[str, str]]:
+    """Pair the jobs that are no demand for a pool with the pool."""
+    return frozenset((job, name) for name, pool in pools.items() for job in pool.declined)
+
+
 def _of_burst(pool: Prospects, staged: int, now: float) -> int:
     costs, needed = pool.costs, Needed(present=pool.in_use, forecast=staged, returned=pool.returned)
     burst = follow_burst(pool.window, needed, now, executors=costs.executors, boot_seconds=pool.boot_seconds)
     return to_come(burst, pool.growths, costs, now, pool.boot_seconds)
 
 
-def _jobs(learned: Learned, pools: Mapping[str, AgentCosts], now: float) -> Iterator[tuple[str, list[ArrivalForecast], str]]:
+def _jobs(
+    learned: Learned, pools: Mapping[str, AgentCosts], now: float, declined: Collection[tuple[str, str]]
+) -> Iterator[tuple[str, list[ArrivalForecast], str]]:
     """Find jobs worth an agent before they come, and why. A job that is announced twice comes once."""
     for job, known in learned.arrivals.items():
         if not known.expected and job not in learned.followers:
             continue
         costs, follower = pools.get(known.pool), learned.followers.get(job)
-        if costs is None:
+        if costs is None or (job, known.pool) in declined:
             continue
         by_time = _worth_having(forecasts_by_time(known, now), costs)
         after = _worth_having(forecasts_after(follower, learned.arrivals, known, now), costs) if follower else []

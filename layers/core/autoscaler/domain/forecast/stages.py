@@ -5,11 +5,12 @@ project and stage it is learned how long it takes, what comes then, in which poo
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from autoscaler.domain.facts.memory import Learned, RunSeen, StageSeen
+from autoscaler.domain.facts.runs import job_name_of
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
 from autoscaler.domain.forecast.prelaunch import AgentCosts, ArrivalForecast
 
@@ -58,14 +59,20 @@ def project_of(job: str) -> str:
     return job.rpartition("/")[0] or job
 
 
-def due(learned: Learned, pools: Mapping[str, AgentCosts], now: float, is_worth: Worth) -> Counter[str]:
-    """Count the executors worth having now for coming stages, by pool: another look later would be too late."""
+def due(
+    learned: Learned, pools: Mapping[str, AgentCosts], now: float, is_worth: Worth, declined: Collection[tuple[str, str]] = ()
+) -> Counter[str]:
+    """Count the executors worth having now for coming stages, by pool: another look later would be too late.
+
+    ``declined``: jobs that are no demand for a pool, with the pool.
+    """
     counts: Counter[str] = Counter()
-    for run in learned.runs.values():
+    for path, run in learned.runs.items():
         if needed := _due_of(learned, run, pools, now, is_worth):
             own = Counter(run.builds.values())  # these will have ended by then
             for name, count in needed.items():
-                counts[name] += max(0, count - own[name])
+                if not (declined and (job_name_of(path), name) in declined):
+                    counts[name] += max(0, count - own[name])
     return counts
 
 

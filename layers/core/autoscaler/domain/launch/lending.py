@@ -41,7 +41,7 @@ class Loans:
         if expression is None:
             return None
         for pool in _lenders(self.situation, self.controller, expression):
-            if item.waiting_seconds < pool.spec.queue_maturity_seconds:
+            if item.waiting_seconds < pool.spec.queue_maturity_seconds or self._declines(pool, item):
                 continue
             if pool.spec.lend is Lending.NEVER:
                 self._refuse(pool, item, "lend: never")
@@ -51,6 +51,9 @@ class Loans:
                 self._lend(agent, item)
                 return agent
         return None
+
+    def _declines(self, pool: PoolView, item: QueueItem) -> bool:
+        return self.situation.fleet.declines(self.controller, pool.name, item.job, of_pipeline=bool(item.run)) is not None
 
     def _take(self, pool: PoolView) -> Agent | None:
         if pool.name not in self._lendable:

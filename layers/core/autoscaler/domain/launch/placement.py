@@ -255,12 +255,14 @@ class QueuePlacement:
             return self._willing(want, (*names, *mine))
         if want.expression.name not in self._servers:
             matching = (server for server, labels in self.supply.labels.items() if want.expression.matches(labels))
-            self._servers[want.expression.name] = (*names, *matching)
-        return self._willing(want, self._servers[want.expression.name])
+            self._servers[want.expression.name] = tuple(matching)
+        return self._willing(want, (*names, *self._servers[want.expression.name]))
 
     def _willing(self, want: Want, servers: tuple[str, ...]) -> tuple[str, ...]:
-        """Leave out the servers that refuse the job of an item."""
-        refused = self.supply.refused
+        """Leave out the servers that refuse the job of an item, or whose pool declines it."""
+        refused, choosy = self.supply.refused, self.supply.choosy
+        if want.declined_by and choosy:
+            servers = tuple(server for server in servers if choosy.get(server) not in want.declined_by)
         return tuple(server for server in servers if want.item.job not in refused.get(server, ())) if refused else servers
 
 

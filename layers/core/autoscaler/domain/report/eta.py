@@ -179,7 +179,7 @@ def _if_queued_now(situation: Situation, asked: Asked, tracker: JobTracker, rows
         return
     pools = situation.pools_of(asked.controller)
     for row in rows.values():
-        if row.subject != Subject(asked.job) or row.pool not in pools:
+        if row.subject != Subject(asked.job) or row.pool not in pools or situation.fleet.declines(asked.controller, row.pool, asked.job):
             continue
         want = Want(item=_made_up(asked.job), pools=(pools[row.pool].spec,), expression=None)
         demand = situation.demands[asked.controller]

@@ -116,6 +116,10 @@ def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
     yield _boots(pool)
     yield from told_images(situation, pool)
     yield from lending_of(situation, pool)
+    if situation.fleet.declined is not None:
+        from autoscaler.domain.report.declined import told_of_pool  # noqa: PLC0415 - for fleets with max_job_seconds only
+
+        yield from told_of_pool(situation, pool.controller, pool.name)
     if pool.spec.warm_pool:
         yield from stops_of(situation, pool)
     if pool.short_seconds >= 1:
@@ -266,6 +270,10 @@ def _of_job(situation: Situation, plans: Sequence[Plan], subject: str, asked: st
         yield from facts_of_running(builds)
     if len(builds) == 1:
         yield f"{builds[0][0].record.node} was {_boot(situation, builds[0][0])}"
+    if situation.fleet.declined is not None:
+        from autoscaler.domain.report.declined import told_of_job  # noqa: PLC0415 - for fleets with max_job_seconds only
+
+        yield from told_of_job(situation, subject)
     yield from told_lost(situation, subject)
 
 

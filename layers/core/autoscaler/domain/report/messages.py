@@ -49,7 +49,7 @@ SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 
 
 # These come and go while their cause lasts: between two trials, or while another job waits. The others end by an event.
-_COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", TWO_SESSIONS, WAITS)
+_COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", TWO_SESSIONS, WAITS)
 
 # They happened, and do not last.
 _HAVE_NO_END = (LOST, f"{PROBLEM}quarantine/")
@@ -163,6 +163,10 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
     yield from lost_seen(situation)
     yield from refusals_seen(situation)
     yield from lasting_seen(situation, told)
+    if situation.fleet.declined is not None:
+        from autoscaler.domain.report.declined import declines_seen  # noqa: PLC0415 - for fleets with max_job_seconds only
+
+        yield from declines_seen(situation, told)
 
 
 def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:

@@ -123,6 +123,8 @@ def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Ite
         if _is_late(situation, view.name, item):
             yield item, _of_holds(situation, holds)
     for unmet in late_unmet(situation, view.name):
+        if unmet.reason is Reason.JOB_TOO_LONG:
+            continue  # a message of its own says so
         yield unmet.item, _of_unmet(view, unmet)
     wanted = {want.item.id for want in demand.wants}
     for item in demand.unknown:

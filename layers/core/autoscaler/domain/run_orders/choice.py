@@ -149,6 +149,8 @@ def _target(situation: Situation, pool: PoolView, asked: Asked) -> Target | str:
         return why
     if why := unmet(asked.conditions, spec, fleet):
         return why
+    if decline := fleet.declines(pool.controller, spec.name, asked.job):
+        return f"a build takes {duration(decline.seconds)}, and it takes jobs of up to {duration(decline.most_seconds)} (max_job_seconds)"
     value = _value(spec, fleet, pool.controller, asked.vary)
     if not value:
         return _NO_VALUE[asked.vary or Vary.POOL](spec)

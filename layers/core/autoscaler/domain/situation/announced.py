@@ -25,7 +25,7 @@ def announced(situation: Situation, controller: str) -> list[Want]:
     for order in situation.snapshot.run_orders or ():
         unknown = _unknown_builds(order, view)
         for target, one in _coming(order, controller, situation.now):
-            if target.pool not in pools or _is_seen(one, view):
+            if target.pool not in pools or _is_seen(one, view) or situation.fleet.declines(controller, target.pool, order.job):
                 continue
             if not one.run and unknown:
                 unknown -= 1  # it has left the queue, and this may be it

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import combinations
 from operator import attrgetter
 from typing import TypeVar
@@ -16,8 +16,9 @@ from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
 from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler.domain.situation.controller_restarts import Resumption
-from autoscaler.domain.situation.distrust import Distrust, Refused, ration, refusers
+from autoscaler.domain.situation.distrust import Distrust, Refused, may_take, ration, refusers
 from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.wording import listed
 
 # More labels than this to change is no explanation that anybody would read.
 _FLIPS_TRIED = 3
@@ -32,6 +33,7 @@ class Unmet:
     reason: Reason
     detail: str
     expression: LabelExpression | None = None  # where it is known
+    declined_by: frozenset[str] = frozenset()  # pools whose labels would do, and that decline its job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +157,11 @@ def executors_by_pool(demand: Demand) -> dict[str, int]:
 
 
 def homes(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> Iterator[tuple[QueueItem, Pool]]:
-    """Say for which pool each item of the queue is, whatever state it is in; of those that no pool can serve nothing."""
-    resolver = _Resolver(view, fleet, records)
+    """Say for which pool each item of the queue is, whatever state it is in; of those that no pool can serve nothing.
+
+    What a pool declines is its own here all the same: Jenkins may start it there.
+    """
+    resolver = _Resolver(view, replace(fleet, declined=None), records)
     for item in view.items:
         want = None if resolver.is_ignored(item) else resolver.resolve(item)
         if isinstance(want, Want):
@@ -227,6 +232,11 @@ class _Resolver:
         return {node.labels - {name} for name, node in self._nodes.items() if self._fleet.is_beacon(name)}
 
     def resolve(self, item: QueueItem) -> Want | Unmet:
+        resolved = self._by_labels(item)
+        return _declined(resolved) if isinstance(resolved, Want) and not resolved.pools else resolved
+
+    def _by_labels(self, item: QueueItem) -> Want | Unmet:
+        """Find what may serve an item. A want without a pool: each pool that has the labels declines the job."""
         label = item.asked_label
         named = self.named_nodes(item)
         if label is None and item.wait.named is not None and not named:
@@ -281,11 +291,20 @@ class _Resolver:
 
     def is_free(self, want: Want) -> bool:
         """Tell whether an executor that should take it is idle."""
-        free = (node for node, _ in self.free if not self._distrust.refuses(node.name, want.item.job))
-        return want.expression is not None and any(want.expression.matches(node.labels) for node in free)
+        free = (free for free in self.free if not self._distrust.refuses(free[0].name, want.item.job))
+        return want.expression is not None and any(may_take(want, node, pool) for node, pool in free)
 
     def _want(self, item: QueueItem, pools: tuple[Pool, ...], expression: LabelExpression | None) -> Want:
-        return Want(item=item, pools=pools, expression=expression, weight=self._fleet.weights.of(item.job))
+        weight, declined_by = self._fleet.weights.of(item.job), self._declined_by(item, pools)
+        willing = tuple(pool for pool in pools if pool.name not in declined_by) if declined_by else pools
+        return Want(item=item, pools=willing, expression=expression, weight=weight, declined_by=declined_by)
+
+    def _declined_by(self, item: QueueItem, pools: tuple[Pool, ...]) -> frozenset[str]:
+        """Name the pools that decline the job of an item, of all that its labels would do for."""
+        if self._fleet.declined is None:
+            return frozenset()
+        why = partial(self._fleet.declines, self._view.name, job=item.job, of_pipeline=bool(item.run))
+        return frozenset(pool.name for pool in pools if why(pool.name))
 
     def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
         if len(names) == 1 and self._fleet.is_beacon(names[0]):
@@ -357,6 +376,13 @@ class _Resolver:
     def named_nodes(self, item: QueueItem) -> tuple[str, ...]:
         named = item.wait.named
         return tuple(dict.fromkeys((*item.wait.nodes, *((named,) if named is not None and named in self._nodes else ()))))
+
+
+def _declined(want: Want) -> Unmet:
+    """Say that no pool takes an item, since each pool that its labels would do for declines its job."""
+    names = sorted(want.declined_by)
+    detail = f"{listed(names)} would have its labels, and {'takes' if len(names) == 1 else 'take'} only shorter jobs (max_job_seconds)"
+    return Unmet(item=want.item, reason=Reason.JOB_TOO_LONG, detail=detail, expression=want.expression, declined_by=want.declined_by)
 
 
 def _read(text: str, known_labels: set[str]) -> LabelExpression:

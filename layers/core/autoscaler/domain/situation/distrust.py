@@ -98,7 +98,12 @@ def is_broken(free_node: FreeNode, now: float) -> bool:
 
 
 def may_take(want: Want, node: Node, pool: str | None) -> bool:
-    """Tell whether the labels of a node satisfy an item. If the item tells none, the agents of its pools do."""
+    """Tell whether the labels of a node satisfy an item. If the item tells none, the agents of its pools do.
+
+    What an agent of a pool that declines the job takes all the same is Jenkins' business: nobody counts on it, and nobody misses it.
+    """
+    if pool in want.declined_by:
+        return False
     if want.expression is not None:
         return want.expression.matches(node.labels)
     names_a_node = want.item.wait.named is not None or bool(want.item.wait.nodes)

@@ -122,7 +122,7 @@ def _longest_waits(wants: Iterable[Want]) -> list[tuple[Want, dict[str, float]]]
     kinds: dict[tuple[object, ...], tuple[Want, dict[str, float]]] = {}
     for want in wants:
         named = (want.item.wait.named, want.item.wait.nodes) if want.expression is None else ()
-        key = want.expression.name if want.expression else tuple(pool.name for pool in want.pools), named, want.weight
+        key = want.expression.name if want.expression else tuple(pool.name for pool in want.pools), named, want.weight, want.declined_by
         jobs = kinds.setdefault(key, (want, {}))[1]
         jobs[want.item.job] = max(jobs.get(want.item.job, 0.0), want.item.waiting_seconds)
     return list(kinds.values())

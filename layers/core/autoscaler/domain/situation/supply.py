@@ -54,6 +54,7 @@ class Supply:
 
     labels: dict[str, frozenset[str]] = field(default_factory=dict)
     refused: dict[str, frozenset[str]] = field(default_factory=dict)  # jobs that a server does not take
+    choosy: dict[str, str] = field(default_factory=dict)  # pools of agents that are servers of their own, if they decline jobs
     pool_of: dict[str, str] = field(default_factory=dict)  # of agents that are servers of their own, and have the labels of their pool
     _heaps: dict[str, list[tuple[float, int, ExecutorSlot]]] = field(default_factory=dict)
     _uncounted: dict[str, Callable[[], Iterable[ExecutorSlot]]] = field(default_factory=dict)
@@ -240,19 +241,22 @@ def _has_other_labels(agent: Agent, ownership_label: str, asked: Collection[str]
 
 def add_by_labels(supply: Supply, situation: Situation, agent: Agent, labels: frozenset[str]) -> None:
     """Take in an agent by its labels: whoever asks for one of them may have it, except for the jobs that it refuses."""
-    server = _enter(supply, situation, agent.record.controller, agent.node.name if agent.node else "", labels)
+    own = "" if agent.pool.max_job_seconds is None else f"\n{agent.pool.name} "  # not one server with agents that take any job
+    server = _enter(supply, situation, agent.record.controller, agent.node.name if agent.node else "", labels, own)
     if server is None:
         return
+    if agent.pool.max_job_seconds is not None:
+        supply.choosy[server] = agent.pool.name
     if agent.pool.labels <= labels and not agent.record.is_lent(situation.now):
         supply.pool_of[server] = agent.pool.name
     for seconds, build in _open_slots(situation, agent):
         supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build, machine=agent.record.machine))
 
 
-def _enter(supply: Supply, situation: Situation, controller: str, node: str, labels: frozenset[str]) -> str | None:
+def _enter(supply: Supply, situation: Situation, controller: str, node: str, labels: frozenset[str], own: str = "") -> str | None:
     """Make a server of a node's labels; of the node alone if it refuses jobs. None if it takes no job at all."""
     free_node = situation.distrust(controller).nodes.get(node)
-    server = _server_of(labels - {node})
+    server = _server_of(labels - {node}) + own
     if free_node:
         if free_node.is_useless:
             return None

@@ -16,6 +16,7 @@ class Want:
     expression: LabelExpression | None  # None: it names a node, or no label at all
     weight: int = 1  # executors that it takes; an agent that has fewer it takes alone
     refused_by: tuple[str, ...] = ()  # free nodes that do not take it: an agent is tried for it
+    declined_by: frozenset[str] = frozenset()  # pools whose labels would do, and that decline its job
 
     @property
     def mature(self) -> bool:

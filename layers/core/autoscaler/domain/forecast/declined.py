@@ -1,0 +1,52 @@
+"""Jobs that pools decline, though their labels would do: builds of them are predicted to run for longer than `max_job_seconds`.
+
+Only a fleet with such a pool loads this. The prediction is the median of the builds that ended in the pool itself. Before a build of the
+job has ended there, other pools tell, and the one where it ran fastest counts. They say nothing about parts of pipelines: a short step in
+one pool may follow an hour in another. A job of which nobody has seen a build end is declined by no pool.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import inf
+
+from autoscaler.domain.facts.declined import Decline, Declined
+from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.memory import Learned
+from autoscaler.domain.forecast.durations import quantiles
+
+
+def with_declined(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
+    """Return the fleet with the jobs that its pools decline, by what was learned on each controller."""
+    by_pool: dict[tuple[str, str], Mapping[str, Decline]] = {}
+    for controller, known in learned.items():
+        if limited := [pool for pool in fleet.pools_of(controller) if pool.max_job_seconds is not None]:
+            seen = _seen(known)
+            by_pool |= {(controller, pool.name): dict(_too_long(pool, seen)) for pool in limited}
+    return replace(fleet, declined=Declined(by_pool=by_pool))
+
+
+def _seen(learned: Learned) -> dict[str, dict[str, tuple[float, ...]]]:
+    """Gather how long builds took, by job and pool. The entry without a job is of all builds of a pool."""
+    seen: dict[str, dict[str, tuple[float, ...]]] = {}
+    for key, samples in learned.samples.items():
+        pool, _, job = key.partition("\n")
+        if job and samples:
+            seen.setdefault(job, {})[pool] = samples
+    return seen
+
+
+def _too_long(pool: Pool, seen: Mapping[str, Mapping[str, tuple[float, ...]]]) -> Iterator[tuple[str, Decline]]:
+    most = inf if pool.max_job_seconds is None else pool.max_job_seconds
+    for job, by_pool in seen.items():
+        where, seconds = (pool.name, _median(by_pool[pool.name])) if pool.name in by_pool else _fastest(by_pool.items())
+        if seconds > most:
+            yield job, Decline(pool=pool.name, seconds=seconds, builds=len(by_pool[where]), seen_in=where, most_seconds=most)
+
+
+def _fastest(by_pool: Iterable[tuple[str, tuple[float, ...]]]) -> tuple[str, float]:
+    """Find the pool where the job takes least: if even that is too long, no pool is known where it would be short."""
+    return min(((pool, _median(samples)) for pool, samples in by_pool), key=lambda pair: (pair[1], pair[0]))
+
+
+def _median(samples: tuple[float, ...]) -> float:
+    return quantiles(samples).p50_seconds

@@ -1,0 +1,128 @@
+"""Jobs that pools decline since they take too long: who is told, and what `why` says. Only a fleet with `max_job_seconds` loads this."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from shlex import quote
+
+from autoscaler.domain.facts.declined import Decline
+from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.forecast.stages import project_of
+from autoscaler.domain.report.told import Seen
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import counted, duration, listed
+
+TOO_LONG = "too-long/"
+_RUNBOOK = "operations.md#jobs-too-long"
+# People who read so many messages of one controller know what the key does.
+_MOST_TOLD = 20
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """An item that some pools decline. ``takers``: the pools that take it."""
+
+    item: QueueItem
+    declines: tuple[Decline, ...]
+    takers: tuple[str, ...]
+
+    @property
+    def subject(self) -> str:
+        """What one message is about: a job, or all branches of a pipeline."""
+        return _branches(self.item.job) if self.item.run and "/" in self.item.job else self.item.job
+
+
+def declines_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
+    """Name the jobs that a pool declines or that no pool takes: from when one of them waits, as long as it would be declined again."""
+    for controller in situation.demands:
+        begins = f"{TOO_LONG}{controller}/"
+        seen = dict(_of_waiting(situation, controller, begins))
+        known = [name for name in told if name.startswith(begins)]
+        fresh = [name for name in seen if name not in known][: max(0, _MOST_TOLD - len(known))]
+        yield from ((name, seen[name]) for name in seen if name in known or name in fresh)
+        yield from _still_told(situation, controller, [name.removeprefix(begins) for name in known if name not in seen])
+
+
+def _of_waiting(situation: Situation, controller: str, begins: str) -> Iterator[tuple[str, Seen]]:
+    """Make the messages of what waits now: one for each pool that declines it, or one if no pool takes it."""
+    for one in _waiting(situation, controller):
+        ask, why = f"autoscaler why {quote(one.item.job)}", "\n".join(f"{_why(decline, one.item.job)}." for decline in one.declines)
+        if not one.takers:
+            then = "No pool takes it. It waits until Jenkins starts it on an executor that is free anyway, or somebody changes the limit."
+            yield f"{begins}:{one.subject}", Seen(_title("", one.subject), f"{why}\n{then}", _RUNBOOK, ask)
+        for decline in one.declines if one.takers else ():
+            then = f"{listed(one.takers)} {'takes' if len(one.takers) == 1 else 'take'} it instead."
+            text = f"{_why(decline, one.item.job)}.\n{then}"
+            yield f"{begins}{decline.pool}:{one.subject}", Seen(_title(decline.pool, one.subject), text, _RUNBOOK, ask)
+
+
+def _still_told(situation: Situation, controller: str, known: Iterable[str]) -> Iterator[tuple[str, Seen]]:
+    """Carry on what people were told of jobs that do not wait now, and that would be declined again."""
+    waiting, declined = {one.subject for one in _waiting(situation, controller)}, _declined_subjects(situation, controller)
+    for name in known:
+        pool, _, subject = name.partition(":")
+        if subject not in waiting and (pool, subject) in declined:
+            yield f"{TOO_LONG}{controller}/{name}", Seen(_title(pool, subject), "", _RUNBOOK, f"autoscaler why {quote(subject)}")
+
+
+def _title(pool: str, subject: str) -> str:
+    return f"{subject} takes too long for {pool}" if pool else f"{subject} takes too long for every pool that has its labels"
+
+
+def _waiting(situation: Situation, controller: str) -> Iterator[_Waiting]:
+    """Find the items of a queue that pools decline, once each has waited for as long as demand must."""
+    demand = situation.demands[controller]
+    wants = ((want.item, want.declined_by, tuple(pool.name for pool in want.pools)) for want in demand.wants)
+    for item, names, takers in (*wants, *((unmet.item, unmet.declined_by, ()) for unmet in demand.unmet)):
+        pools = [name for name in sorted(names) if item.waiting_seconds >= situation.fleet.pools[name].queue_maturity_seconds]
+        if declines := tuple(_declines(situation, controller, pools, item)):
+            yield _Waiting(item=item, declines=declines, takers=takers)
+
+
+def _declines(situation: Situation, controller: str, pools: Iterable[str], item: QueueItem) -> Iterator[Decline]:
+    for pool in pools:
+        if decline := situation.fleet.declines(controller, pool, item.job, of_pipeline=bool(item.run)):
+            yield decline
+
+
+def _declined_subjects(situation: Situation, controller: str) -> set[tuple[str, str]]:
+    """Name the jobs that pools would decline, and the pipelines whose branches they may be, with the pool, and with none."""
+    by_pool = situation.fleet.declined.by_pool if situation.fleet.declined else {}
+    jobs = {(pool, job) for (name, pool), declines in by_pool.items() if name == controller for job in declines}
+    return {(where, subject) for pool, job in jobs for where in (pool, "") for subject in (job, _branches(job))}
+
+
+def _branches(job: str) -> str:
+    return f"{project_of(job)}/*"
+
+
+def told_of_job(situation: Situation, job: str) -> Iterator[str]:
+    """Say which pools decline a job, and which take it. Of a job that does not wait: the pools that have run it."""
+    waiting = [(controller, one) for controller in situation.demands for one in _waiting(situation, controller) if one.item.job == job]
+    for _, one in waiting:
+        yield from (_why(decline, job) for decline in one.declines)
+        yield _takers(one)
+    by_pool = situation.fleet.declined.by_pool if situation.fleet.declined and not waiting else {}
+    yield from (_why(jobs[job], job) for jobs in by_pool.values() if job in jobs and jobs[job].is_seen_there)
+
+
+def _takers(one: _Waiting) -> str:
+    if not one.takers:
+        return f"no pool takes {one.item.job}"
+    return f"{listed(one.takers)} {'takes' if len(one.takers) == 1 else 'take'} {one.item.job} instead"
+
+
+def told_of_pool(situation: Situation, controller: str, pool: str) -> Iterator[str]:
+    """Say which jobs a pool declines, by its own builds."""
+    most, jobs = situation.fleet.pools[pool].max_job_seconds, situation.fleet.declined
+    if most is None or jobs is None:
+        return
+    names = sorted(jobs.by_own_builds(controller, pool))
+    which = f": {listed(names, _NAMED)}" if names else ", and none of the jobs that it has run does"
+    yield f"jobs that take longer than {duration(most)} are no demand for it (max_job_seconds){which}"
+
+
+def _why(decline: Decline, job: str) -> str:
+    seen = f"median of the last {counted(decline.builds, 'build')} in {decline.seen_in}"
+    limit = f"{decline.pool} takes jobs of up to {duration(decline.most_seconds)} (max_job_seconds)"
+    return f"{job} takes {duration(decline.seconds)} ({seen}), and {limit}"
