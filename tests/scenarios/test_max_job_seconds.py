@@ -60,7 +60,7 @@ def test_a_job_that_takes_too_long_for_each_pool_with_its_label_launches_nothing
         build = here.submit("long", "utility", 6)
         here.minutes(50)
         assert (here.machines(), build.started_at) == ([], None)
-        assert [subject for subject in here.subjects() if "long" in subject] == ["long takes too long for every pool that has its labels"]
+        assert here.subjects() == ["long takes too long for every pool that has its labels"]
         assert "no pool takes long" in why(here, "long")
 
 
@@ -207,6 +207,54 @@ def test_an_agent_that_does_not_take_a_job_which_its_pool_declines_is_not_at_fau
         here.minutes(40)
         assert [node.name for node in here.ready("utility")] == [node.name]
         assert len(here.ever()) == 1
+
+
+@pytest.mark.parametrize("label", ["linux", "linux || extra"])
+def test_a_free_agent_that_declines_a_job_is_not_counted_for_it_whatever_its_labels_are_and_is_not_at_fault(label):
+    pools = TWO.replace("labels: [linux, utility]", "min_agents: 1, labels: [linux, utility]")
+    with scene(pools) as here:
+        here.minutes(3)
+        has_run_beside = here.submit("long", label, 6)
+        here.until(lambda: has_run_beside.ended, within=10)
+        here.minutes(2)
+        [node] = here.ready("utility")
+        node.labels = (*node.labels, "extra")  # by hand
+        here.jenkins.veto = lambda build, at: "restricted" if (build.job, at.name) == ("long", node.name) else None
+        again = here.submit("long", label, 6)
+        here.minutes(1)
+        assert len(here.machines("big")) == 1
+        here.until(lambda: again.ended, within=12)
+        assert again.node.startswith("big-")
+
+
+def test_a_free_agent_stays_while_jobs_that_it_declines_wait_for_another_pool_for_half_an_hour():
+    pools = TWO.replace("max_agents: 4, labels: [linux, utility]", "max_agents: 1, min_agents: 1, labels: [linux, utility]")
+    with scene(pools) as here:
+        here.minutes(3)
+        first = here.submit("long", "linux", 6)
+        here.until(lambda: first.ended, within=10)
+        here.order("hold", pool="big", minutes=600)
+        [node] = here.ready("utility")
+        here.jenkins.veto = lambda build, _node: "restricted" if build.job == "long" else None
+        here.submit("long", "linux", 6)
+        here.minutes(30)
+        assert [one.name for one in here.ready("utility")] == [node.name]
+        assert len(here.ever()) == 1
+        assert here.submit("short", "linux", 1).node == node.name
+
+
+def test_an_agent_that_takes_no_short_job_either_is_found_out_beside_long_ones():
+    pools = TWO.replace("max_agents: 4, labels: [linux, utility]", "max_agents: 2, min_agents: 1, labels: [linux, utility]")
+    with scene(pools) as here:
+        here.minutes(3)
+        first = here.submit("long", "linux", 6)
+        here.until(lambda: first.ended, within=10)
+        here.order("hold", pool="big", minutes=600)
+        here.jenkins.veto = lambda _build, _node: "restricted"
+        here.submit("long", "linux", 6)
+        here.submit("short", "linux", 1)
+        here.minutes(6)
+        assert [reason for reason, _ in here.steps("launch")][-1] == "refused"
 
 
 def test_an_agent_of_a_rare_kind_is_not_lent_to_a_job_that_its_pool_declines():

@@ -1,4 +1,4 @@
-"""Jobs that pools decline, though their labels would do. Only a fleet with a pool that declines any loads this."""
+"""Jobs that pools decline, though their labels would do: data that `forecast/declined.py` works out where a pool states a limit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -7,18 +7,16 @@ from datetime import tzinfo
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from math import inf
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from autoscaler.domain.facts.capacity import CapacityReservation
 from autoscaler.domain.facts.costs import Estimates
+from autoscaler.domain.facts.declined import Decline, Declined
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler.domain.facts.machines import Machine
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.run_orders import RunPolicy
-
-if TYPE_CHECKING:
-    from autoscaler.domain.facts.declined import Decline, Declined
 
 # Pipelines resume within minutes of a restart; one that has not for so long never will, and its agent must not be kept for ever.
 RESUME_TIMEOUT_SECONDS = 7200.0
@@ -280,7 +278,7 @@ class Fleet:
     estimates: Estimates = field(default_factory=Estimates)  # of what is billed beside the agents
     prices_listed_on: Mapping[str, str] = field(default_factory=dict)  # day of the carried prices, by pool that goes by them
     left_pools: Mapping[str, Pool] = field(default_factory=dict)  # that left the fleet file and have agents yet: no pool of the fleet
-    declined: "Declined | None" = None  # jobs that pools decline, by what was learned; None: no pool declines any
+    declined: Declined | None = None  # jobs that pools decline, by what was learned; None: no pool declines any
 
     def resume_timeout(self, controller: str) -> float:
         """How long after a restart a pipeline may still resume on its node."""
@@ -300,7 +298,7 @@ class Fleet:
         """Tell whether another cloud serves what asks for this label."""
         return label is not None and any(fnmatchcase(label, re.sub(r"([\[?])", r"[\1]", pattern)) for pattern in self.ignored_labels)
 
-    def declines(self, controller: str, pool: str, job: str, *, of_pipeline: bool = False) -> "Decline | None":
+    def declines(self, controller: str, pool: str, job: str, *, of_pipeline: bool = False) -> Decline | None:
         """Say why a pool takes no builds of a job, though its labels would do; None if it takes them."""
         return self.declined.why(controller, pool, job, of_pipeline=of_pipeline) if self.declined else None
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import combinations
 from operator import attrgetter
 from typing import TypeVar
 
@@ -20,8 +19,6 @@ from autoscaler.domain.situation.distrust import Distrust, Refused, may_take, ra
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import listed
 
-# More labels than this to change is no explanation that anybody would read.
-_FLIPS_TRIED = 3
 NO_DISTRUST = Distrust()
 
 
@@ -73,6 +70,9 @@ def read_demand(
     resolver = _Resolver(view, fleet, records, distrust)
     unclear = [] if resumption.recovering else resolver.unclear()
     held, starved, unmet = _starved(view, resolver, overrides, recovering=resumption.recovering)
+    unclear, kept_off = _without_kept_off(unclear, resolver, overrides)
+    starved += [want for want in kept_off if want.pools]
+    unmet += tuple(_declined(want) for want in kept_off if not want.pools)
     overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.refusing)]
     bound = [item for item in view.items if resolver.bound_to(item, resumption)]
     rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides), *starved], distrust, resolver.refusing))
@@ -105,6 +105,13 @@ def _starved(
     return tuple(held), list(_only(Want, resolved)), _only(Unmet, resolved)
 
 
+def _without_kept_off(wants: list[Want], resolver: "_Resolver", overrides: Overrides) -> tuple[list[Want], list[Want]]:
+    """Part items that wait for something unknown from those that only agents which decline them are free for."""
+    kept_off = [want for want in wants if resolver.is_kept_off(want) and not overrides.holds_on_label(want.item.asked_label)]
+    ids = {want.item.id for want in kept_off}
+    return [want for want in wants if want.item.id not in ids], kept_off
+
+
 _Kind = TypeVar("_Kind")
 
 
@@ -120,23 +127,6 @@ def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides
         if want.pools and label not in helped and not (resolver.is_free(want) or overrides.holds_on_label(label)):
             helped.add(label)
             yield want
-
-
-def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str | None:
-    """Say why this pool does not serve the expression: the fewest labels to add or remove; None when it does."""
-    labels = pool.labels | {fleet.ownership_label}
-    if expression.matches(labels):
-        return None
-    if pool.lent_labels and expression.matches(labels | pool.lent_labels):
-        lent = sorted(expression.atoms & pool.lent_labels)
-        return f"carries {', '.join(lent)} only while an agent is lent (lend: {pool.lend})"
-    for size in range(1, _FLIPS_TRIED + 1):
-        for flipped in combinations(sorted(expression.atoms), size):
-            if expression.matches(labels ^ set(flipped)):
-                lacks = [f"has no label {label}" for label in flipped if label not in labels]
-                excluded = [f"has the label {label}" for label in flipped if label in labels]
-                return ", ".join(lacks + excluded)
-    return "has other labels than the expression asks for"
 
 
 def starved_by_pool(demand: Demand) -> dict[str, int]:
@@ -293,6 +283,15 @@ class _Resolver:
         """Tell whether an executor that should take it is idle."""
         free = (free for free in self.free if not self._distrust.refuses(free[0].name, want.item.job))
         return want.expression is not None and any(may_take(want, node, pool) for node, pool in free)
+
+    def is_kept_off(self, want: Want) -> bool:
+        """Tell whether the only free executors with the labels of an item are of pools that decline its job.
+
+        If Jenkins keeps the job from them by a plugin, as the operator may want, it gives that as the reason why the item waits.
+        """
+        if not want.declined_by or want.expression is None or self.is_free(want):
+            return False
+        return any(pool in want.declined_by and want.expression.matches(node.labels) for node, pool in self.free)
 
     def _want(self, item: QueueItem, pools: tuple[Pool, ...], expression: LabelExpression | None) -> Want:
         weight, declined_by = self._fleet.weights.of(item.job), self._declined_by(item, pools)
