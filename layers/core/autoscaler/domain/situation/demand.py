@@ -71,8 +71,7 @@ def read_demand(
     unclear = [] if resumption.recovering else resolver.unclear()
     held, starved, unmet = _starved(view, resolver, overrides, recovering=resumption.recovering)
     unclear, kept_off = _without_kept_off(unclear, resolver, overrides)
-    starved += [want for want in kept_off if want.pools]
-    unmet += tuple(_declined(want) for want in kept_off if not want.pools)
+    starved, unmet = [*starved, *_only(Want, kept_off)], (*unmet, *_only(Unmet, kept_off))
     overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.refusing)]
     bound = [item for item in view.items if resolver.bound_to(item, resumption)]
     rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides), *starved], distrust, resolver.refusing))
@@ -105,11 +104,11 @@ def _starved(
     return tuple(held), list(_only(Want, resolved)), _only(Unmet, resolved)
 
 
-def _without_kept_off(wants: list[Want], resolver: "_Resolver", overrides: Overrides) -> tuple[list[Want], list[Want]]:
-    """Part items that wait for something unknown from those that only agents which decline them are free for."""
+def _without_kept_off(wants: list[Want], resolver: "_Resolver", overrides: Overrides) -> tuple[list[Want], list[Want | Unmet]]:
+    """Part items that wait for something unknown from those that only agents which decline them are free for: these are demand."""
     kept_off = [want for want in wants if resolver.is_kept_off(want) and not overrides.holds_on_label(want.item.asked_label)]
     ids = {want.item.id for want in kept_off}
-    return [want for want in wants if want.item.id not in ids], kept_off
+    return [want for want in wants if want.item.id not in ids], [want if want.pools else _declined(want) for want in kept_off]
 
 
 _Kind = TypeVar("_Kind")
