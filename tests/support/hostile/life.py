@@ -19,7 +19,7 @@ from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.simulate.drive import InMemory
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.deployed import essential_environment
-from support.hostile import of_ec2, of_jenkins, of_orders, of_ourselves, of_people, of_stopped, of_the_file
+from support.hostile import of_ec2, of_graphs, of_jenkins, of_orders, of_ourselves, of_people, of_stopped, of_the_file
 from support.hostile.claims import Claim, claim_of
 from support.hostile.drawn import MINUTE, Arrival, Drawn, Job, draw, pools_for
 from support.hostile.hooks import AtEc2, AtJenkins, Calls
@@ -27,7 +27,7 @@ from support.hostile.unkind import Draw, Unkindness
 from support.worlds import a_world
 
 SWITCHES: dict[str, Callable[[Draw], Unkindness]] = of_ec2.SWITCHES | of_jenkins.SWITCHES | of_people.SWITCHES | of_ourselves.SWITCHES
-SWITCHES |= of_the_file.SWITCHES | of_orders.SWITCHES | of_stopped.SWITCHES
+SWITCHES |= of_the_file.SWITCHES | of_orders.SWITCHES | of_stopped.SWITCHES | of_graphs.SWITCHES
 Edit = Callable[[Fleet], Fleet]
 _AT_ONCE = (2, 3, 4, 5, 6)  # so many unkindnesses has a world
 _ASKED_EVERY = 4  # minutes
