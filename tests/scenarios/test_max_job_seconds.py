@@ -64,6 +64,19 @@ def test_a_job_that_takes_too_long_for_each_pool_with_its_label_launches_nothing
         assert "no pool takes long" in why(here, "long")
 
 
+def test_of_many_jobs_that_no_pool_takes_twenty_have_a_message_of_their_own_and_the_others_have_one_together():
+    with scene(ALONE.replace("executors: 1, max_agents: 4", "executors: 30, max_agents: 1, max_wait_seconds: 600")) as here:
+        builds = [here.submit(f"long-{number}", "utility", 6) for number in range(25)]
+        here.until(lambda: all(build.ended for build in builds), within=20)
+        here.until(lambda: not here.machines(), within=10)
+        for number in range(25):
+            here.submit(f"long-{number}", "utility", 6)
+        here.minutes(14)
+        subjects = here.subjects()
+        assert len(too_long(here)) == 21
+        assert subjects[-1] == "jobs on main wait: they take too long for each pool that serves utility"
+
+
 def test_of_a_job_that_another_pool_has_run_the_duration_there_counts():
     with scene(TWO) as here:
         has_run(here, "long", "big", 6, "big")

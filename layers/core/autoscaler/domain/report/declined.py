@@ -28,8 +28,8 @@ class _Waiting:
 
     @property
     def subject(self) -> str:
-        """What one message is about: a job, or all branches of a pipeline."""
-        return _branches(self.item.job) if self.item.run and "/" in self.item.job else self.item.job
+        """What one message is about."""
+        return _subject(self.item)
 
 
 def declines_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -49,7 +49,7 @@ def _of_waiting(situation: Situation, controller: str, begins: str) -> Iterator[
         ask, why = f"autoscaler why {quote(one.item.job)}", "\n".join(f"{_why(decline, one.item.job)}." for decline in one.declines)
         if not one.takers:
             then = "No pool takes it. It waits until Jenkins starts it on an executor that is free anyway, or somebody changes the limit."
-            yield f"{begins}:{one.subject}", Seen(_title("", one.subject), f"{why}\n{then}", _RUNBOOK, ask)
+            yield name_of_untaken(controller, one.item), Seen(_title("", one.subject), f"{why}\n{then}", _RUNBOOK, ask)
         for decline in one.declines if one.takers else ():
             then = f"{listed(one.takers)} {'takes' if len(one.takers) == 1 else 'take'} it instead."
             text = f"{_why(decline, one.item.job)}.\n{then}"
@@ -63,6 +63,16 @@ def _still_told(situation: Situation, controller: str, known: Iterable[str]) -> 
         pool, _, subject = name.partition(":")
         if subject not in waiting and (pool, subject) in declined:
             yield f"{TOO_LONG}{controller}/{name}", Seen(_title(pool, subject), "", _RUNBOOK, f"autoscaler why {quote(subject)}")
+
+
+def name_of_untaken(controller: str, item: QueueItem) -> str:
+    """Name the message that no pool takes an item."""
+    return f"{TOO_LONG}{controller}/:{_subject(item)}"
+
+
+def _subject(item: QueueItem) -> str:
+    """Name the job of an item, or all branches of a pipeline."""
+    return _branches(item.job) if item.run and "/" in item.job else item.job
 
 
 def _title(pool: str, subject: str) -> str:

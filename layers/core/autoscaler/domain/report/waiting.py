@@ -123,8 +123,8 @@ def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Ite
         if _is_late(situation, view.name, item):
             yield item, _of_holds(situation, holds)
     for unmet in late_unmet(situation, view.name):
-        if unmet.reason is Reason.JOB_TOO_LONG:
-            continue  # a message of its own says so
+        if unmet.reason is Reason.JOB_TOO_LONG and _has_its_own(view.name, unmet, others):
+            continue
         yield unmet.item, _of_unmet(view, unmet)
     wanted = {want.item.id for want in demand.wants}
     for item in demand.unknown:
@@ -133,6 +133,13 @@ def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Ite
     if not view.quieting_down:
         yield from _of_wants(situation, view, demand, others)
         yield from _of_old_nodes(situation, view, demand)
+
+
+def _has_its_own(controller: str, unmet: Unmet, others: Collection[str]) -> bool:
+    """Tell whether a message of its own says that a job takes too long: only so many are sent."""
+    from autoscaler.domain.report.declined import name_of_untaken  # noqa: PLC0415 - for fleets with max_job_seconds only
+
+    return name_of_untaken(controller, unmet.item) in others
 
 
 def late_unmet(situation: Situation, controller: str) -> list[Unmet]:
@@ -161,7 +168,11 @@ def _of_holds(situation: Situation, holds: tuple[Hold, ...]) -> Cause:
 def _of_unmet(view: ControllerView, unmet: Unmet) -> Cause:
     wait = unmet.item.wait
     asked = unmet.item.asked_label or wait.named or ", ".join(wait.nodes) or "no label"
-    titles = {Reason.WAITS_FOR_NODE: f"{asked} alone can take them", Reason.UNSERVABLE: f"no pool serves {asked}"}
+    titles = {
+        Reason.WAITS_FOR_NODE: f"{asked} alone can take them",
+        Reason.UNSERVABLE: f"no pool serves {asked}",
+        Reason.JOB_TOO_LONG: f"they take too long for each pool that serves {asked}",
+    }
     title = titles.get(unmet.reason, "Jenkins does not name their label")
     scope = "" if unmet.reason is Reason.LABEL_UNKNOWN else f"/{asked}"
     nodes = [state for node in view.nodes if _may_take(unmet, node, asked) and (state := _state_of_node(node))]
