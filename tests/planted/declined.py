@@ -10,7 +10,7 @@ DECLINED = (
         file="domain/situation/distrust.py",
         was="    if pool in want.declined_by:\n        return False\n",
         becomes="",
-        found_by=(f"{_DAYS}test_a_free_agent_stays_while_jobs_that_it_declines_wait_for_another_pool_for_half_an_hour",),
+        found_by=(f"{_DAYS}test_a_free_agent_that_declines_a_job_is_not_counted_for_it_whatever_its_labels_are_and_is_not_at_fault",),
     ),
     Bug(
         name="an agent is lent to a job that its pool declines",
