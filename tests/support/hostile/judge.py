@@ -347,7 +347,8 @@ def _check_claim(life: Life, verdict: Verdict, asked: Asked, said: str) -> None:
     launches = not any(one.switch == "money-spent" and one.overlaps(asked.at, asked.at) for one in life.unkind)
     least = _LEAST_SPAN if launches else 2 * _LEAST_SPAN
     span = _AT_ONCE if asked.claim.at_once else max(least, _TIMES_A_CLAIM * (asked.claim.seconds or 0.0))
-    until = asked.at + span
+    touching = (one for one in life.unkind if one.touches(asked.build) and one.overlaps(asked.at, asked.at + span))
+    until = asked.at + span + max((one.delays_seconds for one in touching), default=0.0)
     if until > life.world.timeline.now or not _is_uneventful(life, asked.at, until) or (asked.build.ended_at or inf) <= until:
         return
     verdict.oblige(life, "E")

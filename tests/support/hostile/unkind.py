@@ -26,7 +26,8 @@ class Unkindness:
     ``keeps``: instances that a person wants as they are, whatever they cost; ``is_noise``: it disturbs calls or clocks, so that nothing
     exact can be promised meanwhile; ``names``: instances that a message names while it lasts;
     ``hides``: builds that nobody sees meanwhile, so that no message is due for them;
-    ``pays_seconds``: for so long an instance that it strikes may be paid for in vain.
+    ``pays_seconds``: for so long an instance that it strikes may be paid for in vain; ``delays_seconds``: so much later than anybody
+    could know a build begins that it touches.
     """
 
     switch: str
@@ -43,6 +44,7 @@ class Unkindness:
     words: set[str] = field(default_factory=set)
     is_noise: bool = False
     pays_seconds: float = 3600.0
+    delays_seconds: float = 0.0
 
     def overlaps(self, begin: float, end: float, linger: float = 0.0) -> bool:
         return self.from_at <= end and begin <= self.until_at + linger

@@ -41,6 +41,7 @@ from autoscaler.domain.wording import duration, moment, once_mended
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
 UNSERVABLE_OVER_SECONDS = 3600.0  # another cloud may serve the label, one job after another
+AGENTS_LIMIT_OVER_SECONDS = 3600.0  # each wave of jobs may reach it
 TAKEN_BACK = 3  # spells; one or two are what spot is
 SUBJECT_CHARACTERS = 100  # SNS takes no more
 DAY_SECONDS = 86_400.0
@@ -140,6 +141,8 @@ def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
 def _over_after(name: str) -> float:
     if name.startswith(WAITS) and f"/{Reason.UNSERVABLE}" in name:
         return UNSERVABLE_OVER_SECONDS
+    if name.startswith(f"{PROBLEM}agents-limit/"):
+        return AGENTS_LIMIT_OVER_SECONDS
     return LIMIT_OVER_SECONDS if name.startswith(_COMES_AND_GOES) else 0.0
 
 
