@@ -27,6 +27,7 @@ from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published, as_j
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from autoscaler_workbench.fakes.http_fakes.jenkins.clouds import exported_cloud
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.identity import ask_handler, ec2_event, tick
 from autoscaler_workbench.fakes.world.agents import Agents
@@ -234,7 +235,7 @@ def serve(server: ApiServer, world: World) -> None:
     server.ec2 = Ec2Api(world.ec2)
     for name, controller in world.controllers.items():
         base = f"{server.url}/jenkins/{name}/"
-        server.jenkins[name] = JenkinsApi(controller, base, accounts={USER: TOKEN})
+        server.jenkins[name] = JenkinsApi(controller, base, accounts={USER: TOKEN}, casc_export=exported_cloud(world.fleet, name))
 
 
 @contextmanager

@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 
 import typer
 
+from autoscaler.adapters.jenkins.session import RefusedCredentialsError
 from autoscaler.config.schema import FILE, fleet_schema
 from autoscaler.config.settings import FLEET
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler_workbench.cli.init_ask import interview
-from autoscaler_workbench.cli.init_draft import Draft, draft_pools
+from autoscaler_workbench.cli.init_draft import draft_pools
+from autoscaler_workbench.cli.init_pool import Draft
 from autoscaler_workbench.cli.init_read import read_controller
 from autoscaler_workbench.cli.init_text import FirstFile, text_of
 from autoscaler_workbench.cli.terminal import plain, say
@@ -74,6 +76,8 @@ def _read(url: str, name: str | None, user: str | None, token: str | None, ca_bu
     session = session_of(url, user, token, ca_bundle, time.monotonic)
     try:
         seen = read_controller(session)
+    except RefusedCredentialsError as error:
+        raise ConfigError(f"{url}: {error}; set JENKINS_USER and JENKINS_TOKEN, or --user and --token") from error
     except AutoscalerError as error:
         raise ConfigError(f"{url}: {error}") from error
     drafts = draft_pools(seen)
@@ -83,7 +87,7 @@ def _read(url: str, name: str | None, user: str | None, token: str | None, ca_bu
     ]
     unknown = (*seen.unknown, *drafts.left_out, *_ALWAYS_UNKNOWN)
     pools = drafts.pools or [_example()]
-    return FirstFile(fleet=name or _name_of(url), url=url, secret=_SECRET, pools=pools, head=head, unknown=unknown)
+    return FirstFile(fleet=name or _name_of(url), url=url, secret=_SECRET, pools=pools, head=head, unknown=unknown, caps=drafts.caps)
 
 
 def _example() -> Draft:
@@ -93,14 +97,17 @@ def _example() -> Draft:
         executors=2,
         instance_types=["m7i.xlarge", "m6i.xlarge"],
         max_agents=3,
-        about=["An example: Jenkins has no agents and shows no clouds"],
+        about=["An example: Jenkins has no agents of its own and shows no clouds"],
         todo={"labels": "what your jobs ask for", "instance_types": "what your builds need"},
     )
 
 
 def _name_of(url: str) -> str:
-    """Make a fleet's name of a host's."""
-    return re.sub(r"[^a-z0-9]+", "-", (urlsplit(url).hostname or "").lower()).strip("-")[:40].strip("-") or "my-ci"
+    """Make a fleet's name of a host's; an address of digits is no name."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or re.fullmatch(r"[0-9.]+|.*:.*", host):
+        return "my-ci"
+    return re.sub(r"[^a-z0-9]+", "-", host.lower()).strip("-")[:40].strip("-") or "my-ci"
 
 
 def _write(out: Path, text: str) -> None:

@@ -11,8 +11,9 @@ from autoscaler.config.price_list import carried_prices
 from autoscaler.config.rules import architecture
 from autoscaler.config.settings import FLEET, LABEL
 from autoscaler.config.words import PATTERNS, meant
-from autoscaler_workbench.cli.init_draft import Draft
+from autoscaler_workbench.cli.init_pool import Draft
 from autoscaler_workbench.cli.init_text import FirstFile
+from autoscaler_workbench.simulate.fleets import says_windows
 
 T = TypeVar("T")
 _ABOUT = "Written by `autoscaler init --interview`. All keys: docs/fleet-file.md"
@@ -34,7 +35,7 @@ def interview(fleet: str | None) -> FirstFile:
 
 def _pool(taken: list[str]) -> Draft:
     labels = _asked("Labels of the agents, separated by blanks", "linux" if not taken else f"linux-{len(taken) + 1}", _labels)
-    platform = _asked("Operating system: linux or windows", "windows" if "windows" in " ".join(labels) else "linux", _platform)
+    platform = _asked("Operating system: linux or windows", "windows" if says_windows(" ".join(labels)) else "linux", _platform)
     kinds = _asked("Instance types in order of preference, separated by blanks", _TYPES[platform], lambda text: _kinds(text, platform))
     executors = _asked("Builds that one agent runs at a time", "2", _whole)
     most = _asked("Agents at most", "3", _whole)

@@ -4,6 +4,7 @@ Jenkins' REST API shows no cloud: `hudson.slaves.Cloud` exports nothing. The plu
 with Overall/SystemRead.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.domain.labels import LabelSyntaxError, parse
+from autoscaler.domain.wording import counted
 from autoscaler.errors import AutoscalerError, TransientError
 
 _COMPUTERS = "computer[displayName,numExecutors,assignedLabels[name],monitorData[path]]"
@@ -19,7 +21,7 @@ _JOBS = "labelExpression,jobs[labelExpression,jobs[labelExpression,jobs[labelExp
 _ARCHITECTURE = "hudson.node_monitors.ArchitectureMonitor"
 _DISK = "hudson.node_monitors.DiskSpaceMonitor"
 _BUILT_IN = "hudson.model.Hudson$MasterComputer"
-_OURS = "autoscaler-"
+_OURS, _FLEET = "autoscaler-", "autoscaler-fleet-"
 _NO_EXPORT = "clouds of the EC2 and EC2 Fleet plugins: no part of Jenkins' REST API shows them"
 _NEEDS = "needs the plugin Configuration as Code, and Overall/SystemRead for the account"
 
@@ -53,7 +55,7 @@ def read_controller(session: JenkinsSession) -> Seen:
         machines = tuple(_machines(answer.json()))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TransientError(f"Jenkins' list of agents is not understood ({type(error).__name__})") from error
-    unknown = []
+    unknown = list(_fleets(answer.json()))
     if machines and not any(machine.system for machine in machines):
         unknown.append("operating systems and root directories of the agents: they are offline, or the account lacks Agent/Connect")
     asked_for, problem = _asked_for(session)
@@ -80,6 +82,14 @@ def _machines(answer: Mapping[str, Any]) -> Iterator[Machine]:
         )
 
 
+def _fleets(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each fleet of the autoscaler that has agents here already."""
+    agents = [computer for computer in answer["computer"] if not computer["displayName"].startswith(f"{_OURS}beacon-")]
+    labels = [label["name"] for computer in agents for label in computer.get("assignedLabels", [])]
+    for label, times in sorted(Counter(label for label in labels if label.startswith(_FLEET)).items()):
+        yield f"{counted(times, 'agent')} of the autoscaler's fleet {label.removeprefix(_FLEET)}: that fleet's own file has the pools"
+
+
 def _asked_for(session: JenkinsSession) -> tuple[frozenset[str], str]:
     """Return the labels in the expressions of freestyle jobs, and what is not known about them."""
     try:
@@ -103,7 +113,7 @@ def _clouds(session: JenkinsSession) -> tuple[tuple[tuple[str, Mapping[str, Any]
     try:
         exported = yaml.safe_load(session.post_for_text("configuration-as-code/export").body)
         clouds = (exported.get("jenkins") or {}).get("clouds") or []
-        return tuple((kind, settings) for cloud in clouds for kind, settings in cloud.items() if isinstance(settings, dict)), ""
-    except (AutoscalerError, yaml.YAMLError, AttributeError) as error:
+        return tuple((str(kind), settings) for cloud in clouds for kind, settings in cloud.items() if isinstance(settings, dict)), ""
+    except (AutoscalerError, yaml.YAMLError, AttributeError, TypeError, RecursionError) as error:
         said = str(error) if isinstance(error, AutoscalerError) else "it is not understood"
         return (), f"{_NO_EXPORT}, and their export {_NEEDS} ({said})"

@@ -17,13 +17,14 @@ from autoscaler.config.rules import architecture
 from autoscaler.config.schema import POINTER
 from autoscaler.config.yaml_file import parse
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler_workbench.cli.init_draft import Draft
+from autoscaler_workbench.cli.init_pool import Cap, Draft
 from autoscaler_workbench.cli.terminal import plain
 
 _WIDTH = 118
 _PLAIN = re.compile(r"^[A-Za-z][A-Za-z0-9_./$-]*$")
 _SHARE_OF_MONTH = 0.25
 _WAIT_USD = 20.0
+_TOGETHER = "all pools together"
 _UNLIMITED = {"max_agents": 100_000, "max_launches_per_hour": 100_000, "max_usd_per_hour": 10_000_000, "max_usd_per_month": 10_000_000}
 
 
@@ -37,6 +38,7 @@ class FirstFile:
     pools: Sequence[Draft]
     head: Sequence[str]
     unknown: Sequence[str] = ()
+    caps: Sequence[Cap] = ()
     month: float | None = None
     wait_usd_per_hour: float | None = None
 
@@ -45,6 +47,7 @@ def text_of(first: FirstFile) -> str:
     """Write the file; `FleetFileError` where what was asked for cannot be."""
     raw: dict[str, Any] = {"fleet": first.fleet, "controllers": {"main": {"url": first.url, "secret": first.secret}}}
     raw |= {"limits": _UNLIMITED, "pools": {draft.name: _keys(first.fleet, draft) for draft in first.pools}}
+    raw["teams"] = {cap.name: {"pools": [draft.name for draft in cap.pools], "max_agents": cap.max_agents} for cap in first.caps}
     limits = _limits(check(raw, "the first fleet file").domain(), first)
     check(raw | {"limits": {key: number for key, (number, _) in limits.items()}}, "the first fleet file").domain()
     return "\n".join(_lines(first, limits)) + "\n"
@@ -71,6 +74,20 @@ def _lines(first: FirstFile, limits: dict[str, tuple[float, str]]) -> Iterator[s
     yield from ("", "pools:")
     for draft in first.pools:
         yield from _pool(first.fleet, draft)
+    yield from _teams([cap for cap in first.caps if not _is_whole_fleet(cap, first)])
+
+
+def _is_whole_fleet(cap: Cap, first: FirstFile) -> bool:
+    """Whether the limit of the fleet says the same as a team would."""
+    return len(cap.pools) == len(first.pools)
+
+
+def _teams(caps: Sequence[Cap]) -> Iterator[str]:
+    if caps:
+        yield from ("# Caps of whole clouds. Pools of a team share its limit.", "teams:")
+    for cap in caps:
+        names = ", ".join(_scalar(draft.name) for draft in cap.pools)
+        yield f"  {_scalar(cap.name)}: {{max_agents: {cap.max_agents}, pools: [{names}]}}"
 
 
 def _pool(fleet: str, draft: Draft) -> Iterator[str]:
@@ -100,6 +117,7 @@ def _keys(fleet: str, draft: Draft) -> dict[str, Any]:
         "subnets": draft.subnets or None,
         "platform": draft.platform,
         "market": draft.market if draft.market != "on-demand" else None,
+        "spot_max_usd_per_hour": draft.spot_max_usd_per_hour,
         "max_agents": draft.max_agents,
         "min_agents": draft.min_agents or None,
         "warm_executors": draft.warm_executors or None,
@@ -113,18 +131,30 @@ def _keys(fleet: str, draft: Draft) -> dict[str, Any]:
 
 def _limits(fleet: Fleet, first: FirstFile) -> dict[str, tuple[float, str]]:
     """Return limits that the pools just fit into, each with its reason."""
-    agents = min(sum(pool.max_agents for pool in fleet.pools.values()), 100_000)
-    most = sum(pool.max_agents * max(o.reserved_usd_per_hour for o in pool.offerings) for pool in fleet.pools.values())
+    most_of = {name: (pool.max_agents, max(o.reserved_usd_per_hour for o in pool.offerings)) for name, pool in fleet.pools.items()}
+    groups = [(team.ceilings.max_agents, [most_of.pop(name) for name in team.pools]) for team in fleet.teams.values()]
+    groups += [(agents, [(agents, usd)]) for agents, usd in most_of.values()]
+    agents = min(int(sum(cap for cap, _ in groups)), 100_000)
+    most = sum(_dearest(cap, pools) for cap, pools in groups)
     usd = min(_rounded_up(most), 10_000_000)
     always = sum(always_there(pool) * cheapest(pool.offerings) for pool in fleet.pools.values())
     month = first.month or min(_rounded_up(max(usd * _SHARE_OF_MONTH, always) * HOURS_A_MONTH), 10_000_000)
     share = f"TODO: {month / (usd * HOURS_A_MONTH):.0%} of all agents at all hours; what may it cost?"
     return {
-        "max_agents": (agents, "all pools together"),
+        "max_agents": (agents, next((f"the cap of cloud {cap.name}" for cap in first.caps if _is_whole_fleet(cap, first)), _TOGETHER)),
         "max_launches_per_hour": (min(max(agents, 10), 100_000), "stops what launches and dies again and again"),
         "max_usd_per_hour": (usd, "all agents at once, at their highest price"),
         "max_usd_per_month": (month, "as you said" if first.month else share),
     }
+
+
+def _dearest(cap: float, pools: list[tuple[int, float]]) -> float:
+    """Return what the dearest agents of some pools cost an hour, as many as their cap allows. ``pools``: agents, and dollars for each."""
+    usd = 0.0
+    for agents, each in sorted(pools, key=lambda pool: -pool[1]):
+        usd += min(agents, cap) * each
+        cap -= min(agents, cap)
+    return usd
 
 
 def _rounded_up(usd: float) -> float:

@@ -16,6 +16,8 @@ from autoscaler_workbench.simulate.traces import Trace
 
 EXAMPLE_FLEET = DATA / "mxnet_fleet.yaml"
 
+# win, win10, win-2019, mswin, winserver: but not winter, twin or darwin.
+_WINDOWS = re.compile(r"windows|(?<![a-z])(ms)?win(?![a-z])|(?<![a-z])win(server|srv|node|agent|build|vm|x\d)", re.IGNORECASE)
 _GPU = re.compile(r"gpu|cuda|nvidia|rocm|ascend|hpu|(?<![a-z])(mi\d{3}|g?[abhlv][1-9]\d{1,2})(?![a-z])", re.IGNORECASE)
 _COUNT = re.compile(r"(?<![a-z0-9.])x?([1248])x?(?![a-z0-9.])", re.IGNORECASE)
 # The cheapest current machine with an L4-class GPU count that is offered today: https://aws.amazon.com/ec2/instance-types/g6/
@@ -58,9 +60,14 @@ def _labels(label: str) -> list[str]:
         return [label]
 
 
+def says_windows(text: str) -> bool:
+    """Whether a label or a name speaks of Windows: as a whole word *win*, with a number or alone, or anywhere in full."""
+    return bool(_WINDOWS.search(text))
+
+
 def guess_machine(label: str) -> dict[str, Any]:
     """Guess a pool's machine from the words of its labels."""
-    windows = "windows" in label.lower() or label.lower().startswith("win")
+    windows = says_windows(label)
     where = {"platform": "windows", "boot_seconds": 480} if windows else {"platform": "linux"}
     if _GPU.search(label):
         found = _COUNT.search(label.replace("_", " ").replace("-", " "))

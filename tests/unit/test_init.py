@@ -135,7 +135,7 @@ def test_a_jenkins_without_agents_gives_an_example_to_edit(tmp_path):
     out = tmp_path / "fleet.yaml"
     assert init(a_jenkins(), out).returncode == 0
     assert list(load_fleet(out).pools) == ["linux"]
-    assert "An example: Jenkins has no agents" in out.read_text(encoding="utf-8")
+    assert "An example: Jenkins has no agents of its own" in out.read_text(encoding="utf-8")
 
 
 def test_clouds_of_the_ec2_plugins_become_pools(tmp_path):

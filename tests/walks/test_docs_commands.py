@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 from autoscaler.config import check
 from autoscaler.config.rules import architecture
 from autoscaler_workbench.cli.demo import MEND, TOKEN
+from autoscaler_workbench.cli.demo_command import PORT
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
@@ -70,6 +71,8 @@ ENDS = {
     f"runs {ORDER}": (6, "linux+t4"),
     "runs cancel": (0, "its end was ordered"),
     "run --file": (0, "the nightly gate"),
+    "init http://127.0.0.1:8646/jenkins/main/": (0, "first.yaml: "),
+    "validate first.yaml": (0, "valid"),
     "demo mend": (0, "mxnetlinux-gpu is mended"),
 }
 NODE, BROKEN = "linux-gpu-0ab1", "mxnetlinux-gpu"
@@ -241,6 +244,7 @@ class Reader:
         if word == ORDER:
             return self.order()
         word = word.replace("https://jenkins.example.org/", f"{self.here.server.url}/jenkins/main/")
+        word = word.replace(f"http://127.0.0.1:{PORT}", self.here.server.url)
         if word == NODE:
             return self.node()
         return f"out/{self.typed}" if word == "DIR" else word
