@@ -47,8 +47,7 @@ def _of_ec2(name: str, cloud: Mapping[str, Any], left_out: list[str]) -> Cap:
 
 def _of_template(cloud: str, template: Mapping[str, Any], cap: int | None, left_out: list[str]) -> Iterator[Draft]:
     """Draft a pool from a template of the EC2 plugin. ``cap``: the most machines of the whole cloud."""
-    kind = template.get("amiType")
-    system = str(next(iter(kind), "")) if isinstance(kind, Mapping) else str(kind or "")
+    system = _system_of(template.get("amiType"))
     title = template.get("description") or template.get("ami") or "a template"
     if system == "macData":
         left_out.append(f"cloud {cloud}, {title}: Mac; the autoscaler launches Linux and Windows")
@@ -66,7 +65,7 @@ def _of_template(cloud: str, template: Mapping[str, Any], cap: int | None, left_
         platform=platform,
         min_agents=count(template, "minimumNumberOfInstances", 0),
         warm_executors=executors * count(template, "minimumNumberOfSpareInstances", 0),
-        subnets=[name for name in re.split(r"[\s,;]+", str(template.get("subnetId"))) if name.startswith("subnet-")],
+        subnets=re.findall(r"subnet-\w+", str(template.get("subnetId"))),
         remote_dir=other_root(template.get("remoteFS"), platform),
         exclusive=template.get("mode") == "EXCLUSIVE",
         about=[f"template of the EC2 plugin, cloud {cloud}: {title}"],
@@ -77,6 +76,10 @@ def _of_template(cloud: str, template: Mapping[str, Any], cap: int | None, left_
     _set_market(draft, template.get("spotConfig"))
     _doubt(draft, doubt, "template", len(labels))
     yield draft
+
+
+def _system_of(kind: Any) -> str:
+    return str(next(iter(kind), "")) if isinstance(kind, Mapping) else str(kind or "")
 
 
 def _platform_of(system: str, names: tuple[str, ...], root: Any) -> tuple[str, str]:

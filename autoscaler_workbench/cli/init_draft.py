@@ -37,14 +37,16 @@ def draft_pools(seen: Seen) -> Drafts:
     _name_them(pools)
     for cap in caps:
         _keep_minima_below(cap)
-    served = {label for draft in pools for label in draft.labels}
-    left_out += [
-        f"label {label}: freestyle jobs ask for it, and no agent has it"
-        for label in sorted(seen.asked_for - served - {"built-in", "master"})
-    ]
+    left_out += _unserved(seen, pools)
     tight = [cap for cap in caps if sum(draft.max_agents for draft in cap.pools) > cap.max_agents]
     _name_caps(tight)
     return Drafts(pools=pools, left_out=left_out, caps=tight)
+
+
+def _unserved(seen: Seen, pools: list[Draft]) -> list[str]:
+    served = {label for draft in pools for label in draft.labels}
+    missing = sorted(seen.asked_for - served - {"built-in", "master"})
+    return [f"label {label}: freestyle jobs ask for it, and no agent has it" for label in missing]
 
 
 def _take_over(pool: Draft, agents: Draft) -> None:

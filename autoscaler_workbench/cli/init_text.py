@@ -131,11 +131,7 @@ def _keys(fleet: str, draft: Draft) -> dict[str, Any]:
 
 def _limits(fleet: Fleet, first: FirstFile) -> dict[str, tuple[float, str]]:
     """Return limits that the pools just fit into, each with its reason."""
-    most_of = {name: (pool.max_agents, max(o.reserved_usd_per_hour for o in pool.offerings)) for name, pool in fleet.pools.items()}
-    groups = [(team.ceilings.max_agents, [most_of.pop(name) for name in team.pools]) for team in fleet.teams.values()]
-    groups += [(agents, [(agents, usd)]) for agents, usd in most_of.values()]
-    agents = min(int(sum(cap for cap, _ in groups)), 100_000)
-    most = sum(_dearest(cap, pools) for cap, pools in groups)
+    agents, most = _all_at_once(fleet)
     usd = min(_rounded_up(most), 10_000_000)
     always = sum(always_there(pool) * cheapest(pool.offerings) for pool in fleet.pools.values())
     month = first.month or min(_rounded_up(max(usd * _SHARE_OF_MONTH, always) * HOURS_A_MONTH), 10_000_000)
@@ -146,6 +142,14 @@ def _limits(fleet: Fleet, first: FirstFile) -> dict[str, tuple[float, str]]:
         "max_usd_per_hour": (usd, "all agents at once, at their highest price"),
         "max_usd_per_month": (month, "as you said" if first.month else share),
     }
+
+
+def _all_at_once(fleet: Fleet) -> tuple[int, float]:
+    """Return how many agents there may be, and what they cost an hour at their highest price."""
+    most_of = {name: (pool.max_agents, max(o.reserved_usd_per_hour for o in pool.offerings)) for name, pool in fleet.pools.items()}
+    groups = [(team.ceilings.max_agents, [most_of.pop(name) for name in team.pools]) for team in fleet.teams.values()]
+    groups += [(agents, [(agents, usd)]) for agents, usd in most_of.values()]
+    return min(int(sum(cap for cap, _ in groups)), 100_000), sum(_dearest(cap, pools) for cap, pools in groups)
 
 
 def _dearest(cap: float, pools: list[tuple[int, float]]) -> float:
