@@ -104,7 +104,9 @@ class Show:
             break_boots(world, self.broken)
             world.ec2.announce = handlers.instance_events
             if self.kept is None or functions is None:
-                yield from self.run.drive(handlers)
+                for progress in self.run.drive(handlers):
+                    self.mails[:] = mails_sent()
+                    yield progress
             else:
                 server.published = lambda: as_json(published())
                 yield from self._keep(functions, handlers, self.kept)

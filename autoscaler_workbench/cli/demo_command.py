@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,14 @@ import typer
 from rich.console import Console
 
 from autoscaler.config import FleetSettings, load_settings
+from autoscaler.domain.report.told import Message
 from autoscaler.domain.wording import counted, duration
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.follow import command, draw, follow, report_directory, tell
 from autoscaler_workbench.cli.options import AsJson, FleetFile, Hours, Out, Seed, TraceFile, the_trace
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.screen import Screen
+from autoscaler_workbench.cli.screen_reasons import Mail
 from autoscaler_workbench.cli.terminal import say, show
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published
 from autoscaler_workbench.simulate.drive import Progress
@@ -56,6 +58,7 @@ class Demo:
     quiet: bool
     log_file: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="autoscaler-demo-")) / "functions.log")
     published: Published = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
 
     def run(self) -> Run:
         """Make the day."""
@@ -77,7 +80,8 @@ class Demo:
         show = Show(run=run, settings=self.settings, fleet_file=self.fleet_file, log_file=self.log_file, broken=set(self.broken))
         part = f"1 of 2: {duration(run.hours * 3600)} from the busiest hour on, by the real Lambda handlers over HTTP"
         progressing = _some(show.play(), run, until_rest=run.hours == self.hours)
-        last = follow(progressing, lambda at: Screen(run=run, progress=at, hours=run.hours, part=part), quiet=self.quiet)
+        screen = partial(Screen, run=run, hours=run.hours, part=part, mails=show.mails)
+        last = follow(progressing, lambda at: screen(progress=at), quiet=self.quiet)
         return shared_of(run, last.passes)
 
     def in_memory_alike(self, passes: int) -> Shared:
@@ -91,8 +95,13 @@ class Demo:
     def whole_day(self) -> tuple[Run, Progress]:
         """Play the whole of it in memory."""
         run, part = self.run(), f"2 of 2: all {duration(self.hours * 3600)}, by the same code in memory"
-        progressing = in_memory(run, broken=self.broken, published=self.published)
-        return run, follow(progressing, lambda at: Screen(run=run, progress=at, hours=self.hours, part=part), quiet=self.quiet)
+        progressing = in_memory(run, broken=self.broken, published=self.published, messages=self.messages)
+        screen = partial(Screen, run=run, hours=self.hours, part=part)
+        return run, follow(progressing, lambda at: screen(progress=at, mails=self.mails()), quiet=self.quiet)
+
+    def mails(self) -> list[Mail]:
+        """Return subject and text of what an operator would have got on the whole day, oldest first."""
+        return [(message.subject, message.text) for message in self.messages]
 
 
 @app.callback(invoke_without_command=True)
@@ -144,7 +153,9 @@ def _play(asked: Demo, directory: Path | None, *, as_json: bool) -> None:
     run, last = asked.whole_day()
     other = other or (too_few(len(handlers.steps), len(run.recording.taken)) if handlers else "")
     result = run.result(last) | {"handlers": handlers.told() | {"same": not other} if handlers else None}
-    show(result, lambda: tell(run, result, last, _proof(handlers, other)), as_json=as_json)
+    mails = asked.mails()
+    result |= {"mails": [{"subject": subject, "text": text} for subject, text in mails]}
+    show(result, lambda: tell(run, result, last, _proof(handlers, other), mails), as_json=as_json)
     _draw(asked, run, result, directory, as_json=as_json)
     if other:
         sys.exit(1)
@@ -172,26 +183,12 @@ def _keep(asked: Demo, port: int, directory: Path | None, *, as_json: bool) -> N
     below = partial(_commands, port, asked)
     if not Console().is_terminal:
         say("\n".join(below()), stderr=True)
-    screen = partial(_kept_screen, run, asked, lambda: (*newest_mail(played.mails), *below()))
-    last = follow(played.play(), screen, quiet=as_json, until_interrupted=True)
-    result = run.result(last)
-    show(result, lambda: tell(run, result, last), as_json=as_json)
-    if mail := newest_mail(played.mails):
-        say("\n".join(mail), stderr=as_json)
-    _draw(asked, run, result, directory, as_json=as_json)
-
-
-def _kept_screen(run: Run, asked: Demo, below: Callable[[], tuple[str, ...]], progress: Progress) -> Screen:
     part = "the real Lambda handlers over HTTP; a simulated minute takes a second"
-    return Screen(run=run, progress=progress, hours=asked.hours, part=part, below=below())
-
-
-def newest_mail(mails: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the lines of the newest mail that an operator would have got."""
-    if not mails:
-        return ()
-    subject, text = mails[-1]
-    return ("", f"{counted(len(mails), 'mail')} to the operator, the newest:", f"  {subject}", *(f"  {line}" for line in text.splitlines()))
+    screen = partial(Screen, run=run, hours=asked.hours, part=part, mails=played.mails)
+    last = follow(played.play(), lambda at: screen(progress=at, below=below()), quiet=as_json, until_interrupted=True)
+    result = run.result(last)
+    show(result, lambda: tell(run, result, last, mails=played.mails), as_json=as_json)
+    _draw(asked, run, result, directory, as_json=as_json)
 
 
 def _commands(port: int, asked: Demo) -> tuple[str, ...]:

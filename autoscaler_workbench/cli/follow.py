@@ -1,7 +1,7 @@
 """Follows a run on the terminal, then tells what came of it in words and pictures."""
 
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from shutil import which
@@ -15,6 +15,7 @@ from rich.live import Live
 
 from autoscaler_workbench.cli.alarms import of_published
 from autoscaler_workbench.cli.screen import Screen
+from autoscaler_workbench.cli.screen_reasons import Mail
 from autoscaler_workbench.cli.story import story
 from autoscaler_workbench.cli.terminal import can_draw, ready_to_draw, say
 from autoscaler_workbench.report.dashboard.alarms import Published
@@ -127,9 +128,9 @@ def _alarms(published: Published) -> list[DayAlarm] | None:
     return [DayAlarm(alarm=one.alarm, says=one.says, runbook=one.runbook, rang=one.rang) for one in of_published(published)]
 
 
-def tell(run: Run, result: dict[str, Any], last: Progress, proof: str = "") -> None:
-    """Print what came of a run."""
-    Console().print(story(run, result, proof))
+def tell(run: Run, result: dict[str, Any], last: Progress, proof: str = "", mails: Sequence[Mail] | None = None) -> None:
+    """Print what came of a run. ``mails``: what an operator would have got."""
+    Console().print(story(run, result, proof, mails))
     for text in last.error_texts[:3]:
         say(f"error: {text}", style="red")
     if run.trace.dropped:

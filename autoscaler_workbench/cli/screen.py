@@ -13,11 +13,12 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler_workbench.cli.terminal import Table, plain, print_table, say
+from autoscaler_workbench.cli.screen_reasons import Mail, mail_lines, reasons, wrapped_lines
+from autoscaler_workbench.cli.terminal import Table, print_table, say
 from autoscaler_workbench.experiment.tune import Proposal
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.drive import Progress
-from autoscaler_workbench.simulate.recording import AgentState, StepTaken, agents_by_state, states_of, waiting_by_pool
+from autoscaler_workbench.simulate.recording import AgentState, agents_by_state, states_of, waiting_by_pool
 from autoscaler_workbench.simulate.result import dollars
 from autoscaler_workbench.simulate.run import Run
 
@@ -31,34 +32,42 @@ _COLOURS = {
 _SIGNS = {AgentState.BUSY: "█", AgentState.IDLE: "█", AgentState.DRAINING: "░", AgentState.BOOTING: "·", AgentState.STOPPED: "_"}
 # Names of pools, six columns of figures and the gaps between them leave this much of 80 columns; a wider screen has more.
 _FIGURES_WIDE, _STOPPED_WIDE, _LEAST_BAR = 48, 9, 6
-_MOST_DECISIONS, _FIXED_LINES = 8, 8
-_BOOKKEEPING = "forget"
+_FIXED_LINES = 8
+_LEAST_REASONS, _LEAST_POOLS, _SUBJECT_ROWS = 4, 2, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """One moment of a run, as large as the terminal. ``part``: which part of what plays; ``below``: lines that stay in sight."""
+    """One moment of a run, as large as the terminal.
+
+    ``part``: which part of what plays; ``below``: lines that stay in sight; ``mails``: what an operator would have got so far.
+    """
 
     run: Run
     progress: Progress
     hours: float
     part: str = ""
     below: tuple[str, ...] = ()
+    mails: Sequence[Mail] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Draw it."""
-        pools = self._busy_pools()
-        left = console.size.height - 1 - _FIXED_LINES - len(self.below)
-        decisions = self._decisions(max(0, min(_MOST_DECISIONS, left - len(pools))))
+        width, below = options.max_width, wrapped_lines(self.below, console, options.max_width)
+        left = console.size.height - 1 - _FIXED_LINES - len(below)
+        subject = len(mail_lines(self.mails, console, width, _SUBJECT_ROWS))
+        pools = self._busy_pools()[: max(_LEAST_POOLS, left - _LEAST_REASONS - subject)]
+        mail = mail_lines(self.mails, console, width, max(left - len(pools) - _LEAST_REASONS, subject))
+        why = reasons(self.run.recording, self.run.world.timeline.now, console, width, left - len(pools) - len(mail))
         yield self._headline()
         yield _whole_line(ProgressBar(total=self.hours, completed=min(self._hours_played(), self.hours)))
         yield Text(self.part, "dim", no_wrap=True, overflow="ellipsis")
         yield self._counts()
         yield Text()
-        yield self._table(pools[: max(1, left)], options.max_width)
+        yield self._table(pools, width)
         yield Text()
-        yield from decisions
-        yield from (Text(line, "bold", no_wrap=True, overflow="ellipsis") for line in self.below)
+        yield from why
+        yield from mail
+        yield from below
 
     def _hours_played(self) -> float:
         return (self.run.world.timeline.now - self.run.trace.start_at) / 3600
@@ -109,23 +118,11 @@ class Screen:
             table.add_row(pool.name, *cells, *([_bar(counts, agents_a_sign, room)] if has_bars else []))
         return table
 
-    def _decisions(self, most: int) -> list[Text]:
-        """What was decided last, the newest at the top, each with its reason."""
-        taken = (step for step in reversed(self.run.recording.taken) if step.step != _BOOKKEEPING)
-        return [_decision(step) for step, _ in zip(taken, range(most), strict=False)]
-
 
 def _bar(counts: Counter[AgentState], agents_a_sign: int, room: int) -> Text:
     bar = Text.assemble(*((sign * ceil(counts[state] / agents_a_sign), _COLOURS[state]) for state, sign in _SIGNS.items()))
     bar.truncate(room)
     return bar
-
-
-def _decision(taken: StepTaken) -> Text:
-    what = f"{taken.step} {taken.count}" if taken.step in {"launch", "start"} else taken.step
-    where = taken.node or taken.pool
-    text = f"{datetime.fromtimestamp(taken.at, UTC):%H:%M}  {plain(f'{what} {where}').strip()}: {plain(taken.detail)}"
-    return Text(text, "dim", no_wrap=True, overflow="ellipsis")
 
 
 def _whole_line(bar: ProgressBar) -> Grid:

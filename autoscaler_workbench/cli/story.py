@@ -1,7 +1,7 @@
 """The last screen of a run: what ran, what it cost, how long people waited and why, and what was proved."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from autoscaler.domain.wording import counted, duration
+from autoscaler_workbench.cli.screen_reasons import Mail
 from autoscaler_workbench.cli.terminal import plain
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.simulate.drive import MINUTE
@@ -18,10 +19,11 @@ from autoscaler_workbench.simulate.run import Run
 
 # What explains a wait is most of it; a hold that was over soon is no reason.
 _MOST = 0.5
+_OVER = "] over: "  # in the subject of a mail
 
 
-def story(run: Run, result: dict[str, Any], proof: str = "") -> RenderableType:
-    """Draw the four answers. ``proof``: what was proved beyond this run."""
+def story(run: Run, result: dict[str, Any], proof: str = "", mails: Sequence[Mail] | None = None) -> RenderableType:
+    """Draw the answers. ``proof``: what was proved beyond this run; ``mails``: what an operator would have got, None: nobody asked."""
     fine = not (result["killed"] or result["leaked_instances"] or result["leaked_nodes"] or result["errors"])
     answers = (
         ("What ran?", " ".join(_ran(run, result)), not result["never_ran"] and _left(result) == 0),
@@ -29,7 +31,20 @@ def story(run: Run, result: dict[str, Any], proof: str = "") -> RenderableType:
         ("How long did people wait?", " ".join(_waited(run, result)), not result["never_ran"]),
         ("What was proved?", " ".join(filter(None, (_proved(result), proof))), fine),
     )
-    return Group(*(line for question, text, good in answers for line in _drawn(question, text, good=good)))
+    drawn = [line for question, text, good in answers for line in _drawn(question, text, good=good)]
+    return Group(*drawn, *(() if mails is None else _mailed(mails)))
+
+
+def _mailed(mails: Sequence[Mail]) -> Iterator[RenderableType]:
+    """Draw the newest mail that says what to do; one that says that something is over says less."""
+    yield Text("What would the operator have been told?", "bold cyan")
+    if not mails:
+        yield Padding(Text("Nothing: no mail was due."), (0, 0, 0, 2))
+        return
+    subject, text = next((mail for mail in reversed(mails) if _OVER not in mail[0]), mails[-1])
+    yield Padding(Text(f"{counted(len(mails), 'mail')}, one of them:" if len(mails) > 1 else "One mail:"), (0, 0, 0, 2))
+    yield Padding(Text(plain(subject), "bold"), (0, 0, 0, 4))
+    yield from (Padding(Text(plain(line)), (0, 0, 0, 4)) for line in text.splitlines())
 
 
 def _drawn(question: str, text: str, *, good: bool) -> Iterator[RenderableType]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.told import Message
 from autoscaler_workbench.fakes.world.faults import Faults, failing
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.fakes.world.world import World, break_boots, build_world
@@ -64,16 +65,24 @@ def prepare(trace: Trace, fleet: Fleet, *, hours: float, seed: int, physics: Phy
 
 
 def in_memory(
-    run: Run, *, every: float = MINUTE, broken: Collection[str] = frozenset(), published: list[tuple[float, Datum]] | None = None
+    run: Run,
+    *,
+    every: float = MINUTE,
+    broken: Collection[str] = frozenset(),
+    published: list[tuple[float, Datum]] | None = None,
+    messages: list[Message] | None = None,
 ) -> Iterator[Progress]:
     """Run it in memory: the production passes on the world, without handlers, sockets and a local AWS.
 
-    ``broken``: pools whose agents never come up. ``published``: takes the metrics, which are measured only then.
+    ``broken``: pools whose agents never come up. ``published``: takes the metrics, which are measured only then. ``messages``: takes what
+    people are told, with ``published`` alone.
     """
     faults = Faults(dice=failing(run.world.physics.failing_calls, run.seed))
     kind = InProcess if published is None else InProcessMeasured
     functions = kind(run.world, run.world.fleet, faults, look_every_seconds=every)
     if published is not None:
         functions.metrics.published = published
+    if messages is not None:
+        functions.notifier.sent = messages
     break_boots(run.world, broken)
     return run.drive(functions, every=every)

@@ -13,6 +13,7 @@ from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler_workbench.cli.screen import Screen
 from autoscaler_workbench.cli.story import story
 from autoscaler_workbench.simulate.drive import Progress
+from autoscaler_workbench.simulate.recording import HeldSpan
 from autoscaler_workbench.simulate.run import in_memory, prepare
 from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 
@@ -130,13 +131,92 @@ def test_a_moment_fits_the_terminal_and_the_next_one_takes_its_place(terminal, m
     assert not terminal.screen.history.top
 
 
-def test_decisions_are_told_with_their_reasons_and_never_wrap(terminal, moment):
+def shown(terminal, moment, **options):
+    """The screen's lines, and its reasons: each in one line, however many rows it takes."""
     with Live(console=terminal.console, auto_refresh=False, transient=True) as view:
-        view.update(a_screen(moment), refresh=True)
+        view.update(a_screen(moment, **options), refresh=True)
         lines = terminal.lines()
-    decided = [line for line in lines if line[2:3] == ":"]
-    assert len(decided) == 8
-    assert all(": " in line[7:] for line in decided)
+    assert not terminal.screen.history.top
+    text = "\n".join(lines)
+    return lines, re.sub(r"\n {7}(?=\S)", " ", text).split("\n")
+
+
+def test_decisions_are_told_with_their_whole_reasons(terminal, moment):
+    run, _ = moment
+    _, entries = shown(terminal, moment)
+    decided = [entry for entry in entries if entry[2:3] == ":"]
+    details = {step.detail.removeprefix(f"{step.node} ") for step in run.recording.taken}
+    assert len(decided) >= (3 if terminal.console.height < 30 else 6)
+    assert all(entry.split(": ", 1)[1].removeprefix("each ") in details for entry in decided)
+    assert not any("…" in entry for entry in entries)
+
+
+def test_steps_of_a_minute_that_differ_in_their_agent_only_share_a_line(terminal, moment):
+    run, _ = moment
+    *_, newest = (step for step in run.recording.taken if step.step == "cordon")
+    alike = [replace(newest, at=newest.at + 600, node=f"{newest.pool}-{number}") for number in range(3)]
+    later = replace(run, recording=replace(run.recording, taken=[*run.recording.taken, *alike]))
+    _, entries = shown(terminal, (later, moment[1]))
+    assert sum(entry.endswith(f"cordon 3 of {newest.pool}: {newest.detail}") for entry in entries) == 1
+
+
+def test_what_is_held_now_is_told_first_with_its_whole_reason(terminal, moment):
+    run, _ = moment
+    now = run.world.timeline.now
+    detail = "one more would make 21 agents" + ", the limit is 20" * 4
+    held = HeldSpan(first_at=now - 600, last_at=now, pool="mxnetlinux-gpu", reason="max-agents", detail=detail)
+    past = replace(held, last_at=now - 600, detail="this is over")
+    usual = replace(held, reason="second-look", detail="waits for a second look")
+    later = replace(run, recording=replace(run.recording, held=[past, held, usual]))
+    _, entries = shown(terminal, (later, moment[1]))
+    first = next(number for number, entry in enumerate(entries) if entry.startswith("held"))
+    assert entries[first].split(None, 1)[1] == f"mxnetlinux-gpu: {held.detail} (max-agents)"
+    assert entries[first + 1][2] == ":"
+    assert not any("this is over" in entry or "second look" in entry for entry in entries)
+
+
+MAILS = [
+    ("[mxnet-ci] the limit max_launches_per_hour is reached", "Jobs wait.\n\nSee more:   autoscaler plan"),
+    (
+        "[mxnet-ci] jobs on main wait: max-agents of mxnetlinux-gpu",
+        f"{'17 jobs wait for mxnetlinux-gpu. ' * 4}\n\nSee more:   autoscaler why x\nWhat to do: docs/operations.md#jobs-wait-too-long",
+    ),
+]
+
+
+def test_the_newest_mail_is_shown_whole_where_there_is_room_and_its_subject_else(terminal, moment):
+    lines, _ = shown(terminal, moment, below=BELOW, mails=MAILS)
+    text = " ".join(" ".join(lines).split())
+    assert "2 mails to the operator, the newest: [mxnet-ci] jobs on main wait: max-agents of mxnetlinux-gpu" in text
+    assert ("What to do: docs/operations.md#jobs-wait-too-long" in text) == (terminal.console.height > 30)
+    assert any(line[2:3] == ":" for line in lines)
+    assert [line for line in lines if line][-3:] == list(BELOW[1:])
+
+
+def test_commands_that_are_longer_than_the_screen_are_not_cut_off(terminal, moment):
+    long = "/a/very/long/path/to/a/checkout/.venv/bin/autoscaler why mxnetlinux-gpu    # or a job, or a node; or: launch mxnetlinux-gpu 3"
+    lines, _ = shown(terminal, moment, below=("", long))
+    assert " ".join(long.split()) in " ".join(" ".join(lines).split())
+
+
+@pytest.mark.parametrize(
+    ("mails", "said"),
+    [
+        ([], "Nothing: no mail was due."),
+        (MAILS[:1], "One mail: [mxnet-ci] the limit max_launches_per_hour is reached Jobs wait."),
+        (
+            [*MAILS, ("[mxnet-ci] over: jobs on main wait", "It is over.")],
+            f"3 mails, one of them: {MAILS[1][0]} 17 jobs wait for mxnetlinux-gpu.",
+        ),
+    ],
+    ids=len,
+)
+def test_the_last_screen_shows_a_mail_that_the_operator_would_have_got(terminal, whole_day, mails, said):
+    run, last = whole_day
+    terminal.console.print(story(run, run.result(last), "", mails))
+    text = " ".join(" ".join(terminal.lines()).split())
+    assert f"What would the operator have been told? {said}" in text
+    assert ("What to do: docs/operations.md#jobs-wait-too-long" in text) == (len(mails) == 3)
 
 
 def test_after_the_last_moment_nothing_of_it_is_left(terminal, moment):

@@ -127,7 +127,8 @@ def test_the_demo_prints_one_object_counted_from_the_worlds_truth(small):
 def test_a_simulation_measures_what_the_demos_handlers_do(small):
     demo, simulated = measured("demo", "--json", *small), measured("simulate", "--json", *small)
     assert set(SIMULATE.split()) <= set(simulated)
-    handlers = demo.pop("handlers")
+    handlers, mails = demo.pop("handlers"), demo.pop("mails")
+    assert all(set(mail) == {"subject", "text"} for mail in mails)
     assert handlers.pop("same") is True
     assert {key: handlers[key] for key in handlers.keys() & simulated.keys()}.items() <= simulated.items()
     assert handlers["steps"] > 3
@@ -174,6 +175,15 @@ def test_the_day_in_memory_publishes_what_the_handlers_publish(small, tmp_path):
     passes = list(show.play())[-1].passes
     assert list(in_memory(prepare(trace, settings.domain(), hours=0.2, seed=3), published=in_process))[-1].passes == passes
     assert summed(in_process) == summed(by_handlers)
+
+
+def test_a_day_in_memory_keeps_what_people_are_told(small):
+    run, messages = prepare(load_trace(small[1], hours=1.0), load_settings(small[3]).domain(), hours=1.0, seed=3), []
+    for _progress in in_memory(run, broken={"cpu"}, published=[], messages=messages):
+        if messages:
+            break
+    assert "[small] jobs on main wait: agents of cpu do not come up" in [message.subject for message in messages]
+    assert all("What to do: docs/operations.md#" in message.text for message in messages)
 
 
 def summed(published):

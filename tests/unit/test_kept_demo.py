@@ -6,8 +6,9 @@ import pytest
 
 from autoscaler.config import load_settings
 from autoscaler_workbench.cli import demo
-from autoscaler_workbench.cli.demo_command import Demo, newest_mail, too_few
+from autoscaler_workbench.cli.demo_command import Demo, too_few
 from autoscaler_workbench.cli.remote import Deployed
+from autoscaler_workbench.cli.screen_reasons import newest_mail
 from autoscaler_workbench.fakes.http_fakes.aws import functions as lambda_api
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
