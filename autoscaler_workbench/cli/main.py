@@ -8,6 +8,8 @@ import typer
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.cli.commands import Commands
 
+_LONGEST_LINE = 2000  # of an error
+
 app = typer.Typer(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,8 +46,9 @@ def main() -> None:
             print("\rinterrupted", file=sys.stderr)
         raise
     except AutoscalerError as error:
-        from autoscaler_workbench.cli.terminal import plain  # noqa: PLC0415 - for an error only
+        from autoscaler.domain.wording import shortened  # noqa: PLC0415 - for an error only
+        from autoscaler_workbench.cli.terminal import plain  # noqa: PLC0415
 
         for line in getattr(error, "lines", [str(error)]):  # a fleet file may have several errors
-            print(plain(" ".join(line.split())), file=sys.stderr)
+            print(shortened(plain(" ".join(line.split())), _LONGEST_LINE), file=sys.stderr)
         sys.exit(1)

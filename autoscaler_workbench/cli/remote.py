@@ -13,6 +13,7 @@ import requests
 from botocore import exceptions as boto
 from botocore.config import Config
 
+from autoscaler.domain.wording import shortened
 from autoscaler.errors import AutoscalerError, ConfigError, TransientError
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published, from_json
 
@@ -57,13 +58,13 @@ class Deployed:
         except requests.ConnectionError as error:
             raise TransientError(self._nobody_answers) from error
         except (requests.RequestException, ValueError) as error:
-            raise TransientError(f"--local ({self.local}): {error}") from error
+            raise TransientError(f"--local ({self._shown}): {error}") from error
 
     def output(self, name: str) -> str:
         """An output of the stack."""
         outputs = _outputs(replace(self, patience_seconds=_PATIENT_SECONDS))
         if name not in outputs:
-            raise ConfigError(f"--stack ({self.stack}): has no output {name}; is it a stack of the autoscaler?")
+            raise ConfigError(f"--stack ({shortened(self.stack)}): has no output {name}; is it a stack of the autoscaler?")
         return outputs[name]
 
     def stack_outputs(self) -> dict[str, str]:
@@ -75,7 +76,7 @@ class Deployed:
         return {one["ParameterKey"]: str(one["ParameterValue"]) for one in self._stack().get("Parameters", [])}
 
     def _stack(self) -> dict[str, Any]:
-        with self._in_one_line(f"--stack ({self.stack})"):
+        with self._in_one_line(f"--stack ({shortened(self.stack)})"):
             [stack] = self.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
         told: dict[str, Any] = stack
         return told
@@ -94,8 +95,12 @@ class Deployed:
         return boto3.Session(profile_name=self.profile, region_name=self.region).client(service, config=config)  # type: ignore[call-overload]
 
     @property
+    def _shown(self) -> str:
+        return shortened(str(self.local))
+
+    @property
     def _nobody_answers(self) -> str:
-        return f"--local ({self.local}): nobody answers there; does the demo still run?"
+        return f"--local ({self._shown}): nobody answers there; does the demo still run?"
 
     def _local_url(self) -> str:
         """Check the demo's address before others stumble over it."""
@@ -106,7 +111,7 @@ class Deployed:
                 return local
         except ValueError:  # of the port
             pass
-        raise ConfigError(f"--local ({self.local}): is not an address such as http://127.0.0.1:8000")
+        raise ConfigError(f"--local ({self._shown}): is not an address such as http://127.0.0.1:8000")
 
     @contextmanager
     def _in_one_line(self, what: str) -> Iterator[None]:

@@ -35,6 +35,7 @@ from autoscaler.adapters.slots import SqsSlots
 from autoscaler.adapters.sns import SnsTopic
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
+from autoscaler.config.environment import refused
 from autoscaler.config.job_parameters import job_parameters
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.domain.report.registration import Trust
@@ -168,9 +169,7 @@ def _single_builds(controllers: Sequence[JenkinsController], table: Any) -> dict
 
 def _check_name(fleet: Fleet) -> None:
     if (deployed := os.environ.get("FLEET_NAME", fleet.name)) != fleet.name:
-        raise ConfigError(
-            f"environment variable FLEET_NAME ({deployed}): the stack's FleetName must be the fleet file's name ({fleet.name})"
-        )
+        raise refused("FLEET_NAME", deployed, f"the stack's FleetName must be the fleet file's name ({fleet.name})")
 
 
 def _sleep(seconds: float) -> None:
@@ -183,7 +182,7 @@ def trust() -> Trust:
     pairs = [pair.strip().partition("=") for pair in _required("AGENT_ROLES").split(",") if pair.strip()]
     for role, sign, profile in pairs:
         if not (role.startswith("AROA") and sign and ":instance-profile/" in profile):
-            raise ConfigError(f"environment variable AGENT_ROLES ({role}{sign}{profile}): must be ROLE-ID=INSTANCE-PROFILE-ARN")
+            raise refused("AGENT_ROLES", f"{role}{sign}{profile}", "must be ROLE-ID=INSTANCE-PROFILE-ARN")
     return Trust(account=_required("AGENT_ACCOUNT"), profile_of_role={role: profile for role, _, profile in pairs})
 
 
@@ -191,7 +190,7 @@ def access() -> Access:
     """Read what lets people into agents: ``AGENT_SESSION_MANAGER`` is yes or no, of the launch templates that this stack has made."""
     text, name = os.environ.get("AGENT_SESSION_MANAGER", "no"), runtime().fleet.name
     if text not in {"yes", "no"}:
-        raise ConfigError(f"environment variable AGENT_SESSION_MANAGER ({text}): must be yes or no")
+        raise refused("AGENT_SESSION_MANAGER", text, "must be yes or no")
     return Access(allowed=text == "yes", templates=frozenset(f"autoscaler-{kind}-{name}" for kind in ("linux", "windows", "arm64")))
 
 
@@ -286,7 +285,7 @@ def _metrics() -> Metrics:
 def _is_essential() -> bool:
     level = os.environ.get("METRICS_LEVEL", "essential")
     if level not in {"essential", "full"}:
-        raise ConfigError(f"environment variable METRICS_LEVEL ({level}): must be essential or full")
+        raise refused("METRICS_LEVEL", level, "must be essential or full")
     return level == "essential"
 
 
@@ -306,7 +305,7 @@ def _looks(table: Any) -> dict[str, Any]:
 def _look_every_seconds() -> float:
     text = os.environ.get("LOOK_EVERY_SECONDS", "60")
     if text not in {"5", "10", "15", "20", "30", "60"}:
-        raise ConfigError(f"environment variable LOOK_EVERY_SECONDS ({text}): must be 5, 10, 15, 20, 30 or 60")
+        raise refused("LOOK_EVERY_SECONDS", text, "must be 5, 10, 15, 20, 30 or 60")
     return float(text)
 
 

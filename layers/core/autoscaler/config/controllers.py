@@ -7,11 +7,14 @@ from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 
 from autoscaler.config.basics import ROLE_ID, Section
 from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS
+from autoscaler.domain.wording import shortened
+
+_LONGEST_URL = 200
 
 
 def url_problem(url: str) -> str | None:
     """Say what is wrong with a controller's URL, never a password that stands in it; None: nothing is."""
-    shown = re.sub(r"^([a-z]+://)?.*@", r"\1***@", url, flags=re.IGNORECASE | re.DOTALL)
+    shown = shortened(re.sub(r"^([a-z]+://)?.*@", r"\1***@", url, flags=re.IGNORECASE | re.DOTALL), _LONGEST_URL)
     try:
         parsed = AnyHttpUrl(url)
     except ValidationError:

@@ -11,7 +11,10 @@ from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.rules import contradictions
 from autoscaler.config.settings import FleetSettings
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.wording import shortened
 from autoscaler.errors import ConfigError
+
+_LONGEST_PATH = 200
 
 
 def load_settings(path: Path) -> FleetSettings:
@@ -49,7 +52,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise ConfigError(f"{shortened(str(path), _LONGEST_PATH)}: cannot be read ({error.strerror or error})") from error
 
 
 def _content(raw: bytes, path: Path) -> object:

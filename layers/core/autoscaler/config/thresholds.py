@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import fields
 
+from autoscaler.config.environment import refused
 from autoscaler.domain.report.rules import Thresholds
-from autoscaler.errors import ConfigError
 
 _VARIABLES = {
     "job_wait_seconds": "JOB_WAIT_ALARM_SECONDS",
@@ -32,5 +32,5 @@ def _number(environment: Mapping[str, str], name: str) -> float:
     except ValueError:
         value = -1.0
     if not 0.0 <= value < float("inf"):
-        raise ConfigError(f"environment variable {name} ({text or 'missing'}): must be a number, 0 or more")
+        raise refused(name, text, "must be a number, 0 or more")
     return value

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from autoscaler.control.report import STEP_NAMES, Result
 from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.report.event import Event
+from autoscaler.domain.wording import LONGEST_RESULT, shortened
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Ports
 
@@ -30,6 +31,6 @@ def event_of(by: str, result: Result, at: float) -> Event:
         where="/".join(filter(None, (step.controller, getattr(step, "pool", "")))),
         subject=f"{result.count} of {step.count}" if isinstance(step, Launch | Start) else subject,
         reason=str(step.reason),
-        detail="; ".join(filter(None, (step.detail, result.detail))),
+        detail=shortened("; ".join(filter(None, (step.detail, result.detail))), LONGEST_RESULT),
         outcome=str(result.outcome),
     )

@@ -36,6 +36,7 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
+from autoscaler.domain.wording import LONGEST_DETAIL, LONGEST_RESULT, shortened
 
 STEP_NAMES: dict[type[Step], str] = {
     CreateBeacon: "create-beacon",
@@ -148,7 +149,7 @@ def step_json(result: Result) -> dict[str, Any]:
     for name in ("pool", "count", "node", "instance_id", "item", "job"):
         if getattr(step, name, None) is not None:
             facts[name] = getattr(step, name)
-    facts |= {"reason": str(step.reason), "detail": step.detail, "outcome": str(result.outcome)}
+    facts |= {"reason": str(step.reason), "detail": shortened(step.detail, LONGEST_DETAIL), "outcome": str(result.outcome)}
     if isinstance(step, Start):
         facts["instance_ids"] = list(step.instance_ids)
         facts["started"] = result.count if result.outcome is Outcome.DONE else 0
@@ -159,7 +160,7 @@ def step_json(result: Result) -> dict[str, Any]:
     if isinstance(step, FinishStop) and step.failed:
         facts["failed"] = step.failed
     if result.detail:
-        facts["result"] = result.detail
+        facts["result"] = shortened(result.detail, LONGEST_RESULT)
     return facts
 
 

@@ -90,8 +90,13 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
+LONGEST_DETAIL, LONGEST_RESULT = 500, 2000  # letters of a reason's text; of what came of a step, which may name many agents
+
+
 def shortened(text: str, most: int = 100) -> str:
     """Write a text from outside as one printable line: its beginning, and how long it is."""
+    if len(text) <= most and text.isprintable():
+        return text
     beginning = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text[:most])
     return beginning if len(text) <= most else f"{beginning}... ({len(text):,} characters)"
 

@@ -12,6 +12,7 @@ from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.wording import LONGEST_DETAIL, shortened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +359,10 @@ class Held:
     detail: str
     controller: str = ""
     limit_of: str = ""
+
+    def __post_init__(self) -> None:
+        """Keep one readable line: names of jobs and what others answered may be very long."""
+        object.__setattr__(self, "detail", shortened(self.detail, LONGEST_DETAIL))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
