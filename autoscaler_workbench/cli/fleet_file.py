@@ -2,20 +2,24 @@
 
 import sys
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from autoscaler.config import load_fleet
+from autoscaler.config import load_fleet, load_settings
 from autoscaler.config.advice import warnings_in
+from autoscaler.config.billing import billing_warnings
+from autoscaler.config.problems import FleetFileError
+from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.report.price_age import price_ages
 from autoscaler.domain.situation.label_matches import explain_match
 from autoscaler.domain.wording import counted, end_command
-from autoscaler.errors import ConfigError, TransientError
+from autoscaler.errors import AutoscalerError, ConfigError, TransientError
 from autoscaler_workbench.cli.options import AsJson, FleetFile
 from autoscaler_workbench.cli.tables import for_people
 from autoscaler_workbench.cli.terminal import print_table, say, show
@@ -40,7 +44,7 @@ def validate(
     for line in warnings:
         say(f"warning: {line}", stderr=True)
     if live:
-        _validate_live(checked, as_json=as_json)
+        _validate_live(checked.launched, file or fleet, as_json=as_json)
         return
     pools = {pool.name: _pool_json(pool) for pool in checked.pools.values()}
     answer = {"fleet": checked.name, "controllers": list(checked.controllers), "pools": pools, "warnings": warnings}
@@ -78,28 +82,48 @@ def _limits_of(pool: Pool, gap: str) -> tuple[int, str, str, int]:
     return pool.executors, gap.join(prices), usd, pool.max_agents
 
 
-def _validate_live(fleet: Fleet, *, as_json: bool) -> None:
-    """Name what is unsafe about the launch templates; exit code 1 where anything is."""
+def _validate_live(fleet: Fleet, path: Path, *, as_json: bool) -> None:
+    """Name what is unsafe about the launch templates; exit code 1 where anything is. What they are billed as is a warning."""
     import boto3  # noqa: PLC0415 - takes longer to import than all that needs no AWS
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
-    from autoscaler.adapters.launch_templates import check_templates  # noqa: PLC0415
+    from autoscaler.adapters.launch_templates import findings_of, images_of, read_templates  # noqa: PLC0415
 
     try:
-        client, stacks = boto3.client("ec2"), boto3.client("cloudformation")
+        client, stacks, parameters = boto3.client("ec2"), boto3.client("cloudformation"), boto3.client("ssm")
     except BotoCoreError as error:
         raise ConfigError(f"AWS cannot be asked: {error}") from error
-    findings = check_templates(fleet, client)
+    launched, denied = _images_by_parameter(fleet, parameters)
+    read = read_templates(fleet, client, launched)
+    findings, warnings = findings_of(fleet, read), [*denied, *_billed_otherwise(path, images_of(read))]
     others = _of_no_stack(fleet, client, stacks)
     templates = {name: f"{fleet.pools[name].launch_template} {fleet.pools[name].launch_template_version}" for name in findings}
     rows = [(name, templates[name], "\n".join(found) or "safe") for name, found in findings.items()]
     title = f"fleet {fleet.name}: launch templates"
     printed = partial(print_table, ("pool", "launch template", "finding"), rows, title=title)
-    show({"fleet": fleet.name, "findings": findings, "others": others}, printed, as_json=as_json)
-    for line in others:
+    show({"fleet": fleet.name, "findings": findings, "others": others, "warnings": warnings}, printed, as_json=as_json)
+    for line in (*warnings, *others):
         say(f"warning: {line}", stderr=True)
     if any(findings.values()):
         sys.exit(1)
+
+
+def _images_by_parameter(fleet: Fleet, parameters: Any) -> tuple[dict[str, str], list[str]]:
+    """Return the image of each pool that a parameter names. A question that is denied stops nothing: the launch template's is checked."""
+    from autoscaler.adapters.ssm import SsmImages  # noqa: PLC0415 - needs AWS
+
+    named = {pool.name: pool.image_parameter for pool in fleet.pools.values() if pool.image_parameter}
+    try:
+        images = SsmImages(lambda: parameters).current(named.values())
+    except AutoscalerError as error:
+        return {}, [f"which images the parameters name is not known: {error}"]
+    return {name: images[parameter] for name, parameter in named.items() if parameter in images}, []
+
+
+def _billed_otherwise(path: Path, images: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Warn of images that AWS bills otherwise than their pools are priced, each with its place in the file."""
+    problems = list(billing_warnings(load_settings(path), images))
+    return list(FleetFileError(str(path), located(problems, path.read_bytes())).lines) if problems else []
 
 
 def _of_no_stack(fleet: Fleet, ec2: Any, stacks: Any) -> list[str]:

@@ -33,8 +33,9 @@ ROOT_DEVICES = {"linux": "/dev/xvda", "windows": "/dev/sda1"}
 def image_of(platform: str, **facts: Any) -> dict[str, Any]:
     """An image as EC2 tells of it."""
     windows = {"Platform": "windows"} if platform == "windows" else {}
+    details, operation = ("Windows", "RunInstances:0002") if windows else ("Linux/UNIX", "RunInstances")
     told = {"ImageId": f"ami-{platform}", "State": "available", "Architecture": "x86_64", "RootDeviceName": ROOT_DEVICES[platform]}
-    return told | windows | facts
+    return told | windows | {"PlatformDetails": details, "UsageOperation": operation} | facts
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,11 +19,38 @@ from autoscaler.errors import ConfigError, TransientError
 USER_DATA_BYTES = 16 * 1024  # what EC2 takes, before base64
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Templates:
+    """The data of each pool's launch template, None where there is no such template or version, and what EC2 knows of what it names."""
+
+    data: Mapping[str, dict[str, Any] | None]
+    images: Images
+    ways: Mapping[str, Way]
+
+
 def check_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None = None) -> dict[str, list[str]]:
     """Return findings by pool, each a line that says what to change. `ConfigError` where AWS cannot be reached.
 
     ``launched``: the images of pools that a parameter names; without them, those of the launch templates are checked.
     """
+    return findings_of(fleet, read_templates(fleet, client, launched))
+
+
+def findings_of(fleet: Fleet, templates: Templates) -> dict[str, list[str]]:
+    """Return findings by pool."""
+    return {
+        name: list(_findings(fleet, fleet.pools[name], data, templates.images, templates.ways)) for name, data in templates.data.items()
+    }
+
+
+def images_of(templates: Templates) -> dict[str, Mapping[str, Any]]:
+    """Return the image of each pool as EC2 describes it; pools whose image is not known are left out."""
+    ids = {name: data.get("ImageId", "") for name, data in templates.data.items() if data}
+    return {name: templates.images.images[image] for name, image in ids.items() if image in templates.images.images}
+
+
+def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None = None) -> Templates:
+    """Ask EC2 for the launch templates, and for the images and subnets that they name."""
     told = {pool.name: _with_image(_data(client, pool), (launched or {}).get(pool.name)) for pool in fleet.pools.values()}
     offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
     ids = {data["ImageId"] for data in told.values() if data and data.get("ImageId", "").startswith("ami-")}
@@ -31,7 +59,7 @@ def check_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | Non
         ways = read_ways(client, {offering.subnet for offering in offerings} - {""})
     except BotoCoreError as error:
         raise ConfigError(f"AWS cannot be asked: {error}") from error
-    return {name: list(_findings(fleet, fleet.pools[name], data, images, ways)) for name, data in told.items()}
+    return Templates(data=told, images=images, ways=ways)
 
 
 def _with_image(data: dict[str, Any] | None, image: str | None) -> dict[str, Any] | None:
