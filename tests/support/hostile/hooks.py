@@ -100,5 +100,5 @@ class AtEc2:
 
 
 def is_of(node: Node, pool: Pool) -> bool:
-    """Our nodes are named after their pool and their instance."""
-    return node.name.startswith(f"{pool.name}-") and "of fleet" in node.description
+    """Our nodes are named after their pool and their instance, and say that they are of our fleet, which names no home."""
+    return node.name.startswith(f"{pool.name}-") and "of fleet f," in node.description and " in " not in node.description

@@ -19,7 +19,7 @@ from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.simulate.drive import InMemory
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.deployed import essential_environment
-from support.hostile import of_ec2, of_graphs, of_jenkins, of_orders, of_ourselves, of_people, of_stopped, of_the_file
+from support.hostile import of_ec2, of_graphs, of_jenkins, of_orders, of_others, of_ourselves, of_people, of_stopped, of_the_file
 from support.hostile.claims import Claim, claim_of
 from support.hostile.drawn import MINUTE, Arrival, Drawn, Job, draw, pools_for
 from support.hostile.hooks import AtEc2, AtJenkins, Calls
@@ -27,7 +27,7 @@ from support.hostile.unkind import Draw, Unkindness
 from support.worlds import a_world
 
 SWITCHES: dict[str, Callable[[Draw], Unkindness]] = of_ec2.SWITCHES | of_jenkins.SWITCHES | of_people.SWITCHES | of_ourselves.SWITCHES
-SWITCHES |= of_the_file.SWITCHES | of_orders.SWITCHES | of_stopped.SWITCHES | of_graphs.SWITCHES
+SWITCHES |= of_the_file.SWITCHES | of_orders.SWITCHES | of_stopped.SWITCHES | of_graphs.SWITCHES | of_others.SWITCHES
 Edit = Callable[[Fleet], Fleet]
 _AT_ONCE = (2, 3, 4, 5, 6)  # so many unkindnesses has a world
 _ASKED_EVERY = 4  # minutes
@@ -73,6 +73,9 @@ class Wanted:
     nodes: list[tuple[str, str]] = field(default_factory=list)  # of their own: controller and name
     hosts_off: set[str] = field(default_factory=set)  # hosts that lose their power
     labels: dict[str, frozenset[str]] = field(default_factory=dict)  # that agents of a pool carry only while they are lent
+    others: dict[str, str] = field(default_factory=dict)  # the second autoscaler on a controller
+    others_there: list[float] = field(default_factory=list)  # minutes in which it had nodes
+    meddled: list[str] = field(default_factory=list)  # what was done to nodes of that
 
 
 @dataclass(slots=True)

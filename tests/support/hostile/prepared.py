@@ -13,6 +13,7 @@ from support.builders import a_host, a_pool_of_hosts, an_offering
 BOTH = ("main", "other")
 ORDERED_LABEL = "AGENT_LABEL"
 IMAGE_PARAMETER = "/ci/image-of-a-pool"
+IGNORED_LABEL, IGNORED_JOBS = "mac-13", "elsewhere/job-"  # that another cloud serves
 Prepare = Callable[[Random, Fleet], Fleet]
 
 
@@ -104,6 +105,15 @@ def rerunning(chance: Random, fleet: Fleet) -> Fleet:
     return replace(fleet, pools={name: replace(pool, rerun=policy) for name, pool in fleet.pools.items()})
 
 
+def ignoring(chance: Random, fleet: Fleet) -> Fleet:
+    """Let the fleet file ignore labels that another cloud serves; a pool may have such a label all the same."""
+    name = chance.choice(sorted(fleet.launched.pools))
+    pool = fleet.pools[name]
+    labels = pool.labels | ({IGNORED_LABEL} if chance.random() < 0.4 else set())
+    pools = {**fleet.pools, name: replace(pool, labels=labels)}
+    return replace(fleet, pools=pools, ignored_labels=(chance.choice(["mac-*", IGNORED_LABEL]), "elsewhere"))
+
+
 PREPARES: dict[str, Prepare] = {
     "controller-leaves-file": two_controllers,
     "pool-leaves-file": never_empty,
@@ -113,6 +123,7 @@ PREPARES: dict[str, Prepare] = {
     "features-leave": with_feature,
     "orders-leave": ordering,
     "lost-builds": rerunning,
+    "labels-ignored": ignoring,
 }
 # Keys that say how many controllers there are come first.
 IN_ORDER = (
@@ -124,4 +135,5 @@ IN_ORDER = (
     "orders-leave",
     "lost-builds",
     "hosts-leave",
+    "labels-ignored",
 )

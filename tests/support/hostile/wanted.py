@@ -7,16 +7,40 @@ from autoscaler.domain.facts.run_orders import Verdict as Ending
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from support.hostile.drawn import MINUTE
 from support.hostile.life import Life, is_over
+from support.hostile.prepared import IGNORED_JOBS
 from support.hostile.unkind import Unkindness
 from support.hostile.verdict import Verdict, at
 
 _NAMED_AFTER = 20 * MINUTE
 _SETTLES = 30 * MINUTE
+_LOOKS = 5  # after so many a message is due
+_UNSEEN = {
+    "controller-flaps",
+    "controller-leaves-file",
+    "login-outage",
+    "login-page",
+    "restarts",
+    "slow-answers",
+    "answers-lost",
+    "zombies",
+    "configuration-reloaded",
+}
+# While Jenkins names no labels, nobody knows what a job asks for.
+_HIDES_LABELS = {"beacon-deleted", "configuration-reloaded", "page-for-posts", "nodes-change", "jobs-relabelled", *_UNSEEN}
 
 
 def keeps_what_people_want(life: Life, verdict: Verdict) -> None:
     """Judge all of it."""
-    for check in (_keeps_reserved, _keeps_nodes, _names_what_stays, _ends_orders, _starts_no_more):
+    for check in (
+        _keeps_reserved,
+        _keeps_nodes,
+        _leaves_others_alone,
+        _names_the_other,
+        _tells_nothing_ignored,
+        _names_what_stays,
+        _ends_orders,
+        _starts_no_more,
+    ):
         check(life, verdict)
 
 
@@ -40,6 +64,49 @@ def _keeps_nodes(life: Life, verdict: Verdict) -> None:
         verdict.oblige(life, "A", {"nodes-change"})
         if node not in life.world.controllers[controller].nodes:
             verdict.breaks("A", f"{node}, a node of the operator's own on {controller}, was deleted")
+
+
+def _leaves_others_alone(life: Life, verdict: Verdict) -> None:
+    """Nodes of another autoscaler are neither marked nor deleted, and keep their marks."""
+    if life.wanted.others:
+        verdict.oblige(life, "A", {"second-autoscaler"})
+    for what in life.wanted.meddled:
+        verdict.breaks("A", f"a node of another autoscaler was touched: {what}")
+
+
+def _names_the_other(life: Life, verdict: Verdict) -> None:
+    """A second autoscaler is named in a message with both names, and that is over once it has gone."""
+    times = life.wanted.others_there
+    for unkind in (one for one in life.unkind if one.switch == "second-autoscaler" and times):
+        due = next((time for time in times if {time - n * MINUTE for n in range(_LOOKS)} <= {*times}), inf)
+        over_by = times[-1] + 2 * _LOOKS * MINUTE
+        if due == inf or _is_unseen(life, times[0], over_by):
+            continue
+        verdict.oblige(life, "C3", {unkind.switch})
+        [(controller, other)] = life.wanted.others.items()
+        words = f"two autoscalers on {controller}: f and {other}"
+        told = [(when, message) for when, message in life.fleet.notifier.timed if words in message.subject]
+        if not any(when <= due for when, message in told if not is_over(message)):
+            verdict.breaks("C3", f"{unkind}: no message names it by {at(life, due)}")
+        elif not any(times[-1] <= when <= over_by for when, message in told if is_over(message)):
+            verdict.breaks("C3", f"{unkind}: it is not over by {at(life, over_by)}")
+        if any(when < times[-1] for when, message in told if is_over(message)):
+            verdict.breaks("C3", f"{unkind}: it was over before the other had gone")
+
+
+def _is_unseen(life: Life, since: float, until: float) -> bool:
+    """Tell whether the controller could not be looked at, or a build kept a node of the other there."""
+    return _is_noisy(life, since, until) or any(one.overlaps(since, until) for one in life.unkind if one.switch in _UNSEEN)
+
+
+def _tells_nothing_ignored(life: Life, verdict: Verdict) -> None:
+    """No message is about a job that another cloud serves."""
+    if "labels-ignored" not in life.switches or any(one.switch in _HIDES_LABELS or one.is_noise for one in life.unkind):
+        return
+    verdict.oblige(life, "C3", {"labels-ignored"})
+    for when, message in life.fleet.notifier.timed:
+        if IGNORED_JOBS in f"{message.subject}{message.text}":
+            verdict.breaks("C3", f"a message of {at(life, when)} is about a job of another cloud: {message.subject}: {message.text}")
 
 
 def _names_what_stays(life: Life, verdict: Verdict) -> None:

@@ -12,6 +12,7 @@ from autoscaler.domain.launch.starts import BareStart, WaitsFor, bare_starts
 from autoscaler.domain.report.controllers import told_quiet
 from autoscaler.domain.report.job_tracking import Rows, ends_of, item_duration
 from autoscaler.domain.report.uncertain import why_uncertain
+from autoscaler.domain.situation.another_cloud import ignored_label
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import duration
@@ -110,7 +111,8 @@ def _not_served(situation: Situation, asked: Asked) -> Iterator[EtaEntry]:
     view = situation.snapshot.controllers[asked.controller]
     for item in view.items:
         if item.job == asked.job and item.id not in served and asked.item in {None, item.id}:
-            ignored = f"another cloud serves {item.asked_label} (ignore_labels)" if situation.fleet.ignores(item.asked_label) else ""
+            label = ignored_label(situation.fleet, view, item)
+            ignored = f"another cloud serves {label} (ignore_labels)" if label else ""
             detail = told_quiet(view) if item.in_quiet_mode else ignored or causes.get(item.id, _NOT_SERVED)
             yield _entry(asked, item, pool="", starts=None, ends=None, detail=detail)
 

@@ -18,6 +18,7 @@ from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
 from autoscaler.domain.report.telemetry import Figures, Reports, figures_of
 from autoscaler.domain.report.uncertain import why_uncertain
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.another_cloud import ignored_label
 from autoscaler.domain.situation.distrust import Refused
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.remaining import elapsed_seconds, ends_in_time
@@ -151,16 +152,14 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
         yield _entry(controller, unmet.item, fate)
     for item in situation.snapshot.controllers[controller].items:
         if item.id not in listed_ids:
-            yield _entry(
-                controller, item, _of_ignored(situation, item) or _of_other(situation, situation.snapshot.controllers[controller], item)
-            )
+            view = situation.snapshot.controllers[controller]
+            yield _entry(controller, item, _of_ignored(situation, view, item) or _of_other(situation, view, item))
 
 
-def _of_ignored(situation: Situation, item: QueueItem) -> _Fate | None:
+def _of_ignored(situation: Situation, view: ControllerView, item: QueueItem) -> _Fate | None:
     """Say of an item of another cloud that it is none of ours."""
-    if not situation.fleet.ignores(item.asked_label):
-        return None
-    return _Fate("ignored", "another cloud's", f"another cloud serves {item.asked_label} (ignore_labels)")
+    label = ignored_label(situation.fleet, view, item)
+    return _Fate("ignored", "another cloud's", f"another cloud serves {label} (ignore_labels)") if label else None
 
 
 def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:

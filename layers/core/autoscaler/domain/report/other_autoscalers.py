@@ -22,7 +22,7 @@ def others_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[s
     for view in situation.views():
         others = _others(situation, view)
         for other, nodes in others.items():
-            yield f"{OTHER_FLEET}{view.name}/{other}", _other(situation, view, other, nodes)
+            yield f"{OTHER_FLEET}{view.name}/{other}", _other(situation, view, _titled(other, nodes), nodes)
         begins = f"{OTHER_FLEET}{view.name}/"
         for name in told if not view.complete else ():
             if name.startswith(begins) and (other := name.removeprefix(begins)) not in others:
@@ -34,29 +34,34 @@ def others_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[s
 def told_others(situation: Situation, view: ControllerView) -> Iterator[str]:
     """Say it in a line each."""
     for other, nodes in _others(situation, view).items():
-        yield _both(situation, view, other) + f"; nodes of the other: {listed(sorted(node.name for node in nodes), 3)}"
+        yield _both(situation, view, _titled(other, nodes)) + f"; nodes of the other: {listed(sorted(node.name for node in nodes), 3)}"
     if sessions := two_sessions(view, situation.memory.sessions.get(view.name)):
         yield _two(view, sessions)
 
 
 def _others(situation: Situation, view: ControllerView) -> dict[str, list[Node]]:
-    """Find the nodes that other autoscalers made, or took, by fleet and home."""
+    """Find the nodes that other autoscalers made, or took, by the name of the fleet: a beacon or a label says no home."""
     others: dict[str, list[Node]] = {}
     for node in view.nodes:
         if node.agent and (other := _fleet_of(situation, node)):
             others.setdefault(other, []).append(node)
-    known = {other.partition(" ")[0] for other in others if " " in other}
-    return {other: nodes for other, nodes in others.items() if other not in known}  # of a beacon or label only the name is to be read
+    return others
+
+
+def _titled(other: str, nodes: list[Node]) -> str:
+    """Name a fleet with its home, if any of its nodes says that."""
+    homes = {described[1] for node in nodes if (described := read_description(node.name, node.description)) and described[0] == other}
+    return f"{other} in {listed(sorted(homes - {''}))}" if homes - {""} else other
 
 
 def _fleet_of(situation: Situation, node: Node) -> str:
-    """Return the other fleet that a node is of, as well as the node says; "" for any other node."""
+    """Return the name of the other fleet that a node is of; "" for any other node."""
     fleet = situation.fleet
     if described := read_description(node.name, node.description):
         name, home = described
         if (name, home) == (fleet.name, fleet.home):
             return ""
-        return f"{name} in {home}" if home else name
+        return name
     named = node.name.removeprefix(_BEACON).partition("~")[0] if node.name.startswith(_BEACON) else ""
     labels = sorted(label.removeprefix(_LABEL) for label in node.labels if label.startswith(_LABEL))
     return next((name for name in (named, *labels) if name and name != fleet.name), "")

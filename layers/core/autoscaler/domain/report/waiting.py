@@ -18,6 +18,7 @@ from autoscaler.domain.launch.queue import queue_as_placed
 from autoscaler.domain.report.lasting import name_of_build
 from autoscaler.domain.report.told import Seen, Trouble
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.another_cloud import ignored_label
 from autoscaler.domain.situation.breakers import told_boots
 from autoscaler.domain.situation.demand import Demand, Unmet
 from autoscaler.domain.situation.remaining import elapsed_seconds
@@ -201,7 +202,7 @@ def _of_old_nodes(situation: Situation, view: ControllerView, demand: Demand) ->
     ids = {want.item.id for want in demand.wants} | {unmet.item.id for unmet in demand.unmet} | {job.want.item.id for job in demand.refused}
     ids |= {item.id for item, _ in demand.held} | {item.id for item in demand.unknown}
     for item in view.items:
-        if item.starved and item.id not in ids and not situation.fleet.ignores(item.asked_label) and _is_late(situation, view.name, item):
+        if item.starved and item.id not in ids and not ignored_label(situation.fleet, view, item) and _is_late(situation, view.name, item):
             nodes = listed([*item.wait.nodes, *filter(None, [item.wait.named])])
             yield item, Cause(name="old-node", title="the nodes that they had before a restart", says=f"They wait for {nodes}.")
 

@@ -14,6 +14,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
 from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+from autoscaler.domain.situation.another_cloud import ignored_label
 from autoscaler.domain.situation.controller_restarts import Resumption
 from autoscaler.domain.situation.distrust import Distrust, Refused, may_take, ration, refusers
 from autoscaler.domain.situation.wants import Want
@@ -247,7 +248,7 @@ class _Resolver:
 
     def is_ignored(self, item: QueueItem) -> bool:
         """Tell whether another cloud serves the label of an item, as the fleet file says."""
-        return self._fleet.ignores(item.asked_label)
+        return bool(ignored_label(self._fleet, self._view, item))
 
     def blocked(self) -> tuple[QueueItem, ...]:
         """The items that are not free to run, for too long, in words that are not Jenkins' own."""

@@ -1,0 +1,21 @@
+"""Which label of a waiting job another cloud serves (`ignore_labels`), also where Jenkins names a node in its place."""
+
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.snapshot import ControllerView
+from autoscaler.domain.facts.waiting_items import QueueItem
+
+
+def ignored_label(fleet: Fleet, view: ControllerView, item: QueueItem) -> str:
+    """Return the label that another cloud serves; "" if the job is ours.
+
+    If one node alone has the label, Jenkins names that node and no label: the node of the other cloud has the label then.
+    """
+    asked = item.asked_label
+    if asked is not None:
+        return asked if fleet.ignores(asked) else ""
+    names = {*item.wait.nodes, *filter(None, [item.wait.named])}
+    if not fleet.ignored_labels or not names:
+        return ""
+    nodes = [node for node in view.nodes if node.name in names and fleet.ownership_label not in node.labels]
+    labels = [next((label for label in sorted(node.labels) if fleet.ignores(label)), "") for node in nodes]
+    return labels[0] if len(nodes) == len(names) and all(labels) else ""
