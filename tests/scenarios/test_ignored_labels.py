@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.control import operate
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.builders import a_fleet, a_pool
 from support.deployed import essential_environment
@@ -85,3 +86,28 @@ def test_an_ignored_label_is_no_demand_even_if_a_pool_has_it():
 def test_a_pattern_knows_no_other_signs_than_the_star():
     fleet = replace(a_fleet(a_pool("cpu")), ignored_labels=("w?n", "[ab]", "mac-*"))
     assert [label for label in ("w?n", "win", "a", "[ab]", "mac-1", "mac", None) if fleet.ignores(label)] == ["w?n", "[ab]", "mac-1"]
+
+
+def busy_node_of_another_cloud(day, *labels):
+    day.jenkins.add_node(Node(name="mac-1", labels=labels, executors=1, exclusive=True, description="", remote_dir="/", connected=True))
+    day.jenkins.submit("elsewhere/first", labels[0], 7200.0)
+    day.minutes(2)
+    day.jenkins.submit("elsewhere/second", labels[0], 60.0, kind=Kind.PIPELINE)
+
+
+def test_an_ignored_label_is_not_told_if_jenkins_names_the_only_node_that_has_it():
+    """Jenkins then says that the job waits for mac-1, and no label; it was told as a job that waits for a node."""
+    day = a_day("mac-*")
+    busy_node_of_another_cloud(day, "mac-13")
+    day.minutes(60)
+    assert subjects(day) == []
+    lines = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "elsewhere/second")
+    assert [line for line in lines if "another cloud serves mac-13 (ignore_labels)" in line], lines
+    assert day.world.alive() == []
+
+
+def test_a_node_of_its_own_label_that_is_not_ignored_is_told_as_before():
+    day = a_day("mac-*")
+    busy_node_of_another_cloud(day, "licensed")
+    day.minutes(60)
+    assert [subject for subject in subjects(day) if "mac-1 alone can take them" in subject]

@@ -99,3 +99,20 @@ def test_restarts_are_no_second_controller(monkeypatch):
         day.jenkins.restart()
         day.minutes(4)
     assert sent(day) == []
+
+
+def test_another_autoscaler_whose_agents_go_while_its_beacon_stays_is_not_over():
+    """It was told under another name, and as over, whenever its agents went."""
+    day = a_day()
+    agent = a_world_node("cpu-9", "cpu", description=MADE.format(fleet="other", home=" in 210987654321/eu-west-1"))
+    day.jenkins.add_node(a_world_node(BEACON, "cpu", "autoscaler-fleet-other"))
+    day.minutes(3)
+    for _ in range(3):
+        day.jenkins.add_node(agent)
+        day.minutes(3)
+        day.jenkins.delete_node(agent.name)
+        day.minutes(3)
+    assert sent(day) == ["[f] two autoscalers on main: f and other"]
+    day.jenkins.delete_node(BEACON)
+    day.minutes(3)
+    assert sent(day)[1:] == ["[f] over: two autoscalers on main: f and other"]

@@ -10,7 +10,7 @@ from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.hostile.drawn import MINUTE
 from support.hostile.hooks import AtJenkins
 from support.hostile.prepared import IGNORED_JOBS, IGNORED_LABEL
-from support.hostile.unkind import Draw, Unkindness
+from support.hostile.unkind import Draw, Touches, Unkindness
 from support.worlds import a_world_node
 
 # A fleet of another name, or one of the same name in another account.
@@ -82,15 +82,16 @@ class _Other:
         """Mark what is idle, look again, delete it; and note whatever somebody else did to its nodes."""
         controller, wanted = self.at.controller, self.draw.life.wanted
         held = {build.resumes_on or build.node for build in controller.builds if build.ended is None}
-        for name, is_marked in list(self.nodes.items()):
-            node = controller.nodes.get(name)
+        for name in list(self.nodes):
+            node, is_marked = controller.nodes.get(name), self.nodes[name]
             if node is None:
                 wanted.meddled.append(f"{name} of {self.name} was deleted")
                 del self.nodes[name]
                 continue
             if is_marked != (node.reason == self.mark and node.temporarily_offline) and node.user != "grace":
-                wanted.meddled.append(f"{name} of {self.name} is {'not marked' if is_marked else f'marked: {node.reason}'}")
-                self.nodes[name] = False
+                if not (is_marked and "configuration-reloaded" in self.draw.life.switches):  # which brings every node back online
+                    wanted.meddled.append(f"{name} of {self.name} is {'not marked' if is_marked else f'marked: {node.reason}'}")
+                is_marked = self.nodes[name] = False
             is_idle = name not in held and not node.handed and not node.builds
             if is_idle and is_marked:
                 del self.nodes[name]
@@ -119,9 +120,17 @@ def labels_ignored(draw: Draw) -> Unkindness:
         life.notes.events.append(life.world.timeline.now)
 
     draw.every(span, 7 * MINUTE, submit)
+    _note_begun(draw, _is_ignored)
     if comes:
         draw.at(draw.chance.uniform(span[0], span[1]), bring)
     return draw.make(IGNORED_LABEL, span, touches=_is_ignored, prevents=_is_ignored, hides=_is_ignored, strikes=lambda _instance: True)
+
+
+def _note_begun(draw: Draw, ignored: Touches) -> None:
+    """Jenkins ignores nothing: what it gives an executor of ours to is an event that no promise can foresee."""
+    life = draw.life
+    for at in life.jenkins.values():
+        at.begun.append(lambda build: life.notes.events.append(life.world.timeline.now) if ignored(build) else None)
 
 
 def _is_ignored(build: Build) -> bool:
@@ -141,6 +150,7 @@ def label_is_ignored(draw: Draw) -> Unkindness:
 
     draw.edit_file(span, ignoring)
     draw.bite_where_jobs_wait(span, touches)
+    _note_begun(draw, touches)
     # Agents of the pool end meanwhile, so that its other jobs wait for a boot.
     return draw.make(pattern, span, touches=life.served_by(pool), strikes=life.instances_of(pool), hides=touches)
 

@@ -90,7 +90,7 @@ def _names_the_other(life: Life, verdict: Verdict) -> None:
             verdict.breaks("C3", f"{unkind}: no message names it by {at(life, due)}")
         elif not any(times[-1] <= when <= over_by for when, message in told if is_over(message)):
             verdict.breaks("C3", f"{unkind}: it is not over by {at(life, over_by)}")
-        if any(when < times[-1] for when, message in told if is_over(message)):
+        if any(when in times and when - MINUTE in times for when, message in told if is_over(message)):
             verdict.breaks("C3", f"{unkind}: it was over before the other had gone")
 
 

@@ -17,5 +17,5 @@ def ignored_label(fleet: Fleet, view: ControllerView, item: QueueItem) -> str:
     if not fleet.ignored_labels or not names:
         return ""
     nodes = [node for node in view.nodes if node.name in names and fleet.ownership_label not in node.labels]
-    labels = [next((label for label in sorted(node.labels) if fleet.ignores(label)), "") for node in nodes]
+    labels = [next((label for label in sorted(node.labels - {node.name}) if fleet.ignores(label)), "") for node in nodes]
     return labels[0] if len(nodes) == len(names) and all(labels) else ""
