@@ -1,7 +1,7 @@
 """Which label of a waiting job another cloud serves (`ignore_labels`), also where Jenkins names a node in its place."""
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.snapshot import ControllerView
+from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.domain.facts.waiting_items import QueueItem
 
 
@@ -13,9 +13,11 @@ def ignored_label(fleet: Fleet, view: ControllerView, item: QueueItem) -> str:
     asked = item.asked_label
     if asked is not None:
         return asked if fleet.ignores(asked) else ""
-    names = {*item.wait.nodes, *filter(None, [item.wait.named])}
-    if not fleet.ignored_labels or not names:
-        return ""
+    names = {*item.wait.nodes, *filter(None, [item.wait.named])} if fleet.ignored_labels else set()
     nodes = [node for node in view.nodes if node.name in names and fleet.ownership_label not in node.labels]
-    labels = [next((label for label in sorted(node.labels - {node.name}) if fleet.ignores(label)), "") for node in nodes]
-    return labels[0] if len(nodes) == len(names) and all(labels) else ""
+    labels = [_ignored_of(fleet, node) for node in nodes]
+    return labels[0] if labels and len(nodes) == len(names) and all(labels) else ""
+
+
+def _ignored_of(fleet: Fleet, node: Node) -> str:
+    return next((label for label in sorted(node.labels - {node.name}) if fleet.ignores(label)), "")
