@@ -4,19 +4,22 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.config.thresholds import read_thresholds
 from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Cordon, Launch, RemoveBeacon
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool
+from support.deployed import essential_environment
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
 
 HOUR = 3600.0
+THRESHOLDS = read_thresholds(essential_environment())
 
 
 def a_day(**facts):
     pool = {"labels": frozenset({"linux"}), "max_agents": 10, "idle_seconds": 900.0, "queue_maturity_seconds": 0.0}
-    return Day(in_memory(a_pool("cpu", **(pool | facts)))).minutes(3)
+    return Day(in_memory(a_pool("cpu", **(pool | facts)), thresholds=THRESHOLDS)).minutes(3)
 
 
 def give_labels(day, *labels):
@@ -105,6 +108,7 @@ def test_nothing_is_launched_for_a_job_that_asks_for_the_node_of_a_running_build
     day.minutes(90)
     assert sum(step.count for step in day.done(Launch)) == 1
     assert f"{parent.node} alone can take it" in why(day, "child")
+    assert [message.subject for message in day.fleet.notifier.sent] == [f"[f] jobs on main wait: {parent.node} alone can take them"]
     day.minutes(60)
     assert child.succeeded
     assert child.node == parent.node
@@ -119,6 +123,7 @@ def test_nothing_is_launched_for_pipelines_that_wait_for_a_persons_node(connecte
     day.minutes(60)
     assert not day.done(Launch)
     assert "lic-1 alone can take it" in why(day, "tied")
+    assert [message.subject for message in day.fleet.notifier.sent] == ["[f] jobs on main wait: lic-1 alone can take them"]
 
 
 @pytest.mark.parametrize("kind", Kind)

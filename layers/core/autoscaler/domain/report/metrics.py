@@ -8,6 +8,7 @@ from types import MappingProxyType
 from autoscaler.domain.facts.fleet import Fleet, Lending
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Held
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, ControllerView, RecordState
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.lessons import Lesson
@@ -105,7 +106,9 @@ def _controller_data(situation: Situation, view: ControllerView, readings: Readi
     if view.complete:
         yield one("QueueLength", len(view.items), COUNT, dimensions)
         yield one("QueueUnclear", len(situation.demands[view.name].unknown), COUNT, dimensions)
-        yield one("QueueUnservable", len(late_unmet(situation, view.name)), COUNT, dimensions)
+        # What one node alone can take needs that node, and no pool: its message names the node.
+        unservable = [unmet for unmet in late_unmet(situation, view.name) if unmet.reason is not Reason.WAITS_FOR_NODE]
+        yield one("QueueUnservable", len(unservable), COUNT, dimensions)
 
 
 def heartbeat(fleet: str, function: str) -> Datum:

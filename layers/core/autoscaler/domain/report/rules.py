@@ -247,7 +247,7 @@ _RULES = (
         says="A queue item has waited for max_wait_seconds, and no pool can ever serve it.",
         by=_CONTROLLER,
         seconds=_FOUR_LOOKS,
-        told_by=("waits/{controller}/unservable", "too-long/{controller}/:"),
+        told_by=("waits/{controller}/unservable", "waits/{controller}/label-unknown", "too-long/{controller}/:"),
     ),
     Rule(
         name="executors-free",
