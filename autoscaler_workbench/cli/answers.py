@@ -304,7 +304,7 @@ def print_closed(before: dict[str, Any]) -> None:
     pool, booting = before["pool"], before["agents"].get("requested", 0)
     say(f"the breaker of {pool} is closed: within a minute agents are launched as the queue needs them")
     if booting:
-        say(f"{counted(booting, 'agent')} launched before this may fail yet, and until then counts")
+        say(f"{counted(booting, 'agent')} launched before this may still fail, and {'counts' if booting == 1 else 'count'} until then")
     beside = min(booting, before["starved"], before["max_agents"] - sum(before["agents"].values()))
     if beside > 0:
         say(f"to have others beside: autoscaler launch {pool} {beside}")

@@ -137,7 +137,7 @@ def test_closing_a_breaker_says_what_follows_and_one_that_is_not_open_is_no_succ
         0,
         [
             "the breaker of mxnetlinux-gpu is closed: within a minute agents are launched as the queue needs them",
-            "1 agent launched before this may fail yet, and until then counts",
+            "1 agent launched before this may still fail, and counts until then",
             "to have others beside: autoscaler launch mxnetlinux-gpu 1",
         ],
     )

@@ -23,6 +23,7 @@ from autoscaler.domain.report.listing import list_queue
 from autoscaler.domain.report.marks import told_marked
 from autoscaler.domain.report.offline import told_offline
 from autoscaler.domain.report.other_autoscalers import told_others
+from autoscaler.domain.report.refused import why_no_agent
 from autoscaler.domain.report.reruns import told_lost
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.schedules import told_schedules
@@ -70,9 +71,9 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = 
 
 def _in_order(situation: Situation, subject: str, of_job: Sequence[str], found: Iterable[str]) -> list[str]:
     """Put the answer about a job first, then what is wrong with controllers and the pool, each fact once."""
-    broken = broken_pool(situation, subject)
+    broken, refused = broken_pool(situation, subject), why_no_agent(situation, subject) if subject in situation.fleet.pools else ""
     controllers = [line for line in _of_controllers(situation) if not any(line.partition(": ")[0] in answer for answer in of_job[:1])]
-    return list(dict.fromkeys([*of_job[:1], *controllers, *(broken.lines() if broken else ()), *found]))
+    return list(dict.fromkeys([*of_job[:1], *controllers, *(broken.lines() if broken else ()), *filter(None, [refused]), *found]))
 
 
 def unreadable(subject: str) -> str:
@@ -103,7 +104,8 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) 
         yield from _of_pool_view(situation, pool)
     yield from told_hours(situation, written.name)
     yield from told_schedules(situation, written)
-    yield from _decided(plans, _of_pools({written.name}), told=paused, without=_OF_BREAKERS if broken else ())
+    without = (*(_OF_BREAKERS if broken else ()), *([Reason.NO_OFFERING] if why_no_agent(situation, written.name) else []))
+    yield from _decided(plans, _of_pools({written.name}), told=paused, without=without)
 
 
 def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:

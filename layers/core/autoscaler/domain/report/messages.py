@@ -36,7 +36,7 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image, of_stops, of_taken_back, open_trial
-from autoscaler.domain.wording import duration, moment, once_mended
+from autoscaler.domain.wording import counted, duration, moment, once_mended
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
@@ -52,6 +52,8 @@ SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 # These come and go while their cause lasts: between two trials, or while another job waits. The others end by an event.
 _COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", TWO_SESSIONS, WAITS)
 
+# Problems that a message of its own has told, and that count for an hour what has been mended since.
+_EXPLAINED = "explained/"
 # They happened, and do not last.
 _HAVE_NO_END = (LOST, f"{PROBLEM}quarantine/")
 
@@ -61,8 +63,8 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
 
     ``problems``: what else people are told of, each unless a message of its own says the same.
     """
-    every, now = _all_seen(situation, problems, told.troubles), situation.now
-    spans = _next_spans(told.spans, every, now)
+    every, now = _all_seen(situation, problems, told), situation.now
+    spans = _next_spans(told.spans, every, now) | _explained(told.spans, problems, every, now)
     seen = {name: one for name, one in every.items() if name in told.troubles or _has_lasted(name, spans, now)}
     due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
     began = [_began(situation, name, one, runbooks) for name, one in due.items()]
@@ -89,7 +91,8 @@ def _over(told: Told, seen: Collection[str], now: float) -> dict[str, Trouble]:
 
 def _next_spans(known: Mapping[str, Span], seen: Collection[str], now: float) -> dict[str, Span]:
     """Carry on since when jobs wait for builds and boots: these end by themselves, mostly before anybody needs to know."""
-    spans = {name: span for name, span in known.items() if not is_slow(name) or now - span.seen_at < SLOW_GAP_SECONDS}
+    kept = {name: span for name, span in known.items() if not name.startswith(_EXPLAINED)}
+    spans = {name: span for name, span in kept.items() if not is_slow(name) or now - span.seen_at < SLOW_GAP_SECONDS}
     slow = [name for name in seen if is_slow(name)]
     return spans | {name: Span(since_at=spans[name].since_at if name in spans else now, seen_at=now) for name in slow}
 
@@ -126,10 +129,17 @@ def _is_news(before: Trouble, after: Trouble) -> bool:
     return after.told_at != before.told_at or after.seen_at - before.seen_at >= LIMIT_OVER_SECONDS / 3
 
 
-def _all_seen(situation: Situation, problems: Sequence[Problem], told: Mapping[str, Trouble]) -> dict[str, Seen]:
-    seen = dict(_seen(situation, told))
-    seen = dict(waits_seen(situation, told, seen.keys())) | seen
-    return seen | {one.breach.name: one.seen for one in problems if not _is_told_otherwise(one, seen)}
+def _all_seen(situation: Situation, problems: Sequence[Problem], told: Told) -> dict[str, Seen]:
+    seen = dict(_seen(situation, told.troubles))
+    seen = dict(waits_seen(situation, told.troubles, seen.keys())) | seen
+    unexplained = [problem for problem in problems if f"{_EXPLAINED}{problem.breach.name}" not in told.spans]
+    return seen | {problem.breach.name: problem.seen for problem in unexplained if not _is_told_otherwise(problem, seen)}
+
+
+def _explained(known: Mapping[str, Span], problems: Sequence[Problem], seen: Collection[str], now: float) -> dict[str, Span]:
+    """Remember which problems a message of its own has told, while they linger after the end of that message."""
+    names = [problem.breach.name for problem in problems if problem.breach.rule.lingers and problem.breach.name not in seen]
+    return {name: known.get(name, Span(since_at=now, seen_at=now)) for name in (f"{_EXPLAINED}{name}" for name in names)}
 
 
 def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
@@ -274,8 +284,8 @@ def _began(situation: Situation, name: str, seen: Seen, runbooks: str) -> Messag
 
 
 def _ended(situation: Situation, name: str, trouble: Trouble) -> Message:
-    minutes = (situation.now - trouble.since_at) / 60
-    text = f"It began at {moment(trouble.since_at)} and is over after {minutes:.0f} minutes.\n"
+    minutes = counted(round((situation.now - trouble.since_at) / 60), "minute")
+    text = f"It began at {moment(trouble.since_at)} and is over after {minutes}.\n"
     return Message(about=name, subject=_subject(situation, f"over: {trouble.title}"), text=text)
 
 

@@ -27,6 +27,13 @@ def launches_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             yield f"launches/{name}", _refused(situation, name, trials)
 
 
+def why_no_agent(situation: Situation, pool: str) -> str:
+    """Say why EC2 lets a pool have no agent, in the words of the message; "" if there is none."""
+    messages = dict(launches_seen(situation))
+    seen = messages.get(f"launches/{pool}") or messages.get("launches/account")
+    return seen.text.splitlines()[0] if seen else ""
+
+
 def _lasts(situation: Situation, trials: Mapping[str, Trial]) -> bool:
     often = max((trial.failures for trial in trials.values()), default=0) >= _OFTEN
     return often and situation.now - min(trial.since_at for trial in trials.values()) >= _LASTING_SECONDS

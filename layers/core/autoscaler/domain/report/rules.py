@@ -39,6 +39,7 @@ class Rule:
     ``seconds``: how long it must have been so. ``strict``: one look that sees otherwise ends it; else it takes two in a row.
     ``stays``: where a look has no value, it is as it was. ``told_by``: what messages of their own that say the same begin with,
     ``{controller}``: where it is.
+    ``lingers``: it counts what happened within the last hour. If a message of its own has told that, it is told no more after its end.
     ``has_alarm``: an alarm of its own rings for it, so that it is no problem more.
     """
 
@@ -55,6 +56,7 @@ class Rule:
     strict: bool = False
     stays: bool = False
     told_by: tuple[str, ...] = ()
+    lingers: bool = False
     has_alarm: bool = False
 
     def breached_by(self, value: float) -> bool:
@@ -143,6 +145,7 @@ _RULES = (
         says="Three boots have failed within the hour.",
         threshold=2,
         told_by=("breaker/", "image/"),
+        lingers=True,
     ),
     Rule(
         name="starts-failed",
@@ -150,6 +153,7 @@ _RULES = (
         says="Three stopped agents did not start within the hour.",
         threshold=2,
         told_by=("starts/",),
+        lingers=True,
     ),
     Rule(
         name="builds-left",

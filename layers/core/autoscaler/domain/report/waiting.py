@@ -177,7 +177,9 @@ def _of_unmet(view: ControllerView, unmet: Unmet) -> Cause:
     title = titles.get(unmet.reason, "Jenkins does not name their label")
     scope = "" if unmet.reason is Reason.LABEL_UNKNOWN else f"/{asked}"
     nodes = [state for node in view.nodes if _may_take(unmet, node, asked) and (state := _state_of_node(node))]
-    return Cause(name=f"{unmet.reason}{scope}", title=title, says="; ".join([unmet.detail, *nodes[:_NAMED]]) + ".")
+    says = "; ".join([unmet.detail, *nodes[:_NAMED]]) + "."
+    runbook = "operations.md#queue-unservable" if unmet.reason is Reason.UNSERVABLE else _RUNBOOK
+    return Cause(name=f"{unmet.reason}{scope}", title=title, says=says, runbook=runbook)
 
 
 def _may_take(unmet: Unmet, node: Node, asked: str) -> bool:
@@ -237,7 +239,7 @@ def _of_people_or_ec2(situation: Situation, controller: str, pools: list[str]) -
             return _of_holds(situation, holds)
         if refusals := _refusals(situation, name):
             title = f"EC2 refuses launches of {name}"
-            return Cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.")
+            return Cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.", runbook="operations.md#launches-refused")
     return None
 
 
@@ -265,7 +267,8 @@ def _of_boots(situation: Situation, held: Held) -> Cause:
 
 
 def _of_boot_trouble(pool: str, says: str) -> Cause:
-    return Cause(name=f"{_BOOT_TROUBLE}{pool}", title=f"agents of {pool} do not come up", says=says)
+    title = f"agents of {pool} do not come up"
+    return Cause(name=f"{_BOOT_TROUBLE}{pool}", title=title, says=says, runbook="operations.md#breakers-open")
 
 
 def _of_held(held: Held) -> Cause:

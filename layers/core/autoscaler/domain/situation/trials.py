@@ -194,7 +194,8 @@ def told_refused(trials: Mapping[str, Trial], again_at: float | None, now: float
     often = f", {times} times in a row since {moment(since_at)}" if times > 1 else f" at {moment(since_at)}"
     if again_at is None:
         return f"{whys}{often}"
-    return f"{whys}{often}; one agent is tried {f'at {moment(again_at)}' if again_at > now else 'as soon as the limits leave it room'}"
+    again = f"at {moment(again_at)}" if again_at > now else "now if a job waits and the limits leave it room"
+    return f"{whys}{often}; one agent is tried {again}"
 
 
 def next_try_at(pool: Pool, memory: Memory) -> float | None:
