@@ -156,8 +156,9 @@ def handler_of(around: Surroundings) -> type[BaseHTTPRequestHandler]:  # noqa: C
             around.bodies.append(body)
             around.asked.append(wrong_with(self, body, around.service))
             status, answer = around.next_answer()
-            ours = {} if "Message" in answer else {"X-Autoscaler": "registration"}
-            self.send(403 if around.asked[-1] else status, json.dumps(answer).encode(), ours)
+            content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            ours = {} if b'"Message"' in content else {"X-Autoscaler": "registration"}
+            self.send(403 if around.asked[-1] else status, content, ours)
 
         def send(self, status, content, headers=types.MappingProxyType({})):
             self.send_response(status)

@@ -36,14 +36,14 @@ class SharedSecret:
         return self._is(given)
 
     def _is(self, given: str) -> bool:
-        return bool(self._token) and hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode())
+        return bool(self._token) and hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode(errors="surrogatepass"))
 
     def _read(self) -> str:
         with translated("GetSecretValue"):
             value = self.client().get_secret_value(SecretId=self.name).get("SecretString", "")
         try:
             token = json.loads(value)["token"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             token = None
         if not isinstance(token, str) or len(token) < _LEAST_CHARACTERS:
             raise ConfigError(f'secret {self.name}: must be JSON of the form {{"token": "..."}}, of {_LEAST_CHARACTERS} characters or more')

@@ -245,7 +245,7 @@ class JenkinsController:
         return self.connection.ask(call)
 
     def _view(self, queue: QueueAnswer, computers: Answer, root: Answer, began: float) -> ControllerView:
-        in_turn = (*sorted(queue.sessions, key=str), *(answer.headers.get("X-Jenkins-Session") for answer in (computers, root)))
+        in_turn = (*sorted(queue.sessions, key=str), *(answer.session for answer in (computers, root)))
         session, problem = in_turn[0], _problem_of(in_turn)
         nodes, unread = read_computers(computers.json(), read_date(computers.headers.get("Date")), self.tell_apart)
         names = frozenset(node.name for node in nodes) | unread.keys()

@@ -117,4 +117,4 @@ class _Parts:
 
 
 def _sessions(answer: Answer) -> frozenset[str | None]:
-    return frozenset({answer.headers.get("X-Jenkins-Session")})
+    return frozenset({answer.session})

@@ -104,6 +104,11 @@ class Answer:
             page = f": {self._in_its_place}" if is_page(self.headers, self.body) else ""
             raise TransientError(f"Jenkins' answer is no JSON ({len(self.body)} bytes){page}") from error
 
+    @property
+    def session(self) -> str | None:
+        """Return what Jenkins calls its session, which is another one after each start; None if it does not say."""
+        return shortened(self.headers.get("X-Jenkins-Session", "")) or None
+
     def document(self) -> bytes:
         """Return the body of a file; `InTheWayError` when it is a page for people: Jenkins has none in its place."""
         if is_page(self.headers, self.body):
