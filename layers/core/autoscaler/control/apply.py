@@ -21,6 +21,7 @@ from autoscaler.domain.facts.left_pools import with_left
 from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
 from autoscaler.domain.facts.memory import EC2_ANSWERED
 from autoscaler.domain.facts.metering import handed_back
+from autoscaler.domain.facts.overrides import with_held_labels
 from autoscaler.domain.facts.plan import (
     Adopt,
     BootFailure,
@@ -75,7 +76,8 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation
     """
     ends_at = invocation.ends_at
     notes, lessons = StepNotes(ports, plan, invocation.by), Lessons(ports, fleet, plan)
-    actuator = _Actuator(ports, with_left(with_known_weights(fleet, snapshot.learned), snapshot), snapshot, holder)
+    in_force = with_held_labels(with_known_weights(fleet, snapshot.learned), snapshot.overrides.at(snapshot.taken_at))
+    actuator = _Actuator(ports, with_left(in_force, snapshot), snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
             actuator.consoles |= _keep_console(ports, failure)

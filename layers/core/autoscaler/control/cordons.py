@@ -10,7 +10,7 @@ from autoscaler.control import nodes
 from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet
-from autoscaler.domain.facts.node_labels import are_as_wanted, drops_handed_builds, labels_of_ours, labels_wanted
+from autoscaler.domain.facts.node_labels import are_as_wanted, drops_handed_builds, is_held_as_wanted, labels_of_ours, labels_wanted
 from autoscaler.domain.facts.plan import Cordon, Lend, Relabel, TakeBack, Uncordon
 from autoscaler.domain.facts.room import Room, room_on
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
@@ -64,7 +64,7 @@ class Cordons:
     def uncordon(self, step: Uncordon, record: Record | None) -> Result:
         """Undo our mark, and give back the labels that were taken for it."""
         before = self.controller.node(step.node) if record is not None and record.labels else None
-        if record is None or before is None or not (record.cordon or CORDONED_LABEL in before.labels):
+        if record is None or before is None or self._keeps_labels(record, before):
             return nodes.uncordon(self.controller, step)
         if before.temporarily_offline:
             result = nodes.uncordon(self.controller, step)
@@ -73,6 +73,11 @@ class Cordons:
         given = self.records.write(self._fitted(replace(record, cordon=""), before))
         self.set_labels(given, before)
         return Result(step=step, outcome=Outcome.DONE, detail="its labels are back")
+
+    def _keeps_labels(self, record: Record, node: Node) -> bool:
+        """Tell whether a node has its labels yet, and none that people have held since it was marked."""
+        has_them = not (record.cordon or CORDONED_LABEL in node.labels)
+        return has_them and is_held_as_wanted(record, node, self.fleet, self.clock())
 
     def relabel(self, step: Relabel, record: Record | None) -> Result:
         """Set the labels that the record and the builds want which are there now."""

@@ -8,7 +8,8 @@ from autoscaler.domain.facts.fleet import Fleet, NodeSpec, Share, agent_spec, us
 from autoscaler.domain.facts.made_nodes import takes_static_node
 from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.node_descriptions import described_instance
-from autoscaler.domain.facts.room import executors_at_first
+from autoscaler.domain.facts.overrides import with_held_labels
+from autoscaler.domain.facts.room import executors_at_first, with_known_weights
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.static_nodes import free_slots
 from autoscaler.domain.report.registration import Granted, Refused, Status
@@ -54,6 +55,11 @@ def connected(ports: Ports, fleet: Fleet, record: Record) -> Connection | None:
 def url_of(ports: Ports, controller: str) -> str:
     """Return the address of a controller; "" once it has left the fleet file."""
     return next((one.url for one in ports.controllers if one.name == controller), "")
+
+
+def in_force(fleet: Fleet, stored: StoredState, now: float) -> Fleet:
+    """Return the fleet with the weights that were learned, and the labels that people hold."""
+    return with_held_labels(with_known_weights(fleet, stored.learned), stored.overrides.at(now))
 
 
 def grant(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record]) -> Connection | Refused:

@@ -24,7 +24,9 @@ from autoscaler.domain.facts.overrides import (
     Hold,
     Overrides,
     PoolOverride,
+    Scope,
     TeamOverride,
+    hold,
     in_force,
     resume,
     resume_budget,
@@ -64,6 +66,18 @@ def _change_once(ports: Ports, invocation: Invocation, changed: Callable[[Overri
     if not invocation.dry_run:
         ports.state.save_overrides(overrides)
     return overrides
+
+
+def hold_for_a_person(ports: Ports, fleet: Fleet, invocation: Invocation, order: Hold) -> tuple[Overrides, list[Report]]:
+    """Hold something; take a label from the nodes at once. If that is not possible now, the schedule does it: the hold stands."""
+    overrides = change(ports, invocation, partial(hold, new=order))
+    if order.scope is not Scope.LABEL or invocation.dry_run:
+        return overrides, []
+    try:
+        return overrides, [passes.one_pass(ports, fleet, invocation, commands.relabel_for_holds)]
+    except AutoscalerError as error:
+        ports.log("labels_taken_later", label=order.name, error=f"{type(error).__name__}: {error}")
+        return overrides, []
 
 
 def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> tuple[Overrides, list[Report]]:

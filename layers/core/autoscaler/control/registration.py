@@ -14,7 +14,6 @@ from autoscaler.domain.facts.left_pools import with_left
 from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.metering import rotated
 from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.facts.telemetry import CONTROLLER
 from autoscaler.domain.report.registration import (
@@ -206,7 +205,7 @@ class _Request:
             return _booted_to_stop(self.ports, verdict.record)
         known = granting.note_problem(self.ports, in_the_life_it_says(self.ports, verdict.record, self.asked), self.asked.problem)
         granted = replace(verdict, record=replace(known, role_id=self.caller.role_id))
-        connection = granting.grant(self.ports, with_known_weights(fleet, stored.learned), granted, stored.records)
+        connection = granting.grant(self.ports, granting.in_force(fleet, stored, self.ports.clock()), granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]
 
     def _instead_of(self, refused: Refused, record: Record | None, stored: StoredState) -> Refused:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from autoscaler.control import nodes
 from autoscaler.control.cordons import Cordons
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.facts.fleet import Fleet, NodeSpec
+from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.node_labels import drops_handed_builds, labels_wanted
 from autoscaler.domain.facts.plan import Cordon
@@ -120,11 +120,12 @@ def out_of_use(record: Record, fleet: Fleet) -> Record:
 
 
 def node_of(record: Record, spec: NodeSpec, fleet: Fleet, now: float) -> NodeSpec:
-    """Describe the node that is made for an instance: as its pool's, or out of use where it registers for a person."""
-    if not (record.reservation and record.cordon):
-        return spec
-    labels, exclusive = labels_wanted(record, fleet, now)
-    return replace(spec, labels=tuple(sorted(labels)), exclusive=exclusive)
+    """Describe the node that is made for an instance: as its pool's, without labels that people hold, or out of use for a person."""
+    if record.reservation and record.cordon:
+        labels, exclusive = labels_wanted(record, fleet, now)
+        return replace(spec, labels=tuple(sorted(labels)), exclusive=exclusive)
+    held = fleet.held_labels.intersection(spec.labels)
+    return replace(spec, labels=(*sorted({*spec.labels} - held), HELD_LABEL)) if held else spec
 
 
 def keep_builds_away(controller: Controller, record: Record, node: str, fleet: Fleet) -> None:

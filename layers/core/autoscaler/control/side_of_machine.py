@@ -13,7 +13,6 @@ from autoscaler.control.granting import Connection
 from autoscaler.control.sides import side_id
 from autoscaler.domain.facts.fleet import Fleet, Pool, agent_spec
 from autoscaler.domain.facts.node_descriptions import described_instance
-from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
 from autoscaler.domain.report.registration import Asked, Caller, Granted, Refused, Status
 from autoscaler.errors import AutoscalerError, TransientError
@@ -93,7 +92,8 @@ class Machine:
             return granting.at_work(self.ports, self.stored, record) or gone
         spec = agent_spec(self.fleet, self.pool, self.id, record.controller)
         granted = Granted(record=replace(record, role_id=self.caller.role_id), spec=spec)
-        return granting.grant(self.ports, with_known_weights(self.fleet, self.stored.learned), granted, self.stored.records)
+        fleet = granting.in_force(self.fleet, self.stored, self.ports.clock())
+        return granting.grant(self.ports, fleet, granted, self.stored.records)
 
     def _last_life(self, record: Record) -> Connection | Refused | None:
         """Let the Java of an earlier life end before there is a node that it would connect to; a build that is there ends first."""

@@ -1,6 +1,6 @@
 """Orders of people and announcements of EC2: launches, drains, resumes, purges, reservations, interruptions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf
 
 from autoscaler.domain.facts.fleet import Fleet, Share
@@ -27,6 +27,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, closed_by_a_person, remember_request
+from autoscaler.domain.repair.heal import relabels_for_holds
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent, handle_event
 from autoscaler.domain.repair.left_controllers import strays_unseen_for_ever
 from autoscaler.domain.scale_in.device_reservations import has_device, release_device, reserve_device
@@ -241,6 +242,17 @@ def _end_now(controller: str, pool: str, machine: str, order: EndInstance) -> Te
     )
 
 
+def relabel_for_holds(snapshot: Snapshot, fleet: Fleet) -> Plan:
+    """Take labels that people hold, and give back those that nobody holds any more."""
+    situation = assess(snapshot, fleet)
+    return plan_of(situation, without_frozen(situation, [*_for_holds(situation, ())]))
+
+
+def _for_holds(situation: Situation, decided: Decided) -> Iterator[Step]:
+    for controller in situation.snapshot.controllers:
+        yield from relabels_for_holds(situation, controller, decided)
+
+
 def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> Plan:
     """Decide which operator and quarantine cordons to lift; interrupted and outdated agents stay cordoned."""
     situation = assess(snapshot, fleet)
@@ -253,7 +265,7 @@ def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> 
     detail = "is no agent of this fleet that a person or quarantine took out of use"
     unknown = sorted({*order.nodes} - {step.node for step in back})
     missed = [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in unknown]
-    return plan_of(situation, without_frozen(situation, [*back, *missed]))
+    return plan_of(situation, without_frozen(situation, [*back, *missed, *_for_holds(situation, back)]))
 
 
 def close_breaker_for_a_person(snapshot: Snapshot, fleet: Fleet, order: CloseBreaker) -> Plan:

@@ -30,7 +30,7 @@ from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.dropped_items import start_dropped
 from autoscaler.domain.repair.failed_boots import failed_boots
-from autoscaler.domain.repair.heal import keep_beacons, relabels, repairs
+from autoscaler.domain.repair.heal import keep_beacons, relabels, relabels_for_holds, repairs
 from autoscaler.domain.repair.interruption import cordon_interrupted, taken_back
 from autoscaler.domain.repair.left_controllers import left_controllers
 from autoscaler.domain.repair.lost_builds import run_again
@@ -65,6 +65,7 @@ UP: tuple[ControllerRule, ...] = (
     keep_beacons,  # the nodes that make the queue name labels
     bring_back_pinned,  # what a build is bound to and was cordoned for now
     take_back,  # what was lent to jobs of a more general kind
+    relabels_for_holds,  # labels that people hold, or held until now
     launch_for_queue,  # jobs that wait, forecasts, minimum, warm executors, what is kept, hedges: in the order of its LAUNCHES
 )
 RESUMING: tuple[ControllerRule, ...] = (

@@ -13,7 +13,7 @@ from autoscaler.control.events import note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume, ResumeBudget
-from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, TeamOverride, hold, override_pool, override_team
+from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, TeamOverride, override_pool, override_team
 from autoscaler.domain.facts.pool_schedules import fleet_at
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.event import Event
@@ -112,7 +112,7 @@ def _applied(wired: Runtime, invocation: Invocation, order: FleetOrder) -> tuple
     ports, fleet = wired.ports, wired.fleet
     match order:
         case Hold():
-            return operate.change(ports, invocation, partial(hold, new=order)), []
+            return operate.hold_for_a_person(ports, fleet, invocation, order)
         case PoolOverride():
             return operate.change(ports, invocation, partial(override_pool, new=order)), []
         case TeamOverride():

@@ -2,7 +2,7 @@
 
 import re
 
-from autoscaler.domain.facts.fleet import Fleet, NodeSpec, labels_given
+from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec, labels_given
 
 
 def beacon_specs(fleet: Fleet, controller: str) -> tuple[NodeSpec, ...]:
@@ -10,12 +10,16 @@ def beacon_specs(fleet: Fleet, controller: str) -> tuple[NodeSpec, ...]:
 
     Without an agent node Jenkins' queue names no labels, and if one node alone satisfies a label it names that node instead. So each
     label has two nodes at least, and what an agent satisfies a beacon satisfies, too, unless it is asked for by its name. Static nodes
-    are always there, and need no beacons beside the first one.
+    are always there, and need no beacons beside the first one. While people hold labels, agents are without them: each such set has one,
+    too, and a job that only a beacon with a held label satisfies needs that label.
     """
     pools = fleet.pools_of(controller) if controller not in fleet.slot_controllers else ()
     sets: dict[tuple[str, ...], str] = {}
     for pool in pools:
         sets.setdefault(labels_given(fleet, pool), f"{fleet.beacon}~{pool.name}")
+        if held := fleet.held_labels.intersection(pool.labels):
+            without = (*sorted(pool.labels - held), fleet.ownership_label, HELD_LABEL)
+            sets.setdefault(without, f"{fleet.beacon}~{pool.name}~held")
     beacons = [(fleet.beacon, (fleet.beacon,)), *((name, labels) for labels, name in sets.items())]
     if pools:
         beacons.append((f"{fleet.beacon}~~", (*sorted({label for pool in pools for label in pool.labels}), fleet.ownership_label)))

@@ -279,6 +279,7 @@ class Fleet:
     prices_listed_on: Mapping[str, str] = field(default_factory=dict)  # day of the carried prices, by pool that goes by them
     left_pools: Mapping[str, Pool] = field(default_factory=dict)  # that left the fleet file and have agents yet: no pool of the fleet
     declined: Declined | None = None  # jobs that pools decline, by what was learned; None: no pool declines any
+    held_labels: frozenset[str] = frozenset()  # that a person holds now: nodes of ours are without them
 
     def resume_timeout(self, controller: str) -> float:
         """How long after a restart a pipeline may still resume on its node."""
@@ -346,6 +347,8 @@ class NodeSpec:
 CORDONED_LABEL = "autoscaler-cordoned"
 # The label of an agent that has no room for another build, by the weights of those that it has.
 FULL_LABEL = "autoscaler-full"
+# What a node carries in place of labels that a person holds.
+HELD_LABEL = "autoscaler-held"
 
 
 def labels_given(fleet: Fleet, pool: Pool) -> tuple[str, ...]:

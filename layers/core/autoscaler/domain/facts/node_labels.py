@@ -6,13 +6,15 @@ exclusive, so that nothing new is handed to it; once it was idle in two looks it
 An agent of a rarer kind carries the labels of the general kind only while it is lent: Jenkins places builds, and not we.
 One whose builds weigh as much as it has executors has none either, until there is room again; that is no cordon, and it stands in no
 record: it follows from the builds that are there.
+Labels that a person holds are taken from the nodes, busy or not, so that jobs that ask for them wait. Jobs of other labels begin there
+as before.
 
-What the labels should be follows from the record, the time and the builds that are there, so that a step that was cut off is made good
-by the next pass, and a loan ends by itself. The record names the labels of its last loan: if kinds leave the fleet file, or their labels
-change, they are taken back all the same.
+What the labels should be follows from the record, the time, the holds and the builds that are there, so that a step that was cut off is
+made good by the next pass, and a loan and a hold end by themselves. The record names the labels of its last loan: if kinds leave the fleet
+file, or their labels change, they are taken back all the same.
 """
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Fleet
 from autoscaler.domain.facts.room import Room
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
 from autoscaler.domain.facts.waiting_items import QueueItem
@@ -34,7 +36,27 @@ def labels_wanted(record: Record, fleet: Fleet, now: float, *, is_full: bool = F
     if is_full:
         return frozenset((fleet.ownership_label, FULL_LABEL)), True
     own = frozenset(record.labels) - labels_to_lend(record, fleet)
-    return own | frozenset(record.lent_labels) if record.is_lent(now) else own, record.exclusive
+    labels = own | frozenset(record.lent_labels) if record.is_lent(now) else own
+    return (labels - fleet.held_labels | {HELD_LABEL} if labels & fleet.held_labels else labels), record.exclusive
+
+
+def labels_soon(record: Record, node: Node, fleet: Fleet) -> frozenset[str]:
+    """Name the labels of a node with those that are about to be given back, since nobody holds them any more."""
+    if HELD_LABEL not in node.labels:
+        return node.labels
+    return node.labels | (frozenset(record.labels) - labels_to_lend(record, fleet) - fleet.held_labels)
+
+
+def is_held_as_wanted(record: Record, node: Node, fleet: Fleet, now: float) -> bool:
+    """Tell whether a node lacks the labels that people hold, and no others.
+
+    Once a label of it was taken, all that we gave it are compared: restored state may know of fewer holds than there were.
+    """
+    if not (HELD_LABEL in node.labels or fleet.held_labels):
+        return True
+    wanted, _ = labels_wanted(record, fleet, now)
+    is_about_it = HELD_LABEL in node.labels or HELD_LABEL in wanted
+    return not is_about_it or node.labels & labels_of_ours(record, fleet) == wanted
 
 
 def labels_to_lend(record: Record, fleet: Fleet) -> frozenset[str]:
@@ -45,7 +67,7 @@ def labels_to_lend(record: Record, fleet: Fleet) -> frozenset[str]:
 
 def labels_of_ours(record: Record, fleet: Fleet) -> frozenset[str]:
     """Name the labels of a node that our functions wrote; others belong to a person or a plugin."""
-    return frozenset((CORDONED_LABEL, FULL_LABEL, *record.labels)) | labels_to_lend(record, fleet)
+    return frozenset((CORDONED_LABEL, FULL_LABEL, HELD_LABEL, *record.labels)) | labels_to_lend(record, fleet)
 
 
 def are_as_wanted(record: Record, node: Node, fleet: Fleet, now: float, room: Room | None = None) -> bool:
@@ -60,7 +82,11 @@ def are_as_wanted(record: Record, node: Node, fleet: Fleet, now: float, room: Ro
         return False
     if (FULL_LABEL in node.labels) != (is_full and not record.cordon):
         return False
-    lent = frozenset(record.lent_labels) if record.is_lent(now) and not (record.cordon or is_full) else frozenset()
+    if record.cordon or is_full:
+        return not labels_to_lend(record, fleet) & node.labels
+    if not is_held_as_wanted(record, node, fleet, now):
+        return False
+    lent = frozenset(record.lent_labels) - fleet.held_labels if record.is_lent(now) else frozenset()
     return lent == labels_to_lend(record, fleet) & node.labels
 
 

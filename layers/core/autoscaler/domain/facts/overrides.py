@@ -1,6 +1,6 @@
 """Holds, and overrides of pools' and teams' limits, by operators. Each says who ordered it and why, and expires automatically."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,6 +12,8 @@ from autoscaler.domain.wording import duration
 
 # The author of the AWS budget's hold; no person may order under this name.
 BUDGET = "aws-budget"
+# The author of the hold that takes the place of orders which cannot be read.
+_NOBODY = "autoscaler"
 
 POOL_NUMBERS = ("min_agents", "max_agents", "warm_executors", "max_stopped")
 TEAM_NUMBERS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")
@@ -130,6 +132,20 @@ class Overrides:
         places = {(Scope.FLEET, ""), (Scope.CONTROLLER, controller), (Scope.POOL, pool)}
         return _by_weight(hold for hold in self.holds if hold.place in places)
 
+    @property
+    def are_unknown(self) -> bool:
+        """Tell whether nobody knows what people ordered: the stored orders cannot be read."""
+        return any(hold.since_at == 0.0 and hold.by == _NOBODY for hold in self.holds)
+
+    @property
+    def held_labels(self) -> frozenset[str]:
+        """The labels that Jenkins can be kept from handing out: those of holds on one label."""
+        return frozenset(label for hold in self.holds if hold.scope is Scope.LABEL and (label := single_label(hold.name)) is not None)
+
+    def holds_of(self, labels: Collection[str]) -> tuple[Hold, ...]:
+        """All holds on one of these labels."""
+        return _by_weight(hold for hold in self.holds if hold.scope is Scope.LABEL and single_label(hold.name) in labels)
+
     def holds_on_label(self, label: str | None) -> tuple[Hold, ...]:
         """All holds on an item with this label expression: on the expression itself, or on a label that it requires."""
         return _by_weight(hold for hold in self.holds if hold.scope is Scope.LABEL and asks_for(label, hold.name))
@@ -153,7 +169,7 @@ def text_of(holds: Iterable[Hold], now: float) -> str:
 def unknown_orders(version: int) -> Overrides:
     """Replace unreadable orders by a hold on the fleet until somebody resumes: nobody knows what was on hold."""
     reason = "what operators have ordered cannot be read; resume the fleet, and order anew what should stand"
-    everything = Hold(scope=Scope.FLEET, name="", since_at=0.0, until_at=None, by="autoscaler", reason=reason)
+    everything = Hold(scope=Scope.FLEET, name="", since_at=0.0, until_at=None, by=_NOBODY, reason=reason)
     return Overrides(version=version, holds=(everything,))
 
 
@@ -164,9 +180,20 @@ def asks_for(expression: str | None, label: str) -> bool:
     try:
         parsed, wanted = parse(expression), parse(label)
     except LabelSyntaxError:
-        return expression == label
+        return expression in {label, single_label(label)}
+    only = single_label(label)
     # A label that is only excluded is not asked for: a node without any other label would do.
-    return parsed.name == wanted.name or (label in parsed.atoms and not parsed.matches(parsed.atoms - {label}))
+    return parsed.name == wanted.name or (only in parsed.atoms and not parsed.matches(parsed.atoms - {only}))
+
+
+def single_label(text: str) -> str | None:
+    """Read the one label that a text names; None if it is an expression of several, or of what a node must not have."""
+    try:
+        parsed = parse(text)
+    except LabelSyntaxError:
+        return text  # as Jenkins takes it
+    label, *others = parsed.atoms
+    return None if others or not parsed.matches({label}) or parsed.matches(()) else label
 
 
 def hold(overrides: Overrides, new: Hold) -> Overrides:
@@ -201,9 +228,16 @@ def in_force(fleet: Fleet, overrides: Overrides) -> Fleet:
     """Return the fleet with the active overrides."""
     pools = {numbers.pool: _with(fleet.pools[numbers.pool], numbers) for numbers in overrides.numbers if numbers.pool in fleet.pools}
     teams = {numbers.team: _limited(fleet.teams[numbers.team], numbers) for numbers in overrides.teams if numbers.team in fleet.teams}
+    fleet = with_held_labels(fleet, overrides)
     if not pools and not teams:
         return fleet
     return replace(fleet, pools={**fleet.pools, **pools}, teams={**fleet.teams, **teams})
+
+
+def with_held_labels(fleet: Fleet, overrides: Overrides) -> Fleet:
+    """Return the fleet with the labels that people hold. The label by which we know our nodes stays."""
+    held = overrides.held_labels - {fleet.ownership_label} if overrides.holds else frozenset[str]()
+    return fleet if held == fleet.held_labels else replace(fleet, held_labels=held)
 
 
 def _with(pool: Pool, numbers: PoolOverride) -> Pool:

@@ -60,6 +60,8 @@ class Reason(StrEnum):
     )
     HAS_ROOM = "has-room", "The builds on the node leave room again, by their weights: it gets its labels back."
     LABELS_TO_GIVE_BACK = "labels-to-give-back", "A job may still start on the node, or the agent is used again: it gets its labels back."
+    LABELS_HELD = "labels-held", "A person holds a label of the node: it is taken, so that jobs that ask for it wait."
+    LABELS_RELEASED = "labels-released", "Nobody holds the label of the node any more: it gets the label back."
     ROTATES = "rotates", "Jobs wait on another controller of a shared pool, and this agent is idle: it serves that one from now on."
     NOT_WANTED_ELSEWHERE = "not-wanted-elsewhere", "The controller that the agent was to go to does not wait for it any more; it stays."
     LENT = "lent", "Jobs of a more general kind wait, and this idle agent of a rarer kind is lent to them."

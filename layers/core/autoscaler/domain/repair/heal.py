@@ -5,11 +5,12 @@ from dataclasses import replace
 from math import ceil
 
 from autoscaler.domain.facts.beacons import beacon_labels, beacon_specs
-from autoscaler.domain.facts.fleet import CORDONED_LABEL
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, HELD_LABEL
 from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Observation
-from autoscaler.domain.facts.node_labels import are_as_wanted
+from autoscaler.domain.facts.node_labels import are_as_wanted, is_held_as_wanted
+from autoscaler.domain.facts.overrides import text_of
 from autoscaler.domain.facts.plan import (
     Adopt,
     Cordon,
@@ -22,6 +23,7 @@ from autoscaler.domain.facts.plan import (
     RemoveBeacon,
     Start,
     Terminate,
+    Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.room import Room, room_on
@@ -39,7 +41,7 @@ from autoscaler.domain.situation.start_trials import starts_late
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate
 from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.situation.warm_pool import may_be_stopped
-from autoscaler.domain.wording import counted, duration
+from autoscaler.domain.wording import counted, duration, listed
 
 Repair = Terminate | FinishStop | Start | DeleteNode | FreeSlot | Adopt | Cordon | Held
 
@@ -85,26 +87,48 @@ def relabels(situation: Situation, decided: Decided) -> Iterator[Relabel]:
 
     Never on a person's mark, which would be erased; and not where something else is done with a node's labels in this pass.
     """
-    fleet, now = situation.fleet, situation.now
     changed = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}
     for agent in situation.agents:
-        node, controller = agent.node, agent.record.controller
-        if node is None or not _may_be_relabelled(agent.record, node) or (controller, node.name) in changed:
-            continue
-        heaviest = _heaviest(situation, agent)
-        room = room_on(agent.record, node, fleet, heaviest.weight if heaviest else 1)
-        if are_as_wanted(agent.record, node, fleet, now, room) or situation.no_giving_up(controller):
-            continue
-        reason, detail = _why_relabelled(agent, node, room, heaviest)
-        yield Relabel(
-            controller=controller,
-            pool=agent.pool.name,
-            node=node.name,
-            instance_id=agent.record.instance_id,
-            reason=reason,
-            detail=detail,
-            weight=heaviest.weight if heaviest else 1,
-        )
+        if agent.node and (agent.record.controller, agent.node.name) not in changed and (step := _relabel(situation, agent, agent.node)):
+            yield step
+
+
+def relabels_for_holds(situation: Situation, controller: str, decided: Decided) -> Iterator[Relabel]:
+    """Take labels that people hold, and give back those that nobody holds any more, before anything is launched for jobs that wait."""
+    nodes = situation.snapshot.controllers[controller].nodes
+    if not (situation.fleet.held_labels or any(HELD_LABEL in node.labels for node in nodes)):
+        return
+    changed = {step.node for step in decided if isinstance(step, Cordon | Uncordon) and step.controller == controller}
+    for agent in situation.agents:
+        if agent.record.controller == controller and agent.node and agent.node.name not in changed:
+            yield from _for_holds(situation, agent, agent.node)
+
+
+def _for_holds(situation: Situation, agent: Agent, node: Node) -> Iterator[Relabel]:
+    is_right = agent.record.cordon or is_held_as_wanted(agent.record, node, situation.fleet, situation.now)
+    if not is_right and (step := _relabel(situation, agent, node)):
+        yield step
+
+
+def _relabel(situation: Situation, agent: Agent, node: Node) -> Relabel | None:
+    """Decide whether a node's labels and executors are set anew; None if they are as they are to be, or not ours to change."""
+    fleet, record = situation.fleet, agent.record
+    if not _may_be_relabelled(record, node) or (HELD_LABEL in node.labels and situation.overrides.are_unknown):
+        return None
+    heaviest = _heaviest(situation, agent)
+    room = room_on(record, node, fleet, heaviest.weight if heaviest else 1)
+    if are_as_wanted(record, node, fleet, situation.now, room) or situation.no_giving_up(record.controller):
+        return None
+    reason, detail = _why_relabelled(situation, agent, node, room, heaviest)
+    return Relabel(
+        controller=record.controller,
+        pool=agent.pool.name,
+        node=node.name,
+        instance_id=record.instance_id,
+        reason=reason,
+        detail=detail,
+        weight=heaviest.weight if heaviest else 1,
+    )
 
 
 def _may_be_relabelled(record: Record, node: Node) -> bool:
@@ -121,13 +145,26 @@ def _heaviest(situation: Situation, agent: Agent) -> Want | None:
     return max(mine, key=lambda want: want.weight, default=None)
 
 
-def _why_relabelled(agent: Agent, node: Node, room: Room | None, heaviest: Want | None) -> tuple[Reason, str]:
+def _why_relabelled(situation: Situation, agent: Agent, node: Node, room: Room | None, heaviest: Want | None) -> tuple[Reason, str]:
+    is_without = bool(agent.record.cordon) or (room is not None and room.is_full)
+    if not is_without and not is_held_as_wanted(agent.record, node, situation.fleet, situation.now):
+        return _why_for_holds(situation, agent, node)
     if room is None or agent.record.cordon:
         reason = Reason.LABELS_TAKEN if agent.record.cordon else Reason.LABELS_TO_GIVE_BACK
         return reason, f"the labels of {node.name} are not what its record says"
     waits = f", and {heaviest.item.job}, which weighs {heaviest.weight}, waits" if heaviest else ""
     detail = f"the builds on {node.name} weigh {room.taken} of {room.of}{waits}"
     return (Reason.FULL, detail) if room.is_full else (Reason.HAS_ROOM, f"{detail}: {counted(room.executors, 'executor')}")
+
+
+def _why_for_holds(situation: Situation, agent: Agent, node: Node) -> tuple[Reason, str]:
+    taken = situation.fleet.held_labels.intersection(agent.record.labels)
+    if taken:
+        return (
+            Reason.LABELS_HELD,
+            f"{node.name} is without {listed(sorted(taken))}: {text_of(situation.overrides.holds_of(taken), situation.now)}",
+        )
+    return Reason.LABELS_RELEASED, f"nobody holds labels of {node.name} any more"
 
 
 def repairs(situation: Situation, _decided: Decided) -> list[Repair]:

@@ -16,6 +16,7 @@ from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.job_answer import answer_of_running, answer_of_waiting, is_said
 from autoscaler.domain.report.job_facts import PLACES_NAMED, builds_of, facts_of_running, facts_of_waiting
 from autoscaler.domain.report.keeping import why_kept
+from autoscaler.domain.report.label_holds import told_held_labels
 from autoscaler.domain.report.lasting import told_row
 from autoscaler.domain.report.left_the_file import told_left, told_left_pool, told_stray
 from autoscaler.domain.report.lending import lending_of, told_lent
@@ -165,6 +166,8 @@ def _of_agent(situation: Situation, agent: Agent, events: Collection[Event]) -> 
         yield weighs
     if lent := told_lent(situation, agent):
         yield lent
+    if held := told_held_labels(situation, agent):
+        yield f"it is {held}" if not held.startswith("the ") else held
     yield from _out_of_use(situation, agent, events)
     if why := why_not_wanted(situation, agent):
         yield f"it is let go once it is idle: {why}"

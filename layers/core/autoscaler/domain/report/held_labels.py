@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL
 from autoscaler.domain.facts.memory import Failing
 from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.node_labels import labels_soon
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.agents import Agent
@@ -21,16 +22,19 @@ def held_labels_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     pools: dict[str, list[tuple[Agent, Failing]]] = {}
     for agent in situation.agents:
         failing = failing_labels(situation.memory, agent)
-        if failing and _is_without_labels(agent) and situation.now - failing.since_at >= HOUR_SECONDS:
+        if failing and _is_without_labels(situation, agent) and situation.now - failing.since_at >= HOUR_SECONDS:
             pools.setdefault(agent.pool.name, []).append((agent, failing))
     for pool, agents in pools.items():
         yield f"lasts/labels/{pool}", _seen(situation, pool, agents)
 
 
-def _is_without_labels(agent: Agent) -> bool:
+def _is_without_labels(situation: Situation, agent: Agent) -> bool:
     """Tell whether a node carries our label in place of those that jobs ask for. On one that is marked offline nothing begins anyway."""
     node = agent.node
-    return node is not None and not node.temporarily_offline and not node.labels.isdisjoint((FULL_LABEL, CORDONED_LABEL))
+    if node is None or node.temporarily_offline:
+        return False
+    lacks = labels_soon(agent.record, node, situation.fleet) - node.labels  # what a person held, and nobody holds any more
+    return bool(lacks) or not node.labels.isdisjoint((FULL_LABEL, CORDONED_LABEL))
 
 
 def _seen(situation: Situation, pool: str, agents: list[tuple[Agent, Failing]]) -> Seen:

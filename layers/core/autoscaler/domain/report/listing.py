@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from autoscaler.domain.facts.overrides import text_of
 from autoscaler.domain.facts.snapshot import Build, ControllerView
 from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.launch.placement import PlannedStart
@@ -12,6 +11,7 @@ from autoscaler.domain.launch.queue import expected_starts
 from autoscaler.domain.report.controllers import in_quiet_mode, told_quiet
 from autoscaler.domain.report.hosts import told_host
 from autoscaler.domain.report.images import image_of
+from autoscaler.domain.report.label_holds import told_held_labels, told_holds
 from autoscaler.domain.report.lending import told_lent
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
@@ -123,7 +123,11 @@ def _note(situation: Situation, agent: Agent) -> str:
         return node.reason
     if situation.now < record.keep_until:
         return f"kept for another {duration(record.keep_until - situation.now)}"
-    return told_lent(situation, agent) or told_host(situation.fleet.hosts, record)
+    return _about_labels(situation, agent) or told_host(situation.fleet.hosts, record)
+
+
+def _about_labels(situation: Situation, agent: Agent) -> str:
+    return told_held_labels(situation, agent) or told_lent(situation, agent)
 
 
 def _note_of_mark(situation: Situation, agent: Agent) -> str:
@@ -177,7 +181,7 @@ def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem
 def _held(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
     for item, holds in situation.demands[controller].held:
         authors = listed(list(dict.fromkeys(hold.by for hold in holds)))
-        yield item, _Fate("held", f"held by {authors}", text_of(holds, situation.now)), ()
+        yield item, _Fate("held", f"held by {authors}", told_holds(situation, controller, item, holds)), ()
 
 
 def _entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...] = ()) -> QueueEntry:

@@ -6,7 +6,7 @@ those, or the file.
 
 from collections.abc import Iterable
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Lending, Share
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Lending, Share
 from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.launch.lending import why_refused
 from autoscaler.domain.situation.agents import Agent
@@ -71,4 +71,4 @@ def _labels(agent: Agent) -> frozenset[str]:
 
 def _labels_are_taken(agent: Agent) -> bool:
     """Tell whether its labels are away for a while: they come back by themselves."""
-    return not _labels(agent).isdisjoint({CORDONED_LABEL, FULL_LABEL})
+    return not _labels(agent).isdisjoint({CORDONED_LABEL, FULL_LABEL, HELD_LABEL})

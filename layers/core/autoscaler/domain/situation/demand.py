@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from operator import attrgetter
 from typing import TypeVar
 
 from autoscaler.domain.facts.beacons import beacon_specs
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet, Pool, labels_given
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Fleet, Pool, labels_given
 from autoscaler.domain.facts.overrides import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
@@ -69,7 +68,7 @@ def read_demand(
 ) -> Demand:
     """Resolve the queue of one controller. While it recovers from a restart, items that name a node wait for that node."""
     resolver = _Resolver(view, fleet, records, distrust)
-    unclear = [] if resumption.recovering else resolver.unclear()
+    unclear = [] if resumption.recovering else [want for want in resolver.unclear() if not resolver.holds_on(want.item, overrides)]
     held, starved, unmet = _starved(view, resolver, overrides, recovering=resumption.recovering)
     unclear, kept_off = _without_kept_off(unclear, resolver, overrides)
     starved, unmet = [*starved, *_only(Want, kept_off)], (*unmet, *_only(Unmet, kept_off))
@@ -95,19 +94,19 @@ def _starved(
     """Resolve the items that wait for an executor: those that an operator holds, those that pools may serve, and the others."""
     held: list[tuple[QueueItem, tuple[Hold, ...]]] = []
     resolved: list[Want | Unmet] = []
-    for item in filter(attrgetter("starved"), view.items):
-        if resolver.is_ignored(item):
+    for item in view.items:
+        if not (item.starved or item.unclear) or resolver.is_ignored(item):
             continue
-        if holds := overrides.holds_on_label(item.asked_label):
+        if holds := resolver.holds_on(item, overrides):
             held.append((item, (*holds, *overrides.holds_on(view.name, ""))))
-        elif not (recovering and resolver.names_a_node(item)):
+        elif item.starved and not (recovering and resolver.names_a_node(item)):
             resolved.append(resolver.resolve(item))
     return tuple(held), list(_only(Want, resolved)), _only(Unmet, resolved)
 
 
 def _without_kept_off(wants: list[Want], resolver: "_Resolver", overrides: Overrides) -> tuple[list[Want], list[Want | Unmet]]:
     """Part items that wait for something unknown from those that only agents which decline them are free for: these are demand."""
-    kept_off = [want for want in wants if resolver.is_kept_off(want) and not overrides.holds_on_label(want.item.asked_label)]
+    kept_off = [want for want in wants if resolver.is_kept_off(want)]
     ids = {want.item.id for want in kept_off}
     return [want for want in wants if want.item.id not in ids], [want if want.pools else _declined(want) for want in kept_off]
 
@@ -124,7 +123,7 @@ def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides
     helped: set[str | None] = set()
     for want in wants:
         label = want.item.asked_label
-        if want.pools and label not in helped and not (resolver.is_free(want) or overrides.holds_on_label(label)):
+        if want.pools and label not in helped and not (resolver.is_free(want) or resolver.holds_on(want.item, overrides)):
             helped.add(label)
             yield want
 
@@ -151,7 +150,7 @@ def homes(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> Iter
 
     What a pool declines is its own here all the same: Jenkins may start it there.
     """
-    resolver = _Resolver(view, replace(fleet, declined=None), records)
+    resolver = _Resolver(view, replace(fleet, declined=None, held_labels=frozenset()), records)
     for item in view.items:
         want = None if resolver.is_ignored(item) else resolver.resolve(item)
         if isinstance(want, Want):
@@ -214,7 +213,7 @@ class _Resolver:
         """Tell whether a beacon carries the same labels as a node. If we took its labels, no job asks for those that are left."""
         node = self._nodes.get(name)
         labels = node.labels - {name} if node else frozenset()
-        is_emptied = not labels.isdisjoint((CORDONED_LABEL, FULL_LABEL))
+        is_emptied = not labels.isdisjoint((CORDONED_LABEL, FULL_LABEL, HELD_LABEL))
         return node is not None and (is_emptied or labels in self._labels_of_beacons)
 
     @cached_property
@@ -241,6 +240,32 @@ class _Resolver:
         if names:
             return self._by_names(item, names)
         return self._without_label(item)
+
+    def holds_on(self, item: QueueItem, overrides: Overrides) -> tuple[Hold, ...]:
+        """Find the holds on an item: on its label, or on labels without which no agent of ours would take it."""
+        if not overrides.holds:
+            return ()
+        label = self._label_of(item)
+        holds = overrides.holds_on_label(label)
+        return holds if holds or not self._fleet.held_labels else overrides.holds_of(self._held_for(item, label))
+
+    def _label_of(self, item: QueueItem) -> str | None:
+        """Read the label that an item asks for. Jenkins may name it where it else names a node."""
+        named = item.wait.named if item.wait.named not in self._nodes else None
+        return item.asked_label if item.asked_label is not None else named
+
+    def _held_for(self, item: QueueItem, label: str | None) -> frozenset[str]:
+        """Name the held labels that an item needs. If a beacon alone satisfies it, it needs those which only this beacon still has."""
+        held, ownership = self._fleet.held_labels, self._fleet.ownership_label
+        if label is not None and label not in self._nodes:
+            expression, pools = self._expression(label)
+            is_held = not pools and any(expression.matches(pool.labels | {ownership}) for pool in self._pools)
+            return expression.atoms & held if is_held else frozenset()
+        named = self.named_nodes(item)
+        if label is None and len(named) == 1 and self._fleet.is_beacon(named[0]):
+            labels = self._nodes[named[0]].labels - {named[0]}
+            return labels & held if labels - held | {HELD_LABEL} in self._labels_of_beacons else frozenset()
+        return frozenset()
 
     def unclear(self) -> list[Want]:
         """The items that are free to run and wait for something unknown, with what may serve them."""
@@ -351,6 +376,8 @@ class _Resolver:
         if text not in self._by_text:
             expression = _read(text, self._known_labels)
             pools = tuple(pool for pool in self._pools if expression.matches(pool.labels | {self._fleet.ownership_label}))
+            if self._fleet.held_labels:
+                pools = tuple(pool for pool in pools if expression.matches({*labels_given(self._fleet, pool)} - self._fleet.held_labels))
             self._by_text[text] = expression, pools
         return self._by_text[text]
 

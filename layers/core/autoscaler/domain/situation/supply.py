@@ -7,7 +7,8 @@ from heapq import heappop, heappush
 from itertools import count
 from math import inf
 
-from autoscaler.domain.facts.fleet import FULL_LABEL, Share
+from autoscaler.domain.facts.fleet import FULL_LABEL, Fleet, Share
+from autoscaler.domain.facts.node_labels import labels_soon
 from autoscaler.domain.facts.plan import Held, Launch, Step
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -200,7 +201,8 @@ def build_supply(situation: Situation, controller: str, decided: Iterable[Step |
         slots = partial(_shared_slots, situation, pool, decided, alone) if is_shared else partial(_pool_slots, situation, pool, alone)
         supply.add_when_asked(pool.name, slots)
     for agent in alone.values():
-        add_by_labels(supply, situation, agent, agent.node.labels if agent.node else frozenset())
+        labels = labels_soon(agent.record, agent.node, situation.fleet) if agent.node else frozenset[str]()
+        add_by_labels(supply, situation, agent, labels)
     for name, launched_at, agents in situation.expected(controller):
         for number in range(0 if pools[name].spec.share is Share.COOPERATIVE else agents * pools[name].executors):
             coming = f"{launched_at}/{number // pools[name].executors}"
@@ -228,14 +230,14 @@ def _stand_alone(situation: Situation, controller: str) -> dict[str, Agent]:
         for agent in agents
         if agent.record.is_lent(situation.now)
         or (agent.node and agent.node.name in distrust.nodes)
-        or _has_other_labels(agent, situation.fleet.ownership_label, asked)
+        or _has_other_labels(agent, situation.fleet, asked)
     }
 
 
-def _has_other_labels(agent: Agent, ownership_label: str, asked: Collection[str]) -> bool:
+def _has_other_labels(agent: Agent, fleet: Fleet, asked: Collection[str]) -> bool:
     """Tell whether a node lacks a label of its pool, or has one more that somebody asks about. A full agent gets its labels back."""
-    labels = agent.node.labels if agent.node else frozenset()
-    own = agent.pool.labels | {ownership_label}
+    labels = labels_soon(agent.record, agent.node, fleet) if agent.node else frozenset[str]()
+    own = agent.pool.labels | {fleet.ownership_label}
     return FULL_LABEL not in labels and (not own <= labels or any(label in asked for label in labels - own))
 
 
@@ -247,7 +249,7 @@ def add_by_labels(supply: Supply, situation: Situation, agent: Agent, labels: fr
         return
     if agent.pool.max_job_seconds is not None:
         supply.choosy[server] = agent.pool.name
-    if agent.pool.labels <= labels and not agent.record.is_lent(situation.now):
+    if agent.pool.labels - situation.fleet.held_labels <= labels and not agent.record.is_lent(situation.now):
         supply.pool_of[server] = agent.pool.name
     for seconds, build in _open_slots(situation, agent):
         supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build, machine=agent.record.machine))
