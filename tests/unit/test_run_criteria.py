@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.fleet import Host
+from autoscaler.domain.facts.fleet import HELD_LABEL, Host
 from autoscaler.domain.facts.machines import Machine
 from autoscaler.domain.labels import parse
 from autoscaler.domain.run_orders.addresses import address_of
@@ -90,6 +90,14 @@ def test_an_agent_that_is_lent_does_not_take_what_is_ordered_for_the_general_poo
     expression = parse(address(plain, rare))
     assert expression.matches(plain.labels)
     assert not expression.matches(rare.labels | rare.lent_labels)
+
+
+def test_an_agent_without_a_label_that_a_person_holds_does_not_take_what_is_ordered_for_the_pool_that_never_had_it():
+    plain, rare = a_pool("plain", labels=frozenset({"amd64"})), a_pool("rare", labels=frozenset({"amd64", "gfx1030"}))
+    fleet = replace(a_fleet(plain, rare), held_labels=frozenset({"gfx1030"}))
+    expression = parse(address_of(plain, fleet, a_view()))
+    assert expression.matches(plain.labels)
+    assert not any(expression.matches(labels) for labels in (rare.labels, {"amd64", HELD_LABEL}))
 
 
 def test_pools_that_have_the_same_labels_cannot_be_told_apart():

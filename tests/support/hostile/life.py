@@ -8,7 +8,8 @@ from random import Random
 
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.control.operate import why
-from autoscaler.domain.facts.fleet import Fleet, Lending, Pool
+from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, Lending, Pool
+from autoscaler.domain.facts.overrides import Scope
 from autoscaler.domain.report.told import Message
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.state import InMemoryNotifier
@@ -19,7 +20,7 @@ from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.simulate.drive import InMemory
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.deployed import essential_environment
-from support.hostile import of_ec2, of_graphs, of_jenkins, of_orders, of_others, of_ourselves, of_people, of_stopped, of_the_file
+from support.hostile import of_ec2, of_graphs, of_jenkins, of_labels, of_orders, of_others, of_ourselves, of_people, of_stopped, of_the_file
 from support.hostile.claims import Claim, claim_of
 from support.hostile.drawn import MINUTE, Arrival, Drawn, Job, draw, pools_for
 from support.hostile.hooks import AtEc2, AtJenkins, Calls
@@ -27,7 +28,7 @@ from support.hostile.unkind import Draw, Unkindness
 from support.worlds import a_world
 
 SWITCHES: dict[str, Callable[[Draw], Unkindness]] = of_ec2.SWITCHES | of_jenkins.SWITCHES | of_people.SWITCHES | of_ourselves.SWITCHES
-SWITCHES |= of_the_file.SWITCHES | of_orders.SWITCHES | of_stopped.SWITCHES | of_graphs.SWITCHES | of_others.SWITCHES
+SWITCHES |= of_the_file.SWITCHES | of_orders.SWITCHES | of_stopped.SWITCHES | of_graphs.SWITCHES | of_others.SWITCHES | of_labels.SWITCHES
 Edit = Callable[[Fleet], Fleet]
 _AT_ONCE = (2, 3, 4, 5, 6)  # so many unkindnesses has a world
 _ASKED_EVERY = 4  # minutes
@@ -76,6 +77,7 @@ class Wanted:
     others: dict[str, str] = field(default_factory=dict)  # the second autoscaler on a controller
     others_there: list[float] = field(default_factory=list)  # minutes in which it had nodes
     meddled: list[str] = field(default_factory=list)  # what was done to nodes of that
+    held: list[tuple[str, float, float]] = field(default_factory=list)  # labels on hold: from, until
 
 
 @dataclass(slots=True)
@@ -201,7 +203,14 @@ class Life:
     def _take_notes(self) -> None:
         now = self.world.timeline.now
         left = (one.id for one in leaked_instances(self.world))
-        for name in (*left, *leaked_nodes(self.world), *self._lost_records(), *self._lent_in_vain(), *self._nodes_of_left_hosts()):
+        for name in (
+            *left,
+            *leaked_nodes(self.world),
+            *self._lost_records(),
+            *self._lent_in_vain(),
+            *self._held_in_vain(),
+            *self._nodes_of_left_hosts(),
+        ):
             self.notes.leaked[name] = self.notes.leaked.get(name, (now, now))[0], now
         self._note_crowds(now)
         if self._minute % _ASKED_EVERY == 0 and now > self.drawn.begin_at:
@@ -226,6 +235,14 @@ class Life:
             if pool is None or pool.lend is Lending.NEVER or not lent <= pool.lent_labels:
                 nodes = (node for at in self.jenkins.values() for node in at.ours(self.drawn.fleet.pools[name]))
                 yield from (f"a loan of {node.name}" for node in nodes if not lent.isdisjoint(node.labels))
+
+    def _held_in_vain(self) -> Iterator[str]:
+        """Nodes that are without a label, or stand for it, though nobody holds any."""
+        if any(hold.scope is Scope.LABEL for hold in self.fleet.state.overrides.at(self.world.timeline.now).holds):
+            return
+        for at in self.jenkins.values():
+            nodes = (node for node in at.controller.nodes.values() if HELD_LABEL in node.labels and not node.temporarily_offline)
+            yield from (f"the hold of {node.name}" for node in nodes)
 
     def _nodes_of_left_hosts(self) -> Iterator[str]:
         for name in self.drawn.fleet.hosts.keys() - self.fleet.fleet.hosts.keys():

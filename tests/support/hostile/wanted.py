@@ -3,13 +3,14 @@
 from collections import Counter
 from math import inf
 
+from autoscaler.domain.facts.overrides import asks_for
 from autoscaler.domain.facts.run_orders import Verdict as Ending
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from support.hostile.drawn import MINUTE
 from support.hostile.life import Life, is_over
 from support.hostile.prepared import IGNORED_JOBS
 from support.hostile.unkind import Unkindness
-from support.hostile.verdict import Verdict, at
+from support.hostile.verdict import Verdict, at, named
 
 _NAMED_AFTER = 20 * MINUTE
 _SETTLES = 30 * MINUTE
@@ -27,6 +28,7 @@ _UNSEEN = {
 }
 # While Jenkins names no labels, nobody knows what a job asks for.
 _HIDES_LABELS = {"beacon-deleted", "configuration-reloaded", "page-for-posts", "nodes-change", "jobs-relabelled", *_UNSEEN}
+_TAKEN_AFTER = 2 * MINUTE
 
 
 def keeps_what_people_want(life: Life, verdict: Verdict) -> None:
@@ -40,6 +42,7 @@ def keeps_what_people_want(life: Life, verdict: Verdict) -> None:
         _names_what_stays,
         _ends_orders,
         _starts_no_more,
+        _holds_labels,
     ):
         check(life, verdict)
 
@@ -158,3 +161,18 @@ def _starts_no_more(life: Life, verdict: Verdict) -> None:
         verdict.oblige(life, "A", {"lost-builds"})
         if len(builds) > count + lost:
             verdict.breaks("A", f"{job} on {controller}: {count} builds were asked for and {lost} lost, and {len(builds)} were started")
+
+
+def _holds_labels(life: Life, verdict: Verdict) -> None:
+    """While a person holds a label, no build that needs it begins on an agent of ours, unless something else is unkind meanwhile."""
+    for label, since, until in life.wanted.held:
+        begin = since + _TAKEN_AFTER
+        if any(one.switch != "labels-held" and one.overlaps(since, until, _SETTLES) for one in life.unkind):
+            continue
+        for build in life.builds():
+            needs_it = build.expression is not None and asks_for(build.expression.name, label)
+            if not needs_it or build.buildable_at >= until or (build.started_at or inf) < begin:
+                continue
+            verdict.oblige(life, "A", {"labels-held"})
+            if (build.started_at or inf) < until - MINUTE:
+                verdict.breaks("A", f"{named(build)} needs {label}, which is held, and began in {at(life, build.started_at)}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import ceil
 
 from autoscaler.domain.facts.beacons import beacon_labels, beacon_specs
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, HELD_LABEL
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, HELD_LABEL, Fleet
 from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Observation
@@ -113,7 +113,7 @@ def _for_holds(situation: Situation, agent: Agent, node: Node) -> Iterator[Relab
 def _relabel(situation: Situation, agent: Agent, node: Node) -> Relabel | None:
     """Decide whether a node's labels and executors are set anew; None if they are as they are to be, or not ours to change."""
     fleet, record = situation.fleet, agent.record
-    if not _may_be_relabelled(record, node) or (HELD_LABEL in node.labels and situation.overrides.are_unknown):
+    if not _may_be_relabelled(record, node, fleet) or (HELD_LABEL in node.labels and situation.overrides.are_unknown):
         return None
     heaviest = _heaviest(situation, agent)
     room = room_on(record, node, fleet, heaviest.weight if heaviest else 1)
@@ -131,9 +131,10 @@ def _relabel(situation: Situation, agent: Agent, node: Node) -> Relabel | None:
     )
 
 
-def _may_be_relabelled(record: Record, node: Node) -> bool:
+def _may_be_relabelled(record: Record, node: Node, fleet: Fleet) -> bool:
     """Tell whether a node's labels and executors are ours to change; beside builds that have ended its executors cannot be counted."""
-    return bool(record.labels) and not (node.temporarily_offline or node.ended or node.is_deleted)
+    is_unclear = bool(node.ended) and (bool(fleet.weights) or record.by_weight)
+    return bool(record.labels) and not (node.temporarily_offline or is_unclear or node.is_deleted)
 
 
 def _heaviest(situation: Situation, agent: Agent) -> Want | None:

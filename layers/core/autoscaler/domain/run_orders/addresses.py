@@ -1,9 +1,9 @@
 """The label expression by which Jenkins gives a build to the agents of one pool, and to nobody else."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, Pool
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.labels import parse, quoted
 
@@ -15,7 +15,7 @@ def address_of(pool: Pool, fleet: Fleet, view: ControllerView) -> str | None:
 
     Nodes that are none of ours are kept out by the label that all of ours carry.
     """
-    others = [labels for other in fleet.pools_of(view.name) if other.name != pool.name for labels in _may_carry(other)]
+    others = [labels for other in fleet.pools_of(view.name) if other.name != pool.name for labels in _may_carry(other, fleet)]
     label = _alone(pool.labels, others)
     if label is None:
         return None
@@ -23,9 +23,11 @@ def address_of(pool: Pool, fleet: Fleet, view: ControllerView) -> str | None:
     return _joined([label, quoted(fleet.ownership_label)]) if _satisfied(label, foreign) else label
 
 
-def _may_carry(pool: Pool) -> tuple[frozenset[str], frozenset[str]]:
-    """A pool's labels, and those of its agents while they are lent."""
-    return pool.labels, pool.labels | pool.lent_labels
+def _may_carry(pool: Pool, fleet: Fleet) -> Iterator[frozenset[str]]:
+    """Yield a pool's labels, those of its agents while they are lent, and those that they have while people hold some."""
+    yield from (pool.labels, pool.labels | pool.lent_labels)
+    if pool.labels & fleet.held_labels:
+        yield pool.labels - fleet.held_labels | {HELD_LABEL}
 
 
 def _alone(labels: Iterable[str], others: list[frozenset[str]]) -> str | None:

@@ -25,7 +25,7 @@ def announced(situation: Situation, controller: str) -> list[Want]:
     for order in situation.snapshot.run_orders or ():
         unknown = _unknown_builds(order, view)
         for target, one in _coming(order, controller, situation.now):
-            if target.pool not in pools or _is_seen(one, view) or situation.fleet.declines(controller, target.pool, order.job):
+            if target.pool not in pools or _is_seen(one, view) or _is_kept(situation, controller, target, order.job):
                 continue
             if not one.run and unknown:
                 unknown -= 1  # it has left the queue, and this may be it
@@ -33,6 +33,11 @@ def announced(situation: Situation, controller: str) -> list[Want]:
             pool = pools[target.pool].spec
             found.append(Want(item=_made_up(order.job, pool, _NOBODY - len(found), situation.now - one.at), pools=(pool,), expression=None))
     return found
+
+
+def _is_kept(situation: Situation, controller: str, target: Target, job: str) -> bool:
+    """Tell whether a build will wait all the same: its pool declines it, or a person holds its label."""
+    return bool(situation.fleet.declines(controller, target.pool, job) or situation.overrides.holds_on_label(target.label))
 
 
 def _coming(order: RunOrder, controller: str, now: float) -> Iterator[tuple[Target, Try]]:

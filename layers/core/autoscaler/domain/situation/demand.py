@@ -255,7 +255,7 @@ class _Resolver:
         return item.asked_label if item.asked_label is not None else named
 
     def _held_for(self, item: QueueItem, label: str | None) -> frozenset[str]:
-        """Name the held labels that an item needs. If a beacon alone satisfies it, it needs those which only this beacon still has."""
+        """Name the held labels that an item needs. One that a beacon alone satisfies needs those: another beacon is without them."""
         held, ownership = self._fleet.held_labels, self._fleet.ownership_label
         if label is not None and label not in self._nodes:
             expression, pools = self._expression(label)
@@ -263,8 +263,7 @@ class _Resolver:
             return expression.atoms & held if is_held else frozenset()
         named = self.named_nodes(item)
         if label is None and len(named) == 1 and self._fleet.is_beacon(named[0]):
-            labels = self._nodes[named[0]].labels - {named[0]}
-            return labels & held if labels - held | {HELD_LABEL} in self._labels_of_beacons else frozenset()
+            return self._nodes[named[0]].labels & held
         return frozenset()
 
     def unclear(self) -> list[Want]:
