@@ -49,11 +49,11 @@ CARDS = (
         found_by=(f"{_CORNERS}::test_a_controller_for_each_distribution",),
     ),
     Bug(
-        name="jobs on hold by their label are launched for",
+        name="jobs on hold by their label are said to be such as no pool serves",
         file="domain/situation/demand.py",
-        was="        if holds := overrides.holds_on_label(item.asked_label):",
-        becomes="        if (holds := overrides.holds_on_label(item.asked_label)) and False:",
-        found_by=(f"{_CORNERS}::test_held_by_its_label_no_machine_is_launched_for_one_distribution_while_others_get_theirs",),
+        was="        if holds := resolver.holds_on(item, overrides):",
+        becomes="        if (holds := resolver.holds_on(item, overrides)) and False:",
+        found_by=("tests/unit/test_overrides.py::test_items_of_a_held_label_are_no_demand_and_are_counted",),
     ),
     Bug(
         name="a host that is back without power for long is not connected again",

@@ -54,8 +54,8 @@ NO_BUILD_IS_KILLED = (
         "a_node_that_a_person_or_another_fleet_marked_is_never_touched",
         "a node that a person marked is relabelled",
         file="repair/heal.py",
-        was="not (node.temporarily_offline or node.ended or node.is_deleted)",
-        becomes="not (node.ended or node.is_deleted)",
+        was="not (node.temporarily_offline or is_unclear or node.is_deleted)",
+        becomes="not (is_unclear or node.is_deleted)",
     ),
     breaks(_IDLE_TEST, "a drain does not look whether the agent is idle", file="situation/agents.py", was=_IDLE, becomes="return True"),
     breaks(

@@ -134,7 +134,7 @@ WAITING = (
     Bug(
         name="an agent counts for the labels of its pool, whatever its node has",
         file="domain/situation/supply.py",
-        was="        or _has_other_labels(agent, situation.fleet.ownership_label, asked)\n",
+        was="        or _has_other_labels(agent, situation.fleet, asked)\n",
         becomes="",
         found_by=(f"{OTHER_LABELS}::test_an_agent_that_a_person_gave_other_labels_serves_what_it_has_and_is_not_drained_for_that",),
     ),

@@ -51,8 +51,8 @@ def test_an_agent_that_was_drained_and_comes_back_during_the_hold_takes_no_job_o
 
 def test_an_agent_that_registers_during_the_hold_is_without_the_label_and_takes_other_jobs():
     day = held(Day(in_memory(a_pool("cpu", labels=LABELS, executors=1, max_agents=2, idle_seconds=3600.0, max_idle_seconds=7200.0))))
-    [linux] = day.queue(1, label="linux", seconds=300.0)
     [gpu] = day.queue(1, label="gpu")
+    [linux] = day.queue(1, label="linux", seconds=300.0)
     day.minutes(15)
     assert (linux.ended, gpu.started_at, HELD_LABEL in labels(day), len(day.done(Launch))) == (Ended.FINISHED, None, True, 1)
     released(day).minutes(3)
@@ -126,7 +126,8 @@ def test_beside_weights_a_full_agent_gets_back_what_nobody_holds():
 @pytest.mark.parametrize("label", ["gpu", "gpu && linux", "gpu && !arm"])
 @pytest.mark.parametrize("agents", [0, 1])
 def test_a_stage_whose_label_jenkins_does_not_show_waits_and_nothing_is_launched_for_it(label, agents):
-    day = held(a_day(min_agents=agents, max_agents=3)).minutes(2)
+    own = {"labels": LABELS, "executors": 1, "min_agents": agents, "max_agents": 3}
+    day = held(Day(in_memory(a_pool("cpu", **own), a_pool("arm", labels=frozenset({"linux", "arm"})))).minutes(10)).minutes(2)
     before = len(day.done(Launch))
     stages = [submit_pipeline(day.jenkins, f"pipe-{n}", label, 60.0, Started()) for n in range(2)]
     day.jenkins.queue += [stage for stage in stages if stage not in day.jenkins.queue]
