@@ -122,6 +122,6 @@ def test_why_names_the_hold_its_author_and_its_end():
     answer = told(day, job.job)
     assert "label gpu is on hold" in answer
     assert "by ada: driver update" in answer
-    assert " UTC" in answer.splitlines()[0]
+    assert "the hold of label gpu ends at 09:10 UTC, or with: autoscaler resume --label gpu" in answer
     [node] = agent_nodes(day)
     assert "without gpu" in told(day, node.name)

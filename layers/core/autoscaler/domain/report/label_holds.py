@@ -1,6 +1,7 @@
 """Labels on hold for people: which jobs wait for the end of a hold, where Jenkins starts them all the same, which agents lack the label."""
 
 from collections.abc import Collection, Iterator
+from shlex import quote
 
 from autoscaler.domain.facts.fleet import HELD_LABEL
 from autoscaler.domain.facts.overrides import Hold, Scope, single_label, text_of
@@ -16,12 +17,30 @@ _NAMED = 3
 
 def told_holds(situation: Situation, controller: str, item: QueueItem, holds: Collection[Hold]) -> str:
     """Say what holds an item, by whom and until when; and where Jenkins starts it all the same."""
-    texts = [_until(hold, situation.now) for hold in holds]
-    return "; ".join([*texts, *_not_kept(situation, controller, item, holds)])
+    return "; ".join([text_of(holds, situation.now), *_beyond(situation, controller, item, holds)])
 
 
-def _until(hold: Hold, now: float) -> str:
-    return hold.text(now) if hold.ends_at is None else f"{hold.text(now)} (until {clock(hold.ends_at)})"
+def told_of_job(situation: Situation, job: str) -> Iterator[str]:
+    """Say of a job when what holds it ends, and where Jenkins starts it all the same, each once."""
+    for controller, demand in situation.demands.items():
+        for item, holds in demand.held:
+            if item.job == job:
+                yield from _beyond(situation, controller, item, holds)
+
+
+def _beyond(situation: Situation, controller: str, item: QueueItem, holds: Collection[Hold]) -> Iterator[str]:
+    for hold in holds:
+        if hold.ends_at is not None:
+            place = f"{hold.scope} {hold.name}".strip()
+            yield f"the hold of {place} ends at {clock(hold.ends_at)}, or with: autoscaler resume {resume_option(hold)}"
+    yield from _not_kept(situation, controller, item, holds)
+
+
+def resume_option(hold: Hold) -> str:
+    """Write the option of `resume` that ends a hold."""
+    if hold.is_budget:
+        return "--budget"
+    return f"--{hold.scope} {quote(hold.name)}" if hold.name else f"--{hold.scope}"
 
 
 def _not_kept(situation: Situation, controller: str, item: QueueItem, holds: Collection[Hold]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from autoscaler.domain.facts.overrides import text_of
 from autoscaler.domain.facts.snapshot import Build, ControllerView
 from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.launch.placement import PlannedStart
@@ -181,7 +182,7 @@ def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem
 def _held(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
     for item, holds in situation.demands[controller].held:
         authors = listed(list(dict.fromkeys(hold.by for hold in holds)))
-        yield item, _Fate("held", f"held by {authors}", told_holds(situation, controller, item, holds)), ()
+        yield item, _Fate("held", f"held by {authors}", told_holds(situation, controller, item, holds), text_of(holds, situation.now)), ()
 
 
 def _entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...] = ()) -> QueueEntry:

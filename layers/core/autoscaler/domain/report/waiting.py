@@ -15,6 +15,7 @@ from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import queue_as_placed
+from autoscaler.domain.report.label_holds import resume_option
 from autoscaler.domain.report.lasting import name_of_build
 from autoscaler.domain.report.told import Seen, Trouble
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -161,8 +162,7 @@ def _of_holds(situation: Situation, holds: tuple[Hold, ...]) -> Cause:
     place = f"{first.scope} {first.name}".strip()
     says = f"{text_of(holds, situation.now)}."
     runbook = "operations.md#budget" if first.is_budget else _RUNBOOK
-    scope = f"--{first.scope} {quote(first.name)}" if first.name else f"--{first.scope}"
-    cure = f"To end the hold now: autoscaler resume {'--budget' if first.is_budget else scope}"
+    cure = f"To end the hold now: autoscaler resume {resume_option(first)}"
     return Cause(name=f"held/{place}/{first.by}", title=f"{first.by} holds {place}", says=says, runbook=runbook, cure=cure)
 
 
