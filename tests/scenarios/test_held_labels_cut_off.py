@@ -8,7 +8,8 @@ from autoscaler.domain.facts.fleet import HELD_LABEL
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.plan import Launch
 from autoscaler_workbench.fakes.world.faults import Fault
-from scenarios.test_held_labels import LABELS, a_day, agent_nodes, held, labels, released
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from scenarios.test_held_labels import LABELS, a_day, agent_nodes, held, labels, released, told
 from support.builders import a_pool
 from support.file_changes import file_is_now, pool_is_now
 from support.timeline import Day
@@ -113,3 +114,40 @@ def test_the_label_is_given_back_though_it_left_the_file_meanwhile():
     day.minutes(2)
     released(day).minutes(3)
     assert all(HELD_LABEL not in node.labels for node in agent_nodes(day) if not node.offline)
+
+
+def test_without_the_right_to_configure_why_says_so_and_a_label_that_cannot_be_given_back_is_told_after_an_hour():
+    day = a_day()
+    day.fleet.faults.plan(Fault("jenkins config.xml", status=403, times=10**6))
+    held(day, at_once=False).minutes(2)
+    day.queue(1, label="gpu", seconds=60.0)
+    day.minutes(2)
+    [job] = day.queue(1, label="gpu", seconds=600.0) and [day.jenkins.submit("late", "gpu && !arm", 60.0, quiet_seconds=0.0)]
+    assert job.started_at is None
+    assert "Jenkins does not let us take the label from" in told(day, "late")
+    day.fleet.faults.planned.clear()
+    day.minutes(15)
+    assert HELD_LABEL in labels(day)
+    day.fleet.faults.plan(Fault("jenkins config.xml", status=403, times=10**6))
+    released(day, at_once=False).minutes(75)
+    [node] = agent_nodes(day)
+    subject = f"[f] {node.name} of cpu: without labels too long"
+    assert subject in [message.subject for message in day.fleet.notifier.sent]
+    day.fleet.faults.planned.clear()
+    day.minutes(15)
+    assert f"[f] over: {node.name} of cpu: without labels too long" in [message.subject for message in day.fleet.notifier.sent]
+    assert labels(day) >= LABELS
+
+
+def test_an_agent_that_shows_a_build_which_has_ended_loses_its_label_all_the_same():
+    day = a_day(executors=2)
+    [build] = day.queue(1, label="gpu", seconds=120.0)
+    day.minutes(1)
+    [node] = agent_nodes(day)
+    shown = dict(node.builds)
+    day.minutes(4)
+    node.builds.update(shown)  # as an executor that goes on showing what has ended
+    assert build.ended is Ended.FINISHED
+    day.minutes(13)
+    held(day).minutes(2)
+    assert HELD_LABEL in labels(day)

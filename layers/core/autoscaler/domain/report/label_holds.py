@@ -4,11 +4,13 @@ from collections.abc import Collection, Iterator
 from shlex import quote
 
 from autoscaler.domain.facts.fleet import HELD_LABEL
+from autoscaler.domain.facts.memory import Failing
 from autoscaler.domain.facts.overrides import Hold, Scope, single_label, text_of
 from autoscaler.domain.facts.snapshot import Node
 from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
 from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.breakers import failing_labels
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import clock, listed
 
@@ -47,8 +49,17 @@ def _not_kept(situation: Situation, controller: str, item: QueueItem, holds: Col
     """Say why a hold cannot keep Jenkins from starting an item: no label can be taken for it, or a node's labels are not ours."""
     nodes = situation.snapshot.controllers[controller].nodes
     yield from _of_no_label(situation, nodes, [hold.name for hold in holds if hold.scope is Scope.LABEL])
+    for agent in situation.agents:
+        if agent.record.controller == controller and (failing := _keeps_held_label(situation, agent)):
+            yield f"Jenkins does not let us take the label from {agent.record.node}: {failing.why}"
     if item.asked_label is not None and (names := _others_with(situation, controller, nodes, item.asked_label)):
         yield f"the labels of {listed(names, _NAMED)} are its operator's, so a free executor there still takes it"
+
+
+def _keeps_held_label(situation: Situation, agent: Agent) -> Failing | None:
+    """Find out why a node has a label on hold yet; None if it is without, or nothing has failed."""
+    has_any = agent.node and not agent.node.offline and situation.fleet.held_labels.intersection(agent.record.labels, agent.node.labels)
+    return failing_labels(situation.memory, agent) if has_any else None
 
 
 def _of_no_label(situation: Situation, nodes: Collection[Node], held: Collection[str]) -> Iterator[str]:

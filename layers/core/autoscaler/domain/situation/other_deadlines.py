@@ -73,8 +73,8 @@ OTHER_ROWS = (
         recognised_by="an order of a person with an end: a hold, numbers of a pool or team, a reservation",
         ended_by="its end, or a person",
         deadline="its end",
-        then="the fleet file holds again",
-        told="jobs that wait for it after `max_wait_seconds`",
+        then="the fleet file holds again; a held label is given back",
+        told="jobs that wait for it after `max_wait_seconds`; an agent without the label an hour after the end",
         of_agents=False,
     ),
 )
