@@ -15,6 +15,7 @@ REASONS: dict[str, str] = {
     "Memory.may_have_orders": "matters once the key runs has left the fleet file: tests/scenarios/test_runs_leave.py",
     "Pool.has_left": "of a pool that left, or does not serve a controller: tests/scenarios/test_left_pools.py",
     "Fleet.left_pools": "worked out from the records at each look: tests/scenarios/test_left_pools.py",
+    "Fleet.held_labels": "worked out from the orders at each look: tests/scenarios/test_held_labels.py",
     "Identity.controller": "read for an instance without a record alone: tests/scenarios/test_left_controllers.py",
     "LastDefinition.labels": "kept for a pool that may leave: tests/scenarios/test_left_pools.py",
     "LastDefinition.controllers": "kept for a pool that may leave: tests/scenarios/test_left_pools.py",
