@@ -36,7 +36,7 @@ DECLINED = (
     Bug(
         name="an item that only agents which decline it are free for waits for max_wait_seconds",
         file="domain/situation/demand.py",
-        was="    unclear, kept_off = _without_kept_off(unclear, resolver, overrides)\n",
+        was="    unclear, kept_off = _without_kept_off(unclear, resolver)\n",
         becomes="    kept_off: list[Want | Unmet] = []\n",
         found_by=(f"{_DAYS}test_a_free_agent_that_declines_a_job_is_not_counted_for_it_whatever_its_labels_are_and_is_not_at_fault",),
     ),

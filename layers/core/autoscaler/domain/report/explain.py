@@ -16,7 +16,7 @@ from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.job_answer import answer_of_running, answer_of_waiting, is_said
 from autoscaler.domain.report.job_facts import PLACES_NAMED, builds_of, facts_of_running, facts_of_waiting
 from autoscaler.domain.report.keeping import why_kept
-from autoscaler.domain.report.label_holds import told_held_labels, told_of_job
+from autoscaler.domain.report.label_holds import told_held_labels, told_holds_of_job
 from autoscaler.domain.report.lasting import told_row
 from autoscaler.domain.report.left_the_file import told_left, told_left_pool, told_stray
 from autoscaler.domain.report.lending import lending_of, told_lent
@@ -268,7 +268,7 @@ def _of_job(situation: Situation, plans: Sequence[Plan], subject: str, asked: st
     if entries:
         yield (answer := answer_of_waiting(situation, plans, entries, len(builds), named))
         yield from facts_of_waiting(entries)
-        yield from told_of_job(situation, subject)
+        yield from told_holds_of_job(situation, subject)
         yield from _of_pools_for_it(situation, plans, sorted({pool for entry in entries for pool in entry.pools}), answer)
     elif builds:
         yield answer_of_running(builds, named)

@@ -22,7 +22,7 @@ def told_holds(situation: Situation, controller: str, item: QueueItem, holds: Co
     return "; ".join([text_of(holds, situation.now), *_beyond(situation, controller, item, holds)])
 
 
-def told_of_job(situation: Situation, job: str) -> Iterator[str]:
+def told_holds_of_job(situation: Situation, job: str) -> Iterator[str]:
     """Say of a job when what holds it ends, and where Jenkins starts it all the same, each once."""
     for controller, demand in situation.demands.items():
         for item, holds in demand.held:

@@ -1,6 +1,5 @@
 """Demand: waiting items, the pools that could serve them, and the nodes that items wait for by name."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,7 +15,7 @@ from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_labe
 from autoscaler.domain.situation.another_cloud import ignored_label
 from autoscaler.domain.situation.controller_restarts import Resumption
 from autoscaler.domain.situation.distrust import Distrust, Refused, may_take, ration, refusers
-from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.situation.wants import Want, home_of
 from autoscaler.domain.wording import listed
 
 NO_DISTRUST = Distrust()
@@ -70,7 +69,7 @@ def read_demand(
     resolver = _Resolver(view, fleet, records, distrust)
     unclear = [] if resumption.recovering else [want for want in resolver.unclear() if not resolver.holds_on(want.item, overrides)]
     held, starved, unmet = _starved(view, resolver, overrides, recovering=resumption.recovering)
-    unclear, kept_off = _without_kept_off(unclear, resolver, overrides)
+    unclear, kept_off = _without_kept_off(unclear, resolver)
     starved, unmet = [*starved, *_only(Want, kept_off)], (*unmet, *_only(Unmet, kept_off))
     overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.refusing)]
     bound = [item for item in view.items if resolver.bound_to(item, resumption)]
@@ -104,7 +103,7 @@ def _starved(
     return tuple(held), list(_only(Want, resolved)), _only(Unmet, resolved)
 
 
-def _without_kept_off(wants: list[Want], resolver: "_Resolver", overrides: Overrides) -> tuple[list[Want], list[Want | Unmet]]:
+def _without_kept_off(wants: list[Want], resolver: "_Resolver") -> tuple[list[Want], list[Want | Unmet]]:
     """Part items that wait for something unknown from those that only agents which decline them are free for: these are demand."""
     kept_off = [want for want in wants if resolver.is_kept_off(want)]
     ids = {want.item.id for want in kept_off}
@@ -128,23 +127,6 @@ def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides
             yield want
 
 
-def starved_by_pool(demand: Demand) -> dict[str, int]:
-    """Count starved items, mature or not, each for one pool: the one with the fewest labels."""
-    return dict(Counter(_home(want).name for want in demand.wants))
-
-
-def executors_by_pool(demand: Demand) -> dict[str, int]:
-    """Count the executors that starved items want, likewise; of a pool's agent none wants more than it has.
-
-    An item that free executors refuse wants an agent of its own.
-    """
-    wanted: dict[str, int] = {}
-    for want in demand.wants:
-        home = _home(want)
-        wanted[home.name] = wanted.get(home.name, 0) + (home.executors if want.refused_by else min(want.weight, home.executors))
-    return wanted
-
-
 def homes(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> Iterator[tuple[QueueItem, Pool]]:
     """Say for which pool each item of the queue is, whatever state it is in; of those that no pool can serve nothing.
 
@@ -154,12 +136,7 @@ def homes(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> Iter
     for item in view.items:
         want = None if resolver.is_ignored(item) else resolver.resolve(item)
         if isinstance(want, Want):
-            yield item, _home(want)
-
-
-def _home(want: Want) -> Pool:
-    """Choose the pool that an item is counted for: the one with the fewest labels."""
-    return min(want.pools, key=lambda pool: (len(pool.labels), pool.name))
+            yield item, home_of(want)
 
 
 class _Resolver:

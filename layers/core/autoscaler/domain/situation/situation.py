@@ -30,7 +30,8 @@ from autoscaler.domain.situation.agents import (
 )
 from autoscaler.domain.situation.boot_times import trusted_boots
 from autoscaler.domain.situation.controller_restarts import Resumption, in_grace, is_recovering, waits_to_resume
-from autoscaler.domain.situation.demand import Demand, executors_by_pool, read_demand, starved_by_pool
+from autoscaler.domain.situation.demand import Demand, read_demand
+from autoscaler.domain.situation.demand_by_pool import executors_by_pool, starved_by_pool
 from autoscaler.domain.situation.distrust import Distrust, distrust_of
 from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
 from autoscaler.domain.situation.looks import EC2, blind_seconds, next_looks

@@ -22,3 +22,8 @@ class Want:
     def mature(self) -> bool:
         """It has waited long enough to count; an executor may have become free by itself until then."""
         return self.item.waiting_seconds >= min(pool.queue_maturity_seconds for pool in self.pools)
+
+
+def home_of(want: Want) -> Pool:
+    """Choose the pool that an item is counted for: the one with the fewest labels."""
+    return min(want.pools, key=lambda pool: (len(pool.labels), pool.name))
