@@ -186,6 +186,19 @@ def test_a_floor_of_stopped_agents_is_filled_once_one_was_started_to_see_whether
     assert states(day) == ["stopped"] * 3
 
 
+@pytest.mark.parametrize("code", ["IncorrectInstanceState", "InsufficientInstanceCapacity"])
+def test_a_start_that_is_to_prove_something_is_replaced_by_no_launch_if_ec2_refuses_it(code):
+    """Nothing waited: the machine that was launched instead was terminated a minute later, since nothing is stopped beside the unproven."""
+    day = a_day(stopped=1, proven=False)
+    pool_is_now(day, "cpu", warm_pool=replace(WARM, min_agents=3))
+    day.fleet.faults.plan(Fault("ec2 StartInstances", status=400, code=code, times=FOR_EVER))
+    launched = len(day.done(Launch))
+    day.minutes(10)
+    results = [result for report in day.fleet.reports for result in report.results if isinstance(result.step, Start)]
+    assert results[-1].step.reason is Reason.PROVES_STARTS
+    assert len(day.done(Launch)) == launched
+
+
 def full_of_stopped_agents(code):
     """Four agents of one pool are stopped; while there are four instances, EC2 launches nothing for another pool."""
 

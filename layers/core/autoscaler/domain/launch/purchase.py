@@ -224,8 +224,9 @@ class Purchase:
         )
 
     def _start_step(self, planned: _Starts, keep_until: float, intent_id: str | None) -> Start:
-        """Start agents, and launch as many as EC2 refuses to start, where anything is offered."""
-        pool, offered, count = planned.pool, self._offered(planned.pool), len(planned.agents)
+        """Start agents, and launch as many as EC2 refuses to start, where anything is offered. No job waits for a start that is a proof."""
+        pool, count = planned.pool, len(planned.agents)
+        offered = None if planned.reason is Reason.PROVES_STARTS else self._offered(pool)
         detail = f"{planned.detail}; EC2 refused to start as many of {count} stopped agents"
         order = _Order(pool, *offered, reason=planned.reason, detail=detail) if offered else None
         return Start(
