@@ -13,6 +13,7 @@ from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.settings import FleetSettings
 from autoscaler.config.team_money import dear_agents
 from autoscaler.config.template_advice import template_warnings
+from autoscaler.config.warm_pool_advice import warm_pool_warnings
 from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.report.price_age import WAY_OUT, price_ages
@@ -38,7 +39,8 @@ def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX, fleet: Fle
     """Return the warnings for settings, and for the ``fleet`` that they make."""
     fleet = fleet or settings.domain()
     of_controllers = (*_secrets(settings, prefix), *_addresses(settings))
-    return [*of_controllers, *_without_hosts(settings), *_subnets(settings), *_twins(fleet), *_money(fleet), *template_warnings(settings)]
+    of_pools = (*_without_hosts(settings), *_subnets(settings), *_twins(fleet), *_money(fleet), *template_warnings(settings))
+    return [*of_controllers, *of_pools, *warm_pool_warnings(settings)]
 
 
 def _old_prices(fleet: Fleet, now: float | None) -> Iterator[Problem]:

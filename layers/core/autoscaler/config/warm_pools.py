@@ -20,7 +20,8 @@ class WarmPoolSettings(Section):
         None, description="Most stopped agents at once; they do not count in the pool's max_agents. Without it: as many as those."
     )
     max_age_hours: Annotated[float, Field(gt=0, le=87_600)] = Field(
-        168.0, description="An agent that has been stopped for longer than this is terminated."
+        168.0,
+        description="An agent that has been stopped for longer than this is terminated. More than max_disk_age_hours has no effect.",
     )
     max_disk_age_hours: Annotated[float, Field(gt=0, le=87_600)] = Field(
         168.0,
