@@ -12,11 +12,12 @@ import yaml
 
 from autoscaler.config import check
 from autoscaler.config.advice import always_there
-from autoscaler.config.prices import HOURS_A_MONTH, cheapest
+from autoscaler.config.prices import cheapest
 from autoscaler.config.rules import architecture
 from autoscaler.config.schema import POINTER
 from autoscaler.config.yaml_file import parse
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.volumes import HOURS_A_MONTH
 from autoscaler_workbench.cli.init_pool import Cap, Draft
 from autoscaler_workbench.cli.terminal import plain
 

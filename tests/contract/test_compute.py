@@ -5,9 +5,12 @@ import pytest
 from autoscaler.adapters import ec2
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.pool_volumes import Volume
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.facts.volumes import Source
 from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
+from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_fleet, a_pool, an_offering
@@ -342,6 +345,29 @@ def test_templates_are_found_by_name_and_by_id_and_fixed_versions_ask_nobody(kin
         assert here.compute.template_versions(["three"]) == {"three": "3"}
         with pytest.raises(TransientError):
             here.compute.template_versions(["two"])
+
+
+def test_volumes_are_read_from_the_launch_template_and_the_image_that_is_launched(here):
+    root, data = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 100, "VolumeType": "gp3"}}, {"DeviceName": "/dev/sdf", "Ebs": {}}
+    here.world.ec2.template_data["cpu"] = {"ImageId": "ami-linux", "BlockDeviceMappings": [root, data]}
+    small = {"BlockDeviceMappings": [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 30, "VolumeType": "st1"}}]}
+    here.world.ec2.account.images["ami-0b"] = image_of("linux", ImageId="ami-0b") | small
+    of_template, of_image = Source(template="cpu", version="1"), Source(template="cpu", version="1", image="ami-0b")
+    gone, unread = Source(template="gone", version="1"), Source(template="cpu", version="1", image="ami-unknown")
+    xvda = Volume(device="/dev/xvda", gib=100.0, kind="gp3")
+    assert here.compute.volumes([of_template, of_image, gone, unread]) == {
+        of_template: (Volume(device="/dev/sdf"), xvda),
+        of_image: (Volume(device="/dev/sdf", gib=30.0, kind="st1"), xvda),
+        unread: (Volume(device="/dev/sdf"), xvda),
+    }
+
+
+@pytest.mark.parametrize("call", ["ec2 DescribeLaunchTemplateVersions", "ec2 DescribeImages"])
+def test_volumes_that_cannot_be_read_are_told_from_none(here, call):
+    here.world.ec2.template_data["cpu"] = {"ImageId": "ami-linux"}
+    here.faults.plan(Fault(call, status=403, code="UnauthorizedOperation", times=9))
+    with pytest.raises(TransientError):
+        here.compute.volumes([Source(template="cpu", version="1")])
 
 
 def test_a_launch_that_is_only_tried_launches_nothing_and_says_what_would_keep_it(here):

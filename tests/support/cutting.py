@@ -22,7 +22,14 @@ READS = {
     *("state read", "state record", "state rerun", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),
     *("run_orders open_orders", "run_orders order"),
     "ssm GetParameters",
-    *("ec2 DescribeInstances", "ec2 DescribeLaunchTemplates", "ec2 DescribeSpotPriceHistory", "ec2 GetConsoleOutput"),
+    *(
+        "ec2 DescribeInstances",
+        "ec2 DescribeLaunchTemplates",
+        "ec2 DescribeLaunchTemplateVersions",
+        "ec2 DescribeImages",
+        "ec2 DescribeSpotPriceHistory",
+        "ec2 GetConsoleOutput",
+    ),
 }
 HANGS_SECONDS = 50.0
 

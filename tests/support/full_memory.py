@@ -27,6 +27,7 @@ from autoscaler.domain.facts.memory import (
     Trial,
     Window,
 )
+from autoscaler.domain.facts.pool_volumes import PoolVolumes, Volume
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 from autoscaler.domain.facts.run_answers import AskedRun
@@ -95,6 +96,7 @@ FULL_MEMORY = Memory(
     months=(Month(name="2027-02", usd=0.5, metered_at=4.0),),
     days=(Day(name="2027-01-16", metered_at=4.0, hours={"cpu": 0.5}),),
     lately=(Spending(since_at=1.0, by_pool={"cpu": 0.25}),),
+    volumes={"cpu": PoolVolumes(source="t 7", volumes=(Volume(device="/dev/xvda", gib=100.0, kind="gp3"), Volume(device="/dev/sdf")))},
     gone={"i-1": 1.0},
     gone_from={"i-1": "cpu"},
     requests={"r": 1.0},

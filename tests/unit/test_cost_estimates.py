@@ -32,11 +32,11 @@ def test_nat_gateways_go_by_the_hours_of_the_month_and_by_what_agents_fetch():
     assert usd(Estimates(nat_gateways=1), december) == {"NAT gateways": pytest.approx(0.045 * 31 * 24)}
 
 
-def test_root_volumes_are_part_of_what_was_metered_and_nothing_else_is():
+def test_volumes_are_part_of_what_was_metered_and_nothing_else_is():
     month = MonthCosts(name="2027-01", parts=MonthParts(disk_usd=4.0, hours=1.0))
     given = Estimates(public_addresses=True, nat_gateways=1)
     assert {one.name: one.metered for one in estimates_of(month, given, NOW)} == {
-        "root volumes": True,
+        "volumes": True,
         "public addresses": False,
         "NAT gateways": False,
     }

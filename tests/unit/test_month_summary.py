@@ -57,7 +57,7 @@ def test_only_the_ten_dearest_jobs_are_named():
 
 def test_what_is_estimated_is_said_to_be():
     lines = text_of(a_month()).splitlines()
-    assert "By estimate, in that sum: root volumes $4.00 (by volume_gib and volume_usd_per_gib_month)" in lines
+    assert "By estimate, in that sum: volumes $4.00 (by their sizes and volume_usd_per_gib_month)" in lines
     assert "By estimate, beside it: public addresses $0.50 (100.0 agent hours at $0.005)" in lines
     assert "beside it" not in text_of(a_month(), fleet=a_fleet(a_pool("cpu")))
 

@@ -13,10 +13,12 @@ from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.pool_volumes import Volume
 from autoscaler.domain.facts.run_answers import RunAnswer, RunEnd
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, Node, Record, RecordState
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.facts.unread import UnreadRecord
+from autoscaler.domain.facts.volumes import Source
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.pass_notes import PassNotes
@@ -170,6 +172,9 @@ class Compute(Protocol):
 
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """Return the launch template version that each pool would launch from now; without those that EC2 does not know."""
+
+    def volumes(self, of: Collection[Source]) -> Mapping[Source, Sequence[Volume]]:
+        """Return the volumes that EC2 makes for an agent from each of these; without those that it does not know. `TransientError`."""
 
 
 class Images(Protocol):

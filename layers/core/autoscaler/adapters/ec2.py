@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.adapters.aws import code_of, pages, translated
+from autoscaler.adapters.volumes import read_volumes
 from autoscaler.domain.facts.fleet import Allocation, Market, Offering
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
 from autoscaler.domain.launch.backoff import KNOWN_CODES
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from autoscaler.domain.facts.fleet import Fleet, Pool
     from autoscaler.domain.facts.plan import Launch
+    from autoscaler.domain.facts.pool_volumes import Volume
+    from autoscaler.domain.facts.volumes import Source
 
 FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
     f"autoscaler:{word}" for word in ("fleet", "pool", "controller", "launch", "node")
@@ -285,6 +288,10 @@ class Ec2Compute:
             if template := known.get(pool.launch_template):
                 versions[name] = str(template[_VERSION_NUMBER[pool.launch_template_version]])
         return versions
+
+    def volumes(self, of: Collection[Source]) -> Mapping[Source, Sequence[Volume]]:
+        """Ask for each version of a launch template, and for all images at once."""
+        return read_volumes(self._client(), of)
 
     def _templates(self, names: Collection[str]) -> dict[str, Any]:
         """Launch templates by name and by id."""

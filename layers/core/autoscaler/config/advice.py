@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from autoscaler.config.hosts import without_hosts
 from autoscaler.config.hours import average
 from autoscaler.config.load import load_settings
-from autoscaler.config.prices import HOURS_A_MONTH, cheapest
+from autoscaler.config.prices import cheapest
 from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.settings import FleetSettings
 from autoscaler.config.team_money import dear_agents
@@ -16,6 +16,7 @@ from autoscaler.config.template_advice import template_warnings
 from autoscaler.config.warm_pool_advice import warm_pool_warnings
 from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.volumes import HOURS_A_MONTH
 from autoscaler.domain.report.price_age import WAY_OUT, price_ages
 
 SECRET_PREFIX = "jenkins/"  # the template's ControllerSecretPrefix, where samconfig.toml says nothing else

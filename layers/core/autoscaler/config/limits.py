@@ -15,7 +15,7 @@ class LimitSettings(Section):
     max_launches_per_hour: Annotated[int, Field(ge=1, le=100_000, description="Most agents launched within any 60 minutes.")]
     max_usd_per_hour: Usd = Field(
         description="Most that all agents together may cost an hour, in US dollars. Spot agents count at the highest price that they may "
-        "reach, root volumes count, too."
+        "reach, volumes count, too."
     )
     max_usd_per_month: Usd = Field(
         description="Most that agents may cost in a calendar month (UTC), in US dollars. Running builds are not killed when it is spent, "

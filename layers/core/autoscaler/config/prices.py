@@ -1,4 +1,4 @@
-"""Prices of a pool's machines: those of its price list, spot's discount, and root volumes."""
+"""Prices of a pool's machines: those of its price list, spot's discount, and volumes."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from autoscaler.config.price_list import PriceList
 from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Problem
 from autoscaler.domain.facts.fleet import Fleet, Market, Offering, Platform
+from autoscaler.domain.facts.volumes import HOURS_A_MONTH
 
 if TYPE_CHECKING:
     from autoscaler.config.settings import PoolSettings
 
-# As the stack's own launch templates have it; gp3 in us-east-1 is $0.08 a GiB and month. A month is 730 hours to AWS.
+# As the stack's own launch templates have it; gp3 in us-east-1 is $0.08 a GiB and month.
 VOLUME_GIB = {Platform.LINUX: 100.0, Platform.WINDOWS: 150.0}
-HOURS_A_MONTH = 730.0
 _MARKETS = {"on-demand": [Market.ON_DEMAND], "spot": [Market.SPOT], "spot-then-on-demand": [Market.SPOT, Market.ON_DEMAND]}
 
 
@@ -36,6 +36,12 @@ def offerings(
         for instance_type in types
         for subnet in pool.subnets or [""]
     )
+
+
+def counted_volumes(pool: "PoolSettings", prices: dict[str, float | None]) -> dict[str, float | None]:
+    """Return how large volumes are, and what a GiB costs if EC2's sizes count: unless the fleet file says a size."""
+    per_gib = prices["volume_usd_per_gib_month"] if prices["volume_gib"] is None else None
+    return {"volume_gib": gib_of(pool, prices), "volume_usd_per_gib_month": per_gib}
 
 
 def gib_of(pool: "PoolSettings", prices: dict[str, float | None]) -> float:

@@ -19,7 +19,7 @@ from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_
 from autoscaler.config.limits import LimitSettings
 from autoscaler.config.machines import machines_for
 from autoscaler.config.price_list import PricesKey, listed_days, price_list_of
-from autoscaler.config.prices import gib_of, offerings, unaffordable_minima
+from autoscaler.config.prices import counted_volumes, offerings, unaffordable_minima
 from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Problem
 from autoscaler.config.requirements import AllocationKey, InstanceTypes, Requirements, allocation_of, types_of
 from autoscaler.config.reruns import RerunKey, RerunParameter, rerun_policy
@@ -101,10 +101,12 @@ class Tuning(Section):
     )
     volume_gib: Annotated[float, Field(ge=0, le=65_536)] | None = Field(
         None,
-        description="Size of all volumes of an agent in GiB, to count their price; the launch template sets the real sizes, and doctor "
-        "says if they differ. Without it: 100 on Linux, 150 on Windows, as in the stack's launch templates.",
+        description="Size of all volumes of an agent in GiB, to count their price. Without it the functions read sizes and types from the "
+        "launch template and its image; validate, and a size that neither says, count 100 on Linux, 150 on Windows.",
     )
-    volume_usd_per_gib_month: Annotated[float, Field(ge=0, le=100)] | None = Field(None, description="US dollars for a GiB and month.")
+    volume_usd_per_gib_month: Annotated[float, Field(ge=0, le=100)] | None = Field(
+        None, description="US dollars for a GiB of gp3 and month."
+    )
     prices: PricesKey = None
     max_agent_hours: Annotated[float, Field(gt=0, le=87_600)] | None = Field(
         None, description="An agent older than this is drained and replaced, a few at a time. Without it, age is no reason."
@@ -357,7 +359,7 @@ class FleetSettings(Section):
             "image_parameter": pool.image_parameter or "",
             **with_capacity(pool, offerings(name, pool, types_of(pool), prices, price_list_of(self, name))),
             "allocation": allocation_of(pool),
-            "volume_gib": gib_of(pool, prices),
+            **counted_volumes(pool, prices),
         }
 
     def _stopped(self, pool: PoolSettings, warm: Any, *, unused_only: bool) -> dict[str, Any]:

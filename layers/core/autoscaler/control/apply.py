@@ -52,6 +52,7 @@ from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, R
 from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.facts.versions import version_of
+from autoscaler.domain.facts.volumes import with_volumes
 from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes
 from autoscaler.domain.situation.breakers import has_failed_often, key_of
@@ -76,7 +77,8 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation
     """
     ends_at = invocation.ends_at
     notes, lessons = StepNotes(ports, plan, invocation.by), Lessons(ports, fleet, plan)
-    in_force = with_held_labels(with_known_weights(fleet, snapshot.learned), snapshot.overrides.at(snapshot.taken_at))
+    known = with_volumes(with_known_weights(fleet, snapshot.learned), snapshot)
+    in_force = with_held_labels(known, snapshot.overrides.at(snapshot.taken_at))
     actuator = _Actuator(ports, with_left(in_force, snapshot), snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:

@@ -20,6 +20,7 @@ from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import Binding, Instance, Record, RecordState
 from autoscaler.domain.facts.versions import version_of
+from autoscaler.domain.facts.volumes import with_volumes
 from autoscaler.domain.launch.backoff import Refusal
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
@@ -109,7 +110,7 @@ def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> No
 
 def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
     """Go on with every launch whose outcome is unknown; tell whether there was any, so that the state must be read again."""
-    fleet = with_left(fleet, stored)
+    fleet = with_left(with_volumes(fleet, stored), stored)
     open_intents = [intent for intent in stored.intents if intent.open]
     if open_intents:
         listed = ports.compute.instances()

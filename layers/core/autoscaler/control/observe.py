@@ -13,8 +13,10 @@ from autoscaler.domain.facts.fleet import HOST, Fleet, Market
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS, truly_priced
 from autoscaler.domain.facts.node_descriptions import described_instance
+from autoscaler.domain.facts.pool_volumes import PoolVolumes
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
+from autoscaler.domain.facts.volumes import Source, sources, with_true_volumes
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
 from autoscaler.domain.situation.controller_restarts import RUNS_ASKED_A_LOOK, runs_to_ask_for
 from autoscaler.domain.situation.looks import is_gap
@@ -31,15 +33,19 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
     fates = dict(ports.compute.fates(unlisted)) if unlisted else {}
     unknown_alone = _ask_alone(ports, stored, fates)
     snapshot = _snapshot(ports, fleet, stored, views, invocation)
+    versions, images = _template_versions(ports, fleet), _images(ports, fleet)
+    volumes = _volumes(ports, stored, sources(fleet, versions, images))
     return replace(
         snapshot,
         instances=instances,
+        records=with_true_volumes(snapshot.records, fleet, {**stored.memory.volumes, **volumes}, instances),
+        volumes=volumes,
         fates=fates,
         ended=_ended_lately(ports, stored),
         end_reasons=_end_reasons(ports, stored, instances, fates),
         unknown_alone=unknown_alone,
-        template_versions=_template_versions(ports, fleet),
-        images=_images(ports, fleet),
+        template_versions=versions,
+        images=images,
         spot_prices=_spot_prices(ports, fleet, stored, instances),
         lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
         queued=look_up_items(ports, fleet, stored, views.values()),
@@ -180,6 +186,20 @@ def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     if untold := sorted({*wanted.values()} - known.keys()):
         ports.log("image_parameters_untold", names=untold, hint="there is no such parameter, or its value is no image's id")
     return {name: known[parameter] for name, parameter in wanted.items() if parameter in known}
+
+
+def _volumes(ports: Ports, stored: StoredState, wanted: Mapping[str, Source]) -> Mapping[str, PoolVolumes]:
+    """Read the volumes of pools that launch something else than what was read last. If EC2 fails, the last ones stand."""
+    remembered = stored.memory.volumes
+    changed = {name: source for name, source in wanted.items() if name not in remembered or remembered[name].source != str(source)}
+    if not changed:
+        return {}
+    try:
+        read = ports.compute.volumes([*dict.fromkeys(changed.values())])
+    except TransientError as error:
+        ports.log("volumes_not_read", error=str(error), hint="they are priced as they were, or by volume_gib")
+        return {}
+    return {name: PoolVolumes(source=str(source), volumes=tuple(read[source])) for name, source in changed.items() if source in read}
 
 
 def _run_orders(ports: Ports, fleet: Fleet, stored: StoredState) -> tuple[RunOrder, ...] | None:

@@ -24,6 +24,7 @@ from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, LOOK_GAP_SECONDS, Snapshot
+from autoscaler.domain.facts.volumes import next_volumes
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.idle_returns import (
@@ -137,8 +138,8 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
 
 
 def _looked(memory: Memory, look: Look) -> Memory:
-    """Note what could be seen, and what runs said that were asked."""
-    return replace(memory, looks=look.looks, asked=next_asked(memory.asked, look.snapshot))
+    """Note what could be seen or read, and what runs said that were asked."""
+    return replace(memory, looks=look.looks, asked=next_asked(memory.asked, look.snapshot), volumes=next_volumes(memory.volumes, look))
 
 
 def _still_open(memory: Memory, look: Look, proven: Mapping[str, str]) -> dict[str, Trial]:

@@ -29,7 +29,7 @@ class Used(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthParts:
-    """What some of a month's metered dollars were for: boots, stopped agents, root volumes of all; and hours of machines that were on."""
+    """What some of a month's metered dollars were for: boots, stopped agents, volumes of all; and hours of machines that were on."""
 
     boot_usd: float = 0.0
     stopped_usd: float = 0.0

@@ -188,6 +188,8 @@ class Pool:
     allocation: Allocation = Allocation.IN_ORDER
     capacity: CapacityReservation | None = None  # that its agents are launched into; None: they are bought one by one
     volume_gib: float | None = None  # of all volumes of an agent, as its price counts them; None: nobody says
+    # A GiB of gp3 costs so much, and volumes are counted as its launch template and image have them; None: as the offerings say.
+    volume_usd_per_gib_month: float | None = None
     of_hosts: bool = False  # its machines are hosts: none is ever launched, stopped or ended
     has_left: bool = False  # it is not in the fleet file any more, or does not serve this controller any more: its agents are drained
 

@@ -8,6 +8,7 @@ from autoscaler.domain.facts.costs import MonthParts
 from autoscaler.domain.facts.definitions import LeftPools
 from autoscaler.domain.facts.job_weights import PluginWeight
 from autoscaler.domain.facts.looks import Looks
+from autoscaler.domain.facts.pool_volumes import PoolVolumes
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 from autoscaler.domain.facts.run_answers import AskedRun, CountedEnds
@@ -287,6 +288,7 @@ class Memory:
     days: tuple[Day, ...] = ()  # likewise
     lately: tuple[Spending, ...] = ()  # what was spent in the last hours; kept where there are teams
     spot_prices: SpotPrices = field(default_factory=SpotPrices)
+    volumes: Mapping[str, PoolVolumes] = field(default_factory=dict)  # of agents as they are launched now, by pool
     gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id: the latest
     gone_from: Mapping[str, str] = field(default_factory=dict)  # their pools, likewise; an earlier version did not note them
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when

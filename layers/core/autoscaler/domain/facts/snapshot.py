@@ -12,6 +12,7 @@ from autoscaler.domain.facts.fleet import HOST
 from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
+from autoscaler.domain.facts.pool_volumes import PoolVolumes
 from autoscaler.domain.facts.reruns import ItemFacts, LostFacts
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.run_answers import RunAnswer
@@ -327,6 +328,7 @@ class Snapshot:
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
     ended: tuple[Instance, ...] = ()  # of which EC2 still tells; asked for after a gap in the looks
     spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered
+    volumes: Mapping[str, PoolVolumes] = field(default_factory=dict)  # read in this look, by pool
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
     run_answers: Mapping[str, Mapping[str, RunAnswer]] = field(default_factory=dict)  # of overdue runs, by controller and run
     lost: Mapping[str, LostFacts] = field(default_factory=dict)  # facts about the builds in `Memory.lost`

@@ -1,4 +1,4 @@
-"""What AWS bills for a month beside the agents, by estimate: root volumes, public addresses, NAT gateways."""
+"""What AWS bills for a month beside the agents, by estimate: volumes, public addresses, NAT gateways."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def estimates_of(month: MonthCosts, given: Estimates, now: float) -> Iterator[Es
     """Yield what there is to say about a month; ``now``: it may not be over."""
     hours = month.parts.hours
     if month.parts.disk_usd:
-        yield Estimate(name="root volumes", usd=month.parts.disk_usd, how="by volume_gib and volume_usd_per_gib_month", metered=True)
+        yield Estimate(name="volumes", usd=month.parts.disk_usd, how="by their sizes and volume_usd_per_gib_month", metered=True)
     if given.public_addresses:
         price = given.public_address_usd_per_hour
         yield Estimate(name="public addresses", usd=hours * price, how=f"{hours:,.1f} agent hours at ${price:g}", metered=False)

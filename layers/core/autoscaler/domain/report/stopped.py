@@ -157,11 +157,21 @@ def told_disks(pool: PoolView) -> Iterator[str]:
         return
     age, builds = duration(warm.max_disk_seconds), counted(warm.max_disk_builds, "build")
     yield f"an agent is stopped until its disk is {age} old or has seen {builds}, and while a tenth of it is free"
+    yield from _told_volumes(pool)
     if types := never_stopped(pool.spec):
         yield f"never stopped, since instance stores are empty after a stop: {', '.join(types)} (warm_pool.instance_stores)"
     if short := open_trial(pool.memory, of_disks(pool.name)):
         until = f"; none is launched to be stopped until {moment(short.until_at)}" if pool.now < short.until_at else ""
         yield f"{counted(short.failures, 'agent')} in a row terminated for the lack of free disk space{until}"
+
+
+def _told_volumes(pool: PoolView) -> Iterator[str]:
+    """Say which volumes the price counts, and where their sizes are from, if EC2 said them."""
+    if (read := pool.memory.volumes.get(pool.name)) and pool.spec.volume_usd_per_gib_month is not None:
+        usd = pool.spec.offerings[0].volume_usd_per_hour
+        listed = ", ".join(str(volume) for volume in read.volumes) or "volumes that EC2 does not name"
+        default = "" if read.is_whole else f", at least {pool.spec.volume_gib or 0.0:g} GiB by default"
+        yield f"a stopped agent costs {dollars(usd)} an hour for {listed} ({read.source}{default})"
 
 
 def told_starts(pool: PoolView) -> str:

@@ -15,6 +15,7 @@ from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
+from autoscaler.domain.facts.volumes import with_volumes
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import (
@@ -283,7 +284,7 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
     """Join and resolve what a snapshot shows. ``missing``: instances that EC2 does not show, this look included."""
     overrides = snapshot.overrides.at(snapshot.taken_at)
     fleet = in_force(scheduled(snapshot, fleet), overrides)  # what people order beats what was written down
-    fleet = with_left(with_known_weights(fleet, snapshot.learned), snapshot)
+    fleet = with_left(with_volumes(with_known_weights(fleet, snapshot.learned), snapshot), snapshot)
     gone = forgotten(missing, snapshot)
     left = forgotten(missing, snapshot, LEFT_FORGOTTEN_AFTER_SECONDS)
     for_a_day = forgotten_for_a_day(missing, gone, snapshot.taken_at)
