@@ -2,6 +2,14 @@
 
 REASONS: dict[str, str] = {
     "Pool.volume_gib": "compared with the launch template by validate --live alone: tests/unit/test_volume_findings.py",
+    "Pool.volume_usd_per_gib_month": "the volumes of the scenes are of the default size: tests/scenarios/test_volumes.py",
+    "Memory.volumes": "the volumes of the scenes are of the default size: tests/scenarios/test_volumes.py",
+    "Snapshot.volumes": "the volumes of the scenes are of the default size: tests/scenarios/test_volumes.py",
+    "PoolVolumes.source": "the volumes of the scenes are of the default size: tests/scenarios/test_volumes.py",
+    "PoolVolumes.volumes": "the volumes of the scenes are of the default size: tests/scenarios/test_volumes.py",
+    "Volume.device": "the volumes of the scenes are of the default size: tests/scenarios/test_volumes.py",
+    "Volume.gib": "the volumes of the scenes are of the default size: tests/scenarios/test_volumes.py",
+    "Volume.kind": "the volumes of the scenes are of the default size: tests/scenarios/test_volumes.py",
     "WarmPool.max_disk_seconds": "a disk gets too old after days: tests/scenarios/test_stopped_disks.py",
     "WarmPool.max_disk_builds": "a disk has had its builds after days: tests/scenarios/test_stopped_disks.py",
     "WarmPool.instance_stores": "the scenes have no type with instance stores: tests/scenarios/test_stopped_disks.py",

@@ -65,7 +65,7 @@ def _unused(month: MonthCosts) -> Iterator[str]:
 
 
 def _estimated(month: MonthCosts, fleet: Fleet) -> Iterator[str]:
-    """Say what comes on top by estimate; of the root volumes, that they are in the sum."""
+    """Say what comes on top by estimate; of the volumes, that they are in the sum."""
     for one in estimates_of(month, fleet.estimates, _END_OF_TIME):
         yield f"By estimate, {'in that sum' if one.metered else 'beside it'}: {one.name} {dollars(one.usd)} ({one.how})"
 
