@@ -199,6 +199,16 @@ def test_a_start_that_is_to_prove_something_is_replaced_by_no_launch_if_ec2_refu
     assert len(day.done(Launch)) == launched
 
 
+def test_agents_of_an_older_template_version_are_not_started_to_prove_the_new_one():
+    """Both were started for nothing and terminated, before any agent of the new version had booted."""
+    day = a_day(stopped=2)
+    pool_is_now(day, "cpu", warm_pool=replace(WARM, min_agents=2))
+    assert states(day.minutes(2)) == ["stopped"] * 2
+    day.world.ec2.template_versions["cpu"] = 2
+    day.minutes(8)
+    assert (day.done(Start), states(day)) == ([], ["stopped"] * 2)
+
+
 def full_of_stopped_agents(code):
     """Four agents of one pool are stopped; while there are four instances, EC2 launches nothing for another pool."""
 

@@ -66,8 +66,14 @@ def least_stopped(situation: Situation, pool: PoolView) -> int:
 
 
 def is_start_to_prove(situation: Situation, pool: PoolView) -> bool:
-    """Tell whether its operator wants more stopped agents than one, and it is not known that such a one starts again, nor is it tried."""
-    if pool.least_stopped <= 1 or not pool.stopped or most_to_stop(situation, pool.name) > 1:
+    """Tell whether its operator wants more stopped agents than one, and it is not known that such a one starts again, nor is it tried.
+
+    An agent of an older template version would say nothing of the present one.
+    """
+    current = situation.current.get(pool.name)
+    if pool.least_stopped <= 1 or most_to_stop(situation, pool.name) > 1:
+        return False
+    if not any(not current or situation.version_of(agent) == current for agent in pool.stopped):
         return False
     return not any(agent.record.life and agent.phase is not Phase.STOPPED for agent in pool.agents)
 
