@@ -151,13 +151,16 @@ class UnknownOfItems:
 _PLAIN = frozenset({str, int, float, bool, type(None)})  # what nearly all fields hold
 
 
+def _objects(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((name, part) for name, part in parts.items() if part.__class__ not in _PLAIN and _may_hold_more(part))
+
+
 def unknown_in(value: Any, raw: Any) -> Unknown:
     """Find what the JSON holds that a value was read from, and the value does not."""
     parts = _parts(value)
     if parts is not None and isinstance(raw, dict):
         extras = {name: of for name, of in raw.items() if name not in parts}
-        holders = {name: part for name, part in parts.items() if part.__class__ not in _PLAIN and name in raw and _may_hold_more(part)}
-        within = {name: unknown_in(part, raw[name]) for name, part in holders.items()}
+        within = {name: unknown_in(part, raw[name]) for name, part in _objects(parts) if name in raw}
         return Unknown(extras=extras, inside={name: unknown for name, unknown in within.items() if unknown})
     return _unknown_of_each(value, raw) if _holds_objects(value) and isinstance(raw, list) else NOTHING
 

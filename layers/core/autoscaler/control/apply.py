@@ -77,9 +77,8 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation
     """
     ends_at = invocation.ends_at
     notes, lessons = StepNotes(ports, plan, invocation.by), Lessons(ports, fleet, plan)
-    known = with_volumes(with_known_weights(fleet, snapshot.learned), snapshot)
-    in_force = with_held_labels(known, snapshot.overrides.at(snapshot.taken_at))
-    actuator = _Actuator(ports, with_left(in_force, snapshot), snapshot, holder)
+    known = with_left(with_volumes(with_known_weights(fleet, snapshot.learned), snapshot), snapshot)
+    actuator = _Actuator(ports, with_held_labels(known, snapshot.overrides.at(snapshot.taken_at)), snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
             actuator.consoles |= _keep_console(ports, failure)
