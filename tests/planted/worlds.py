@@ -28,7 +28,7 @@ WORLDS = (
         "stops hang",
         "stops have no deadline",
         file="situation/deadlines.py",
-        was="STOPS_SECONDS = 1200.0",
+        was="STOPS_SECONDS = 2 * FORCED_SECONDS",
         becomes="STOPS_SECONDS = 1e9",
     ),
     undefended(

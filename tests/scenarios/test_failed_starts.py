@@ -8,6 +8,7 @@ import pytest
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
+from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.orders import CloseBreaker
 from autoscaler.domain.facts.overrides import Hold, Scope, hold
@@ -252,13 +253,30 @@ def test_stopped_agents_of_a_pool_that_somebody_holds_make_no_way():
     assert (build.started_at, day.done(Terminate)) == (None, [])
 
 
-def test_a_stop_that_hangs_is_told_before_its_instance_is_terminated():
+def a_day_of_stops_that_hang():
+    """Its system never comes to the end of a stop."""
     offering = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
     pool = a_pool("cpu", offerings=(offering,), idle_seconds=300.0, warm_pool=WARM)
     physics = replace(CALM, stop_from_seconds=86_000.0, stop_to_seconds=86_400.0)
     day = Day(in_memory(pool, physics=physics, thresholds=read_thresholds(essential_environment())))
     day.minutes(2).queue(1, seconds=300.0)
-    day.minutes(45)
+    return day.minutes(10)
+
+
+def test_a_stop_that_hangs_is_forced_after_ten_minutes_and_the_agent_is_kept():
+    day = a_day_of_stops_that_hang()
+    [instance] = day.world.alive()
+    day.minutes(26)
+    assert [(step.instance_id, step.reason) for step in day.done(ForceStop)][:1] == [(instance.id, Reason.STOP_FORCED)]
+    assert len(day.done(ForceStop)) <= 3
+    assert (instance.state, day.done(Terminate), subjects(day)) == ("stopped", [], [])
+
+
+def test_a_stop_that_hangs_though_it_was_forced_is_told_before_its_instance_is_terminated():
+    day = a_day_of_stops_that_hang()
+    for instance in day.world.alive():
+        instance.hangs_in = "stopping"
+    day.minutes(35)
     assert [step.reason for step in day.done(Terminate)] == [Reason.STOP_HANGS]
     told, over = day.fleet.notifier.sent
     assert told.subject.endswith("of cpu: stopping too long")

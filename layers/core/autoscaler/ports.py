@@ -155,8 +155,11 @@ class Compute(Protocol):
     def terminate(self, instance_id: str) -> None:
         """Terminate one instance; a no-op if it is already gone. `StuckError` where EC2 refuses."""
 
-    def stop(self, instance_id: str) -> None:
-        """Stop a running instance, or one that stops already; its disk stays. `StuckError`: EC2 never will; `TransientError`: not now."""
+    def stop(self, instance_id: str, *, by_force: bool = False) -> None:
+        """Stop a running instance, or one that stops already; its disk stays. ``by_force``: whatever its system is at.
+
+        `StuckError`: EC2 never will; `TransientError`: not now.
+        """
 
     def start(self, ids: Collection[str]) -> Mapping[str, TransientError]:
         """Start stopped instances, a no-op for those that start or run already; return what went wrong with each that was not started.

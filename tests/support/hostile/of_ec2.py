@@ -177,15 +177,22 @@ def dies_under_pipelines(draw: Draw) -> Unkindness:
 
 
 def stops_hang(draw: Draw) -> Unkindness:
-    """An instance that is stopped stays in ``stopping``."""
+    """An instance that is stopped stays in ``stopping``; half of them also if the stop is forced."""
     span, ec2 = draw.span(20, 90), draw.life.world.ec2
-    usual = ec2.physics
+    usual, seen = ec2.physics, set[str]()
+
+    def breaks_hosts() -> None:
+        for instance in draw.life.world.alive():
+            if instance.state == "stopping" and instance.id not in seen:
+                seen.add(instance.id)
+                instance.hangs_in = "stopping" if draw.chance.random() < 0.5 else instance.hangs_in
 
     def take(seconds: float) -> None:
         ec2.physics = replace(usual, stop_from_seconds=seconds, stop_to_seconds=seconds) if seconds else usual
 
     draw.at(span[0], partial(take, 20 * 3600.0))
     draw.at(span[1], partial(take, 0.0))
+    draw.every(span, MINUTE, breaks_hosts)
     draw.bite_if(span, lambda: any(instance.state == "stopping" for instance in draw.life.world.alive()))
     return about_stops(draw, span, set())
 

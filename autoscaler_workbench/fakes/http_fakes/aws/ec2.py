@@ -53,7 +53,7 @@ class Ec2Api:
         return {"TerminatingInstances": []}
 
     def _stop_instances(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.ec2.stop(*request["InstanceIds"])
+        self.ec2.stop(*request["InstanceIds"], by_force=bool(request.get("Force")))
         return {"StoppingInstances": []}
 
     def _start_instances(self, request: dict[str, Any]) -> dict[str, Any]:

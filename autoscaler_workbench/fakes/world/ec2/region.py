@@ -14,7 +14,7 @@ from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.ec2.reserved import FULL, Reserved, end_in_time, named_by, room_in, why_refused
 from autoscaler_workbench.fakes.world.ec2.spot_market import LINUX, ZONE, price_at, too_dear_at
-from autoscaler_workbench.fakes.world.ec2.stopping import BY_API, begin_start, begin_stop, why_not_started, why_not_stopped
+from autoscaler_workbench.fakes.world.ec2.stopping import BY_API, begin_start, begin_stop, force_stop, why_not_started, why_not_stopped
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.fakes.world.timeline import Timeline
 
@@ -208,14 +208,16 @@ class Ec2:
             instance.state_reason = "Server.SpotInstanceTermination"
             self.end(instance)
 
-    def stop(self, *ids: str) -> None:
-        """Begin to stop instances: all, or none if one of them cannot be stopped."""
+    def stop(self, *ids: str, by_force: bool = False) -> None:
+        """Begin to stop instances: all, or none if one of them cannot be stopped. ``by_force``: what hangs in its stop comes to an end."""
         instances = [self._known(instance_id) for instance_id in ids]
         for instance in instances:
             if refusal := why_not_stopped(instance):
                 raise Ec2Error(*refusal)
         for instance in instances:
             begin_stop(self, instance, BY_API)
+            if by_force:
+                force_stop(self, instance)
 
     def start(self, *ids: str) -> None:
         """Begin to start stopped instances: all, or none if one of them cannot be started."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from autoscaler_workbench.fakes.world.ec2.region import Ec2
 
 _EVENT_SECONDS = 1.0
+_FORCED_SECONDS = 90.0
 BY_API, BY_ITSELF, NO_CAPACITY = "Client.UserInitiatedShutdown", "Client.InstanceInitiatedShutdown", "Server.InsufficientInstanceCapacity"
 
 
@@ -35,6 +36,13 @@ def begin_stop(ec2: "Ec2", instance: Instance, why: str) -> None:
     ec2.on_end(instance)
     life = instance.life
     ec2.timeline.after(ec2.physics.stop_seconds(ec2.chance), lambda: _stopped(ec2, instance, life))
+
+
+def force_stop(ec2: "Ec2", instance: Instance) -> None:
+    """Cut a stop short that its system does not bring to an end: EC2 does so within a minute or two, unless its host is broken."""
+    life = instance.life
+    if instance.state == "stopping":
+        ec2.timeline.after(_FORCED_SECONDS, lambda: _stopped(ec2, instance, life))
 
 
 def why_not_started(ec2: "Ec2", instance: Instance, beside: Iterable[Instance] = ()) -> tuple[str, str] | None:

@@ -228,10 +228,10 @@ class Ec2Compute:
         except BotoCoreError as error:
             raise UnansweredError(f"TerminateInstances was not answered ({type(error).__name__})") from error
 
-    def stop(self, instance_id: str) -> None:
-        """Stop one; asked again while it stops, EC2 changes nothing."""
+    def stop(self, instance_id: str, *, by_force: bool = False) -> None:
+        """Stop one; asked again while it stops, EC2 changes nothing, unless it is by force."""
         try:
-            self._client().stop_instances(InstanceIds=[instance_id])
+            self._client().stop_instances(InstanceIds=[instance_id], **({"Force": True} if by_force else {}))
         except ClientError as error:
             raise _stop_error(error) from error
         except BotoCoreError as error:

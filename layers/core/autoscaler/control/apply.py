@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from autoscaler.control import launches, nodes, reserving, sides
+from autoscaler.control.consoles import keep_console
 from autoscaler.control.cordons import Cordons
 from autoscaler.control.gone_machines import GoneMachines
 from autoscaler.control.invocation import Invocation
@@ -17,6 +18,7 @@ from autoscaler.control.rotation import Rotation
 from autoscaler.control.step_notes import StepNotes
 from autoscaler.control.stopping import Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
+from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.left_pools import with_left
 from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
 from autoscaler.domain.facts.memory import EC2_ANSWERED
@@ -24,7 +26,6 @@ from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.overrides import with_held_labels
 from autoscaler.domain.facts.plan import (
     Adopt,
-    BootFailure,
     CancelItem,
     Cordon,
     CreateBeacon,
@@ -81,7 +82,7 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation
     actuator = _Actuator(ports, with_held_labels(known, snapshot.overrides.at(snapshot.taken_at)), snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
-            actuator.consoles |= _keep_console(ports, failure)
+            actuator.consoles |= keep_console(ports, failure)
     results: list[Result] = []
     for result, is_last in actuator.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at):
         results.append(result)
@@ -94,18 +95,6 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation
         notes.note(result)
     notes.finish()
     return Report(plan=plan, results=tuple(results), dry_run=False, unresponsive=frozenset(actuator.unresponsive))
-
-
-def _keep_console(ports: Ports, failure: BootFailure) -> dict[str, str]:
-    """Log why an agent did not boot before its instance is gone. A console that cannot be read does not keep the instance."""
-    read: dict[str, str] = {}
-    try:
-        said = read[failure.instance_id] = ports.compute.console_output(failure.instance_id)
-    except AutoscalerError as error:
-        said = f"(not read: {error})"
-    facts = {"controller": failure.controller, "pool": failure.pool, "instance_id": failure.instance_id, "why": failure.why}
-    ports.log("boot_failed", **facts, console=said or "(nothing)")
-    return read
 
 
 class _Actuator:
@@ -189,7 +178,7 @@ class _Actuator:
                 return self._rotation().act(step, self._records.now[step.instance_id])
             case Terminate():
                 return self._terminate(step)
-            case Stop() | FinishStop() | Start():
+            case Stop() | ForceStop() | FinishStop() | Start():
                 return self._stop_or_start(step)
             case DeleteNode() | FreeSlot():
                 return self._gone_machines().act(step)
@@ -295,9 +284,11 @@ class _Actuator:
             self._change(record, RecordState.GONE)
         return Result(step=step, outcome=Outcome.DONE)
 
-    def _stop_or_start(self, step: Stop | FinishStop | Start) -> Result:
+    def _stop_or_start(self, step: Stop | ForceStop | FinishStop | Start) -> Result:
         if isinstance(step, Stop):
             return self._stop(step)
+        if isinstance(step, ForceStop):
+            return self._stopping().force(step)
         return self._finish_stop(step) if isinstance(step, FinishStop) else self._start(step)
 
     def _stop(self, step: Stop) -> Result:

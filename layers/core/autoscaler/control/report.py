@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.plan import (
     Adopt,
     BootFailure,
@@ -52,6 +53,7 @@ STEP_NAMES: dict[type[Step], str] = {
     EndReservation: "end-reservation",
     Terminate: "terminate",
     Stop: "stop",
+    ForceStop: "force-stop",
     FinishStop: "finish-stop",
     Start: "start",
     Rotate: "rotate",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.memory import EC2_ANSWERED
 from autoscaler.domain.facts.metering import begin_again
@@ -63,6 +64,14 @@ class Stopping:
     controllers: Mapping[str, Controller]
     records: Records
     holder: str  # of the lease
+
+    def force(self, step: ForceStop) -> Result:
+        """Stop an instance by force that EC2, asked again, says is stopping still."""
+        fate = self.ports.compute.fate(step.instance_id)
+        if fate is not InstanceState.STOPPING:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
+        self.ports.compute.stop(step.instance_id, by_force=True)
+        return Result(step=step, outcome=Outcome.DONE)
 
     def finish(self, step: FinishStop, record: Record) -> Result:
         """Delete the node of an instance that has stopped, once EC2, asked again, says so; then note that it waits to be started."""

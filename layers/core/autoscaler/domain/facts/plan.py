@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Market, NodeSpec, Offering
+from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.marks import Mark
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.reasons import Reason
@@ -336,6 +337,7 @@ Step: TypeAlias = (
     | EndReservation
     | Terminate
     | Stop
+    | ForceStop
     | FinishStop
     | Start
     | Rotate

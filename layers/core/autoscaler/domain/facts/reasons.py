@@ -71,6 +71,7 @@ class Reason(StrEnum):
     DRAINED = "drained", "The agent carries our mark and was seen idle before and after it; it is terminated."
     KEPT_STOPPED = "kept-stopped", "The agent is not needed now. Stopped, it costs its disk only, and is back sooner than a new one."
     HAS_STOPPED = "has-stopped", "EC2 says that the instance has stopped; its node is deleted, and it can be started again."
+    STOP_FORCED = "stop-forced", "EC2 has said for 10 minutes that the instance is stopping; it is stopped without asking its system."
     STOP_HANGS = "stop-hangs", "EC2 has said for 20 minutes that the instance is stopping; it is terminated."
     START_FAILED = (
         "start-failed",

@@ -6,6 +6,7 @@ from math import ceil
 
 from autoscaler.domain.facts.beacons import beacon_labels, beacon_specs
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, HELD_LABEL, Fleet
+from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Observation
@@ -43,7 +44,7 @@ from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.situation.warm_pool import may_be_stopped
 from autoscaler.domain.wording import counted, duration, listed
 
-Repair = Terminate | FinishStop | Start | DeleteNode | FreeSlot | Adopt | Cordon | Held
+Repair = Terminate | ForceStop | FinishStop | Start | DeleteNode | FreeSlot | Adopt | Cordon | Held
 
 
 def keep_beacons(situation: Situation, controller: str, _decided: Decided) -> Decided:

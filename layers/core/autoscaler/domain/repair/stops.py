@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
+from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.plan import FinishStop, Held, Start, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, RecordState
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.deadlines import STOPS_SECONDS
+from autoscaler.domain.situation.deadlines import FORCED_SECONDS, STOPS_SECONDS
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import hold_back, hold_unread, terminate
 
@@ -17,6 +18,8 @@ CLOCKS_DIFFER_SECONDS = 30.0
 _STOPPED_ON_PURPOSE = ("", "Client.UserInitiatedShutdown")
 # Of one that EC2 had no machine for; any other code is about the instance itself, and would be the same the next time.
 _NO_CAPACITY = "InsufficientInstanceCapacity"
+# It is asked for in two or three looks: one answer may be lost, and EC2 needs minutes for it.
+_FORCED_FOR_SECONDS = 150.0
 _OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
@@ -25,12 +28,10 @@ def is_off(agent: Agent) -> bool:
     return agent.instance in _OFF
 
 
-def finish(situation: Situation, agent: Agent) -> Iterator[FinishStop | Terminate | Start | Held]:
+def finish(situation: Situation, agent: Agent) -> Iterator[ForceStop | FinishStop | Terminate | Start | Held]:
     """Go on with one that EC2 says is off, once it has stopped."""
     instance = situation.instances.get(agent.record.instance_id)
-    if instance is not None and _hangs(situation, agent):
-        minutes = STOPS_SECONDS / 60
-        yield terminate(agent, Reason.STOP_HANGS, f"EC2 says for more than {minutes:.0f} min that {instance.id} is stopping")
+    yield from _what_hangs(situation, agent)
     if instance is None or instance.state is not InstanceState.STOPPED:
         return
     if agent.record.state is RecordState.STARTING:
@@ -44,13 +45,23 @@ def finish(situation: Situation, agent: Agent) -> Iterator[FinishStop | Terminat
         yield hold_back(agent, Reason.STILL_BUSY, f"{instance.id} has stopped, and something waits for its node {agent.record.node}")
 
 
-def _hangs(situation: Situation, agent: Agent) -> bool:
-    """Tell whether a stop that we asked for does not end. Nothing runs on the machine any more."""
+def _what_hangs(situation: Situation, agent: Agent) -> Iterator[ForceStop | Terminate]:
+    """Force a stop that we asked for and that does not end, then give the machine up. Nothing runs on it any more."""
     is_stopping = agent.record.state is RecordState.STOPPING and agent.instance is InstanceState.STOPPING
-    if not is_stopping or situation.ec2_seen_seconds(agent.record.changed_at) < STOPS_SECONDS:
-        return False
     may_be_judged = not situation.no_giving_up(agent.record.controller) and not _is_unread(situation, agent)
-    return may_be_judged and (agent.node is None or is_unused(situation, agent))
+    if not (is_stopping and may_be_judged and (agent.node is None or is_unused(situation, agent))):
+        return
+    seconds, instance_id = situation.ec2_seen_seconds(agent.record.changed_at), agent.record.instance_id
+    if seconds >= STOPS_SECONDS:
+        yield terminate(agent, Reason.STOP_HANGS, f"EC2 says for more than {STOPS_SECONDS / 60:.0f} min that {instance_id} is stopping")
+    elif FORCED_SECONDS <= seconds < FORCED_SECONDS + _FORCED_FOR_SECONDS:
+        yield ForceStop(
+            controller=agent.record.controller,
+            pool=agent.pool.name,
+            instance_id=instance_id,
+            reason=Reason.STOP_FORCED,
+            detail=f"EC2 says for more than {FORCED_SECONDS / 60:.0f} min that {instance_id} is stopping",
+        )
 
 
 def _is_unread(situation: Situation, agent: Agent) -> bool:

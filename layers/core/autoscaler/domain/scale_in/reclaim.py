@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.node_labels import may_start_on
@@ -130,7 +131,7 @@ def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
     return since is not None and limit is not None and situation.seen_seconds(agent.record.controller, since) > limit
 
 
-Unfinished = Terminate | Stop | FinishStop | Start | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held
+Unfinished = Terminate | Stop | ForceStop | FinishStop | Start | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held
 
 
 def unfinished(situation: Situation, _decided: Decided) -> Iterator[Unfinished]:

@@ -17,7 +17,8 @@ DRAINS_SECONDS = 12 * HOUR_SECONDS
 # EC2 ends an instance within minutes; one that hangs hardly ever goes on by itself.
 SHUTS_DOWN_SECONDS = 1800.0
 # EC2 says of a forced stop that it may take ten minutes.
-STOPS_SECONDS = 1200.0
+FORCED_SECONDS = 600.0
+STOPS_SECONDS = 2 * FORCED_SECONDS
 _MINUTES = 60.0
 
 # Seconds, by the pool and by the time that builds have to resume after a restart of their controller.
@@ -269,7 +270,7 @@ STOPPING = Row(
     recognised_by="record `stopping`",
     ended_by="EC2 says that it has stopped",
     deadline="20 min",
-    then="terminated; if EC2 refuses the stop for good, at once",
+    then="stopped by force after 10 min, terminated after 20; if EC2 refuses the stop for good, at once",
     told="after 15 min; refused stops by that message",
     limit=_fixed(STOPS_SECONDS),
     told_after=_fixed(STOPS_SECONDS - 300.0),
