@@ -9,8 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import boto3
-
 from autoscaler import bootstrap
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
@@ -176,8 +174,7 @@ def _call(here: Deployed, recorded: Recorded, function: str, event: Any) -> dict
 
 @contextmanager
 def _listening(recorded: Recorded) -> Iterator[None]:
-    boto3.setup_default_session()
-    events = boto3.DEFAULT_SESSION.events
+    events = bootstrap._session().events
     events.register("before-parameter-build.*.*", recorded.called)
     try:
         yield
