@@ -1,7 +1,5 @@
 """The warm pool: which agents may be stopped, how many stopped ones are worth having, and how many there are."""
 
-from math import inf
-
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.marks import MarkClass
@@ -71,7 +69,8 @@ def is_start_to_prove(situation: Situation, pool: PoolView) -> bool:
     An agent of an older template version would say nothing of the present one.
     """
     current = situation.current.get(pool.name)
-    if pool.least_stopped <= 1 or most_to_stop(situation, pool.name) > 1:
+    works = is_proven(situation.memory, pool.name, current) and most_stopped(situation.memory, pool.name, situation.now) > 1
+    if pool.least_stopped <= 1 or works:
         return False
     if not any(not current or situation.version_of(agent) == current for agent in pool.stopped):
         return False
@@ -79,9 +78,16 @@ def is_start_to_prove(situation: Situation, pool: PoolView) -> bool:
 
 
 def most_to_stop(situation: Situation, pool: str) -> float:
-    """Say how many agents may be stopped at once, all controllers together: one until one of this template version has started again."""
-    proven = is_proven(situation.memory, pool, situation.current.get(pool))
-    return min(most_stopped(situation.memory, pool, situation.now), inf if proven else 1)
+    """Say how many agents may be stopped at once, all controllers together: one of this template version until one has started again.
+
+    Those of older versions stay beside it until this one has proved itself.
+    """
+    current = situation.current.get(pool)
+    most = most_stopped(situation.memory, pool, situation.now)
+    if is_proven(situation.memory, pool, current):
+        return most
+    mine = (agent for agent in situation.agents if agent.pool.name == pool and agent.phase is Phase.STOPPED)
+    return min(most, 1 + sum(situation.version_of(agent) != current for agent in mine))
 
 
 def stopped_in_time(situation: Situation, pool: PoolView) -> int:
