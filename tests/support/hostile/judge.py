@@ -187,9 +187,7 @@ def _due(life: Life, unkind: Unkindness, build: Build) -> tuple[float, Build] | 
     """When a message is due at the latest: the build has waited so long, and the unkindness lasts."""
     if not unkind.touches(build) or any(one.hides(build) for one in life.unkind):
         return None
-    # What no pool serves any more has the patience of those that are left.
-    left = life.drawn.fleet.pools.values() if unkind.switch == "pool-leaves-file" else ()
-    patience = max(pool.max_wait_seconds for pool in (*life.pools_serving(build), *left)) + _TOLD_AFTER
+    patience = max(unkind.hidden_seconds, *(pool.max_wait_seconds for pool in life.pools_serving(build))) + _TOLD_AFTER
     when = max(unkind.from_at, build.buildable_at) + patience
     waits = (build.started_at or inf) > when and (build.ended_at or inf) > when and not _is_full(life, build, when)
     return (when, build) if waits and when <= min(unkind.until_at, life.world.timeline.now) else None

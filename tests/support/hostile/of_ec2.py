@@ -108,7 +108,8 @@ def _fails(draw: Draw, pool: Pool, span: tuple[float, float], *, closes: bool = 
     """An instance is paid for until the pool's own deadline."""
     closed = frozenset({pool.name} if closes and span[1] == inf else ())
     touches, words = draw.life.served_by(pool), {f"agents of {pool.name} do not", f"image of {pool.name} does not"}
-    return draw.make(pool.name, span, touches=touches, strikes=draw.life.instances_of(pool), closes=closed, words=words)
+    facts = {"touches": touches, "strikes": draw.life.instances_of(pool), "closes": closed, "words": words}
+    return draw.make(pool.name, span, hidden_seconds=pool.boot_timeout_seconds, **facts)
 
 
 def fails_all_builds(draw: Draw) -> Unkindness:

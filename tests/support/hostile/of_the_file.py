@@ -41,7 +41,10 @@ def pool_leaves_file(draw: Draw) -> Unkindness:
     facts = {"touches": life.served_by(pool), "strikes": life.instances_of(pool), "closes": frozenset({pool.name})}
     # If most agents lost their pool at once, none of them is drained for an hour.
     words = {pool.name, "no pool serves"}
-    return draw.make(pool.name, span, words=words, pays_seconds=2 * _HOUR, names=life.instances_of(pool), **facts)
+    # Jobs that no pool serves any more are late once the other pools' jobs would be.
+    hidden = max(each.max_wait_seconds for each in life.drawn.fleet.pools.values())
+    facts |= {"words": words, "hidden_seconds": hidden, "pays_seconds": 2 * _HOUR, "names": life.instances_of(pool)}
+    return draw.make(pool.name, span, **facts)
 
 
 def controller_leaves_file(draw: Draw) -> Unkindness:
