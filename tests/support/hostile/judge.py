@@ -87,8 +87,15 @@ def _leaves_nothing(life: Life, verdict: Verdict) -> None:
     verdict.oblige(life, "B", count=len(life.world.ec2.instances))
     for what, (first, last) in life.notes.leaked.items():
         since = max(first, life.drawn.calm_at)
-        if last >= end - MINUTE and end - since > bound and not _is_struck(life, what):
+        if last >= end - MINUTE and end - since > bound and not (_is_struck(life, what) or _shows_a_zombie(life, what)):
             verdict.breaks("B", f"{what} is left over since {at(life, first)}")
+
+
+def _shows_a_zombie(life: Life, what: str) -> bool:
+    """Tell whether a run that has ended is shown for ever on what is left over, and people were told: it goes as the controller restarts."""
+    shown = {build.node for build in life.zombies}
+    nodes = {one.tags.get("autoscaler:node", "") for one in life.world.ec2.instances.values() if one.id in what} & shown
+    return any(node in f"{message.subject}\n{message.text}" for node in nodes for _, message in life.fleet.notifier.timed)
 
 
 def _is_struck(life: Life, what: str) -> bool:
