@@ -92,7 +92,7 @@ def _leaves_nothing(life: Life, verdict: Verdict) -> None:
 
 
 def _shows_a_zombie(life: Life, what: str) -> bool:
-    """Tell whether a run that has ended is shown for ever on what is left over, and people were told: it goes as the controller restarts."""
+    """Tell whether a run that has ended is shown for ever on what is left, and people were told: it goes as the controller restarts."""
     shown = {build.node for build in life.zombies}
     nodes = {one.tags.get("autoscaler:node", "") for one in life.world.ec2.instances.values() if one.id in what} & shown
     return any(node in f"{message.subject}\n{message.text}" for node in nodes for _, message in life.fleet.notifier.timed)
