@@ -11,7 +11,7 @@ from autoscaler.domain.learn import assess
 from autoscaler.domain.scale_in.rotate import confirmed_unseen
 from autoscaler.domain.situation.steps import plan_of
 from autoscaler_workbench.fakes.world.faults import Fault
-from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_host, a_pool, a_pool_of_hosts
 from support.left_keys import deploy, without_controller
@@ -222,3 +222,30 @@ def test_a_person_cannot_confirm_what_a_controller_of_the_file_sees():
     [machine] = day.world.alive()
     confirm(day, machine.id)
     assert sorted(record.controller for record in day.fleet.state.records.values()) == sorted(THREE)
+
+
+def lose_state(day):
+    """Forget every record, and what was learned."""
+    state = day.fleet.state
+    state.records.clear()
+    state.intents.clear()
+    state.memory = type(state.memory)(version=state.memory.version)
+    return day
+
+
+@pytest.mark.parametrize("share", [Share.ROTATE, Share.NONE])
+@pytest.mark.parametrize("kind", list(Kind)[:2])
+@pytest.mark.parametrize("busy", ["main", "other"])
+def test_a_build_on_a_machine_that_is_shared_no_more_ends_by_itself_though_the_state_was_lost(share, kind, busy):
+    """No record says that the machine serves both: it says so itself, and its node on the other controller is in use."""
+    day = a_shared_day("main", "other")
+    build = day.world.controllers[busy].submit("long", "gpu", 3600.0, kind=kind)
+    day.minutes(3)
+    assert build.started_at is not None
+    lose_state(day)
+    file = day.fleet.fleet
+    deploy(day.fleet, replace(file, pools={name: replace(pool, share=share) for name, pool in file.pools.items()}))
+    day.minutes(70)
+    assert (build.ended, build.killed_by) == (Ended.FINISHED, "")
+    day.hours(2)
+    assert (day.agents(), leaked_nodes(day.world)) == (0, [])

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from autoscaler.control import granting
-from autoscaler.control.claims import as_claimed, claim_on, claims, in_the_life_it_says
+from autoscaler.control.claims import Claim, as_claimed, claim_on, claims, in_the_life_it_says
 from autoscaler.control.granting import Connection
 from autoscaler.control.sides import side_id
 from autoscaler.domain.facts.fleet import Fleet, Pool, agent_spec
@@ -54,12 +54,14 @@ class Machine:
     def left(self, wanted: Collection[str]) -> list[Connection]:
         """Return what it is connected to beside these of its records: it is not to serve these any more, and is yet to be drained there.
 
-        Where its record cannot be read, or is lost and the controller left the fleet file, nobody knows whether it is.
+        Where its record cannot be read, or is lost and the controller left the fleet file, nobody knows whether it is. Where it is lost and
+        something is on its node there, the record is made again, so that the node is drained.
         """
         mine = {one.instance_id: one for one in self.stored.records if one.machine == self.id and one.instance_id not in wanted}
         kept = [self._kept(record) for record in mine.values()]
         unread = (self._as_it_says(one.controller) for one in claims(self.asked) if self._is_unread(one.controller, wanted))
-        return [one for one in (*kept, *unread) if one]
+        lost = [self.told(one.controller) for one in claims(self.asked) if self._is_lost_in_use(one, wanted)]
+        return [one for one in (*kept, *unread, *lost) if one and not isinstance(one, Refused)]
 
     def has_node(self, controller: str) -> bool:
         """Tell whether it has a node of its own on a controller; one that cannot be asked shows none."""
@@ -79,6 +81,22 @@ class Machine:
         is_recorded = any(one.machine == self.id and one.controller == controller for one in self.stored.records)
         is_lost = not (is_recorded or self._is_known(controller))
         return name not in wanted and (is_lost or f"record#{name}" in self.stored.unread)
+
+    def _is_lost_in_use(self, claim: Claim, wanted: Collection[str]) -> bool:
+        """Tell whether no record says what it is connected as to a controller of its pool, and its node there is not known to be idle."""
+        bindings = [binding for one in self.stored.records if one.machine == self.id for binding in (*one.bindings, *one.leaves)]
+        is_lost = side_id(self.id, claim.controller) not in wanted and claim.controller not in {one.controller for one in bindings}
+        if not is_lost or claim.controller not in self.pool.controllers or not self._is_known(claim.controller):
+            return False
+        return claim.node == self._name(claim.controller) and self._is_in_use(claim)
+
+    def _is_in_use(self, claim: Claim) -> bool:
+        try:
+            node = next(one for one in self.ports.controllers if one.name == claim.controller).node(claim.node)
+        except AutoscalerError as error:
+            self.ports.log("side_not_read", machine=self.id, controller=claim.controller, error=f"{type(error).__name__}: {error}")
+            return True
+        return node is not None and (bool(node.builds) or not node.idle)
 
     def _is_known(self, controller: str) -> bool:
         return any(one.name == controller for one in self.ports.controllers)
