@@ -138,6 +138,16 @@ SIDES = (
         ),
     ),
     Bug(
+        name="a side without a record is left though a build is on it",
+        file="control/side_of_machine.py",
+        was="return node is not None and (bool(node.builds) or not node.idle)",
+        becomes="return False",
+        found_by=(
+            "tests/scenarios/test_sides_of_left_controllers.py"
+            "::test_a_build_on_a_machine_that_is_shared_no_more_ends_by_itself_though_the_state_was_lost",
+        ),
+    ),
+    Bug(
         name="a side that was lost begins at the first life",
         file="control/side_of_machine.py",
         was="life=claim.life if claim else 0",
