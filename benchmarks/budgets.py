@@ -1,4 +1,4 @@
-"""What a pass does, in figures that no machine changes: calls of our own functions, requests and bytes, modules imported, peak memory.
+"""Figures of a pass that are the same on every machine: calls of our own functions, requests and bytes, modules imported, peak memory.
 
 `tests/packaging/test_budgets.py` holds each to its entry in ``budgets.json``. ``python -m benchmarks.budgets`` prints them beside the
 entries; ``--write`` writes them down, and the commit says why what was raised is worth it.
@@ -94,8 +94,8 @@ def main() -> None:
     if "--write" in sys.argv[1:]:
         ENTRIES.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
     entered = json.loads(ENTRIES.read_text(encoding="utf-8"))
-    for kind, mine in measured.items():
-        for name, figure in mine.items():
+    for kind, by_name in measured.items():
+        for name, figure in by_name.items():
             print(f"{kind:<22} {name:<18} {figure:>10,}  entered {entered[kind].get(name, 0):>10,}")  # noqa: T201
 
 

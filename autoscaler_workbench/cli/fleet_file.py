@@ -83,7 +83,7 @@ def _limits_of(pool: Pool, gap: str) -> tuple[int, str, str, int]:
 
 
 def _validate_live(fleet: Fleet, path: Path, *, as_json: bool) -> None:
-    """Name what is unsafe about the launch templates; exit code 1 where anything is. What they are billed as is a warning."""
+    """Name what is unsafe about the launch templates: then the exit code is 1. An image that is billed otherwise is a warning."""
     import boto3  # noqa: PLC0415 - takes longer to import than all that needs no AWS
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 

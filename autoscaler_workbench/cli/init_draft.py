@@ -104,7 +104,7 @@ def _of_group(labels: tuple[str, ...], group: list[Machine], system: str, names:
 
 
 def _platform_of(labels: tuple[str, ...], group: list[Machine], system: str, roots: list[str]) -> tuple[str, str]:
-    """Return the operating system of agents, and the doubt. What their monitor says is no guess."""
+    """Return the operating system of agents, and why it is a guess; "" if the monitor of the agents says it."""
     if "windows" in system.lower():
         return "windows", ""
     if "linux" in system.lower():

@@ -6,6 +6,7 @@ _UNIT = "tests/unit/test_sides.py"
 _HOSTS = "tests/scenarios/test_hosts.py"
 _DAYS = "tests/scenarios/test_cooperative.py"
 _TOLD = "tests/scenarios/test_told_apart.py"
+_LEFT = "tests/scenarios/test_sides_of_left_controllers.py"
 
 SIDES = (
     Bug(
@@ -142,10 +143,7 @@ SIDES = (
         file="control/side_of_machine.py",
         was="return node is not None and (bool(node.builds) or not node.idle)",
         becomes="return False",
-        found_by=(
-            "tests/scenarios/test_sides_of_left_controllers.py"
-            "::test_a_build_on_a_machine_that_is_shared_no_more_ends_by_itself_though_the_state_was_lost",
-        ),
+        found_by=(f"{_LEFT}::test_a_build_on_a_machine_that_is_shared_no_more_ends_by_itself_though_the_state_was_lost",),
     ),
     Bug(
         name="a side that was lost begins at the first life",

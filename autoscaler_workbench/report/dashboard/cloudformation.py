@@ -48,9 +48,11 @@ def read_template(file: Path) -> dict[str, Any]:
 
 def essential_environment(template: dict[str, Any]) -> dict[str, str]:
     """The environment of `publish_metrics` at `MetricsLevel: essential`, with the template's own thresholds, as it hands them on."""
-    given = template["Resources"]["PublishMetricsFunction"]["Properties"]["Environment"]["Variables"]
+    variables = template["Resources"]["PublishMetricsFunction"]["Properties"]["Environment"]["Variables"]
     parameters = {name: parameter.get("Default") for name, parameter in template["Parameters"].items()}
-    handed_on = {name: parameters[value["Ref"]] for name, value in given.items() if isinstance(value, dict) and value["Ref"] in parameters}
+    handed_on = {
+        name: parameters[value["Ref"]] for name, value in variables.items() if isinstance(value, dict) and value["Ref"] in parameters
+    }
     return {"METRICS_LEVEL": "essential"} | {name: str(value) for name, value in handed_on.items()}
 
 

@@ -43,10 +43,10 @@ def volumes_of(data: Mapping[str, Any], image: Mapping[str, Any] | None) -> tupl
         if "NoDevice" in mapping:
             volumes.pop(device, None)
         elif "Ebs" in mapping:
-            before, said = volumes.get(device, Volume(device=device)), mapping["Ebs"]
-            size = said.get("VolumeSize")
+            before, ebs = volumes.get(device, Volume(device=device)), mapping["Ebs"]
+            size = ebs.get("VolumeSize")
             gib = before.gib if size is None else float(size)
-            volumes[device] = Volume(device=device, gib=gib, kind=str(said.get("VolumeType") or before.kind))
+            volumes[device] = Volume(device=device, gib=gib, kind=str(ebs.get("VolumeType") or before.kind))
     return tuple(volumes[device] for device in sorted(volumes))
 
 
@@ -56,10 +56,10 @@ def volume_findings(pool: Pool, data: Mapping[str, Any], image: Mapping[str, Any
     Nothing is wrong if the functions count what EC2 says, and it says every size.
     """
     volumes = PoolVolumes(source="", volumes=volumes_of(data, image))
-    told = sum(volume.gib or 0.0 for volume in volumes.volumes)
+    gib = sum(volume.gib or 0.0 for volume in volumes.volumes)
     if pool.volume_gib is None or (volumes.is_whole and pool.volume_usd_per_gib_month is not None):
         return
-    if told > pool.volume_gib or (volumes.is_whole and told < pool.volume_gib):
+    if gib > pool.volume_gib or (volumes.is_whole and gib < pool.volume_gib):
         listed = ", ".join(f"{volume.device} {'?' if volume.gib is None else f'{volume.gib:g}'}" for volume in volumes.volumes)
         counts = f"the price counts {pool.volume_gib:g} GiB of volumes"
-        yield f"BlockDeviceMappings have {told:g} GiB ({listed}), and {counts}: set volume_gib to {told:g} in the fleet file"
+        yield f"BlockDeviceMappings have {gib:g} GiB ({listed}), and {counts}: set volume_gib to {gib:g} in the fleet file"

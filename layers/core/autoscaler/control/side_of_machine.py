@@ -60,8 +60,8 @@ class Machine:
         mine = {one.instance_id: one for one in self.stored.records if one.machine == self.id and one.instance_id not in wanted}
         kept = [self._kept(record) for record in mine.values()]
         unread = (self._as_it_says(one.controller) for one in claims(self.asked) if self._is_unread(one.controller, wanted))
-        lost = [self.told(one.controller) for one in claims(self.asked) if self._is_lost_in_use(one, wanted)]
-        return [one for one in (*kept, *unread, *lost) if one and not isinstance(one, Refused)]
+        lost = [self.told(claim.controller) for claim in claims(self.asked) if self._is_lost_in_use(claim, wanted)]
+        return [answer for answer in (*kept, *unread, *lost) if isinstance(answer, Connection)]
 
     def has_node(self, controller: str) -> bool:
         """Tell whether it has a node of its own on a controller; one that cannot be asked shows none."""
@@ -84,15 +84,16 @@ class Machine:
 
     def _is_lost_in_use(self, claim: Claim, wanted: Collection[str]) -> bool:
         """Tell whether no record says what it is connected as to a controller of its pool, and its node there is not known to be idle."""
-        bindings = [binding for one in self.stored.records if one.machine == self.id for binding in (*one.bindings, *one.leaves)]
-        is_lost = side_id(self.id, claim.controller) not in wanted and claim.controller not in {one.controller for one in bindings}
+        mine = (record for record in self.stored.records if record.machine == self.id)
+        served = {binding.controller for record in mine for binding in (*record.bindings, *record.leaves)}
+        is_lost = side_id(self.id, claim.controller) not in wanted and claim.controller not in served
         if not is_lost or claim.controller not in self.pool.controllers or not self._is_known(claim.controller):
             return False
         return claim.node == self._name(claim.controller) and self._is_in_use(claim)
 
     def _is_in_use(self, claim: Claim) -> bool:
         try:
-            node = next(one for one in self.ports.controllers if one.name == claim.controller).node(claim.node)
+            node = next(controller for controller in self.ports.controllers if controller.name == claim.controller).node(claim.node)
         except AutoscalerError as error:
             self.ports.log("side_not_read", machine=self.id, controller=claim.controller, error=f"{type(error).__name__}: {error}")
             return True

@@ -349,7 +349,7 @@ class NodeSpec:
 CORDONED_LABEL = "autoscaler-cordoned"
 # The label of an agent that has no room for another build, by the weights of those that it has.
 FULL_LABEL = "autoscaler-full"
-# What a node carries in place of labels that a person holds.
+# A node has this label in place of those that a person holds.
 HELD_LABEL = "autoscaler-held"
 
 

@@ -9,8 +9,8 @@ record: it follows from the builds that are there.
 Labels that a person holds are taken from the nodes, busy or not, so that jobs that ask for them wait. Jobs of other labels begin there
 as before.
 
-What the labels should be follows from the record, the time, the holds and the builds that are there, so that a step that was cut off is
-made good by the next pass, and a loan and a hold end by themselves. The record names the labels of its last loan: if kinds leave the fleet
+The labels that a node should have follow from the record, the time, the holds and the builds that are there. So the next pass makes good
+a step that was cut off, and a loan and a hold end by themselves. The record names the labels of its last loan: if kinds leave the fleet
 file, or their labels change, they are taken back all the same.
 """
 

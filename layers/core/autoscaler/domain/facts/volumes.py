@@ -14,7 +14,7 @@ from autoscaler.domain.facts.pool_volumes import PoolVolumes
 from autoscaler.domain.facts.snapshot import Instance, Record, Snapshot
 
 HOURS_A_MONTH = 730.0  # to AWS
-# What a GiB costs, against one of gp3; as in us-east-1. EC2 makes gp2 if neither the template nor the image says a type.
+# The price of a GiB relative to gp3, as in us-east-1. EC2 makes gp2 if neither the template nor the image names a type.
 _AGAINST_GP3 = {"gp3": 1.0, "gp2": 1.25, "io1": 1.5625, "io2": 1.5625, "st1": 0.5625, "sc1": 0.1875, "standard": 0.625}
 _UNNAMED = "gp2"
 _DEAREST = max(_AGAINST_GP3.values())

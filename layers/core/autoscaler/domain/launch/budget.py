@@ -28,7 +28,7 @@ Refused: TypeAlias = tuple[Reason, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """What a look shows of the limits, before anything is planned. ``unread``: records of which nobody knows the pool."""
+    """The use of the limits as a look shows it, before anything is planned. ``unread``: records of which nobody knows the pool."""
 
     uses: list[Usage]  # of each level, the narrow ones first
     booting: Mapping[str, int]
@@ -143,10 +143,10 @@ class Budget:
 
         Each item of a queue asks: the answer is the same until the next agent is reserved.
         """
-        asked = pool.name, usd_per_hour
-        if asked not in self._answers:
-            self._answers[asked] = self._ask_levels(pool, usd_per_hour)
-        return self._answers[asked]
+        question = pool.name, usd_per_hour
+        if question not in self._answers:
+            self._answers[question] = self._ask_levels(pool, usd_per_hour)
+        return self._answers[question]
 
     def _ask_levels(self, pool: Pool, usd_per_hour: float) -> Refused | None:
         for use in self._counting(pool):
@@ -233,13 +233,13 @@ def _use_of_each_level(situation: Situation, living: list[Record], unread: int) 
         by_pool.setdefault(record.pool, []).append(record)
     for level in levels(situation.fleet):
         is_all = level.kind is LevelKind.FLEET
-        mine = living if is_all else [record for name in sorted(level.pools) for record in by_pool.get(name, ())]
+        records = living if is_all else [record for name in sorted(level.pools) for record in by_pool.get(name, ())]
         dearest = max((_highest_usd_per_hour(situation.fleet.pools[name]) for name in level.pools), default=0.0)
         yield Usage(
             level=level,
-            agents=sum(not snapshot.is_off(record) for record in mine) + unread,
+            agents=sum(not snapshot.is_off(record) for record in records) + unread,
             launched=sum(count for pool, count in launched.items() if not pool or level.has(pool)),
-            usd_per_hour=sum(_reserved_usd(snapshot, record) for record in mine) + unread * dearest,
+            usd_per_hour=sum(_reserved_usd(snapshot, record) for record in records) + unread * dearest,
             usd_in_month=spent_in_month(memory.month, level),
             hours_in_day=hours_in_day(memory.day, level, snapshot.taken_at),
         )

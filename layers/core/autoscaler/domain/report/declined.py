@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Waiting:
+class _DeclinedItem:
     """An item that some pools decline. ``takers``: the pools that take it."""
 
     item: QueueItem
@@ -37,29 +37,29 @@ def declines_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple
     for controller in situation.demands:
         begins = f"{TOO_LONG}{controller}/"
         seen = dict(_of_waiting(situation, controller, begins))
-        known = [name for name in told if name.startswith(begins)]
-        fresh = [name for name in seen if name not in known][: max(0, _MOST_TOLD - len(known))]
-        yield from ((name, seen[name]) for name in seen if name in known or name in fresh)
-        yield from _still_told(situation, controller, [name.removeprefix(begins) for name in known if name not in seen])
+        names_told = [name for name in told if name.startswith(begins)]
+        fresh = [name for name in seen if name not in names_told][: max(0, _MOST_TOLD - len(names_told))]
+        yield from ((name, seen[name]) for name in seen if name in names_told or name in fresh)
+        yield from _still_told(situation, controller, [name.removeprefix(begins) for name in names_told if name not in seen])
 
 
 def _of_waiting(situation: Situation, controller: str, begins: str) -> Iterator[tuple[str, Seen]]:
     """Make the messages of what waits now: one for each pool that declines it, or one if no pool takes it."""
-    for one in _waiting(situation, controller):
-        ask, why = f"autoscaler why {quote(one.item.job)}", "\n".join(f"{_why(decline, one.item.job)}." for decline in one.declines)
-        if not one.takers:
+    for entry in _declined_items(situation, controller):
+        ask, why = f"autoscaler why {quote(entry.item.job)}", "\n".join(f"{_why(decline, entry.item.job)}." for decline in entry.declines)
+        if not entry.takers:
             then = "No pool takes it. It waits until Jenkins starts it on an executor that is free anyway, or somebody changes the limit."
-            yield name_of_untaken(controller, one.item), Seen(_title("", one.subject), f"{why}\n{then}", _RUNBOOK, ask)
-        for decline in one.declines if one.takers else ():
-            then = f"{listed(one.takers)} {'takes' if len(one.takers) == 1 else 'take'} it instead."
-            text = f"{_why(decline, one.item.job)}.\n{then}"
-            yield f"{begins}{decline.pool}:{one.subject}", Seen(_title(decline.pool, one.subject), text, _RUNBOOK, ask)
+            yield name_of_untaken(controller, entry.item), Seen(_title("", entry.subject), f"{why}\n{then}", _RUNBOOK, ask)
+        for decline in entry.declines if entry.takers else ():
+            then = f"{listed(entry.takers)} {'takes' if len(entry.takers) == 1 else 'take'} it instead."
+            text = f"{_why(decline, entry.item.job)}.\n{then}"
+            yield f"{begins}{decline.pool}:{entry.subject}", Seen(_title(decline.pool, entry.subject), text, _RUNBOOK, ask)
 
 
-def _still_told(situation: Situation, controller: str, known: Iterable[str]) -> Iterator[tuple[str, Seen]]:
+def _still_told(situation: Situation, controller: str, names_told: Iterable[str]) -> Iterator[tuple[str, Seen]]:
     """Carry on what people were told of jobs that do not wait now, and that would be declined again."""
-    waiting, declined = {one.subject for one in _waiting(situation, controller)}, _declined_subjects(situation, controller)
-    for name in known:
+    waiting, declined = {entry.subject for entry in _declined_items(situation, controller)}, _declined_subjects(situation, controller)
+    for name in names_told:
         pool, _, subject = name.partition(":")
         if subject not in waiting and (pool, subject) in declined:
             yield f"{TOO_LONG}{controller}/{name}", Seen(_title(pool, subject), "", _RUNBOOK, f"autoscaler why {quote(subject)}")
@@ -79,14 +79,14 @@ def _title(pool: str, subject: str) -> str:
     return f"{subject} takes too long for {pool}" if pool else f"{subject} takes too long for every pool that has its labels"
 
 
-def _waiting(situation: Situation, controller: str) -> Iterator[_Waiting]:
+def _declined_items(situation: Situation, controller: str) -> Iterator[_DeclinedItem]:
     """Find the items of a queue that pools decline, once each has waited for as long as demand must."""
     demand = situation.demands[controller]
     wants = ((want.item, want.declined_by, tuple(pool.name for pool in want.pools)) for want in demand.wants)
     for item, names, takers in (*wants, *((unmet.item, unmet.declined_by, ()) for unmet in demand.unmet)):
         pools = [name for name in sorted(names) if item.waiting_seconds >= situation.fleet.pools[name].queue_maturity_seconds]
         if declines := tuple(_declines(situation, controller, pools, item)):
-            yield _Waiting(item=item, declines=declines, takers=takers)
+            yield _DeclinedItem(item=item, declines=declines, takers=takers)
 
 
 def _declines(situation: Situation, controller: str, pools: Iterable[str], item: QueueItem) -> Iterator[Decline]:
@@ -108,18 +108,20 @@ def _branches(job: str) -> str:
 
 def told_of_job(situation: Situation, job: str) -> Iterator[str]:
     """Say which pools decline a job, and which take it. Of a job that does not wait: the pools that have run it."""
-    waiting = [(controller, one) for controller in situation.demands for one in _waiting(situation, controller) if one.item.job == job]
-    for _, one in waiting:
-        yield from (_why(decline, job) for decline in one.declines)
-        yield _takers(one)
+    waiting = [
+        (controller, entry) for controller in situation.demands for entry in _declined_items(situation, controller) if entry.item.job == job
+    ]
+    for _, entry in waiting:
+        yield from (_why(decline, job) for decline in entry.declines)
+        yield _takers(entry)
     by_pool = situation.fleet.declined.by_pool if situation.fleet.declined and not waiting else {}
     yield from (_why(jobs[job], job) for jobs in by_pool.values() if job in jobs and jobs[job].is_seen_there)
 
 
-def _takers(one: _Waiting) -> str:
-    if not one.takers:
-        return f"no pool takes {one.item.job}"
-    return f"{listed(one.takers)} {'takes' if len(one.takers) == 1 else 'take'} {one.item.job} instead"
+def _takers(entry: _DeclinedItem) -> str:
+    if not entry.takers:
+        return f"no pool takes {entry.item.job}"
+    return f"{listed(entry.takers)} {'takes' if len(entry.takers) == 1 else 'take'} {entry.item.job} instead"
 
 
 def told_of_pool(situation: Situation, controller: str, pool: str) -> Iterator[str]:

@@ -282,7 +282,7 @@ class _Resolver:
 
     def is_free(self, want: Want) -> bool:
         """Tell whether an executor that should take it is idle."""
-        free = (free for free in self.free if not self._distrust.refuses(free[0].name, want.item.job))
+        free = ((node, pool) for node, pool in self.free if not self._distrust.refuses(node.name, want.item.job))
         return want.expression is not None and any(may_take(want, node, pool) for node, pool in free)
 
     def is_kept_off(self, want: Want) -> bool:

@@ -86,8 +86,8 @@ def most_to_stop(situation: Situation, pool: str) -> float:
     most = most_stopped(situation.memory, pool, situation.now)
     if is_proven(situation.memory, pool, current):
         return most
-    mine = (agent for agent in situation.agents if agent.pool.name == pool and agent.phase is Phase.STOPPED)
-    return min(most, 1 + sum(situation.version_of(agent) != current for agent in mine))
+    stopped = (agent for agent in situation.agents if agent.pool.name == pool and agent.phase is Phase.STOPPED)
+    return min(most, 1 + sum(situation.version_of(agent) != current for agent in stopped))
 
 
 def stopped_in_time(situation: Situation, pool: PoolView) -> int:
