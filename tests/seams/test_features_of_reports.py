@@ -102,16 +102,19 @@ def test_at_the_level_essential_people_are_told_of_a_job_that_waits_for_longer_t
 
 
 @feature("domain/report/rules.py", "domain/report/problems.py", "control/publish.py", "control/notify.py")
-def test_a_problem_is_told_after_four_looks_and_its_end_at_the_next_look():
-    with scene(one_pool(), essential_environment()) as here:
+def test_what_no_pool_serves_is_told_after_max_wait_seconds_counts_as_a_problem_after_four_looks_and_is_over_when_it_is_gone():
+    with scene(one_pool("max_wait_seconds: 120"), essential_environment()) as here:
         build = here.submit("job", "sparc", 10)
-        here.minutes(3)
-        assert (here.subjects(), here.metric("Problems")) == ([], [])
         here.minutes(1)
-        assert (here.subjects(), here.metric("Problems")) == (["queue unservable: controller main"], [1.0])
+        assert here.subjects() == []
+        here.minutes(3)
+        assert (here.subjects(), here.metric("Problems")) == (["jobs on main wait: no pool serves sparc"], [])
+        here.minutes(1)
+        assert here.metric("Problems") == [1.0]
         here.jenkins.abort(build)
-        here.minutes(2)
-        assert here.subjects()[-1] == "over: queue unservable: controller main"
+        here.minutes(70)
+        assert here.subjects()[1:] == ["over: jobs on main wait: no pool serves sparc"]
+        assert here.metric("Problems") == [1.0]
 
 
 @feature("domain/report/health_metrics.py", "domain/report/telemetry.py", "domain/report/rules.py", "adapters/asks.py")
