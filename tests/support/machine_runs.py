@@ -194,9 +194,9 @@ class RunsAreOrdered(RuleBasedStateMachine):
         return not any(one.is_open for one in self.ordered().values())
 
     def waits_for_hosts_elsewhere(self, build):
-        """Tell whether a build of an order waits for hosts that may all be at another controller: then it does for ever."""
-        parts = [part for one in self.ordered().values() for part in one.parts if part.target.pool == HOST_POOL]
-        return build.ended is None and not build.node and parameter_of(build) in {part.last.id for part in parts if part.last}
+        """Tell whether a build of an order, or a person's copy of one, waits for hosts that may all be elsewhere: then it does for ever."""
+        tries = [each for one in self.ordered().values() for part in one.parts if part.target.pool == HOST_POOL for each in part.tries]
+        return build.ended is None and not build.node and dict(build.started_with.parameters).get(RUN_ID) in {each.id for each in tries}
 
     def count_what_was_ordered(self):
         """Count, for whoever asks whether it was drawn often enough."""
