@@ -18,7 +18,7 @@ from autoscaler_workbench.cli.init_ask import interview
 from autoscaler_workbench.cli.init_draft import draft_pools
 from autoscaler_workbench.cli.init_pool import Draft
 from autoscaler_workbench.cli.init_read import read_controller
-from autoscaler_workbench.cli.init_text import FirstFile, text_of
+from autoscaler_workbench.cli.init_text import FirstFile, decisions, text_of
 from autoscaler_workbench.cli.terminal import plain, say
 from autoscaler_workbench.experiment.history import session_of
 
@@ -62,6 +62,8 @@ def init(
     pools = "1 pool" if len(first.pools) == 1 else f"{len(first.pools)} pools"
     guesses = text.count("TODO:")
     say(f"{out}: {pools}" + (f", guesses to check (TODO): {guesses}" if guesses else "") + f"; {FILE} beside it is for your editor")
+    for line in decisions(first.pools):
+        say(f"decided: {plain(line)}")
     for line in first.unknown:
         say(f"not known: {plain(line)}")
     say(f"next: autoscaler validate {out}")

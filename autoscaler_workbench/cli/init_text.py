@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 from textwrap import wrap
@@ -17,9 +17,11 @@ from autoscaler.config.rules import architecture
 from autoscaler.config.schema import POINTER
 from autoscaler.config.yaml_file import parse
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.instance_stores import has_instance_store
 from autoscaler.domain.facts.volumes import HOURS_A_MONTH
 from autoscaler_workbench.cli.init_pool import Cap, Draft
 from autoscaler_workbench.cli.terminal import plain
+from autoscaler_workbench.simulate.new_fleet import LOOK_EVERY_SECONDS, why_not_stopped
 
 _WIDTH = 118
 _PLAIN = re.compile(r"^[A-Za-z][A-Za-z0-9_./$-]*$")
@@ -54,15 +56,23 @@ def text_of(first: FirstFile) -> str:
     return "\n".join(_lines(first, limits)) + "\n"
 
 
+def decisions(pools: Sequence[Draft]) -> Iterator[str]:
+    """Say what a new file decides for its owner, and why."""
+    stopped = [draft.name for draft in pools if not why_not_stopped(draft)]
+    if stopped:
+        yield f"idle agents of {', '.join(stopped)} are stopped where that is cheaper than to end them (warm_pool): docs/warm-pool.md"
+    if len(stopped) < len(pools):
+        yield f"idle agents of {', '.join(draft.name for draft in pools if draft.name not in stopped)} are ended; the file says why"
+    yield "a job counts as demand as soon as it waits (queue_maturity_seconds is 0 unless a pool says otherwise)"
+    yield f"scale_up looks every {LOOK_EVERY_SECONDS:g} s (the stack's LookEverySeconds); a webhook is cheaper and faster: docs/network.md"
+
+
 def _lines(first: FirstFile, limits: dict[str, tuple[float, str]]) -> Iterator[str]:
     yield POINTER
     for text in first.head:
         yield from _comment(text)
-    if first.unknown:
-        yield "#"
-        yield "# It could not know:"
-        for text in first.unknown:
-            yield from _comment(f"- {text}", "  ")
+    yield from _list("It decided:", decisions(first.pools))
+    yield from _list("It could not know:", first.unknown)
     yield from ("", f"fleet: {_scalar(first.fleet)} # samconfig.toml names it, too: FleetName={first.fleet}", "")
     yield from ("# Hard ceilings: nothing is launched beyond them. Small ones are a good beginning.", "limits:")
     yield from (
@@ -76,6 +86,11 @@ def _lines(first: FirstFile, limits: dict[str, tuple[float, str]]) -> Iterator[s
     for draft in first.pools:
         yield from _pool(first.fleet, draft)
     yield from _teams([cap for cap in first.caps if not _is_whole_fleet(cap, first)])
+
+
+def _list(title: str, texts: Iterable[str]) -> Iterator[str]:
+    lines = [line for text in texts for line in _comment(f"- {text}", "  ")]
+    yield from ("#", f"# {title}", *lines) if lines else ()
 
 
 def _is_whole_fleet(cap: Cap, first: FirstFile) -> bool:
@@ -99,7 +114,16 @@ def _pool(fleet: str, draft: Draft) -> Iterator[str]:
         if key in draft.todo:
             yield from ("    " + line for line in _comment(f"TODO: {draft.todo[key]}"))
         yield f"    {key}: {_value(value)}"
+    yield from _warm_pool(draft)
     yield ""
+
+
+def _warm_pool(draft: Draft) -> Iterator[str]:
+    if reason := why_not_stopped(draft):
+        yield from ("    " + line for line in _comment(f"Off: {reason}."))
+        yield f"    # warm_pool: {'{instance_stores: true}' if any(map(has_instance_store, draft.instance_types)) else '{}'}"
+    else:
+        yield "    warm_pool: {} # simulate and tune assume the size of volumes (volume_gib); the functions read the launch template"
 
 
 def _kind(draft: Draft) -> str:

@@ -19,15 +19,28 @@ from autoscaler.config import FleetSettings, load_settings
 from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.experiment.ablation import PARTS
-from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, POLICIES, Experiment, homes, play, setting_text
+from autoscaler_workbench.experiment.experiment import (
+    AS_SHIPPED,
+    EVERY_POLICY,
+    OURS,
+    POLICIES,
+    STARTS,
+    Experiment,
+    homes,
+    play,
+    play_as_shipped,
+    setting_text,
+)
 from autoscaler_workbench.experiment.lower_bounds import lower_bounds
 from autoscaler_workbench.experiment.policy.perfect_forecast import forecast_trace
 from autoscaler_workbench.experiment.rivals import EVERY_RIVAL
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
+from autoscaler_workbench.simulate.new_fleet import as_shipped
 from autoscaler_workbench.simulate.traces import MXNET, Trace, judged_part, load_trace
 
-# The one setting of ours for every trace, and the knob that is turned for the frontier.
+# Beside what a new user gets, one setting of ours for every trace, and the knob that is turned for the frontier.
+SHIPPED: Mapping[str, float] = {AS_SHIPPED: 0.6}
 FIXED: Mapping[str, float] = {"looks_every_seconds": 5.0, "queue_maturity_seconds": 0.0, "max_idle_seconds": 28_800.0}
 OUR_KNOB = ("wait_usd_per_hour", (3.0, 7.0, 60.0, 200.0))
 # Of each part of the learning: the same setting without it.
@@ -90,8 +103,14 @@ def entries(workloads: Iterable[Workload], policies: Sequence[str], seeds: int, 
 
 def _policies_of(workload: Workload) -> Sequence[str]:
     """All policies, those that stop instances only where the fleet may."""
-    pools = load_settings(workload.fleet).domain().pools.values() if workload.fleet else ()
+    fleet = _loaded(workload)[1]
+    pools = (as_shipped(fleet) if _is_new(workload) else fleet).domain().pools.values()
     return EVERY_POLICY if any(pool_at_its_widest(pool).warm_pool for pool in pools) else POLICIES
+
+
+def _is_new(workload: Workload) -> bool:
+    """Whether no operator wrote the fleet's file."""
+    return workload.fleet in {None, EXAMPLE_FLEET}
 
 
 def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[int, int]]:
@@ -112,7 +131,10 @@ def play_entry(entry: Entry) -> Row:
     """Play one run, anywhere."""
     trace, fleet = _loaded(entry.workload)
     experiment = Experiment(trace=trace, fleet=fleet, hours=entry.workload.hours, physics=entry.workload.physics)
-    return play(replace(experiment, policy=entry.policy, settings=entry.settings, seed=entry.seed))
+    experiment = replace(experiment, policy=entry.policy, settings=entry.settings, seed=entry.seed)
+    if AS_SHIPPED in entry.settings:
+        return play_as_shipped(experiment, entry.settings[AS_SHIPPED], new_fleet=_is_new(entry.workload))
+    return play(experiment)
 
 
 def read_rows(file: Path) -> list[Row]:
@@ -141,9 +163,10 @@ def _played(file: Path) -> FleetSettings:
 
 def _settings_of(policy: str, *, sweep: bool) -> list[dict[str, Any]]:
     if policy == OURS:
+        shipped = [{AS_SHIPPED: start} for start in STARTS]
         turned = [dict(FIXED) | {OUR_KNOB[0]: value} for value in OUR_KNOB[1]] if sweep else []
         ablated = [dict(FIXED) | {WITHOUT: part} for part in PARTS] if sweep else []
-        return [dict(FIXED), *turned, *ablated]
+        return [*shipped, dict(FIXED), *turned, *ablated]
     knob, values = EVERY_RIVAL[policy].KNOB
     default = getattr(EVERY_RIVAL[policy].of({}, 1), knob)
     return [{}, *({knob: value} for value in values if sweep and value != default)]

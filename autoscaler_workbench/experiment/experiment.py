@@ -4,7 +4,7 @@ The bill ends when the trace is over and its last job is done. Machines that run
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -24,12 +24,16 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.fakes.world.world import World, build_world
 from autoscaler_workbench.simulate.drive import InProcess, Progress, tick_once
+from autoscaler_workbench.simulate.new_fleet import LOOK_EVERY_SECONDS, as_shipped
 from autoscaler_workbench.simulate.replay import Replay
 from autoscaler_workbench.simulate.traces import Trace
 
 OURS = "autoscaler"
 POLICIES = (OURS, *RIVALS)  # what is played where none is named
 EVERY_POLICY = (OURS, *EVERY_RIVAL)
+# As shipped, by the share of a boot that the start of a stopped agent takes on average; it is drawn between these two.
+AS_SHIPPED = "as_shipped"
+STARTS: Mapping[float, tuple[float, float]] = {0.33: (0.15, 0.5), 0.6: (0.4, 0.8), 1.0: (0.9, 1.1)}
 # How long after the last arrival a job may still begin or end: a policy that leaves jobs behind does not play for ever.
 _PATIENCE_SECONDS = 12 * 3600.0
 _LOOKS_EVERY_SECONDS = 60.0
@@ -124,6 +128,18 @@ def play(experiment: Experiment) -> dict[str, Any]:
         | measure_run(world, replay, experiment.trace.judged_at)
         | {"done_after_s": done_after, "failed_passes": policy.failed, "timeline": line, "took_s": round(perf_counter() - began, 1)}
     )
+
+
+def play_as_shipped(experiment: Experiment, start: float, *, new_fleet: bool) -> dict[str, Any]:
+    """Play what a new user gets; ``start``: of `STARTS`. ``new_fleet``: nobody wrote the fleet's file, so it says what `init` would."""
+    start_from, start_to = STARTS[start]
+    shipped = replace(
+        experiment,
+        fleet=as_shipped(experiment.fleet) if new_fleet else experiment.fleet,
+        settings={"looks_every_seconds": LOOK_EVERY_SECONDS},
+        physics=replace(experiment.physics, start_from=start_from, start_to=start_to),
+    )
+    return play(shipped) | {"setting": setting_text({AS_SHIPPED: start})}
 
 
 def setting_text(settings: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from autoscaler.control.counts import counts_of
 from autoscaler.control.passes import LEASE_SECONDS
 from autoscaler.domain.report.metrics import _TOLD_WHEN_ANY
+from autoscaler_workbench.simulate.new_fleet import LOOK_EVERY_SECONDS
 from packaging_root import ROOT
 from support.builders import a_pool
 from support.template import TEMPLATE
@@ -15,6 +16,10 @@ from support.worlds import in_memory
 RESOURCES = TEMPLATE["Resources"]
 FUNCTIONS = {name: r["Properties"] for name, r in RESOURCES.items() if r["Type"] == "AWS::Serverless::Function"}
 SHARED = TEMPLATE["Globals"]["Function"]
+
+
+def test_what_is_played_as_shipped_looks_as_often_as_what_is_deployed():
+    assert TEMPLATE["Parameters"]["LookEverySeconds"]["Default"] == LOOK_EVERY_SECONDS
 
 
 def statements(name):

@@ -13,11 +13,12 @@ from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Growth,
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.experiment.ablation import PARTS, AblatedState
-from autoscaler_workbench.experiment.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
-from autoscaler_workbench.experiment.experiment import POLICIES, Experiment, play
+from autoscaler_workbench.experiment.compare import COLUMNS, FIXED, Workload, compare, entries, play_entry, read_rows
+from autoscaler_workbench.experiment.experiment import POLICIES, Experiment, play, setting_text
 from autoscaler_workbench.report.comparison.means import ablations, highest_drawn, highlighted, verdict
 from autoscaler_workbench.report.comparison.words import impression
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
+from autoscaler_workbench.simulate.new_fleet import as_shipped
 from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
@@ -46,7 +47,7 @@ def test_every_policy_finishes_a_quiet_trace():
 
 
 def test_the_same_seed_is_the_same_run_to_the_cent():
-    [entry] = entries([TINY], ["autoscaler"], 1, sweep=False)
+    [*_, entry] = entries([TINY], ["autoscaler"], 1, sweep=False)
     first, second = (play_entry(entry) | {"took_s": 0} for _ in range(2))
     assert first == second
 
@@ -90,6 +91,24 @@ def test_the_same_comparison_runs_on_dask(tmp_path):
         assert done(tmp_path, todo) == (2, 2)
 
 
+def test_ours_is_played_as_shipped_first_and_rivals_that_stop_instances_beside_it():
+    todo = entries([TINY], (), 1, sweep=False)
+    ours = [entry.settings for entry in todo if entry.policy == "autoscaler"]
+    assert ours == [{"as_shipped": 0.33}, {"as_shipped": 0.6}, {"as_shipped": 1.0}, dict(FIXED)]
+    assert {"ec2-plugin-stops", "github-runners-warm", "buildkite-stack-warm"} < {entry.policy for entry in todo}
+
+
+def test_as_shipped_stops_the_agents_that_a_new_file_would():
+    shipped = as_shipped(load_settings(EXAMPLE_FLEET)).domain()
+    assert {name for name, pool in shipped.pools.items() if pool.warm_pool} == {"mxnetlinux-cpu", "utility"}
+
+
+def test_starts_that_take_longer_make_what_is_shipped_dearer():
+    quick, _, slow, _ = (play_entry(entry) for entry in entries([TINY], ["autoscaler"], 1, sweep=False))
+    assert (quick["setting"], slow["setting"]) == ("as_shipped=0.33", "as_shipped=1")
+    assert quick["total_usd"] < slow["total_usd"]
+
+
 def test_a_knob_is_turned_once_for_each_value_and_the_default_stands_by_itself():
     settings = [entry.settings for entry in entries([TINY], ["ec2-plugin"], 1, sweep=True)]
     assert settings == [{}, {"idle_minutes": 1}, {"idle_minutes": 5}, {"idle_minutes": 10}, {"idle_minutes": 60}]
@@ -112,7 +131,7 @@ def test_a_part_of_the_learning_is_worth_what_the_total_rises_without_it():
     (_, usd, wait), part = OURS[0], "without=stages"
     ours, without = (
         {"trace": "t", "policy": "autoscaler", "setting": s, "total_usd": usd * by, "wait_p95_s": wait * by}
-        for s, by in (("", 1), (part, 1.5))
+        for s, by in ((setting_text(FIXED), 1), (part, 1.5))
     )
     assert list(ablations([ours, without])) == [{"trace": "t", "part": "stages", "total_percent": 50.0, "p95_s": 100.0}]
 
@@ -203,10 +222,10 @@ def test_the_command_writes_results_and_a_report(tmp_path):
     ran = CliRunner().invoke(app, [*arguments, "--no-sweep", "--jobs", "1", "--out", str(tmp_path), "--json"])
     assert ran.exit_code == 0, ran.output
     told = json.loads(ran.stdout)
-    assert told["runs"] == 2
+    assert told["runs"] == 5
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "reactive" in page
-    assert page.count('"run":') == 2, "a run's points must not each repeat its name"
+    assert page.count('"run":') == 5, "a run's points must not each repeat its name"
     assert "https://cdn" not in page
 
 

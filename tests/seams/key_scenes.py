@@ -202,7 +202,7 @@ SCENES: dict[str, Scene] = {
     "an image": Scene({1: (an_image_is_named,), 2: (queue(1, "cpu", 5.0),)}),
     "a limit": Scene({2: (queue(1, "gpu", 5.0), queue(2, "cpu", 5.0))}, _ONE_AGENT),
     "the month's money": Scene({2: (queue(4, "cpu", 200.0),)}, {"limits.max_usd_per_month": 0.4}, minutes=100),
-    "a schedule": Scene({2: (queue(3, "cpu", 5.0),)}, {"pools.cpu.schedules": [_HOURS], "pools.cpu.idle_seconds": 120}, minutes=40),
+    "a schedule": Scene({7: (queue(3, "cpu", 5.0),)}, {"pools.cpu.schedules": [_HOURS], "pools.cpu.idle_seconds": 120}, minutes=40),
     "a schedule of a warm pool": Scene(
         _IDLE, {"pools.cpu.schedules": [_ALL_DAY | {"warm_pool": {}}], "pools.cpu.idle_seconds": 120}, minutes=60
     ),

@@ -108,7 +108,8 @@ def test_once_the_months_money_is_spent_nothing_is_launched_and_agents_leave_or_
 
 @feature("domain/launch/purchase.py", "domain/situation/pool_view.py", "domain/launch/backoff.py")
 def test_on_demand_is_not_asked_for_before_a_job_has_waited_for_the_patience_after_its_maturity():
-    with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, market: spot-then-on-demand, spot_patience_seconds: 240}}") as here:
+    market = "market: spot-then-on-demand, queue_maturity_seconds: 30, spot_patience_seconds: 240"
+    with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, {market}}}}}") as here:
         here.world.ec2.capacity["c5.xlarge//spot"] = 0
         here.submit("job", "cpu", 5)
         here.minutes(4)
@@ -130,7 +131,7 @@ def test_a_job_that_waited_for_longer_than_its_maturity_and_the_patience_gets_an
 
 @feature("domain/launch/purchase.py", "domain/situation/pool_view.py")
 def test_spot_is_asked_for_first_and_on_demand_is_there_for_a_job_that_spot_cannot_serve():
-    with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, market: spot-then-on-demand, spot_patience_seconds: 60}}") as here:
+    with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, market: spot-then-on-demand, spot_patience_seconds: 90}}") as here:
         here.submit("job", "cpu", 20)
         here.minutes(1)
         assert [machine.market for machine in here.machines()] == ["spot"]

@@ -35,7 +35,7 @@ def load(tmp_path, text):
 def test_the_defaults_are_those_of_the_design(tmp_path):
     pool = load(tmp_path, GOOD).pools["cpu"]
     assert (pool.labels, pool.controllers, pool.launch_template_version) == (frozenset({"cpu"}), ("main",), "$Default")
-    assert (pool.queue_maturity_seconds, pool.max_wait_seconds, pool.wait_usd_per_hour) == (30.0, 1800.0, 20.0)
+    assert (pool.queue_maturity_seconds, pool.max_wait_seconds, pool.wait_usd_per_hour) == (0.0, 1800.0, 20.0)
     assert (pool.boot_seconds, pool.boot_timeout_seconds, pool.max_idle_seconds) == (180.0, 900.0, 7200.0)
     assert (pool.drain_settle_seconds, pool.spot_patience_seconds, pool.idle_seconds) == (5.0, 180.0, None)
     assert (pool.exclusive, pool.remote_dir, pool.offerings[0].usd_per_hour) == (True, "/home/jenkins/agent", 3.06)

@@ -13,6 +13,7 @@ from autoscaler.config.advice import warnings_in
 from autoscaler.config.schema import POINTER, fleet_schema
 from autoscaler.config.yaml_file import parse
 from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.instance_stores import stoppable
 from autoscaler_workbench.cli.init_draft import draft_pools
 from autoscaler_workbench.cli.init_read import Machine, Seen
 from autoscaler_workbench.cli.init_text import FirstFile, text_of
@@ -122,6 +123,32 @@ def test_the_platform_is_what_the_agents_say_and_macs_are_left_out(tmp_path):
     assert {name: str(pool.platform) for name, pool in load_settings(out).pools.items()} == {"build": "windows", "linux-ubuntu": "linux"}
     assert load_fleet(out).pools["build"].boot_seconds == 480
     assert "agents m: Mac OS X (aarch64); the autoscaler launches Linux and Windows" in done.stdout
+
+
+def test_plain_linux_pools_stop_idle_agents_and_of_all_others_the_file_says_why_not(tmp_path):
+    out = tmp_path / "fleet.yaml"
+    win, gpu = (("build",), 1, "Windows Server 2022 (amd64)"), (("gpu",), 1, "Linux (amd64)")
+    done = init(a_jenkins(w=win, g=gpu, one=LINUX), out)
+    pools = load_fleet(out).pools
+    assert {name for name, pool in pools.items() if pool.warm_pool} == {"linux-ubuntu"}
+    text = out.read_text(encoding="utf-8")
+    assert "    # Off: no Windows agent was ever stopped and started with this stack.\n    # warm_pool: {}\n" in text
+    assert "    # Off: instance stores are empty after a stop (g6.4xlarge).\n    # warm_pool: {instance_stores: true}\n" in text
+    for decided in (
+        "idle agents of linux-ubuntu are stopped where that is cheaper than to end them (warm_pool)",
+        "idle agents of build, gpu are ended; the file says why",
+        "a job counts as demand as soon as it waits",
+        "scale_up looks every 10 s",
+    ):
+        assert decided in " ".join(text.replace("#", "").split())
+        assert f"decided: {decided}" in done.stdout
+
+
+def test_what_was_switched_off_can_be_switched_on_as_it_stands_there(tmp_path):
+    out = tmp_path / "fleet.yaml"
+    init(a_jenkins(w=(("build",), 1, "Windows Server 2022 (amd64)"), g=(("gpu",), 1, "Linux (amd64)")), out)
+    out.write_text(out.read_text(encoding="utf-8").replace("    # warm_pool", "    warm_pool"), encoding="utf-8")
+    assert all(pool.warm_pool and stoppable(pool) for pool in load_fleet(out).pools.values())
 
 
 def test_our_own_nodes_and_the_controller_itself_are_no_pools(tmp_path):

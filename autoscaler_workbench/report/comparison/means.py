@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean, median, stdev
 from typing import Any
 
-from autoscaler_workbench.experiment.compare import FIXED, WITHOUT, Row
+from autoscaler_workbench.experiment.compare import FIXED, SHIPPED, WITHOUT, Row
 from autoscaler_workbench.experiment.experiment import OURS, setting_text
 
 BOUNDS = ("clairvoyant", "clairvoyant-warm")
-DEFAULTS = {"", setting_text(FIXED)}
+DEFAULTS = {"", setting_text(SHIPPED)}
 _BEST = 3
 
 
@@ -34,7 +34,7 @@ def with_defaults(rows: Sequence[Row]) -> list[Row]:
 
 def ablations(means: Sequence[Row]) -> Iterator[Row]:
     """Yield what each part of the learning saves: the total in per cent and the p95 wait without it."""
-    fixed = {row["trace"]: row for row in with_defaults(means) if row["policy"] == OURS}
+    fixed = {row["trace"]: row for row in means if row["policy"] == OURS and row["setting"] == setting_text(FIXED)}
     for row in means:
         if WITHOUT in row["setting"] and row["trace"] in fixed:
             whole = fixed[row["trace"]]

@@ -143,7 +143,7 @@ class Tuning(Section):
 
 
 TUNING_DEFAULTS: dict[str, Any] = {
-    "queue_maturity_seconds": 30.0,
+    "queue_maturity_seconds": 0.0,
     "max_wait_seconds": 1800.0,
     "wait_usd_per_hour": 20.0,
     "boot_seconds": 180.0,
