@@ -11,6 +11,7 @@ from autoscaler_workbench.simulate.new_fleet import LOOK_EVERY_SECONDS
 from packaging_root import ROOT
 from support.builders import a_pool
 from support.template import TEMPLATE
+from support.translated import stack, translated
 from support.worlds import in_memory
 
 RESOURCES = TEMPLATE["Resources"]
@@ -149,6 +150,17 @@ def test_both_layers_are_built_by_their_makefiles():
         assert RESOURCES[name]["Metadata"]["BuildMethod"] == "makefile"
         makefile = ROOT / RESOURCES[name]["Properties"]["ContentUri"] / "Makefile"
         assert f"build-{name}:" in makefile.read_text(encoding="utf-8")
+
+
+def test_a_deleted_stack_leaves_no_version_of_a_layer():
+    versions = [r for r in translated()["Resources"].values() if r["Type"] == "AWS::Lambda::LayerVersion"]
+    assert [version.get("DeletionPolicy", "Delete") for version in versions] == ["Delete", "Delete"]
+
+
+def test_what_an_account_names_across_regions_carries_the_region():
+    made = stack(MonthlyBudgetUsd="100")
+    assert made["MonthBudget"]["Properties"]["Budget"]["BudgetName"] == "autoscaler-mxnet-ci-us-west-2"
+    assert made["Dashboard"]["Properties"]["DashboardName"] == "autoscaler-mxnet-ci-us-west-2"
 
 
 def test_composites_are_of_alarms_that_there_are_joined_by_or():
