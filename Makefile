@@ -9,6 +9,7 @@ JOBS ?= $(shell nproc)
 FLEET ?= fleet.yaml
 # Properties of which a few draws say nothing: of so many worlds and looks, how often does what matters happen?
 DRAWS_SAY_LITTLE = test_worlds test_draws test_in_process
+NO_BYTECODE = built without bytecode: the imports of each cold start take twice as long; install Python 3.13, such as by $(BIN)/uv python install 3.13, and build again
 # Two workers more than there are cores, since some tests sleep. A file stays on one worker, which makes its fixtures once.
 PYTEST = $(BIN)/pytest -n $$(($(JOBS) + 2)) --dist loadfile --no-loadscope-reorder
 export SAM_CLI_TELEMETRY := 0
@@ -73,11 +74,12 @@ format: $(VENV)/.ready  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-build: $(VENV)/.demo $(SAM_VENV)/.ready  ## What sam deploy deploys, with your fleet file: make build FLEET=my.yaml
+build: $(VENV)/.demo $(SAM_VENV)/.ready  ## What sam deploy deploys, with your fleet file: make build FLEET=my.yaml; RELEASE=1: not without bytecode
 	@test -f "$(FLEET)" || { echo "FLEET ($(FLEET)): there is no such file; docs/deploy.md says how to write one" >&2; exit 2; }
 	$(BIN)/python -m autoscaler_workbench.maintenance.fleet_name "$(FLEET)"
 	$(SAM) validate --lint
-	PATH="$(abspath $(BIN)):$$PATH" AUTOSCALER_PYTHON="$(abspath $(BIN)/python)" AUTOSCALER_FLEET="$(abspath $(FLEET))" $(SAM) build
+	PATH="$(abspath $(BIN)):$$PATH" AUTOSCALER_PYTHON="$(abspath $(BIN)/python)" AUTOSCALER_FLEET="$(abspath $(FLEET))" RELEASE="$(RELEASE)" $(SAM) build
+	@[ -e .aws-sam/build/CoreLayer/python/autoscaler/__pycache__ ] || echo "$(NO_BYTECODE)" >&2
 
 wheel: $(VENV)/.demo  ## Both packages, into dist: pip install dist/*.whl
 	@$(BIN)/uv build --quiet --wheel --out-dir $(or $(OUT),dist) layers/core

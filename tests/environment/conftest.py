@@ -39,18 +39,19 @@ def sam() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """One build for this machine, and an interpreter that holds boto3 and nothing else."""
+    """One build for this machine, and an interpreter that holds boto3 and nothing else. ``said``: what ``sam build`` printed."""
 
     core: Path
     fleet: Path
     functions: Path
     python: Path
+    said: str
 
 
 @pytest.fixture(scope="session")
 def built(sam, tmp_path_factory) -> Built:
     folder = tmp_path_factory.mktemp("build")
-    run(
+    said = run(
         *(sam, "build", "--build-dir", str(folder / "arm64"), "--cache-dir", str(folder / "cache")),
         AUTOSCALER_PYTHON=sys.executable,
         AUTOSCALER_FLEET=str(EXAMPLE_FLEET),
@@ -67,7 +68,8 @@ def built(sam, tmp_path_factory) -> Built:
     )
     run(UV, "venv", "--quiet", "--python", sys.executable, str(folder / "bare"))
     run(UV, "pip", "install", "--quiet", "--python", str(folder / "bare" / "bin" / "python"), "boto3")
-    return Built(folder / "core" / "python", folder / "arm64" / "FleetLayer", folder / "arm64", folder / "bare" / "bin" / "python")
+    bare = folder / "bare" / "bin" / "python"
+    return Built(folder / "core" / "python", folder / "arm64" / "FleetLayer", folder / "arm64", bare, said)
 
 
 @pytest.fixture(scope="module")

@@ -64,6 +64,17 @@ def test_a_layer_built_beside_lambdas_python_carries_bytecode(built):
         assert list((built.core / package / "__pycache__").glob("*.pyc")), package
 
 
+@pytest.mark.needs("python3.13")
+def test_what_is_deployed_carries_bytecode_if_this_machine_has_lambdas_python(built):
+    package = built.functions / "CoreLayer" / "python" / "autoscaler" / "domain"
+    modules = {path.stem for path in package.glob("*.py")}
+    assert {path.name for path in (package / "__pycache__").iterdir()} == {f"{name}.cpython-313.pyc" for name in modules}
+
+
+def test_the_build_warns_of_nothing(built):
+    assert "warning" not in built.said.lower()
+
+
 def test_the_fleet_layer_carries_the_file_and_its_checked_twin(built):
     assert {path.name for path in built.fleet.iterdir()} == {"fleet.yaml", "fleet.json"}
     assert load_fleet(built.fleet / "fleet.yaml").name == "mxnet-ci"
