@@ -46,6 +46,8 @@ class Deployed:
         if "FunctionError" in told:
             message = " ".join(str(answer.get("errorMessage", answer)).split())
             raise (ConfigError if answer.get("errorType") == "ConfigError" else TransientError)(message)
+        if "refused" in answer:
+            raise ConfigError(answer["refused"])
         return answer
 
     def published(self) -> Published:

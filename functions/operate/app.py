@@ -10,4 +10,4 @@ from autoscaler.telemetry import logger
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Return what was done, and the overrides in force."""
-    return operate.handle("operate", event, context)
+    return operate.handle(event, context)

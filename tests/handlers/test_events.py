@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autoscaler import bootstrap
-from autoscaler.errors import ConfigError
+from autoscaler.errors import ConfigError, EventRefusedError
 from benchmarks.cold import event_of
 from packaging_root import ROOT
 from support.deployed import NOON, deployed_in_memory, event
@@ -158,6 +158,41 @@ def test_a_malformed_event_is_refused_in_one_line_and_does_nothing(here, functio
     assert line in str(refused.value)
     assert "\n" not in str(refused.value)
     assert here.server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("function", "asked", "line"),
+    [
+        ("scale_up", {"pool": "gpu", "count": 1}, "event refused: pool (gpu): is not one of the pools"),
+        ("scale_up", {"action": "docter"}, "event refused: action ('docter')"),
+        ("scale_down", {"nodes": []}, "event refused: nodes ([]): must have 1 or more entries"),
+        ("publish_metrics", {"pool": "utility"}, "event refused: pool: unknown key"),
+        ("operate", {"action": "hold", "pool": "gpu"}, "event refused: pool (gpu): is not one of the pools"),
+        ("operate", {"action": "stats"}, "event refused: action ('stats'): must be hold"),
+        ("operate", {"action": "cancel-run", "id": "run-0"}, "event refused: id (run-0): there is no such run"),
+        ("operate", None, "event refused: "),
+    ],
+    ids=str,
+)
+def test_a_persons_typo_is_answered_and_is_no_error_that_rings_an_alarm(here, function, asked, line):
+    answer = here.invoke(function, asked)
+    assert list(answer) == ["refused"]
+    assert answer["refused"].startswith(line), answer
+    assert here.logged[-1] == ("event_refused", {"error": answer["refused"]})
+
+
+@pytest.mark.parametrize("asked", [{"detail-type": "Scheduled Event"}, {"Records": []}, {"Records": [{"body": "{}"}]}], ids=str)
+@pytest.mark.parametrize("function", ["scale_up", "operate"])
+def test_what_aws_sends_and_we_cannot_read_is_an_error(here, function, asked):
+    with pytest.raises(EventRefusedError):
+        here.invoke(function, asked)
+
+
+def test_a_setting_that_is_wrong_is_an_error_whoever_asks(here, monkeypatch):
+    monkeypatch.setenv("METRICS_LEVEL", "everything")
+    here.start_cold()
+    with pytest.raises(ConfigError, match="METRICS_LEVEL"):
+        here.invoke("operate", {"action": "status"})
 
 
 def test_a_missing_variable_is_named(here, monkeypatch):

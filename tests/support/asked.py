@@ -27,7 +27,7 @@ def answered(here, act):
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(act)
         while not asking.done():
-            here.server.functions.serve(here.call, 0.02)
+            here.server.functions.serve(here.invoke, 0.02)
     return asking.result()
 
 

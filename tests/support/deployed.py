@@ -21,6 +21,7 @@ from autoscaler import bootstrap
 from autoscaler.config import FleetSettings, environment_name, load_settings
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
+from autoscaler.errors import ConfigError
 from autoscaler.telemetry import logger
 from autoscaler_workbench.cli import demo
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
@@ -47,6 +48,14 @@ class Deployed:
     server: ApiServer | LocalApis
 
     def call(self, function: str, event: Any, **context: Any) -> dict[str, Any]:
+        """Invoke a function as the command line does: what it refuses is a `ConfigError`."""
+        answer = self.invoke(function, event, **context)
+        if "refused" in answer:
+            raise ConfigError(answer["refused"])
+        return answer
+
+    def invoke(self, function: str, event: Any, **context: Any) -> dict[str, Any]:
+        """Return a function's answer as Lambda does; what is raised is an error of the function."""
         handler = demo.load_handler(demo.FUNCTIONS / function / "app.py")
         given = demo.Context(function, context.get("request_id", f"r-{self.world.timeline.now}"), context.get("milliseconds", 55_000))
         answer: dict[str, Any] = handler(event, given)

@@ -75,7 +75,7 @@ class Night:
             environment = TERMINAL | {"AUTOSCALER_LOCAL": self.server.url}
             asking = pool.submit(lambda: CliRunner().invoke(app, shlex.split(line)[1:], env=environment))
             while not asking.done():
-                self.server.functions.serve(self.here.call, 0.02)
+                self.server.functions.serve(self.here.invoke, 0.02)
         ran = asking.result()
         said = _CONTROL.sub("", ran.output)
         self._write(f"$ {line}", "\n".join(row.rstrip() for row in said.splitlines() if keep in row))

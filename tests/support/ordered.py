@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 
 from autoscaler.domain.facts.run_orders import Part, RunOrder, Target, Try, TryState
 from autoscaler.domain.report.run_orders import entry_of
-from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 
@@ -45,7 +44,7 @@ class Canned:
     answers: list
     asked: list = field(default_factory=list)
 
-    def call(self, _function, event):
+    def invoke(self, _function, event):
         self.asked.append(event)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
@@ -63,4 +62,4 @@ def answering(*answers):
 
 def refused(line):
     """What the function says where it refuses."""
-    return ConfigError(f"event refused: {line}")
+    return {"refused": f"event refused: {line}"}

@@ -229,7 +229,7 @@ class Reader:
     def call(self, function, event):
         if function == MEND:
             return {"pool": event["pool"], "broken": []}
-        return self.here.call(function, event)
+        return self.here.invoke(function, event)
 
     def node(self):
         names = [name for name in self.here.world.controllers["main"].nodes if name.startswith("linux-gpu-")]

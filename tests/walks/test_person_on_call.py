@@ -40,7 +40,7 @@ class Night:
 
     def _answer(self, function, event):
         if function != MEND:
-            return self.here.call(function, event)
+            return self.here.invoke(function, event)
         self.broken.remove(event["pool"])
         return {"pool": event["pool"], "broken": sorted(self.broken)}
 

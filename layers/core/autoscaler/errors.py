@@ -9,6 +9,10 @@ class ConfigError(AutoscalerError):
     """A human must act: a setting, an event or a credential is wrong. Nothing was done."""
 
 
+class EventRefusedError(ConfigError):
+    """An event names what there is not, or asks for what must not be: who sent it is answered so, and nothing has failed."""
+
+
 class TransientError(AutoscalerError):
     """The next pass will try again; nothing else retries."""
 

@@ -19,7 +19,7 @@ from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItems
 from autoscaler.adapters.transactions import at_once, written
 from autoscaler.adapters.versioned import unpacked
 from autoscaler.domain.facts.run_orders import RunOrder
-from autoscaler.errors import ConfigError, ConflictError, TransientError, UnansweredError
+from autoscaler.errors import ConflictError, EventRefusedError, TransientError, UnansweredError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -149,7 +149,7 @@ def _by_id(order_id: str) -> str:
 def _content(order: RunOrder, unknown: Unknown = NOTHING, most: int = MOST_BYTES) -> dict[str, Any]:
     body = zlib.compress(_ORDER.dump(order, unknown, exclude_defaults=True))
     if len(body) > most:
-        raise ConfigError(
+        raise EventRefusedError(
             f"order {order.id}: {len(body):,} bytes in {len(order.parts)} runs; an order may take {most:,}: order less at once"
         )
     return {"body": {"B": body}, "version": {"N": str(order.version)}}

@@ -15,7 +15,7 @@ from autoscaler.domain.report.run_orders import RunEntry, entry_of, told
 from autoscaler.domain.run_orders.choice import ChoiceError, Chosen, Statistics, choose
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns, new_order, refusal_of
 from autoscaler.domain.wording import shortened
-from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
+from autoscaler.errors import AutoscalerError, ConflictError, EventRefusedError, TransientError
 from autoscaler.ports import Ports
 
 _TRIES = 3
@@ -27,12 +27,12 @@ def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: Orde
     """Choose where the runs take place, write the order down, and start them; the passes carry it on."""
     store, policy = _store(ports), fleet.runs
     if policy is None:
-        raise ConfigError("event refused: the fleet file has no key runs, without which nobody may order any (docs/runs.md)")
+        raise EventRefusedError("event refused: the fleet file has no key runs, without which nobody may order any (docs/runs.md)")
     order_id = f"run-{sha256(request.request_id.encode()).hexdigest()[:10]}"
     if known := store.order(order_id):
         return entry_of(known, ports.clock())
     if len(store.open_orders()) >= policy.max_open:
-        raise ConfigError(f"event refused: {policy.max_open} orders are open, no more may be at once (runs.max_open)")
+        raise EventRefusedError(f"event refused: {policy.max_open} orders are open, no more may be at once (runs.max_open)")
     order = new_order(request, order_id, _chosen(ports, fleet, invocation, request), fleet, ports.clock())
     _check_jobs(ports, order)
     if invocation.dry_run:
@@ -47,7 +47,7 @@ def cancel(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRu
     for _ in range(_TRIES):
         order = _known(store, request.id)
         if not order.is_open:
-            raise ConfigError(f"event refused: id ({shortened(request.id)}): it has ended")
+            raise EventRefusedError(f"event refused: id ({shortened(request.id)}): it has ended")
         if invocation.dry_run or order.cancelled_by:
             return entry_of(order, ports.clock())
         try:
@@ -103,7 +103,7 @@ def _chosen(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRu
     try:
         return choose(situation, request.asked, _statistics(ports, request.asked.job))
     except ChoiceError as error:
-        raise ConfigError(f"event refused: {error}") from error
+        raise EventRefusedError(f"event refused: {error}") from error
 
 
 def _statistics(ports: Ports, job: str) -> Statistics:
@@ -122,17 +122,17 @@ def _check_jobs(ports: Ports, order: RunOrder) -> None:
     for target in {part.target.controller: part.target for part in order.parts}.values():
         job = ports.builds[target.controller].job(job_path(order.job), ports.clock())
         if refusal := refusal_of(job, order, target):
-            raise ConfigError(f"event refused: {refusal}")
+            raise EventRefusedError(f"event refused: {refusal}")
 
 
 def _store(ports: Ports) -> RunOrderStore:
     if ports.run_orders is None:
-        raise ConfigError("event refused: there is no store of orders here")
+        raise EventRefusedError("event refused: there is no store of orders here")
     return ports.run_orders
 
 
 def _known(store: RunOrderStore, order_id: str) -> RunOrder:
     order = store.order(order_id)
     if order is None:
-        raise ConfigError(f"event refused: id ({shortened(order_id)}): there is no such run")
+        raise EventRefusedError(f"event refused: id ({shortened(order_id)}): there is no such run")
     return order

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field,
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.wording import shortened
-from autoscaler.errors import ConfigError
+from autoscaler.errors import EventRefusedError
 
 # The world has moved on since a tick as old as this, and the next one is on its way.
 STALE_TICK_SECONDS = 90.0
@@ -133,7 +133,7 @@ def read_woken(event: Any) -> Woken:
     except ValidationError as error:
         from autoscaler.config.words import one_line  # noqa: PLC0415 - for an error only
 
-        raise ConfigError(f"event refused: Records.0.body: {one_line(error, 0)}") from None
+        raise EventRefusedError(f"event refused: Records.0.body: {one_line(error, 0)}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,15 +169,15 @@ def checked(shape: TypeAdapter[T], event: Any, *, tags: int = 0) -> T:
     except ValidationError as error:
         from autoscaler.config.words import one_line  # noqa: PLC0415 - for an error only
 
-        raise ConfigError(f"event refused: {one_line(error, tags)}") from None
+        raise EventRefusedError(f"event refused: {one_line(error, tags)}") from None
     except RecursionError:
-        raise ConfigError("event refused: its lists and objects are nested too deeply") from None
+        raise EventRefusedError("event refused: its lists and objects are nested too deeply") from None
 
 
 def known_pool(fleet: Fleet, pool: str, field: str = "pool") -> str:
     """Return the pool's name, if there is such a pool."""
     if pool not in fleet.pools:
-        raise ConfigError(f"event refused: {field} ({shortened(pool)}): is not one of the pools ({', '.join(fleet.pools)})")
+        raise EventRefusedError(f"event refused: {field} ({shortened(pool)}): is not one of the pools ({', '.join(fleet.pools)})")
     return pool
 
 
@@ -185,7 +185,7 @@ def _served_controller(fleet: Fleet, pool: str, controller: str | None, *, one: 
     """Return the controller, if the pool serves it. ``one``: None is refused where the pool serves several."""
     serves = fleet.pools[pool].controllers
     if controller is not None and controller not in serves:
-        raise ConfigError(f"event refused: controller ({shortened(controller)}): pool {pool} serves {', '.join(serves)}")
+        raise EventRefusedError(f"event refused: controller ({shortened(controller)}): pool {pool} serves {', '.join(serves)}")
     if controller is None and one and len(serves) > 1:
-        raise ConfigError(f"event refused: controller: missing, and pool {pool} serves {', '.join(serves)}")
+        raise EventRefusedError(f"event refused: controller: missing, and pool {pool} serves {', '.join(serves)}")
     return controller

@@ -22,7 +22,7 @@ from autoscaler.domain.report.registration import (
 )
 from autoscaler.entry.events import checked
 from autoscaler.entry.telemetry import read_telemetry
-from autoscaler.errors import ConfigError
+from autoscaler.errors import ConfigError, EventRefusedError
 from autoscaler.telemetry import log
 
 # What agents know our answers by: AWS answers a request that it denies with a 403 of its own, and a proxy may answer anything.
@@ -106,7 +106,7 @@ def read_caller(event: Any) -> Caller:
     iam = checked(_URL_REQUEST, event).requestContext.authorizer.iam
     role_id, _, session = iam.userId.partition(":")
     if iam.userArn.rpartition("/")[2] != session:
-        raise ConfigError("event refused: userArn and userId name different sessions")
+        raise EventRefusedError("event refused: userArn and userId name different sessions")
     return Caller(account=iam.accountId, role_id=role_id, session=session)
 
 

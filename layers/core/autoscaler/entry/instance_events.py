@@ -16,7 +16,7 @@ from autoscaler.domain.wording import shortened
 from autoscaler.entry.context import Context
 from autoscaler.entry.counts import tell_counts
 from autoscaler.entry.events import checked
-from autoscaler.errors import ConfigError, TransientError
+from autoscaler.errors import EventRefusedError, TransientError
 from autoscaler.telemetry import log, log_reports
 
 _ANNOUNCED = {
@@ -63,7 +63,7 @@ def read_instance_event(event: Any) -> InstanceEvent:
     kind = _ANNOUNCED.get(announcement.detail_type)
     if kind is None:
         given = shortened(announcement.detail_type)
-        raise ConfigError(f"event refused: detail-type ({given}): must be one of {', '.join(_ANNOUNCED)}")
+        raise EventRefusedError(f"event refused: detail-type ({given}): must be one of {', '.join(_ANNOUNCED)}")
     return InstanceEvent(kind=kind, instance_id=announcement.detail.instance_id)
 
 

@@ -23,6 +23,7 @@ from autoscaler.entry.context import Context
 from autoscaler.entry.idempotency import once
 from autoscaler.entry.operation import FleetOrder, Operation, Order
 from autoscaler.entry.operations import Costs, Doctor, Eta, Events, Jobs, Needs, Reservations, Why, read_operation
+from autoscaler.entry.refusals import answers_refusals
 from autoscaler.entry.run_operations import Runs
 from autoscaler.telemetry import log, log_reports
 
@@ -31,7 +32,8 @@ _EVENTS_OF_OVERVIEW = 100
 _NOTHING_TO_DO = (Reason.NOT_FOUND, Reason.ALREADY_DONE)
 
 
-def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
+@answers_refusals
+def handle(event: Any, context: Context) -> dict[str, Any]:
     """Carry out an order or answer a question; an order with a request id is carried out once."""
     wired = bootstrap.runtime()
     now = wired.ports.clock()
@@ -43,28 +45,26 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     if order is None:
         answer = _answer(wired, invocation, operation)
     else:
-        carry_out = _carrying_out(function, wired, invocation, operation, order)
+        carry_out = _carrying_out(wired, invocation, operation, order)
         answer = once(operation.request_id, context, carry_out) if operation.request_id and not operation.dry_run else carry_out()
     return {"action": operation.action, "dry_run": operation.dry_run, "now_at": now} | answer
 
 
-def _carrying_out(
-    function: str, wired: Runtime, invocation: Invocation, operation: Operation, order: Order
-) -> Callable[[], dict[str, Any]]:
+def _carrying_out(wired: Runtime, invocation: Invocation, operation: Operation, order: Order) -> Callable[[], dict[str, Any]]:
     """Choose what carries an order out."""
     if isinstance(order, OrderRuns | CancelRun):
         return partial(_ordered, wired, invocation, operation, order)
-    return partial(_carry_out, function, wired, invocation, operation, order)
+    return partial(_carry_out, wired, invocation, operation, order)
 
 
-def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation: Operation, order: FleetOrder) -> dict[str, Any]:
+def _carry_out(wired: Runtime, invocation: Invocation, operation: Operation, order: FleetOrder) -> dict[str, Any]:
     """Carry out an order, and log who wanted it and why."""
     if isinstance(order, Reserve) and not order.request_id:
         order = replace(order, request_id=invocation.request_id)
     before = wired.ports.state.read().overrides.at(wired.ports.clock()) if isinstance(order, Resume | ResumeBudget) else None
     overrides, reports = _applied(wired, invocation, order)
     log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
-    log_reports(function, reports)
+    log_reports("operate", reports)
     if not operation.dry_run and _is_event(order, reports, changed=overrides != before):
         note(wired.ports, [_event_of(operation, wired.ports.clock())])
     in_force = {} if overrides is None else operate.as_json(overrides)

@@ -25,7 +25,7 @@ from autoscaler.domain.wording import shortened
 from autoscaler.entry.events import SCALE_DOWN, RequestId, Text, checked, known_pool, read_trigger
 from autoscaler.entry.operation import Operation
 from autoscaler.entry.run_operations import CancelsRun, Run, Runs
-from autoscaler.errors import ConfigError
+from autoscaler.errors import EventRefusedError
 
 _Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
 _Count = Annotated[int, Field(ge=0, le=10_000)]
@@ -62,7 +62,7 @@ class _Hold(_Scoped):
     def order(self, fleet: Fleet, now: float) -> Hold:
         scope, name = self.place(fleet)
         if self.freeze and scope is Scope.LABEL:
-            raise ConfigError("event refused: freeze (true): a label can be held, not frozen: items are not touched")
+            raise EventRefusedError("event refused: freeze (true): a label can be held, not frozen: items are not touched")
         until_at = None if self.until_resumed else now + self.minutes * 60.0
         return Hold(scope=scope, name=name, since_at=now, until_at=until_at, by=self.by, reason=self.reason, freeze=self.freeze)
 
@@ -118,13 +118,13 @@ class _Set(Operation):
         if self.team is not None:
             if self.team not in fleet.teams:
                 known = f"one of the teams ({', '.join(fleet.teams)})" if fleet.teams else "a team, the fleet file has none"
-                raise ConfigError(f"event refused: team ({shortened(self.team)}): is not {known}")
+                raise EventRefusedError(f"event refused: team ({shortened(self.team)}): is not {known}")
             return TeamOverride(since_at=now, until_at=until_at, **self.model_dump(include={"team", "by", "reason", *TEAM_NUMBERS}))
         pool = pool_at(fleet.pools[known_pool(fleet, self.pool or "")], now)
         least = pool.min_agents if self.min_agents is None else self.min_agents
         most = pool.max_agents if self.max_agents is None else self.max_agents
         if least > most:
-            raise ConfigError(f"event refused: min_agents ({least}): must be at most max_agents ({most})")
+            raise EventRefusedError(f"event refused: min_agents ({least}): must be at most max_agents ({most})")
         return PoolOverride(since_at=now, until_at=until_at, **self.model_dump(include={"pool", "by", "reason", *POOL_NUMBERS}))
 
 
@@ -140,15 +140,15 @@ class _Drain(Operation):
         if self.nodes is None and self.count is None and (self.fleet or self.pool is not None or self.controller is not None):
             return self._all(fleet)
         if self.fleet:
-            raise ConfigError("event refused: fleet (true): is the whole fleet, and is given alone")
+            raise EventRefusedError("event refused: fleet (true): is the whole fleet, and is given alone")
         order = read_trigger(SCALE_DOWN, self.model_dump(exclude={"action", "by", "fleet"}, exclude_unset=True), fleet).order
         if not isinstance(order, DrainSome | DrainNodes):
-            raise ConfigError("event refused: nodes: missing, and so are pool, controller and fleet")
+            raise EventRefusedError("event refused: nodes: missing, and so are pool, controller and fleet")
         return order
 
     def _all(self, fleet: Fleet) -> DrainAll:
         if self.fleet and (self.pool is not None or self.controller is not None):
-            raise ConfigError("event refused: fleet (true): is the whole fleet, and is given alone")
+            raise EventRefusedError("event refused: fleet (true): is the whole fleet, and is given alone")
         pool = None if self.pool is None else known_pool(fleet, self.pool)
         controller = None if self.controller is None else _known_controller(fleet, self.controller)
         return DrainAll(pool=pool, controller=controller, reason=self.reason, request_id=self.request_id)
@@ -174,7 +174,7 @@ class _Reserve(Operation):
     def order(self, fleet: Fleet, _now: float) -> Reserve:
         if self.target in fleet.pools and self.controller not in {None, *fleet.pools[self.target].controllers}:
             serves = ", ".join(fleet.pools[self.target].controllers)
-            raise ConfigError(f"event refused: controller ({shortened(self.controller or '')}): pool {self.target} serves {serves}")
+            raise EventRefusedError(f"event refused: controller ({shortened(self.controller or '')}): pool {self.target} serves {serves}")
         return Reserve(
             target=self.target,
             controller=self.controller,
@@ -342,7 +342,7 @@ def read_operation(event: Any) -> Operation:
         return _budget_spent(event)
     operation = checked(_OPERATION, event, tags=1)
     if operation.by == BUDGET:
-        raise ConfigError(f"event refused: by ({BUDGET}): only the AWS budget orders under this name")
+        raise EventRefusedError(f"event refused: by ({BUDGET}): only the AWS budget orders under this name")
     return operation
 
 
@@ -362,7 +362,7 @@ def _budget_spent(event: Any) -> "_BudgetSpent":
 
 def _known_controller(fleet: Fleet, controller: str) -> str:
     if controller not in fleet.controllers:
-        raise ConfigError(
+        raise EventRefusedError(
             f"event refused: controller ({shortened(controller)}): is not one of the controllers ({', '.join(fleet.controllers)})"
         )
     return controller

@@ -14,7 +14,7 @@ from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
 from autoscaler.domain.wording import shortened
 from autoscaler.entry.events import Text
 from autoscaler.entry.operation import Operation
-from autoscaler.errors import ConfigError
+from autoscaler.errors import EventRefusedError
 
 _Count = Annotated[int, Field(ge=0, le=100)]
 _Name = Annotated[str, Field(pattern=PARAMETER_NAME)]
@@ -52,7 +52,7 @@ class Run(Operation):
         """Check what the fleet file must know, and translate."""
         if self.controller is not None and self.controller not in fleet.controllers:
             known = ", ".join(fleet.controllers)
-            raise ConfigError(f"event refused: controller ({shortened(self.controller)}): is not one of the controllers ({known})")
+            raise EventRefusedError(f"event refused: controller ({shortened(self.controller)}): is not one of the controllers ({known})")
         asked = Asked(
             job=self.job.strip("/"),
             runs=self.runs,
@@ -101,11 +101,11 @@ def _expression(text: str | None) -> LabelExpression | None:
     try:
         return parse(text)
     except LabelSyntaxError as error:
-        raise ConfigError(f"event refused: on ({shortened(text)}): {error}") from error
+        raise EventRefusedError(f"event refused: on ({shortened(text)}): {error}") from error
 
 
 def _condition(text: str) -> Condition:
     try:
         return read_condition(text)
     except ConditionError as error:
-        raise ConfigError(f"event refused: where ({shortened(text)}): {error}") from error
+        raise EventRefusedError(f"event refused: where ({shortened(text)}): {error}") from error

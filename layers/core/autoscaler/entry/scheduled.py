@@ -22,6 +22,7 @@ from autoscaler.domain.report.run_orders import Outcome as RunOutcome
 from autoscaler.entry.context import Context
 from autoscaler.entry.counts import tell_counts
 from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, Shapes, Trigger, is_woken, read_trigger, read_woken
+from autoscaler.entry.refusals import answers_refusals
 from autoscaler.errors import LeaseHeldError
 from autoscaler.ports import Ports
 from autoscaler.telemetry import log, log_reports, send_metrics
@@ -30,6 +31,7 @@ Pass = Callable[[Ports, Fleet, Invocation], list[Report]]
 Look = Callable[[Runtime, Trigger, Invocation], None]
 
 
+@answers_refusals
 def scale_up(event: Any, context: Context) -> dict[str, Any]:
     """Scale up, or answer the doctor; return the plan."""
     if isinstance(event, dict) and "action" in event:
@@ -52,11 +54,13 @@ def _woken_up(event: Any, context: Context) -> dict[str, Any]:
     return merged_json(reports) if reports else {"skipped": "lease-held"}
 
 
+@answers_refusals
 def scale_down(event: Any, context: Context) -> dict[str, Any]:
     """Scale down; return the plan."""
     return _scale("scale_down", SCALE_DOWN, event, context, passes.scale_down)
 
 
+@answers_refusals
 def publish_metrics(event: Any, context: Context) -> dict[str, Any]:
     """Publish metrics; return how many there were."""
     counts: list[int] = []
