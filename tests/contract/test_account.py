@@ -76,7 +76,9 @@ def test_the_role_for_spot_is_there_or_not(here, account):
 
 def test_the_limit_on_executions_is_the_accounts(here, account):
     here.world.ec2.account.concurrent_executions = 10
-    assert account.concurrent_executions() == 10
+    here.world.ec2.account.reserved_executions = 3
+    executions = account.executions()
+    assert (executions.limit, executions.unreserved, executions.webhook) == (10, 7, None)
 
 
 def test_instances_of_fleets_that_no_stack_has_are_told_and_stacks_are_asked_for_only_then(here, account):
@@ -117,7 +119,7 @@ def test_quotas_are_told_by_name(here, account):
         ("ec2 DescribeImages", "unsafe_templates"),
         ("ec2 DescribeRouteTables", "unsafe_templates"),
         ("iam GetRole", "has_spot_role"),
-        ("lambda GetAccountSettings", "concurrent_executions"),
+        ("lambda GetAccountSettings", "executions"),
         ("ec2 DescribeInstanceTypes", "vcpus"),
         ("service-quotas ListServiceQuotas", "quotas"),
     ],

@@ -183,6 +183,27 @@ def test_a_fresh_accounts_ten_executions_are_said(fleet):
     assert wrong(fleet)["aws", "Lambda's concurrent executions"].startswith("10 at once in the whole account")
 
 
+@pytest.mark.parametrize(
+    ("limit", "reserved", "webhook", "advice"),
+    [
+        (1000, 0, "0", "deploy with WebhookConcurrency=5"),
+        (1000, 898, "0", "deploy with WebhookConcurrency=2"),
+        (1000, 900, "0", "ask for 1005, then deploy with WebhookConcurrency=5"),
+        (10, 0, "0", "ask for 105, then deploy with WebhookConcurrency=5"),
+        (1000, 0, "5", ""),
+        (1000, 0, "", ""),
+    ],
+)
+def test_a_webhook_that_may_take_all_executions_is_named_with_a_limit_that_the_account_has_room_for(
+    fleet, monkeypatch, limit, reserved, webhook, advice
+):
+    monkeypatch.setenv("WEBHOOK_CONCURRENCY", webhook)
+    fleet.world.ec2.account.concurrent_executions, fleet.world.ec2.account.reserved_executions = limit, reserved
+    found = wrong(fleet).get(("aws", "the webhook's executions"), "")
+    assert found.endswith(advice)
+    assert bool(found) is bool(advice)
+
+
 def test_where_ec2_does_not_answer_the_other_pools_are_not_waited_for(fleet):
     fleet.server.ec2.faults.plan(Fault("ec2 CreateFleet", times=99))
     [finding] = launches(fleet)

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.demo import WEBHOOK_SECRET
 from autoscaler_workbench.fakes.slots import sqs_event
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -99,12 +98,23 @@ def test_a_secret_that_was_replaced_is_read_again_but_strangers_do_not_make_it_a
 
 
 @pytest.mark.parametrize("value", ["hush", "{}", '{"token": "short"}', '{"token": 7}', "[]"])
-def test_a_secret_of_another_form_is_refused_without_telling_it(here, value):
+def test_a_secret_of_another_form_lets_nobody_in_and_is_named_without_telling_it(here, value):
     keep_secret(here, value)
-    with pytest.raises(ConfigError, match="secret demo/webhook: must be JSON of the form") as refused:
-        here.call("webhook", event("webhook"))
-    assert "hush" not in str(refused.value)
-    assert "short" not in str(refused.value)
+    assert here.call("webhook", event("webhook")) == {"statusCode": 503, "body": ""}
+    [line] = [facts["error"] for name, facts in here.logged if name == "webhook_secret_not_read"]
+    assert line.startswith("ConfigError: secret demo/webhook: must be JSON of the form")
+    assert "hush" not in line
+    assert "short" not in line
+
+
+def test_a_secret_that_cannot_be_read_is_asked_for_once_in_five_minutes_however_many_strangers_call(here):
+    keep_secret(here, "hush")
+    statuses = [here.call("webhook", with_token(f"forged-{number}"))["statusCode"] for number in range(20)]
+    assert statuses == [503] + [403] * 19
+    assert [name for name, _ in here.logged].count("webhook_secret_not_read") == 1
+    keep_secret(here, {"token": TOKEN})
+    here.world.move_to(NOON + 301)
+    assert here.call("webhook", event("webhook"))["statusCode"] == 202
 
 
 def test_a_queue_that_is_gone_is_told_the_caller(here):

@@ -70,6 +70,16 @@ def test_each_scheduled_function_runs_every_minute_and_nothing_is_retried(name):
     assert "ReservedConcurrentExecutions" not in FUNCTIONS[name] | SHARED
 
 
+def test_no_concurrency_is_reserved_unless_it_is_asked_for_and_then_only_the_webhooks_is_limited():
+    """CloudFormation cannot know the account's limit."""
+    for given, reserved in (("", {}), ("5", {"WebhookFunction": "5"})):
+        made = stack(WebhookSecretName="ci/webhook", WebhookConcurrency=given)
+        limits = {name: r["Properties"].get("ReservedConcurrentExecutions") for name, r in made.items() if name in FUNCTIONS}
+        assert {name: limit for name, limit in limits.items() if limit is not None} == reserved
+        assert made["OperateFunction"]["Properties"]["Environment"]["Variables"]["WEBHOOK_CONCURRENCY"] == (given or "0")
+    assert stack()["OperateFunction"]["Properties"]["Environment"]["Variables"]["WEBHOOK_CONCURRENCY"] == ""
+
+
 def test_a_message_that_comes_once_is_tried_again():
     """The next tick makes good what a scheduled function failed at; nobody sends the budget's message twice."""
     assert FUNCTIONS["OperateFunction"]["EventInvokeConfig"] == {"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 3600}

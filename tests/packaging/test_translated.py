@@ -149,6 +149,7 @@ OTHER_VALUES = {
 ONLY_WITH = {
     "Arm64ImageParameter": {"Arm64Agents": "yes"},
     "DockerHubSecretArn": {"ImageCachePrefix": "ci"},
+    "WebhookConcurrency": {"WebhookSecretName": "x"},
     "VpcSecurityGroupIds": {"VpcSubnetIds": "subnet-1"},
     "ControllerCpuAlarmPercent": {"ControllerInstanceId": "i-1"},
     "ControllerNetworkAlarmBytes": {"ControllerInstanceId": "i-1"},

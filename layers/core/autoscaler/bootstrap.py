@@ -203,7 +203,15 @@ def webhook_secret() -> SharedSecret:
 @cache
 def account() -> Account:
     """Return what the doctor asks about the AWS account."""
-    return AwsAccount(_client, runtime().fleet.launched)
+    return AwsAccount(_client, runtime().fleet.launched, _webhook_executions())
+
+
+def _webhook_executions() -> int | None:
+    """How many executions are reserved for the webhook: 0 for no limit, None for no webhook."""
+    text = os.environ.get("WEBHOOK_CONCURRENCY", "")
+    if text and not text.isdecimal():
+        raise refused("WEBHOOK_CONCURRENCY", text, "must be a whole number, or empty")
+    return int(text) if text else None
 
 
 @cache

@@ -21,6 +21,7 @@ from autoscaler.domain.facts.unread import UnreadRecord
 from autoscaler.domain.facts.volumes import Source
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.executions import Executions
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.quotas import Quota
 from autoscaler.domain.report.registration import Identity
@@ -211,7 +212,7 @@ class Account(Protocol):
     def has_spot_role(self) -> bool:
         """Tell whether the account has the role without which EC2 launches no spot instance."""
 
-    def concurrent_executions(self) -> int:
+    def executions(self) -> Executions:
         """Return how many executions of functions the account may have at once in this region."""
 
     def quotas(self) -> tuple[Quota, ...]:

@@ -50,7 +50,9 @@ def _stacks(ec2: Ec2, _body: bytes) -> Response:
 
 
 def _account_settings(ec2: Ec2, _body: bytes) -> Response:
-    return _json(200, {"AccountLimit": {"ConcurrentExecutions": ec2.account.concurrent_executions}})
+    limit = ec2.account.concurrent_executions
+    told = {"ConcurrentExecutions": limit, "UnreservedConcurrentExecutions": limit - ec2.account.reserved_executions}
+    return _json(200, {"AccountLimit": told})
 
 
 def _quotas(ec2: Ec2, _body: bytes) -> Response:

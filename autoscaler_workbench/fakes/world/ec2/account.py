@@ -48,6 +48,7 @@ class Account:
     refused: dict[str, tuple[str, str]] = field(default_factory=dict)  # code and message of RunInstances, by instance type
     spot_role: bool = True  # AWSServiceRoleForEC2Spot is there
     concurrent_executions: int = 1000
+    reserved_executions: int = 0
     stacks: tuple[str, ...] = ()  # names of the fleets whose stacks are there
 
     def get_parameters(self, names: list[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from autoscaler.adapters.aws import code_of, filtered, pages, translated
 from autoscaler.adapters.launch_templates import check_templates, volume_keys
 from autoscaler.adapters.other_fleets import instances_of_no_stack
+from autoscaler.domain.report.executions import Executions
 from autoscaler.domain.report.quotas import Quota
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ _SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 class AwsAccount:
     """One region of one account. The clients are made at the first use."""
 
-    def __init__(self, clients: Callable[[str], Any], fleet: Fleet) -> None:
-        """Keep whose agents are to be launched there; ``clients`` makes the client of a service."""
+    def __init__(self, clients: Callable[[str], Any], fleet: Fleet, webhook: int | None = None) -> None:
+        """Keep whose agents are to be launched there; ``clients`` makes the client of a service, ``webhook`` is that of `Executions`."""
         self._clients = clients
         self._fleet = fleet
+        self._webhook = webhook
 
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
         """Ask twice for all pools: where their subnets are, and which types are offered there."""
@@ -67,10 +69,12 @@ class AwsAccount:
                 return False
         return True
 
-    def concurrent_executions(self) -> int:
+    def executions(self) -> Executions:
         """Ask Lambda for the account's limit."""
         with translated("GetAccountSettings"):
-            return int(self._clients("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
+            told = self._clients("lambda").get_account_settings()["AccountLimit"]
+        limit, unreserved = int(told["ConcurrentExecutions"]), int(told["UnreservedConcurrentExecutions"])
+        return Executions(limit=limit, unreserved=unreserved, webhook=self._webhook)
 
     def _offerings(self) -> Iterator[Offering]:
         for pool in self._fleet.pools.values():

@@ -27,12 +27,13 @@ class SharedSecret:
     _read_at: float = float("-inf")
 
     def is_known(self, given: str) -> bool:
-        """Compare in constant time. A secret that was replaced is read again, at most once in five minutes."""
+        """Compare in constant time. A secret that was replaced or could not be read is read again, at most once in five minutes."""
         if self._is(given):
             return True
         if self.clock() - self._read_at < _READ_AGAIN_SECONDS:
             return False
-        self._token, self._read_at = self._read(), self.clock()
+        self._read_at = self.clock()  # also if it cannot be read: the next stranger costs nothing
+        self._token = self._read()
         return self._is(given)
 
     def _is(self, given: str) -> bool:

@@ -42,8 +42,6 @@ _GRANT = (
 )
 _STOP_THEM = "set warm_pool.instance_stores if the machine formats and mounts them at each boot"
 _SPOT_COMMAND = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
-# Three scheduled functions, one that a person waits for, and agents that register a few at a time.
-_EXECUTIONS_WANTED = 50
 _CREATE, _CORDON, _UNCORDON = "Agent/Create", "Agent/Disconnect (cordon)", "Agent/Connect (uncordon)"
 
 
@@ -303,14 +301,12 @@ def _price_ages(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
 
 
 def _executions(account: Account) -> Iterator[Finding]:
-    limit = account.concurrent_executions()
-    fine = limit >= _EXECUTIONS_WANTED
-    detail = (
-        f"{limit} at once in the whole account"
-        if fine
-        else f"{limit} at once in the whole account: bursts of agents register slowly; ask for more"
-    )
-    yield Finding(about="aws", what="Lambda's concurrent executions", fine=fine, detail=detail)
+    executions = account.executions()
+    detail = f"{executions.limit} at once in the whole account"
+    detail += "" if executions.enough else ": bursts of agents register slowly; ask for more"
+    yield Finding(about="aws", what="Lambda's concurrent executions", fine=executions.enough, detail=detail)
+    if advice := executions.advice_on_webhook:
+        yield Finding(about="aws", what="the webhook's executions", fine=False, detail=advice)
 
 
 def _instances(compute: Compute, pool: Pool) -> Finding:
