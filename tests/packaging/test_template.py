@@ -80,6 +80,13 @@ def test_no_concurrency_is_reserved_unless_it_is_asked_for_and_then_only_the_web
     assert stack()["OperateFunction"]["Properties"]["Environment"]["Variables"]["WEBHOOK_CONCURRENCY"] == ""
 
 
+def test_instance_events_is_invoked_only_for_states_in_which_it_acts():
+    """`test_instance_events.py` and `test_warm_pool.py` show that nothing is done while an instance shuts down, or is stopping."""
+    rules = FUNCTIONS["InstanceEventsFunction"]["Events"]
+    assert rules["End"]["Properties"]["Pattern"]["detail"] == {"state": ["terminated", "stopped"]}
+    assert rules["Announcement"]["Properties"]["Pattern"]["detail-type"] == ["EC2 Spot Instance Interruption Warning"]
+
+
 def test_a_message_that_comes_once_is_tried_again():
     """The next tick makes good what a scheduled function failed at; nobody sends the budget's message twice."""
     assert FUNCTIONS["OperateFunction"]["EventInvokeConfig"] == {"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 3600}
