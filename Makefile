@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SAM_VENV := .venv-sam
 SAM := $(SAM_VENV)/bin/sam
+MINISTACK_VENV := .venv-ministack
 IAM := tests/environment/iam
 JOBS ?= $(shell nproc)
 FLEET ?= fleet.yaml
@@ -35,7 +36,7 @@ test-all: everything  ## Every test, ten minutes on two cores; on Debian as root
 	$(PYTEST)
 
 # What `make test-all` runs on; of the tools, tests/support/tools.py has the list.
-everything: $(VENV)/.ready $(SAM_VENV)/.ready
+everything: $(VENV)/.ready $(SAM_VENV)/.ready $(MINISTACK_VENV)/.ready
 	@PYTHONPATH=tests:agent/gpu-lease $(BIN)/python -m support.tools --install
 	@$(MAKE) --no-print-directory $(IAM)/node_modules/.ready
 
@@ -114,7 +115,7 @@ lock: $(VENV)/.ready  ## Pin what the layer carries, and what the tools are
 		--no-emit-package jenkins-autoscaler --no-emit-package jenkins-autoscaler-workbench pyproject.toml -o requirements-dev.txt
 
 clean:  ## Remove everything that can be made again
-	rm -rf $(VENV) $(SAM_VENV) $(IAM)/node_modules .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(SAM_VENV) $(MINISTACK_VENV) $(IAM)/node_modules .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The demo needs a quarter of the tools, and has them in a third of the time.
 WORKBENCH := -c requirements-dev.txt -e 'layers/core[aws-sdk]' -e
@@ -132,3 +133,6 @@ $(IAM)/node_modules/.ready: $(IAM)/package-lock.json
 
 $(SAM_VENV)/.ready: .ci/environment
 	@trap : INT; .ci/environment "$(PYTHON)" $(SAM_VENV) $@ "the SAM command line" -- 'aws-sam-cli>=1.140,<2'
+
+$(MINISTACK_VENV)/.ready: .ci/environment tests/rehearsal/requirements.txt
+	@trap : INT; .ci/environment "$(PYTHON)" $(MINISTACK_VENV) $@ "the emulator of AWS" -- -r tests/rehearsal/requirements.txt

@@ -1,4 +1,4 @@
-"""The state store that the contract of state is tried on: on DynamoDB (moto), and in memory."""
+"""What the stores of the state are tried on: in memory, on moto's DynamoDB, and on that of the emulator ministack."""
 
 import threading
 
@@ -11,7 +11,11 @@ from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler_workbench.cli.demo import TABLE, create_table
 from autoscaler_workbench.fakes.state import InMemoryState
 from support.builders import a_record
+from support.ministack import emulated_aws
 from support.worlds import AWS
+
+ON_DYNAMODB = ("moto", pytest.param("ministack", marks=pytest.mark.needs("ministack")))
+STORES = ("memory", *ON_DYNAMODB)
 
 
 def one_at_a_time(monkeypatch):
@@ -25,23 +29,53 @@ def one_at_a_time(monkeypatch):
     monkeypatch.setattr(DynamoHandler, "call_action", call_alone)
 
 
-@pytest.fixture(scope="session")
-def dynamo_client():
+def make_client(**endpoint):
     """One client for all tests: making it takes longer than most tests."""
     with pytest.MonkeyPatch.context() as environment:
         for name, value in AWS.items():
             environment.setenv(name, value)
-        return boto3.client("dynamodb")
+        return boto3.client("dynamodb", **endpoint)
+
+
+@pytest.fixture(scope="session")
+def moto_client():
+    return make_client()
+
+
+@pytest.fixture(scope="session")
+def ministack_client(tmp_path_factory):
+    with emulated_aws(tmp_path_factory.mktemp("ministack")) as url:
+        yield make_client(endpoint_url=url)
 
 
 @pytest.fixture
-def dynamo(monkeypatch, dynamo_client):
-    """A client of DynamoDB (moto), with an empty table."""
+def aws(monkeypatch):
     for name, value in AWS.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def moto(aws, monkeypatch, moto_client):
+    """A client of moto's DynamoDB, with an empty table."""
+    one_at_a_time(monkeypatch)
     with mock_aws():
-        create_table(dynamo_client)
-        yield dynamo_client
+        create_table(moto_client)
+        yield moto_client
+
+
+@pytest.fixture
+def ministack(aws, monkeypatch, ministack_client):
+    """A client of ministack's DynamoDB, with an empty table. Clients of other services that a test makes reach ministack, too."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", ministack_client.meta.endpoint_url)
+    create_table(ministack_client)
+    yield ministack_client
+    ministack_client.delete_table(TableName=TABLE)
+
+
+@pytest.fixture(params=ON_DYNAMODB)
+def dynamo(request):
+    """A client of DynamoDB, with an empty table: for tests of what only an adapter does."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture
@@ -58,12 +92,11 @@ def listen(dynamo):
         dynamo.meta.events.unregister(event, handler)
 
 
-@pytest.fixture(params=["memory", "dynamodb"])
-def state(request, monkeypatch):
+@pytest.fixture(params=STORES)
+def state(request):
     """A state store, which another fleet of the same table must not change."""
     if request.param == "memory":
         return InMemoryState()
-    one_at_a_time(monkeypatch)
-    client = request.getfixturevalue("dynamo")
+    client = request.getfixturevalue(request.param)
     DynamoState(lambda: client, TABLE, "another-fleet").add_record(a_record("i-other"))
     return DynamoState(lambda: client, TABLE, "f")

@@ -1,4 +1,4 @@
-"""The count of questions and what machines tell with them, on DynamoDB (moto) and in memory."""
+"""The count of questions and what machines tell with them, on DynamoDB (moto, ministack) and in memory."""
 
 import threading
 import zlib
@@ -18,7 +18,7 @@ from autoscaler.ports import StoredState
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryState, InMemoryTelemetry
 from autoscaler_workbench.fakes.world.faults import Fault
-from contract.conftest import one_at_a_time
+from contract.conftest import STORES
 from support.builders import a_build_use, a_gpu_use, a_telemetry
 
 AT = 1_800_000_000.0
@@ -38,13 +38,12 @@ class Kept:
         return self.limiter.admit(machine, **({"now": AT} | facts))
 
 
-@pytest.fixture(params=["memory", "dynamodb"])
-def kept(request, monkeypatch):
+@pytest.fixture(params=STORES)
+def kept(request):
     if request.param == "memory":
         state = InMemoryState()
         return Kept(state, InMemoryTelemetry(state), state)
-    one_at_a_time(monkeypatch)
-    client = request.getfixturevalue("dynamo")
+    client = request.getfixturevalue(request.param)
     DynamoAsks(lambda: client, TABLE, "another").admit("i-other", now=AT, telemetry=a_telemetry())
     asks = DynamoAsks(lambda: client, TABLE, "f")
     return Kept(asks, asks, DynamoState(lambda: client, TABLE, "f"))

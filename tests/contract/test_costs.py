@@ -1,4 +1,4 @@
-"""The store of what jobs cost, on DynamoDB (moto) and in memory: what is kept, all or nothing, and how large it grows."""
+"""The store of what jobs cost, on DynamoDB (moto, ministack) and in memory: what is kept, all or nothing, and how large it grows."""
 
 from dataclasses import replace
 from random import Random
@@ -15,6 +15,7 @@ from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.costs import InMemoryCosts
 from autoscaler_workbench.fakes.world.faults import Fault
+from contract.conftest import STORES
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -22,11 +23,11 @@ ITEM_BYTES = 400_000
 A_JOB = CostKey("main", "cpu", "folder/ü job")
 
 
-@pytest.fixture(params=["dynamodb", "memory"])
+@pytest.fixture(params=STORES)
 def kept(request):
     if request.param == "memory":
         return InMemoryCosts()
-    return on_dynamo(request.getfixturevalue("dynamo"))
+    return on_dynamo(request.getfixturevalue(request.param))
 
 
 def on_dynamo(dynamo):

@@ -1,4 +1,4 @@
-"""The history of what was done, on DynamoDB (moto) and in memory."""
+"""The history of what was done, on DynamoDB (moto, ministack) and in memory."""
 
 from datetime import UTC, datetime
 
@@ -11,6 +11,7 @@ from autoscaler.domain.report.event import Event
 from autoscaler.errors import TransientError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryHistory
+from contract.conftest import STORES
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 DAY = 86_400.0
@@ -24,11 +25,11 @@ def subjects(events):
     return [event.subject for event in events]
 
 
-@pytest.fixture(params=["dynamodb", "memory"])
+@pytest.fixture(params=STORES)
 def kept(request):
     if request.param == "memory":
         return InMemoryHistory()
-    client = request.getfixturevalue("dynamo")
+    client = request.getfixturevalue(request.param)
     return DynamoHistory(lambda: client, TABLE, "f")
 
 

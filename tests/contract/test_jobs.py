@@ -1,4 +1,4 @@
-"""The store of job statistics, on DynamoDB (moto) and in memory: what is kept, what is forgotten, and how large it grows."""
+"""The store of job statistics, on DynamoDB (moto, ministack) and in memory: what is kept, what is forgotten, and how large it grows."""
 
 from dataclasses import replace
 from functools import cache
@@ -31,6 +31,7 @@ from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWE
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryJobs
+from contract.conftest import STORES
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -62,11 +63,11 @@ def widest_spread(seed=0):
     return spread
 
 
-@pytest.fixture(params=["dynamodb", "memory"])
+@pytest.fixture(params=STORES)
 def kept(request):
     if request.param == "memory":
         return InMemoryJobs()
-    client = request.getfixturevalue("dynamo")
+    client = request.getfixturevalue(request.param)
     return DynamoJobs(lambda: client, TABLE, "f")
 
 

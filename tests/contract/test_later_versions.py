@@ -301,14 +301,14 @@ def test_a_memory_of_which_nothing_can_be_read_begins_anew(dynamo):
 
 def test_what_earlier_versions_have_stored_is_read(dynamo):
     """Records had no revision, and their interruption stood beside them."""
-    record = a_record("i-1", interrupted_at=5.0)
+    record = a_record("i-1", interrupted_at=5.5)
     store_of(DynamoState, dynamo).add_record(record)
     kind = Kind("record#i-1", _Entry(record=record), None, None)
-    item = {key: value for key, value in stored(dynamo, kind).items() if key != "revision"} | {"interrupted_at": {"N": "5.0"}}
+    item = {key: value for key, value in stored(dynamo, kind).items() if key != "revision"} | {"interrupted_at": {"N": "5.5"}}
     dynamo.put_item(TableName=TABLE, Item=item)
     state = store_of(DynamoState, dynamo)
     [read] = state.read().records
     changed = state.change_record(replace(read, trouble="403"), expected=read.state)
-    assert (read, changed.revision, stored(dynamo, kind)["interrupted_at"]) == (record, 1, {"N": "5.0"})
+    assert (read, changed.revision, stored(dynamo, kind)["interrupted_at"]) == (record, 1, {"N": "5.5"})
     with pytest.raises(ConflictError):
         state.change_record(replace(read, trouble="404"), expected=read.state)

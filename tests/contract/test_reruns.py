@@ -1,4 +1,4 @@
-"""The store of what was answered for lost builds, on DynamoDB (moto) and in memory."""
+"""The store of what was answered for lost builds, on DynamoDB (moto, ministack) and in memory."""
 
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryState
 from autoscaler_workbench.fakes.world.faults import Fault
+from contract.conftest import STORES
 
 OWNER = "scale_down/1"
 
@@ -21,9 +22,9 @@ def a_rerun(**facts):
     return Rerun(controller="main", run="job/größe%201/7", began_at=1_799_999_000.4, **(given | facts))
 
 
-@pytest.fixture(params=["dynamodb", "memory"])
+@pytest.fixture(params=STORES)
 def store(request):
-    client = request.getfixturevalue("dynamo") if request.param == "dynamodb" else None
+    client = None if request.param == "memory" else request.getfixturevalue(request.param)
     state = DynamoState(lambda: client, TABLE, "f") if client else InMemoryState()
     state.acquire(OWNER, now=0.0, until=70.0)
     return DynamoReruns(lambda: client, TABLE, "f") if client else state

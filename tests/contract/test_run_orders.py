@@ -1,4 +1,4 @@
-"""The store of what people ordered to be run, on DynamoDB (moto) and in memory."""
+"""The store of what people ordered to be run, on DynamoDB (moto, ministack) and in memory."""
 
 import threading
 import zlib
@@ -16,7 +16,7 @@ from autoscaler.errors import ConfigError, ConflictError, TransientError, Unansw
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.run_orders import InMemoryRunOrders
 from autoscaler_workbench.fakes.world.faults import Fault
-from contract.conftest import one_at_a_time
+from contract.conftest import STORES
 
 NOW = 1_800_000_000.0
 DAY = 86_400
@@ -62,13 +62,12 @@ def everything(order_id="r-1"):
     )
 
 
-@pytest.fixture(params=["dynamodb", "memory"])
-def store(request, monkeypatch):
+@pytest.fixture(params=STORES)
+def store(request):
     """A store that other fleets of the same table must not change."""
     if request.param == "memory":
         return InMemoryRunOrders()
-    one_at_a_time(monkeypatch)
-    client = request.getfixturevalue("dynamo")
+    client = request.getfixturevalue(request.param)
     other = DynamoRunOrders(lambda: client, TABLE, "another-fleet")
     other.add_order(an_order("of-another"))
     other.add_order(an_order("ended-of-another"))
@@ -220,22 +219,23 @@ def test_of_an_order_that_is_deleted_after_three_months_nothing_is_left_to_read(
     assert (table.order("r-1"), table.ended(10)) == (None, ())
 
 
-def unread(request, store, dynamo):
+def write_as_another_version(store):
     """Let an open order and an ended one be what another version wrote."""
     if isinstance(store, InMemoryRunOrders):
         store.unreadable = {"open", "ended"}
         return
+    dynamo = store.client()
     for item in items(dynamo, OPEN) + items(dynamo, ENDED):
         if item["item"]["S"].endswith(("#open", "#ended")):
             dynamo.put_item(TableName=TABLE, Item={**item, "body": {"B": zlib.compress(b'{"id": "open", "until": "never"}')}})
 
 
-def test_what_another_version_wrote_is_left_out_and_is_neither_lost_nor_taken_for_nothing(request, store):
+def test_what_another_version_wrote_is_left_out_and_is_neither_lost_nor_taken_for_nothing(store):
     store.add_order(an_order("open"))
     store.add_order(an_order("r-1"))
     end(store, "first", NOW)
     end(store, "ended", NOW + 1)
-    unread(request, store, request.getfixturevalue("dynamo"))
+    write_as_another_version(store)
     assert [order.id for order in store.open_orders()] == ["r-1"]
     assert [order.id for order in store.ended(1)] == ["first"], "as many as are asked for"
     for order_id in ("open", "ended"):

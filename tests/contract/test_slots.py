@@ -1,4 +1,4 @@
-"""The LookSlots port on SQS and DynamoDB (moto), and in memory."""
+"""The LookSlots port on SQS and DynamoDB (moto, ministack), and in memory."""
 
 import boto3
 import pytest
@@ -11,6 +11,7 @@ from autoscaler.ports import StoredState
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.slots import InMemorySlots
 from autoscaler_workbench.fakes.world.faults import Fault
+from contract.conftest import STORES
 
 NOW = 1_800_000_000.0
 
@@ -20,9 +21,11 @@ def on_aws(dynamo):
     return SqsSlots(lambda: queue, queue.create_queue(QueueName="looks")["QueueUrl"], lambda: dynamo, TABLE, "f")
 
 
-@pytest.fixture(params=["aws", "memory"])
+@pytest.fixture(params=STORES)
 def slots(request):
-    return on_aws(request.getfixturevalue("dynamo")) if request.param == "aws" else InMemorySlots(after=lambda _seconds, _do: None)
+    if request.param == "memory":
+        return InMemorySlots(after=lambda _seconds, _do: None)
+    return on_aws(request.getfixturevalue(request.param))
 
 
 def test_a_slot_is_taken_by_whoever_asks_first(slots):

@@ -1,4 +1,4 @@
-"""State store, lease and rate limiter, on DynamoDB (moto) and in memory."""
+"""State store, lease and rate limiter, on DynamoDB (moto, ministack) and in memory."""
 
 from dataclasses import replace
 from random import Random

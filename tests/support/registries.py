@@ -56,13 +56,13 @@ def registry(directory: Path, **more: Any) -> Iterator[Registry]:
     command = ["docker-registry", "serve", directory / "config.yml"]
     with (directory / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
-            _wait_for(there.place, process, directory / "log")
+            wait_for(there.place, process, directory / "log")
             yield there
         finally:
             process.kill()
 
 
-def _wait_for(place: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for(place: str, process: subprocess.Popen[bytes], log: Path) -> None:
     host, _, port = place.partition(":")
     for _ in range(200):
         assert process.poll() is None, log.read_text(encoding="utf-8")

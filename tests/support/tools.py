@@ -16,6 +16,8 @@ from pathlib import Path
 from gpu_lease.cgroups import Cgroups, mounted
 from gpu_lease.errors import NotPossibleError
 
+# AWS' emulator, in a virtual environment of its own.
+MINISTACK = Path(__file__).parents[2] / ".venv-ministack" / "bin" / "ministack"
 # Where programs were looked for before `make test` took all but the basic ones away.
 _PATH = "PATH_BEFORE_BARE"
 # What `make test` may start: a shell with the usual commands, git and make. Python is started by its own path.
@@ -28,13 +30,17 @@ _BASIC = """
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """``tries``: what its tests try. ``packages``: Debian's. ``otherwise``: how to get it if no package brings it."""
+    """``tries``: what its tests try. ``packages``: Debian's. ``otherwise``: how to get it if no package brings it.
+
+    ``optional``: neither a package nor root can bring it, and CI goes on without it.
+    """
 
     tries: str
     programs: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     otherwise: str = ""
     is_there: Callable[[], bool] | None = None
+    optional: bool = False
 
     @property
     def present(self) -> bool:
@@ -43,11 +49,6 @@ class Tool:
     @property
     def remedy(self) -> str:
         return self.otherwise or f"apt-get install {' '.join(self.packages)}"
-
-    @property
-    def optional(self) -> bool:
-        """No package of Debian brings it, and root cannot make it: CI goes on without it."""
-        return bool(self.otherwise) and self.is_there is not _is_root
 
 
 def program(name: str) -> str | None:
@@ -85,7 +86,12 @@ def _makes_cgroups() -> bool:
 
 
 def _python(version: str) -> Tool:
-    return Tool(f"the wheels in Python {version}", otherwise=f"install Python {version}", is_there=lambda: python_of(version) is not None)
+    return Tool(
+        f"the wheels in Python {version}",
+        otherwise=f"install Python {version}",
+        is_there=lambda: python_of(version) is not None,
+        optional=True,
+    )
 
 
 TOOLS = {
@@ -100,7 +106,10 @@ TOOLS = {
     "curl": Tool("the keys of shared caches", ("curl",), ("curl", "ca-certificates")),
     "iproute2": Tool("the rules that keep builds from the instance metadata", ("ip",), ("iproute2",)),
     "systemd": Tool("leases of cards by socket activation", ("systemd-socket-activate",), ("systemd",)),
-    "cgroups": Tool("leases of cards", otherwise="run it on a machine where root may make cgroups", is_there=_makes_cgroups),
+    "cgroups": Tool(
+        "leases of cards", otherwise="run it on a machine where root may make cgroups", is_there=_makes_cgroups, optional=True
+    ),
+    "ministack": Tool("the stores of the state on a second DynamoDB", otherwise="make everything", is_there=MINISTACK.exists),
     **{f"python{version}": _python(version) for version in ("3.11", "3.12", "3.13")},
 }  # fmt: skip
 
