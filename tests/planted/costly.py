@@ -4,6 +4,20 @@ from planted.bug import Bug
 
 COSTLY = (
     Bug(
+        name="agents are launched in the pass in which Jenkins refused to make a node",
+        file="control/apply.py",
+        was="isinstance(step, Launch | Start) and (why := self._no_node(step.controller))",
+        becomes="isinstance(step, Launch | Start) and (why := '')",
+        found_by=("tests/scenarios/test_missing_rights.py::test_nothing_is_launched_for_a_controller_that_refuses_the_very_first_node",),
+    ),
+    Bug(
+        name="agents are launched for a controller that refuses to make nodes, once the beacons are tried less often",
+        file="domain/situation/situation.py",
+        was='no_node=no_node.get(controller, "")',
+        becomes='no_node=""',
+        found_by=("tests/scenarios/test_missing_rights.py::test_nothing_is_launched_for_a_controller_that_refuses_the_very_first_node",),
+    ),
+    Bug(
         name="what nobody has noted yet is no build of an agent that may have one only",
         file="domain/situation/disks.py",
         was=" + unnoted",

@@ -9,7 +9,7 @@ from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool
 from support.timeline import Day
-from support.worlds import in_memory
+from support.worlds import a_world_node, in_memory
 
 CREATE, CONNECT, READ = "hudson.model.Computer.Create", "hudson.model.Computer.Connect", "hudson.model.Item.Read"
 
@@ -184,3 +184,64 @@ def test_a_token_that_is_rotated_again_and_again_costs_nothing_though_each_funct
     assert {build.ended for build in builds} == {Ended.FINISHED}
     assert day.failed == 0
     assert [facts for event, facts in day.fleet.logged if event == "controller_incomplete"] == []
+
+
+@pytest.mark.parametrize("trouble", ["Create", "a login page"])
+def test_nothing_is_launched_for_a_controller_that_refuses_the_very_first_node(trouble):
+    """Jenkins 2.504.3 refused the beacon, and the same pass launched two instances that could not register."""
+    begin, named = TROUBLES[trouble]
+    day = a_day()
+    begin(day)
+    builds = day.queue(3)
+    day.minutes(5)
+    [message] = day.fleet.notifier.sent
+    assert message.subject == "[f] no new agent can connect to main"
+    assert named in message.text
+    lines = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job-0")
+    assert any("no node can be made on main" in line and named in line for line in lines)
+    day.minutes(55)
+    assert day.world.ec2.instances == {}
+    mend(day)
+    day.minutes(5 + 6)
+    assert all(build.started_at for build in builds)
+    day.minutes(20)
+    assert [sent.subject for sent in day.fleet.notifier.sent].count("[f] over: no new agent can connect to main") == 1
+
+
+def test_a_controller_that_refuses_nodes_keeps_no_other_one_from_its_agents():
+    day = Day(in_memory(*(a_pool(name, controllers=(at,)) for name, at in (("cpu", "main"), ("web", "other")))), by_adapters=True)
+    lacks(day, CREATE)
+    day.queue(1)
+    build = day.world.controllers["other"].submit("elsewhere", "web", 60.0)
+    day.minutes(10)
+    assert build.ended is Ended.FINISHED
+    assert {instance.tags["autoscaler:controller"] for instance in day.world.ec2.instances.values()} == {"other"}
+
+
+def test_static_nodes_need_no_right_to_make_nodes():
+    """The beacon cannot be made, and the nodes are there already."""
+    day = Day(in_memory(a_pool("cpu"), slots={"static-1": ("cpu",), "static-2": ("cpu",)}), by_adapters=True)
+    lacks(day, CREATE)
+    launched = []
+    for _ in range(2):
+        day.queue(1)
+        launched.append(len(day.minutes(1).world.ec2.instances))
+    assert launched == [1, 2]
+
+
+def test_a_beacon_that_is_there_after_all_keeps_nothing_from_being_launched():
+    """Something else answered in Jenkins' place after it had made the nodes."""
+    day = a_day()
+    day.minutes(1)
+    beacons = list(day.jenkins.nodes)
+    for name in beacons:
+        day.jenkins.delete_node(name)
+    lacks(day, CREATE)
+    day.minutes(1)
+    assert len(day.fleet.state.memory.failing) == len(beacons)
+    for name in beacons:
+        day.jenkins.add_node(a_world_node(name, *name.split("~")[1:], connected=False))
+    mend(day)
+    [build] = day.queue(1)
+    day.minutes(3)
+    assert build.started_at

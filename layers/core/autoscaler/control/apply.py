@@ -57,6 +57,7 @@ from autoscaler.domain.facts.volumes import with_volumes
 from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes
 from autoscaler.domain.situation.breakers import has_failed_often, key_of
+from autoscaler.domain.situation.connections import why_no_node
 from autoscaler.domain.situation.start_trials import FailedStart, postponed_start
 from autoscaler.errors import AutoscalerError, DoubtfulError, NoAnswerError, RefusedError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
@@ -152,6 +153,8 @@ class _Actuator:
     def take(self, step: Step) -> Result:
         if step.controller in self.unresponsive:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=f"{step.controller} stopped answering, or answers too slowly")
+        if isinstance(step, Launch | Start) and (why := self._no_node(step.controller)):
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"no node can be made on {step.controller}: {why}")
         began = self._ports.clock()
         try:
             result = self._take(step)
@@ -219,6 +222,9 @@ class _Actuator:
 
     def _record_of(self, controller: str, node: str) -> Record | None:
         return next((record for record in self._records.now.values() if (record.controller, record.node) == (controller, node)), None)
+
+    def _no_node(self, controller: str) -> str:
+        return "" if controller in self._fleet.slot_controllers else why_no_node(self.tried, controller)
 
     def _launch(self, step: Launch) -> Result:
         result, refusals, types = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)

@@ -182,7 +182,7 @@ class Reason(StrEnum):
     ONE_TRIAL = "one-trial", "Boots of this pool kept failing; one agent is tried until one connects."
     CANNOT_CONNECT = (
         "cannot-connect",
-        "Jenkins lets no new agent of this controller connect, since a right is missing or a login page is in the way; one agent tries.",
+        "Jenkins makes no node or lets no new agent connect: a right is missing, or a login page is in the way. A beacon or agent tries.",
     )
     CANARY = "canary", "The launch template has a new version; one agent of it is tried until one connects."
     NOT_LENT = "not-lent", "An idle agent of a rarer kind could run the job, and is not lent."

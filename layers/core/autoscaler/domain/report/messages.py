@@ -33,7 +33,7 @@ from autoscaler.domain.report.told import LOST, Message, Seen, Span, Told, Troub
 from autoscaler.domain.report.waiting import WAITS, is_slow, waits_seen
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.breakers import is_tripped, told_boots
+from autoscaler.domain.situation.breakers import CREATE_BEACON, is_tripped, steps_that_keep_failing, told_boots
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image, of_stops, of_taken_back, open_trial
 from autoscaler.domain.wording import counted, duration, moment, once_mended
@@ -191,9 +191,24 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
         if trial.is_open:
             served = [name for name, pool in situation.fleet.pools.items() if controller in pool.controllers]
             yield f"connect/{controller}", _connections(controller, trial, served)
+    yield from _beacons(situation)
     for pool, canary in by_pool(situation.memory, of_image).items():
         if canary.is_open:
             yield f"image/{pool}", _image(pool, canary)
+
+
+def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the controllers that keep refusing to make a node, before any agent asked for one."""
+    refused = {controller: pool.no_node for (controller, _), pool in situation.pools.items() if pool.no_node}
+    for key in steps_that_keep_failing(situation.memory):
+        controller = key.removeprefix(f"{CREATE_BEACON} ").partition("/")[0]
+        if controller in refused and not open_trial(situation.memory, of_connections(controller)):
+            yield f"connect/{controller}", _no_node(controller, refused.pop(controller))
+
+
+def _no_node(controller: str, why: str) -> Seen:
+    then = f"Nothing is launched for {controller} until Jenkins makes the nodes that are missing (beacons). They are tried every 5 minutes."
+    return Seen(f"no new agent can connect to {controller}", f"{why}.\n{then}", "operations.md#agents-refused", "autoscaler doctor")
 
 
 def _breaker(pool: str, failed: Trial) -> Seen:

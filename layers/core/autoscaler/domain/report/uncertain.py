@@ -42,6 +42,8 @@ def _why_broken(situation: Situation, controller: str, want: Want, server: str, 
         return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
     if refused := open_trial(situation.memory, of_connections(controller)):
         return "cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})"
+    if no_node := next(filter(None, (situation.pools[controller, name].no_node for name in pools)), ""):
+        return "cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})"
     return None
 
 

@@ -153,6 +153,7 @@ def told_boots(trial: Trial) -> str:
 
 
 _UNCORDON = "uncordon"
+CREATE_BEACON = "create-beacon"
 START = "start"
 _ACTIONS: Mapping[type[Step | Held], str] = {
     Uncordon: _UNCORDON,
@@ -163,7 +164,7 @@ _ACTIONS: Mapping[type[Step | Held], str] = {
     DeleteNode: "delete-node",
     FinishRotation: "delete-node",
     FreeSlot: "free-slot",
-    CreateBeacon: "create-beacon",
+    CreateBeacon: CREATE_BEACON,
     RemoveBeacon: "delete-node",
     Stop: "stop",
 }
@@ -190,17 +191,13 @@ def note_tried(known: Mapping[str, Failing], tried: Mapping[str, str | None], no
 
 
 def still_failing(known: Mapping[str, Failing], views: Iterable[ControllerView], now: float) -> dict[str, Failing]:
-    """Drop steps that nobody tries any more, or that came true by themselves, such as uncordoning an online node."""
+    """Drop steps that nobody tries any more, or that came true by themselves: an online node is uncordoned, a beacon is there."""
     if not known:
         return {}
-    online = {
-        _key(_UNCORDON, view.name, node.name)
-        for view in views
-        if view.complete
-        for node in view.nodes
-        if not node.offline and CORDONED_LABEL not in node.labels
-    }
-    return {key: one for key, one in known.items() if key not in online and now - one.tried_at < _kept_seconds(key, one)}
+    nodes = [(view.name, node) for view in views if view.complete for node in view.nodes]
+    done = {_key(CREATE_BEACON, controller, node.name) for controller, node in nodes}
+    done |= {_key(_UNCORDON, controller, node.name) for controller, node in nodes if not node.offline and CORDONED_LABEL not in node.labels}
+    return {key: one for key, one in known.items() if key not in done and now - one.tried_at < _kept_seconds(key, one)}
 
 
 def _kept_seconds(key: str, failing: Failing) -> float:

@@ -2,15 +2,19 @@
 
 Nothing is launched for that controller after the first such agent. It goes on asking, and so finds out when that is mended. Once it has
 ended, one agent at a time is launched, at growing intervals, until one connects.
+
+A beacon that Jenkins refuses for such a reason shows it before anything is launched: then nothing is, until Jenkins makes the beacon.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.facts.memory import Memory, Trial
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.trials import CONNECT_PAUSES, by_pool, due_at, failed_once_more, of_connections
+from autoscaler.domain.situation.breakers import CREATE_BEACON
+from autoscaler.domain.situation.trials import CONNECT_PAUSES, by_pool, due_at, failed_once_more, of_connections, open_trial
+from autoscaler.domain.wording import moment
 
 # A record's trouble begins with the name of an error; these are the same for every agent.
 _FOR_ALL_AGENTS = ("LackingPermissionError", "RefusedCredentialsError", "RedirectedError", "InTheWayError", "DoubtfulError")
@@ -21,6 +25,22 @@ _FAILED_KEPT = 20
 def is_for_all_agents(trouble: str) -> bool:
     """Tell whether what keeps an agent from connecting keeps every other one of its controller, too."""
     return trouble.startswith(_FOR_ALL_AGENTS) or _LOGIN_PAGE in trouble
+
+
+def why_no_node(failed: Mapping[str, str | None], controller: str) -> str:
+    """Say why Jenkins refuses to make any node: it refused a beacon; "" if it refused none. ``failed``: by the key of a step."""
+    key = f"{CREATE_BEACON} {controller}/"
+    return next((why for name, why in failed.items() if why and name.startswith(key) and is_for_all_agents(why)), "")
+
+
+def why_none_connects(memory: Memory, controller: str, no_node: str, now: float) -> str:
+    """Say why nothing is launched for a controller now; "" if Jenkins refuses nothing. ``no_node``: why it makes none."""
+    if no_node:
+        return f"no node can be made on {controller} ({no_node}); a beacon tries again"
+    refused = open_trial(memory, of_connections(controller))
+    if refused is None or now >= refused.until_at:
+        return ""
+    return f"no new agent can connect to {controller} ({refused.why}); one is tried at {moment(refused.until_at)}"
 
 
 def still_refused(memory: Memory, agents: Iterable[Agent], controllers: Collection[str], now: float) -> dict[str, Trial]:

@@ -21,6 +21,7 @@ from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.boot_times import trusted_boots, trusted_starts
 from autoscaler.domain.situation.breakers import told_boots
+from autoscaler.domain.situation.connections import why_none_connects
 from autoscaler.domain.situation.marks import TRY_EVERY_SECONDS, is_doubtful
 from autoscaler.domain.situation.trials import (
     ACCOUNT,
@@ -30,13 +31,12 @@ from autoscaler.domain.situation.trials import (
     is_taken_back,
     next_try_at,
     of_boot,
-    of_connections,
     of_offering,
     of_pool,
     open_trial,
     told_refused,
 )
-from autoscaler.domain.wording import duration, moment
+from autoscaler.domain.wording import duration
 
 # From the call until EC2 says that an instance has stopped, about: the operating system shuts down.
 STOP_SECONDS = 40.0
@@ -59,6 +59,7 @@ class PoolView:
     version: str = ""  # that is launched; "" where EC2 does not say
     to_try: str = ""  # the version of a new image, which one agent tries; "" where there is none
     offerings_to_try: tuple[Offering, ...] = ()  # that EC2 refused, and one agent may be asked for now
+    no_node: str = ""  # why Jenkins makes no node for an agent; "" if it does
     closes_at: float = inf  # from when on its agents take no new builds, since their capacity ends
     # By starved items and builds that came back, once asked for.
     _prospects: dict[tuple[int, int], Prospects] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -364,10 +365,8 @@ class PoolView:
             if self._is_pausing(scope):
                 trial = self.memory.trials[scope]
                 return reason, told_refused({scope: trial}, due_at(trial, self.spec), self.now)
-        refused = open_trial(self.memory, of_connections(self.controller))
-        if refused is not None and self.now < refused.until_at:
-            detail = f"no new agent can connect to {self.controller} ({refused.why}); one is tried at {moment(refused.until_at)}"
-            return Reason.CANNOT_CONNECT, detail
+        if refused := why_none_connects(self.memory, self.controller, self.no_node, self.now):
+            return Reason.CANNOT_CONNECT, refused
         failed = open_trial(self.memory, of_boot(self.name))
         if failed is not None and self.now < failed.until_at:
             return Reason.BREAKER_OPEN, f"{told_boots(failed)}; one is tried again in {duration(failed.until_at - self.now)}"

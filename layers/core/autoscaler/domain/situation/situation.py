@@ -30,6 +30,7 @@ from autoscaler.domain.situation.agents import (
     join_agents,
 )
 from autoscaler.domain.situation.boot_times import trusted_boots
+from autoscaler.domain.situation.connections import why_no_node
 from autoscaler.domain.situation.controller_restarts import Resumption, in_grace, is_recovering, waits_to_resume
 from autoscaler.domain.situation.demand import Demand, read_demand
 from autoscaler.domain.situation.demand_by_pool import executors_by_pool, starved_by_pool
@@ -341,6 +342,9 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))
     launched = launched_versions(look.fleet, look.current, memory.proven)
     to_try = versions_to_try(look.fleet, look.current, memory.proven)
+    failing = {key: step.why for key, step in memory.failing.items()}
+    # Static nodes are there already.
+    no_node = {name: why_no_node(failing, name) for name in look.snapshot.controllers if name not in look.fleet.slot_controllers}
     return {
         (controller, pool.name): PoolView(
             controller=controller,
@@ -354,6 +358,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
             version=launched.get(pool.name, ""),
             to_try=to_try.get(pool.name, ""),
             offerings_to_try=offerings_to_try(pool, memory, look.now),
+            no_node=no_node.get(controller, ""),
             closes_at=closes_at(pool, look.snapshot.learned.values()),
         )
         for controller in look.snapshot.controllers
