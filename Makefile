@@ -58,7 +58,7 @@ same: $(VENV)/.ready  ## Does each pass still decide what was recorded? make sam
 mutate: $(VENV)/.ready  ## Mutants of domain and control, and the share that the tests find: make mutate MODULES=retire ONE_IN=1
 	PYTHONPATH=tests:. $(BIN)/python -m support.mutation "$(or $(MODULES),.)" $(or $(ONE_IN),10) $(JOBS)
 
-live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=...
+live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=... RESTART_COMMAND=...
 	@test -n "$(JENKINS_URL)" || { echo "JENKINS_URL: missing; make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=..." >&2; exit 2; }
 	@JENKINS_URL="$(JENKINS_URL)" JENKINS_USER="$(JENKINS_USER)" JENKINS_TOKEN="$(JENKINS_TOKEN)" \
 		$(BIN)/pytest tests/contract/test_controller.py tests/contract/test_builds.py tests/contract/test_stopped_builds.py \

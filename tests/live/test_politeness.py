@@ -9,9 +9,11 @@ import pytest
 
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from support import live_jobs
 from support.live import PREFIX, LiveJenkins
 from support.live_scene import needs_a_restart, needs_label_parameters, needs_matrices
-from support.rig import opened, stand_in_jenkins
+from support.rig import opened, restart_by, stand_in_jenkins
 
 
 @pytest.fixture
@@ -96,10 +98,25 @@ def test_what_a_controller_cannot_do_is_not_tried_and_says_why():
         given = LiveJenkins(bare.url, bare.user, bare.token)  # as one of which only the URL is known
         with opened(given):
             for ask, why in zip(
-                asks_for_everything(given), ("matrix-project is not", "NodeLabel Parameter is not", "nobody's"), strict=True
+                asks_for_everything(given), ("matrix-project is not", "NodeLabel Parameter is not", "RESTART_COMMAND"), strict=True
             ):
                 with pytest.raises(pytest.skip.Exception, match=why):
                     ask()
+
+
+def test_a_restart_is_the_command_of_the_person_whose_jenkins_it_is(tmp_path):
+    restart_by(f"touch {tmp_path}/restarted")()
+    assert (tmp_path / "restarted").exists()
+    with pytest.raises(AssertionError, match=r"RESTART_COMMAND \(false\): exit 1"):
+        restart_by("false")()
+
+
+def test_the_stand_in_takes_no_pipeline_whose_step_needs_no_agent(live):
+    """A real Jenkins runs the step `sleep` on the controller: it would go on while its agent is away."""
+    script = live_jobs.config(Kind.PIPELINE, "cpu", 5.0, ()).replace("sh 'sleep 5'", "sleep 5")
+    assert "{ sleep 5 }" in script
+    with opened(live), pytest.raises(AutoscalerError, match="sh 'sleep N'"):
+        live.session.create_item(f"job/{live.prefix}/createItem", "sleeps", script)
 
 
 def spec_of(name):

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from support.live_scene import needs_a_restart, restart
 
 
 def test_labels_are_resolved_from_zero_nodes(scene):
@@ -88,6 +89,30 @@ def test_a_drain_waits_for_the_build(scene, kind):
     scene.run(passes.scale_down)
     scene.ahead_seconds += SECOND_LOOK_SECONDS  # a second look, a minute later: for our clock, not for whoever runs this
     scene.run(passes.scale_down)
+    assert scene.world.alive() == []
+    assert live.controller.node(node) is None
+
+
+def test_a_drain_goes_on_through_a_restart_of_jenkins(scene):
+    """The pipeline resumes on its agent, drained as it is, and ends. Then the agent goes."""
+    live, pool = scene.live, next(iter(scene.fleet.pools))
+    needs_a_restart(live)
+    instance = scene.launch_by_hand(pool)
+    node = scene.node_of(instance)
+    job = live.submit("long", pool, 3 * live.build_seconds, kind=Kind.PIPELINE).rpartition("/")[2]
+    live.until(lambda: not live.node(node).idle, "the build runs")
+    scene.run(passes.carry_out, DrainNodes(nodes=(node,), reason="a test", request_id=None))
+    scene.look()
+    restart(live)
+    while live.result(job) is None:
+        scene.run(passes.scale_up)
+        scene.look()
+        if live.result(job) is None:
+            assert [i.id for i in scene.world.alive()] == [instance]
+            live.pass_time(live.poll_seconds)
+    assert live.result(job) == "SUCCESS"
+    for _ in range(30):  # for our clock: until a resumption would be over
+        scene.minutes_later()
     assert scene.world.alive() == []
     assert live.controller.node(node) is None
 

@@ -47,8 +47,8 @@ class LiveSession(JenkinsSession):
 class LiveJenkins:
     """One controller and what was made there. ``build_seconds``: how long a build of the tests may take to be worth waiting for.
 
-    ``now``, ``pass_time``: the controller's time, which the stand-in lets pass faster than the wall clock; ``restart``: of the stand-in
-    alone, since nobody's Jenkins is restarted by a test.
+    ``now``, ``pass_time``: the controller's time, which the stand-in lets pass faster than the wall clock. ``restart``: None if the tests
+    may not restart it.
     """
 
     url: str
@@ -60,13 +60,14 @@ class LiveJenkins:
     now: Callable[[], float] = time.time
     pass_time: Callable[[float], None] = time.sleep
     restart: Callable[[], None] | None = None
+    is_stand_in: bool = False
     prefix: str = field(default_factory=lambda: f"{PREFIX}{int(time.time())}-{uuid.uuid4().hex[:4]}")
     session: LiveSession = field(init=False)
     controller: JenkinsController = field(init=False)
     _nodes: list[str] = field(default_factory=list)
     _jobs: list[str] = field(default_factory=list)
     _agents: dict[str, subprocess.Popen] = field(default_factory=dict)
-    _directories: list[Path] = field(default_factory=list)
+    _directories: dict[str, Path] = field(default_factory=dict)  # of agents, by node
     _ends_at: float = 0.0
 
     def __post_init__(self):
@@ -103,9 +104,10 @@ class LiveJenkins:
         assert len(self._nodes) <= _MOST_NODES, "polite tests make few nodes at a time"
 
     def start_agent(self, name: str) -> None:
-        """Connect a node by an agent on this machine, and wait until it is online."""
-        directory = Path(tempfile.mkdtemp(prefix="autoscaler-live-agent-"))
-        self._directories.append(directory)
+        """Connect a node by an agent on this machine, and wait until it is online. One that comes back finds its steps in its directory."""
+        if name not in self._directories:
+            self._directories[name] = Path(tempfile.mkdtemp(prefix="autoscaler-live-agent-"))
+        directory = self._directories[name]
         java = shutil.which(self.java)
         assert java, f"{self.java}: not found; a live run starts an agent on this machine, which needs Java (17 or newer)"
         (directory / "agent.jar").write_bytes(self.session.fetch("jnlpJars/agent.jar"))
@@ -115,7 +117,7 @@ class LiveJenkins:
         command = [java, "-jar", str(directory / "agent.jar"), "-url", self.session.server, "-name", name, "-secret", f"@{secret}"]
         with (directory / "log").open("wb") as log:
             self._agents[name] = subprocess.Popen(
-                [*command, "-webSocket", "-workDir", str(directory / "work")], stdout=log, stderr=subprocess.STDOUT
+                [*command, "-webSocket", "-workDir", str(directory / "work")], stdout=log, stderr=subprocess.STDOUT, cwd=directory
             )
         self.until(lambda: not self.node(name).offline, f"{name} is online", hint=lambda: (directory / "log").read_text()[-500:])
 
@@ -223,7 +225,7 @@ class LiveJenkins:
                 agent.wait()
         self._agents.clear()
         while self._directories:
-            shutil.rmtree(self._directories.pop(), ignore_errors=True)
+            shutil.rmtree(self._directories.popitem()[1], ignore_errors=True)
 
     def _cancel_queued(self) -> None:
         queue = self.session.get("queue/api/json", "items[id,task[url]]").json()

@@ -1,4 +1,6 @@
-"""What config.xml says of the jobs that live tests make: a freestyle job, a pipeline or a matrix, of which each build sleeps.
+"""What config.xml says of the jobs that live tests make: a freestyle job, a pipeline or a matrix, of which each build sleeps in a shell.
+
+Pipelines, too: their own step ``sleep`` runs on the controller, and would go on without an agent.
 
 As XStream writes them: hudson.model.Project, CpsFlowDefinition, hudson.matrix.MatrixProject and, of the plugin NodeLabel,
 LabelParameterDefinition. A parameter of a class that Jenkins does not know is left out of the job that it makes.
@@ -34,7 +36,7 @@ def config(kind: Kind, label: str, seconds: float, declares: tuple[str, ...]) ->
     """A job that runs on a label, or where one of its parameters says: ``params.NAME``."""
     by = label.removeprefix("params.") if label.startswith("params.") else ""
     if kind is Kind.PIPELINE:
-        script = f"node({label if by else _quoted(label)}) {{ sleep {seconds:g} }}"
+        script = f"node({label if by else _quoted(label)}) {{ sh 'sleep {seconds:g}' }}"
         return _PIPELINE.format(script=escape(script), declared=_declared(declares))
     where = "<canRoam>true</canRoam>" if by else f"<assignedNode>{escape(label)}</assignedNode><canRoam>false</canRoam>"
     return _FREESTYLE.format(where=where, seconds=seconds, declared=_declared(declares, by))

@@ -1,7 +1,9 @@
 """One way to set a scene on any Jenkins: the world in memory, the world over HTTP, or a live controller."""
 
 import os
+import shlex
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -216,9 +218,20 @@ def _from_environment() -> Any:
 
     @contextmanager
     def given() -> Iterator[LiveJenkins]:
-        yield LiveJenkins(url, os.environ["JENKINS_USER"], os.environ["JENKINS_TOKEN"], java=os.environ.get("LIVE_JAVA", "java"))
+        user, token, java = os.environ["JENKINS_USER"], os.environ["JENKINS_TOKEN"], os.environ.get("LIVE_JAVA", "java")
+        yield LiveJenkins(url, user, token, java=java, restart=restart_by(os.environ.get("RESTART_COMMAND", "")))
 
     return given()
+
+
+def restart_by(command: str) -> Callable[[], None] | None:
+    """Restart a Jenkins by a command of the person whose it is; None without one."""
+
+    def restart() -> None:
+        done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, f"RESTART_COMMAND ({command}): exit {done.returncode}; {done.stdout}{done.stderr}"
+
+    return restart if command else None
 
 
 @dataclass(slots=True)
@@ -253,7 +266,7 @@ def stand_in_jenkins(plugins: tuple[str, ...] = ("matrix-project", "nodelabelpar
                 jenkins.restart()
 
         times = {"build_seconds": 6.0, "poll_seconds": 0.2, "now": clock.now, "pass_time": clock.pass_time}
-        yield LiveJenkins(url, "live", "live-token", java=str(FAKE_JAVA), restart=restart, **times)
+        yield LiveJenkins(url, "live", "live-token", java=str(FAKE_JAVA), restart=restart, is_stand_in=True, **times)
         left = [*jenkins.nodes, *server.jenkins["main"].jobs.folders, *server.jenkins["main"].jobs.jobs, *jenkins.queue]
         assert left == [], f"left on the controller: {left}"
 

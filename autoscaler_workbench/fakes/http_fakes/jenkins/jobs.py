@@ -15,7 +15,7 @@ from autoscaler_workbench.fakes.world.jenkins.matrix import submit_matrix
 from autoscaler_workbench.fakes.world.jenkins.pipeline import submit_pipeline
 from autoscaler_workbench.fakes.world.jenkins.urls import job_path
 
-_PIPELINE = re.compile(r"node\((?:'(?P<label>.*)'|params\.(?P<parameter>\w+))\)\s*\{\s*sleep (?P<seconds>[\d.]+)\s*\}")
+_PIPELINE = re.compile(r"node\((?:'(?P<label>.*)'|params\.(?P<parameter>\w+))\)\s*\{\s*sh 'sleep (?P<seconds>[\d.]+)'\s*\}")
 _SLEEP = re.compile(r"sleep (?P<seconds>[\d.]+)")
 # ``builds`` shows the newest; ``allBuilds`` all.
 _BUILDS_SHOWN = 100
@@ -101,7 +101,7 @@ class Jobs:
         return {"categories": [{"id": "standalone-projects", "items": [{"class": kind} for kind in kinds]}]}
 
     def create(self, folder: str, name: str, config: bytes) -> None:
-        """Create a folder, a freestyle job or matrix that sleeps in a shell, or a pipeline ``node('LABEL') { sleep N }``.
+        """Create a folder, a freestyle job or matrix that sleeps in a shell, or a pipeline ``node('LABEL') { sh 'sleep N' }``.
 
         Instead of a label, a pipeline may have ``params.NAME``, and a freestyle job a parameter of the plugin NodeLabel.
         """
@@ -352,7 +352,7 @@ def _read_work(root: ET.Element) -> Job:
     if root.tag == "flow-definition":
         found = _PIPELINE.search(root.findtext("definition/script", ""))
         if found is None:
-            raise JobRefusedError("the stand-in knows no other pipeline than node('LABEL') { sleep N }")
+            raise JobRefusedError("the stand-in knows no other pipeline than node('LABEL') { sh 'sleep N' }")
         return Job(Kind.PIPELINE, found["label"] or None, float(found["seconds"]), label_parameter=found["parameter"] or "")
     sleep = _SLEEP.search(root.findtext("builders/hudson.tasks.Shell/command", ""))
     seconds = float(sleep["seconds"]) if sleep else 0.0
