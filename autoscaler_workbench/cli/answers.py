@@ -28,7 +28,7 @@ def print_status(answer: Answer) -> None:
     _print_pools(told["pools"], set(broken))
     say(_limits(told))
     _print_own_limits(told)
-    _say_all(filter(None, [told.get("results")]), style="dim")
+    _say_all(filter(None, [told.get("results"), *told.get("savings", ())]), style="dim")
     _say_all(_problems(told), style="red")
     print_schedules(answer)
     print_overrides(answer)

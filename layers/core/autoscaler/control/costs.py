@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from autoscaler.build_ports import CostStore
 from autoscaler.domain.facts.costs import CostBatch, MonthCosts
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.memory import Month
 from autoscaler.domain.facts.metering import day_name, month_name
 from autoscaler.domain.lessons import Lesson
+from autoscaler.domain.report.boot_costs import note_boots
 from autoscaler.domain.report.costs import By, CostList, list_costs
 from autoscaler.domain.report.estimates import estimates_of
 from autoscaler.domain.report.job_costs import (
@@ -52,7 +55,7 @@ def _note(store: CostStore, look: CostLook) -> None:
         ended = _booked(store, batch, batch.seen_at) if batch.month and holds_anything(batch) else []
         store.book([*ended, share_out(store.month(new.month), new)], new, now)
         return
-    after = note_look(batch, look)
+    after = note_look(note_boots(batch, look), look)
     # What is open at midnight is added to the day in which it was used.
     is_of_yesterday = day_name(batch.seen_at) != day_name(now) and holds_anything(after)
     if is_due(after) or is_of_yesterday:
@@ -68,14 +71,19 @@ def _booked(store: CostStore, batch: CostBatch, at: float) -> list[MonthCosts]:
 
 def list_days(ports: Ports, fleet: Fleet, days: int, by: By) -> CostList:
     """List the costs of the last days (UTC), today included. A day on which nothing was used has none, nor one before days were kept."""
+    kept = last_days(ports, days, ports.state.read().memory.month)
+    return replace(list_costs(joined(kept), fleet, by), days=days, days_with_costs=sum(bool(day.version) for day in kept))
+
+
+def last_days(ports: Ports, days: int, metered: Month) -> list[MonthCosts]:
+    """Read the costs of each of the last days (UTC), today included, as they were at one instant. ``metered``: what the passes metered."""
     now, store = ports.clock(), ports.costs
     names = [day_name(now - ago * _DAY_SECONDS) for ago in reversed(range(days))]
     for _ in range(_READS):
-        batch, kept = store.batch(), [store.month(name) for name in names]
+        batch = store.batch()
+        kept = ports.side_by_side([partial(store.month, name) for name in names])
         if store.batch().version == batch.version:
-            metered = ports.state.read().memory.month
-            listed = list_costs(joined([in_day(day, batch, metered) for day in kept]), fleet, by)
-            return replace(listed, days=days, days_with_costs=sum(bool(day.version) for day in kept))
+            return [in_day(day, batch, metered) for day in kept]
     raise TransientError("the costs were written while they were read; ask again")
 
 

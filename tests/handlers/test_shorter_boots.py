@@ -1,0 +1,146 @@
+"""`status` says what a ready image or a warm pool would have saved in the last days: from a fleet file, through the real handlers."""
+
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from autoscaler.domain.facts.costs import Boots
+from autoscaler.errors import TransientError
+from autoscaler_workbench.cli.past import past_of
+from autoscaler_workbench.cli.ui import DeployedSource
+from autoscaler_workbench.fakes.costs import InMemoryCosts
+from autoscaler_workbench.ui.app import Page
+from support.asked import command, served
+from support.deployed import event
+from support.scene import scene
+
+USD, WAIT_USD, VOLUME_USD = 3.0, 20.0, 100 * 0.08 / 730
+BOOTS = 6
+# No image is told of as booting in less than 40 s.
+POOL = "usd_per_hour: 3, volume_gib: 100, idle_seconds: 60"
+
+
+def a_fleet(keys="", boot_seconds=240):
+    pool = f"{{$pool, executors: 1, max_agents: 4, {POOL}{keys and ', '}{keys}}}"
+    return f"defaults: {{boot_seconds: {boot_seconds}, wait_usd_per_hour: {WAIT_USD:g}, queue_maturity_seconds: 0}}\npools: {{cpu: {pool}}}"
+
+
+def boots(here, count=BOOTS):
+    """Let a job come, wait for the boot of its agent, and end, again and again."""
+    for number in range(count):
+        build = here.submit(f"app/job-{number}", "cpu", 2)
+        here.until(lambda build=build: build.ended, within=15)
+        here.until(lambda: not here.machines(state="running"), within=10)
+    here.minutes(1)
+
+
+def savings(here):
+    return [*here.here.call("operate", event("status"))["status"]["savings"]]
+
+
+def figures(line):
+    return [float(usd) for usd in re.findall(r"about \$([\d.]+)", line)]
+
+
+def test_status_says_what_a_ready_image_and_a_warm_pool_would_have_saved():
+    with scene(a_fleet()) as here:
+        boots(here)
+        hours = sum(machine.booted_at - machine.launched_at for machine in here.ever()) / 3600
+        assert (len(here.ever()), round(hours * 3600 / BOOTS)) == (BOOTS, pytest.approx(260, abs=60))
+        [line] = savings(here)
+        assert re.fullmatch(
+            r"pool cpu: its agents boot in 4 min; by estimate, a ready image that boots in 80 s \(docs/images\.md\) "
+            r"would have saved about \$\d+ in the last 7 days, a warm pool \(docs/warm-pool\.md\) about \$\d+",
+            line,
+        ), line
+        image, warm_pool = figures(line)
+        assert image == pytest.approx(2 / 3 * hours * (USD + WAIT_USD), abs=0.8)
+        again = (BOOTS - 1) / BOOTS  # the first of them has to boot
+        assert warm_pool == pytest.approx(2 / 3 * hours * (USD + WAIT_USD) * again - 24 * VOLUME_USD, abs=0.8)
+
+
+def test_the_command_and_the_page_show_it():
+    with scene(a_fleet()) as here:
+        boots(here)
+        with served(here.here, "operate"):
+            drawn = command(here.here, "status", columns=200).stdout
+            assert "a ready image that boots in 80 s (docs/images.md) would have saved about $" in drawn
+        source = DeployedSource(here.here, lambda: past_of(here.here.metrics), lambda: here.now)
+        browser = TestClient(Page(source, "t", 1.0).app(), base_url="http://127.0.0.1:8765")
+        assert "a ready image that boots in 80 s (docs/images.md) would have saved about $" in browser.get("/?token=t").text
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "market: spot",
+        "reuse: never",
+        "warm_pool: {max_age_hours: 0.01}",  # what it stops is terminated half a minute later
+        "schedules: [{days: [sun], from: '01:00', to: '02:00', time_zone: UTC, warm_pool: {min_agents: 1}}]",
+    ],
+)
+def test_a_pool_that_cannot_stop_its_agents_or_does_is_told_of_a_ready_image_alone(keys):
+    with scene(a_fleet(keys)) as here:
+        boots(here)
+        [line] = savings(here)
+        assert "a ready image" in line
+        assert "warm pool" not in line
+
+
+@pytest.mark.parametrize(
+    ("fleet", "why"),
+    [
+        (a_fleet(boot_seconds=40), "no image boots faster"),
+        (a_fleet().replace("wait_usd_per_hour: 20", "wait_usd_per_hour: 0"), "it saves less than a dollar"),
+    ],
+)
+def test_what_would_save_next_to_nothing_is_not_said(fleet, why):
+    with scene(fleet) as here:
+        boots(here, 3)
+        assert here.here.stored.costs.kept.boots or here.here.stored.costs.months
+        assert savings(here) == [], why
+
+
+def test_a_fleet_that_launched_nothing_keeps_no_boots_and_is_told_nothing():
+    with scene(a_fleet()) as here:
+        here.minutes(20)
+        assert savings(here) == []
+        assert here.here.stored.costs.writes <= 1
+
+
+def test_boots_of_eight_days_ago_do_not_count():
+    with scene(a_fleet()) as here:
+        boots(here)
+        assert savings(here)
+        here.world.move_to(here.now + 8 * 86_400.0)
+        here.minutes(2)
+        assert savings(here) == []
+
+
+def test_jobs_that_found_a_free_agent_waited_for_no_boot():
+    with scene(a_fleet("min_agents: 1")) as here:
+        here.until(lambda: here.ready("cpu"), within=10)
+        for number in range(4):
+            build = here.submit(f"app/job-{number}", "cpu", 2)
+            here.until(lambda build=build: build.ended, within=5)
+        kept = here.here.stored.costs
+        [noted] = [of["cpu"] for of in (kept.kept.boots, *(day.boots for day in kept.months.values())) if "cpu" in of]
+        assert (noted.number, noted.wait_hours, noted.agents) == (1, 0.0, 1)
+
+
+def test_status_goes_without_if_the_costs_cannot_be_read(monkeypatch):
+    with scene(a_fleet()) as here:
+        boots(here)
+
+        def fails(*_arguments):
+            raise TransientError("BatchGetItem: the table is throttled")
+
+        monkeypatch.setattr(InMemoryCosts, "month", fails)
+        assert savings(here) == []
+        assert here.here.call("operate", event("status"))["status"]["agents"] == 0
+        assert any("costs_not_read" in str(line) for line in here.here.logged)
+
+
+def test_sums_of_days_keep_the_most_agents_at_once():
+    assert Boots(2, 1.0, 0.5, 3).plus(Boots(1, 0.5, 0.25, 2)) == Boots(3, 1.5, 0.75, 3)
