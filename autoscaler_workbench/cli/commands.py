@@ -64,7 +64,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "simulate": ("experiments", "Run a trace in memory: the same decisions as the functions, many times faster than the demo."),
         "tune": (
             "experiments",
-            "Propose warm executors, minimum agents, machine sizes and the price of waiting: the settings cheapest over a trace.",
+            "Propose warm pools, warm executors, minimum agents, sizes and the price of waiting: the settings cheapest over a trace.",
         ),
         "history": ("experiments", "Read a Jenkins' build history as a trace, one request at a time."),
     },

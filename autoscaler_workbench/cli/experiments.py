@@ -150,7 +150,7 @@ def tune(
     jobs: Jobs = -1,
     as_json: AsJson = False,
 ) -> None:
-    """Propose warm executors, minimum agents, machine sizes and the price of waiting: the settings cheapest over a trace."""
+    """Propose warm pools, warm executors, minimum agents, sizes and the price of waiting: the settings cheapest over a trace."""
     ready_to_draw(out)
     if (out / "results.csv").exists():
         raise ConfigError(f"--out ({out}): holds results already; choose another directory")

@@ -1,8 +1,9 @@
 """Propose settings for a workload: what each pool would cost with other ones, played over a trace, pool by pool.
 
 Pools hardly touch each other, so one run tries a value in all pools at once, and each pool takes the value that was cheapest for it
-(the bill, and its jobs' waiting). What is proposed is then played as a whole, and left if it does not pay together. Last comes
-``wait_usd_per_hour``: how eagerly the fleet launches and keeps. Totals go by what waiting was worth to begin with.
+(the bill, and its jobs' waiting). What is proposed is then played as a whole, and left if it does not pay together. Then comes
+``wait_usd_per_hour``: how eagerly the fleet launches and keeps. Totals go by what waiting was worth to begin with. Last come boots of ready
+images, which are no setting.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from joblib import Parallel, delayed
 
 from autoscaler.config import FleetFileError, FleetSettings, check
 from autoscaler.config.price_list import carried_prices
+from autoscaler.domain.report.shorter_boots import ready_image_seconds
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.experiment.by_needs import Sized, size_by_needs, told_gpus, told_sized
 from autoscaler_workbench.experiment.compare import Row, append_row
@@ -25,13 +27,16 @@ from autoscaler_workbench.experiment.sizing import JobNeed
 from autoscaler_workbench.simulate.traces import Trace
 
 Raw = dict[str, Any]
-# What is tried beside the present value: executors kept free, agents kept, machines of half and of twice the size.
-_TRIED: Mapping[str, tuple[float, ...]] = {"warm_executors": (0, 1, 2, 4), "min_agents": (0, 1, 2), "size": (0.5, 2.0)}
-# Of settings that do the same thing in two ways, one is proposed.
-_ALTERNATIVES = (("warm_executors", "min_agents"), ("size",))
+_WARM_POOL = "warm_pool"
+# What is tried beside the present value: a warm pool off and on, executors kept free, agents kept, machines of half and of twice the size.
+_TRIED: Mapping[str, tuple[float, ...]] = {_WARM_POOL: (0, 1), "warm_executors": (0, 1, 2, 4), "min_agents": (0, 1, 2), "size": (0.5, 2.0)}
+# Of settings that do the same thing in two ways, one is proposed. Less is kept running where agents are stopped: that comes first.
+_ALTERNATIVES = ((_WARM_POOL,), ("warm_executors", "min_agents"), ("size",))
 _WAITING_WORTH = (0.1, 0.35, 3.0, 10.0)
 # Less than this share of a pool's total is within the chance of the world.
 _WORTH_CHANGING = 0.02
+# A warm pool, or an image, changes each boot of a trace: chance counts for less there.
+_WORTH_SHORTER_BOOTS = 0.01
 _WAIT = "wait_usd_per_hour"
 _PRICE_TOLERANCE = 0.1
 
@@ -71,6 +76,7 @@ class Proposal:
     changes: list[Change] = field(default_factory=list)
     frontier: list[Row] = field(default_factory=list)
     tried: list[Row] = field(default_factory=list)
+    images: list[Change] = field(default_factory=list)  # no settings: what a ready image would save beside them
     sized: list[Sized] = field(default_factory=list)  # by what jobs need
 
 
@@ -110,6 +116,7 @@ def tune(place: TuningTask, out: Path, *, jobs: int) -> Proposal:
     for alternatives in _ALTERNATIVES:
         _improve(player, proposal, alternatives)
     _weigh_waiting(player, proposal)
+    _play_images(player, proposal)
     if place.needs:
         proposal.sized = size_by_needs(place.fleet, place.trace, place.needs, partial(_play_sized, player))
         proposal.tried += [one.row for one in proposal.sized]
@@ -127,10 +134,11 @@ def in_words(proposal: Proposal, task: TuningTask) -> list[str]:
     """Say what is proposed and what it saves: first the whole, then a line a change, the most saving first."""
     before, after = proposal.before, proposal.after
     hours = counted(round(task.hours), "hour")
-    by_needs = [*told_sized(proposal.sized, before), *told_gpus(task.fleet, task.needs)]
+    images = [_image_in_words(image) for image in sorted(proposal.images, key=lambda image: -image.saves_usd)]
+    beside = [*images, *told_sized(proposal.sized, before), *told_gpus(task.fleet, task.needs)]
     if not proposal.changes:
         nothing = f"Nothing that was tried costs less over these {hours}: the fleet file can stay as it is."
-        return [nothing, *_late(proposal, task), *by_needs]
+        return [nothing, *_late(proposal, task), *beside]
     saved = before["total_usd"] - after["total_usd"]
     share = f", {100 * abs(saved) / before['total_usd']:.1f} % {'less' if saved >= 0 else 'more'}" if before["total_usd"] else ""
     whole = (
@@ -139,7 +147,7 @@ def in_words(proposal: Proposal, task: TuningTask) -> list[str]:
         f"95 of 100 jobs wait at most {duration(after['wait_p95_s'])} instead of {duration(before['wait_p95_s'])}."
     )
     changes = sorted(proposal.changes, key=lambda change: -change.saves_usd)
-    return [whole, *_late(proposal, task), *(_change_in_words(change) for change in changes), *by_needs]
+    return [whole, *_late(proposal, task), *(_change_in_words(change) for change in changes), *beside]
 
 
 def _late(proposal: Proposal, task: TuningTask) -> list[str]:
@@ -156,9 +164,15 @@ def _change_in_words(change: Change) -> str:
     words = {
         "warm_executors": f"keep {counted(int(change.value), 'executor')} free",
         "min_agents": f"keep at least {counted(int(change.value), 'agent')}",
+        _WARM_POOL: "stop agents and start them again" if change.value else "stop no agents, terminate them",
         _WAIT: f"count an hour of waiting as {dollars(change.value)}",
     }
-    return f"{change.pool}: {words[change.key]} ({change.key}: {change.value:g}, now {change.now}); {saves}."
+    return f"{change.pool}: {words[change.key]} ({change.key}: {change.proposed}, now {change.now}); {saves}."
+
+
+def _image_in_words(image: Change) -> str:
+    saves = f"would save another {dollars(image.saves_usd)} there"
+    return f"{image.pool}: a ready image that boots in {image.proposed} instead of {image.now} (docs/images.md) {saves}."
 
 
 def _weigh_waiting(player: _Player, proposal: Proposal) -> None:
@@ -192,14 +206,16 @@ def _best(frontier: Sequence[Row], p95_seconds: float | None) -> Row:
 
 def _improve(player: _Player, proposal: Proposal, alternatives: Sequence[str]) -> None:
     """Try these settings on top of the proposal; take all that pay, or the best alone, or none."""
-    tried = {f"{_so_far(proposal)}{key}={value:g}": (key, value) for key in alternatives for value in _TRIED[key]}
-    played = player.play_all({name: _everywhere(proposal.fleet, *of) for name, of in tried.items()})
+    tried = {(key, value): _everywhere(proposal.fleet, key, value) for key in alternatives for value in _TRIED[key]}
+    names = {of: f"{_so_far(proposal)}{of[0]}={_written(*of)}" for of in tried}
+    played = player.play_all({names[of]: fleet for of, fleet in tried.items()})
     proposal.tried += played.values()
-    chosen = sorted(_choose(proposal, {tried[name]: row for name, row in played.items()}), key=lambda change: -change.saves_usd)
+    options = {of: (fleet, played[names[of]]) for of, fleet in tried.items()}
+    chosen = sorted(_choose(proposal, options), key=lambda change: -change.saves_usd)
     for changes in (chosen, chosen[:1]) if len(chosen) > 1 else (chosen,) if chosen else ():
         fleet = deepcopy(proposal.fleet)
         for change in changes:
-            fleet["pools"][change.pool] = _changed(fleet["pools"][change.pool], change.key, change.value)
+            fleet["pools"][change.pool] = tried[change.key, change.value]["pools"][change.pool]
         if not _is_right(fleet):
             continue  # each change is right by itself, and all of them together exceed a limit
         name = f"{_so_far(proposal)}{' or '.join(alternatives)} in {len(changes)} pools"
@@ -209,6 +225,22 @@ def _improve(player: _Player, proposal: Proposal, alternatives: Sequence[str]) -
             proposal.fleet, proposal.after = fleet, after
             proposal.changes += changes
             return
+
+
+def _play_images(player: _Player, proposal: Proposal) -> None:
+    """Play the proposal with boots as short as those of ready images, in all pools at once, and note where they save."""
+    fleet, name = deepcopy(proposal.fleet), f"{_so_far(proposal)}ready images"
+    boots = {pool.name: pool.boot_seconds for pool in player.place.fleet.domain().launched.pools.values()}
+    for pool, seconds in boots.items():
+        fleet["pools"][pool]["boot_seconds"] = ready_image_seconds(seconds)
+    row = player.play_all({name: fleet})[name]
+    proposal.tried.append(row)
+    for pool, now in boots.items():
+        before, seconds = proposal.after["pools"].get(pool, 0.0), ready_image_seconds(now)
+        saves = before - row["pools"].get(pool, before)
+        if seconds < now and saves > _WORTH_SHORTER_BOOTS * before:
+            times = {"now": duration(now), "proposed": duration(seconds)}
+            proposal.images.append(Change(pool=pool, key="boot_seconds", value=seconds, saves_usd=round(saves, 2), **times))
 
 
 def _so_far(proposal: Proposal) -> str:
@@ -233,13 +265,13 @@ def _mean(rows: Sequence[Row]) -> Row:
     return {"setting": rows[0]["setting"], "pools": pools} | {name: mean(row[name] for row in rows) for name in numbers}
 
 
-def _choose(proposal: Proposal, played: Mapping[tuple[str, float], Row]) -> Iterator[Change]:
-    """For each pool the setting and value that were cheapest there, if that is worth a change."""
+def _choose(proposal: Proposal, options: Mapping[tuple[str, float], tuple[Raw, Row]]) -> Iterator[Change]:
+    """For each pool the setting and value that were cheapest there, if that is worth a change. ``options``: as they were played."""
     for pool, before in proposal.after["pools"].items():
-        raw = proposal.fleet["pools"][pool]
-        cost, key, value = min((row["pools"].get(pool, before), key, value) for (key, value), row in played.items())
-        now, proposed = _told(raw, key), _told(_changed(raw, key, value), key)
-        if proposed != now and before - cost > _WORTH_CHANGING * before:
+        cost, key, value = min((row["pools"].get(pool, before), key, value) for (key, value), (_, row) in options.items())
+        now, proposed = _told(proposal.fleet, pool, key), _told(options[key, value][0], pool, key)
+        worth = _WORTH_SHORTER_BOOTS if key == _WARM_POOL else _WORTH_CHANGING
+        if proposed != now and before - cost > worth * before:
             yield Change(pool=pool, key=key, value=value, now=now, proposed=proposed, saves_usd=round(before - cost, 2))
 
 
@@ -247,7 +279,7 @@ def _everywhere(raw: Raw, key: str, value: float) -> Raw:
     """Change a setting of all pools, but of those that cannot have it."""
     changed = deepcopy(raw)
     for name, pool in raw["pools"].items():
-        changed["pools"][name] = _changed(pool, key, value)
+        changed["pools"][name] = _changed(raw, name, key, value)
         if changed["pools"][name] != pool and not _is_right(changed):
             changed["pools"][name] = pool
     return changed
@@ -262,12 +294,21 @@ def _is_right(raw: Raw) -> bool:
     return True
 
 
-def _changed(pool: Raw, key: str, value: float) -> Raw:
+def _changed(raw: Raw, name: str, key: str, value: float) -> Raw:
     """A pool with one setting changed; as it is where it cannot have that one."""
+    pool: Raw = raw["pools"][name]
     if key == "size":
         return _resized(pool, value) or pool
+    if key == _WARM_POOL:
+        return pool if _stops(raw, name) == bool(value) else {**pool, key: {} if value else False}
     most = pool.get("max_agents", 0) * (pool["executors"] if key == "warm_executors" else 1)
     return {**pool, key: int(value)} if value <= most else pool
+
+
+def _stops(raw: Raw, name: str) -> bool:
+    """Tell whether a pool is to stop agents, by its own key or that of ``defaults``."""
+    given = (raw["pools"][name].get(_WARM_POOL), raw.get("defaults", {}).get(_WARM_POOL))
+    return next((keys is not False for keys in given if keys is not None), False)
 
 
 def _resized(pool: Raw, factor: float) -> Raw | None:
@@ -293,8 +334,15 @@ def _first_type(pool: Raw) -> str:
     return str((pool.get("instance_types") or [""])[0])
 
 
-def _told(pool: Raw, key: str) -> str:
-    return f"{pool['executors']} on {_first_type(pool)}" if key == "size" else str(pool.get(key, 0))
+def _told(raw: Raw, name: str, key: str) -> str:
+    pool = raw["pools"][name]
+    if key == "size":
+        return f"{pool['executors']} on {_first_type(pool)}"
+    return _written(key, _stops(raw, name) if key == _WARM_POOL else pool.get(key, 0))
+
+
+def _written(key: str, value: float) -> str:
+    return ("on" if value else "off") if key == _WARM_POOL else f"{value:g}"
 
 
 def _worth_waiting(raw: Raw, factor: float, pools: Mapping[str, Any]) -> Raw:

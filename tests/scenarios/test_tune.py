@@ -38,7 +38,7 @@ def tuned(trace, out, **pool):
 @pytest.mark.long
 def test_an_agent_is_kept_where_waiting_is_dearer_than_idling(bursts, tmp_path):
     proposal = tuned(load_trace(bursts, hours=3.0), tmp_path / "out")
-    [change] = [change for change in proposal.changes if change.key != "size"]
+    [change] = [change for change in proposal.changes if change.key not in {"size", "warm_pool"}]
     assert (change.pool, change.key, change.now) == ("cpu", "min_agents", "0")
     assert proposal.fleet["pools"]["cpu"]["min_agents"] >= 1
     assert proposal.after["total_usd"] < proposal.before["total_usd"]
@@ -49,7 +49,8 @@ def test_an_agent_is_kept_where_waiting_is_dearer_than_idling(bursts, tmp_path):
 @pytest.mark.long
 def test_where_waiting_is_cheap_no_agent_is_kept_and_a_machine_that_is_too_large_is_halved(bursts, tmp_path):
     proposal = tuned(load_trace(bursts, hours=3.0), tmp_path / "out", wait_usd_per_hour=0.01)
-    assert [(change.key, change.now, change.proposed) for change in proposal.changes] == [("size", "4 on c6i.4xlarge", "2 on c6i.2xlarge")]
+    changes = [(change.key, change.now, change.proposed) for change in proposal.changes if change.key != "warm_pool"]
+    assert changes == [("size", "4 on c6i.4xlarge", "2 on c6i.2xlarge")]
 
 
 def test_a_price_of_waiting_that_costs_less_in_all_is_proposed():
@@ -62,7 +63,7 @@ def test_a_price_of_waiting_that_costs_less_in_all_is_proposed():
 @pytest.mark.long
 def test_a_build_that_has_a_machine_to_itself_keeps_it(bursts, tmp_path):
     proposal = tuned(load_trace(bursts, hours=3.0), tmp_path / "out", wait_usd_per_hour=0.01, executors=1)
-    assert proposal.changes == []
+    assert "size" not in {change.key for change in proposal.changes}
 
 
 def a_task(bursts, **facts):
@@ -102,6 +103,78 @@ def test_where_nothing_pays_the_words_say_so_and_a_wait_that_cannot_be_had_is_sa
     assert in_words(proposal, a_task(bursts, p95_seconds=60.0))[1:] == [
         "No setting that was tried lets 95 of 100 jobs begin within 60 s; this one comes nearest."
     ]
+
+
+FLEET = """
+fleet: f
+limits: {max_agents: 20, max_launches_per_hour: 100, max_usd_per_hour: 100, max_usd_per_month: 100000}
+controllers: {main: {url: "https://jenkins.example.org/", secret: jenkins/main}}
+defaults: {queue_maturity_seconds: 0, max_idle_seconds: 60, boot_seconds: 240, wait_usd_per_hour: 20%s}
+pools:
+  cpu: {launch_template: t, instance_types: [c5.xlarge], executors: 1, max_agents: 4%s}
+  spot: {launch_template: t, instance_types: [c5.xlarge], executors: 1, max_agents: 4, market: spot}
+"""
+
+
+def tuned_file(bursts, tmp_path, defaults="", cpu=""):
+    """Run the command on a fleet file; return its answer, the proposed pools, and the page."""
+    fleet, out = tmp_path / "fleet.yaml", tmp_path / "out"
+    fleet.write_text(FLEET % (defaults, cpu), encoding="utf-8")
+    options = ["--fleet", str(fleet), "--hours", "3", "--seeds", "1", "--jobs", "1", "--out", str(out), "--json"]
+    ran = CliRunner().invoke(app, ["tune", "--trace", str(bursts), *options])
+    assert ran.exit_code == 0, ran.output
+    proposed = yaml.safe_load((out / "fleet.yaml").read_text(encoding="utf-8"))["pools"]
+    return json.loads(ran.stdout), proposed, (out / "report.html").read_text(encoding="utf-8")
+
+
+def with_spot(bursts):
+    """As many jobs of a second pool, which may stop no agents."""
+    text = bursts.read_text(encoding="utf-8")
+    bursts.write_text(text + text.removeprefix(HEADER).replace("cpu", "spot"), encoding="utf-8")
+    return bursts
+
+
+@pytest.mark.long
+def test_a_warm_pool_is_switched_on_where_it_may_be_and_saves(bursts, tmp_path):
+    told, proposed, page = tuned_file(with_spot(bursts), tmp_path)
+    [change] = [change for change in told["changes"] if change["key"] == "warm_pool"]
+    assert (change["pool"], change["now"], change["proposed"]) == ("cpu", "off", "on")
+    assert (proposed["cpu"]["warm_pool"], "warm_pool" in proposed["spot"]) == ({}, False)
+    words = f"cpu: stop agents and start them again (warm_pool: on, now off); saves ${change['saves_usd']:.2f} there."
+    assert words in told["words"]
+    assert words in page
+    assert "warm_pool=on" in page
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("of_pool", [True, False])
+def test_a_warm_pool_that_costs_more_than_it_saves_is_switched_off(bursts, tmp_path, of_pool):
+    keys = ", warm_pool: {min_agents: 4}, volume_gib: 4000, volume_usd_per_gib_month: 1"
+    told, proposed, page = tuned_file(bursts, tmp_path, **{"cpu" if of_pool else "defaults": keys})
+    [change] = [change for change in told["changes"] if change["key"] == "warm_pool"]
+    assert (change["pool"], change["now"], change["proposed"]) == ("cpu", "on", "off")
+    assert (proposed["cpu"]["warm_pool"], "warm_pool" in proposed["spot"]) == (False, False)
+    words = f"cpu: stop no agents, terminate them (warm_pool: off, now on); saves ${change['saves_usd']:.2f} there."
+    assert words in told["words"]
+    assert words in page
+    assert told["after"]["total_usd"] < told["before"]["total_usd"]
+
+
+@pytest.mark.long
+def test_ready_images_are_played_and_told_in_dollars_beside_the_settings(bursts, tmp_path):
+    told, proposed, page = tuned_file(with_spot(bursts), tmp_path, defaults=", warm_pool: {}")
+    assert "warm_pool" not in {change["key"] for change in told["changes"]}, "it is on where it may be"
+    spot = next(image for image in told["images"] if image["pool"] == "spot")
+    words = f"spot: a ready image that boots in 80 s instead of 4 min (docs/images.md) would save another ${spot['saves_usd']:.2f} there."
+    assert words in told["words"]
+    assert words in page
+    assert "boot_seconds" not in proposed["spot"], "it is no setting"
+    [row] = [row for row in told_rows(tmp_path) if row["setting"].endswith("ready images")]
+    assert row["total_usd"] < told["after"]["total_usd"]
+
+
+def told_rows(tmp_path):
+    return read_rows(tmp_path / "out" / "results.csv")
 
 
 @pytest.mark.long
