@@ -35,6 +35,15 @@ def boots(here, count=BOOTS):
     here.minutes(1)
 
 
+def noted(here):
+    """Return what is noted of the pool, on all days together."""
+    kept = here.here.stored.costs
+    total = Boots()
+    for boots in (boots for of in (kept.kept, *kept.months.values()) for boots in of.boots.values()):
+        total = total.plus(boots)
+    return total
+
+
 def savings(here):
     return [*here.here.call("operate", event("status"))["status"]["savings"]]
 
@@ -98,7 +107,7 @@ def test_a_pool_that_cannot_stop_its_agents_or_does_is_told_of_a_ready_image_alo
 def test_what_would_save_next_to_nothing_is_not_said(fleet, why):
     with scene(fleet) as here:
         boots(here, 3)
-        assert here.here.stored.costs.kept.boots or here.here.stored.costs.months
+        assert noted(here).number >= 2, "the first one was before the first look"
         assert savings(here) == [], why
 
 
@@ -124,9 +133,18 @@ def test_jobs_that_found_a_free_agent_waited_for_no_boot():
         for number in range(4):
             build = here.submit(f"app/job-{number}", "cpu", 2)
             here.until(lambda build=build: build.ended, within=5)
-        kept = here.here.stored.costs
-        [noted] = [of["cpu"] for of in (kept.kept.boots, *(day.boots for day in kept.months.values())) if "cpu" in of]
-        assert (noted.number, noted.wait_hours, noted.agents) == (1, 0.0, 1)
+        assert noted(here) == Boots(1, noted(here).usd, 0.0, 1)
+
+
+def test_a_job_that_waited_for_longer_than_the_boot_counts_for_the_time_of_the_boot_alone():
+    with scene(a_fleet()) as here:
+        here.order("hold", pool="cpu", minutes=30, reason="a test")
+        build = here.submit("app/job", "cpu", 10)
+        here.until(lambda: build.started_at, within=45)
+        here.minutes(2)
+        [machine] = here.ever()
+        assert machine.launched_at - build.queued_at > 29 * 60
+        assert noted(here).wait_hours == pytest.approx((machine.booted_at - machine.launched_at) / 3600, abs=0.02)
 
 
 def test_status_goes_without_if_the_costs_cannot_be_read(monkeypatch):

@@ -4,6 +4,7 @@ from planted.bug import Bug
 
 _UNIT = "tests/unit/test_job_costs.py::test_"
 _SUMMARY = "tests/scenarios/test_month_summary.py::test_"
+_BOOTS = "tests/handlers/test_shorter_boots.py::test_"
 _STORE = "tests/contract/test_costs.py::test_"
 COSTS = (
     Bug(
@@ -33,6 +34,20 @@ COSTS = (
         was='    return {"TableName": table, "Item": content, **condition}\n',
         becomes='    return {"TableName": table, "Item": content}\n',
         found_by=(f"{_STORE}of_two_that_add_a_batch_to_its_month_the_second_changes_nothing_at_all",),
+    ),
+    Bug(
+        name="a job waits for a boot from when it is queued on",
+        file="domain/report/boot_costs.py",
+        was="max(before.seen_at - waited, record.launched_at)\n",
+        becomes="(before.seen_at - waited)\n",
+        found_by=(f"{_BOOTS}a_job_that_waited_for_longer_than_the_boot_counts_for_the_time_of_the_boot_alone",),
+    ),
+    Bug(
+        name="a warm pool saves as if its disks cost nothing, and no agent booted",
+        file="domain/report/shorter_boots.py",
+        was="    return (usd + waits) * max(0, number - agents) / number - disks\n",
+        becomes="    return usd + waits\n",
+        found_by=(f"{_BOOTS}status_says_what_a_ready_image_and_a_warm_pool_would_have_saved",),
     ),
     Bug(
         name="a folded row takes its dollars along",
