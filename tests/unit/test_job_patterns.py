@@ -161,8 +161,18 @@ def test_a_job_of_every_day_is_expected_tomorrow():
     assert (expected.at, expected.period_seconds, expected.share) == (NOW + DAY, DAY, 0.75)
 
 
-def test_twice_is_no_schedule():
-    assert after(*(("nightly", ago) for ago in each(DAY, 2))).arrivals["nightly"].expected == ()
+def test_a_new_job_that_came_twice_a_day_apart_is_expected_tomorrow():
+    [expected] = after(*(("nightly", ago) for ago in each(DAY, 2))).arrivals["nightly"].expected
+    assert (expected.at, expected.share) == (NOW + DAY, 2 / 3)
+
+
+def test_once_is_no_schedule():
+    assert after(("nightly", 0.0)).arrivals["nightly"].expected == ()
+
+
+def test_one_day_at_the_same_time_is_chance_if_the_job_is_known_for_two():
+    """It was pushed at another time first, then yesterday at this time, and now."""
+    assert after(("pushed", 2.5 * DAY), ("pushed", DAY), ("pushed", 0.0)).arrivals["pushed"].expected == ()
 
 
 def test_a_job_that_comes_at_any_time_has_no_schedule():

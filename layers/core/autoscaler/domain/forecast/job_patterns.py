@@ -77,6 +77,7 @@ def _noted(seen: Arrivals, arrival: Arrival, borne: Mapping[str, TrackRecord]) -
 
 _PERIODS_SECONDS = (3600.0, 86_400.0, 7 * 86_400.0)
 _PERIODS_BACK = 4
+# One is enough if the job's times go back one period only: a new nightly would wait a night longer. Two of four may be chance, one is.
 _PERIODS_TO_TRUST = 2
 # Jenkins starts what its cron asks for within a minute; the look that sees it may come as late.
 _TOLERANCE_SECONDS = 120.0
@@ -93,7 +94,7 @@ def expect(known: Arrivals, at: float, borne: Mapping[str, TrackRecord]) -> tupl
     expected = [e for e in known.expected if not _is_it(e, at)]
     for period in _PERIODS_SECONDS:
         came, periods = _came(known.times, at, period)
-        if came >= _PERIODS_TO_TRUST and not any(_is_it(e, at + period) for e in expected):
+        if periods and came >= min(periods, _PERIODS_TO_TRUST) and not any(_is_it(e, at + period) for e in expected):
             kind = f"{period:.0f} {came}/{periods}"
             expected.append(
                 Expected(at=at + period, period_seconds=period, share=_share(came, periods, borne.get(kind, TrackRecord())), kind=kind)
