@@ -46,6 +46,16 @@ COSTLY = (
         found_by=("tests/unit/test_job_patterns.py::test_a_job_that_comes_at_any_time_has_no_schedule",),
     ),
     Bug(
+        name="a new job by the clock waits a time longer",
+        file="domain/forecast/job_patterns.py",
+        was="came >= min(periods, _PERIODS_TO_TRUST)",
+        becomes="came >= _PERIODS_TO_TRUST",
+        found_by=(
+            "tests/unit/test_job_patterns.py::test_a_new_job_that_came_twice_a_day_apart_is_expected_tomorrow",
+            "tests/scenarios/test_days.py::test_a_nightly_job_waits_in_its_first_two_nights_and_finds_an_agent_in_the_third",
+        ),
+    ),
+    Bug(
         name="a guess by the clock is believed however often its like came to nothing",
         file="domain/forecast/job_patterns.py",
         was="(came + 1 + borne.true) / (periods + 2 + borne.true + borne.false)",
