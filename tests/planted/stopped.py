@@ -253,4 +253,20 @@ STOPPED = (
         becomes="situation.no_giving_up(pool.controller)",
         found_by=(f"{_FAILED}::test_stopped_agents_of_a_pool_that_somebody_holds_make_no_way",),
     ),
+    Bug(
+        name="starts as slow as boots are believed to be quick until ten of them were seen",
+        file="domain/situation/boot_times.py",
+        was="max(believed_seconds, min(few)) if len(few) >= STARTS_TO_DOUBT else believed_seconds",
+        becomes="believed_seconds",
+        found_by=(
+            "tests/scenarios/test_stopping_costs.py::test_if_the_first_three_starts_are_as_slow_as_boots_agents_are_stopped_no_more",
+        ),
+    ),
+    Bug(
+        name="starts that failed before any worked are taken for slow ones, and none is tried again",
+        file="domain/situation/boot_times.py",
+        was="        if pool in times:\n            times[pool] = (*times[pool], seconds)[-_KEPT:]\n",
+        becomes="        times[pool] = (*times.get(pool, ()), seconds)[-_KEPT:]\n",
+        found_by=(f"{_FAILED}::test_once_a_start_works_again_agents_are_stopped_as_before_and_the_message_is_over",),
+    ),
 )

@@ -289,6 +289,7 @@ def test_a_pool_that_stops_agents_says_for_how_long_they_run_and_are_stopped_by_
 
 def test_a_start_that_was_measured_says_so_and_one_as_slow_as_a_boot_that_it_does_not_pay():
     assert "a start of cpu takes 65 s (half of the last 12)" in why("cpu", starts={"cpu": (65.0,) * 12})
+    assert "a start of cpu takes 2 min 50 s (the quickest of 3 seen so far)" in why("cpu", starts={"cpu": (190.0, 170.0, 200.0)})
     slow = why("cpu", starts={"cpu": (180.0,) * 12})
     assert any(fact.endswith("and is terminated then: to keep it stopped does not pay") for fact in slow)
 

@@ -176,9 +176,13 @@ def _told_volumes(pool: PoolView) -> Iterator[str]:
 
 def told_starts(pool: PoolView) -> str:
     """Say how long a stopped agent takes to start, and how that is known."""
-    seen = len(pool.memory.starts.get(pool.name, ()))
-    believed = f"{STARTS_TAKE_SHARE:g} of a boot; {counted(seen, 'start')} seen so far"
-    how = f"half of the last {seen}" if seen >= BOOTS_TO_TRUST else believed
+    seen, believed_seconds = len(pool.memory.starts.get(pool.name, ())), STARTS_TAKE_SHARE * pool.boot_seconds
+    if seen >= BOOTS_TO_TRUST:
+        how = f"half of the last {seen}"
+    elif pool.start_seconds > believed_seconds:
+        how = f"the quickest of {seen} seen so far"
+    else:
+        how = f"{STARTS_TAKE_SHARE:g} of a boot; {counted(seen, 'start')} seen so far"
     return f"a start of {pool.name} takes {duration(pool.start_seconds)} ({how})"
 
 

@@ -1,12 +1,15 @@
 """Boots and starts that were seen lately, once there are enough of them to be believed."""
 
 from collections.abc import Iterable, Mapping
+from statistics import median
 
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.situation.agents import Agent
 
 # p50 of the boots seen is used once there are this many.
 BOOTS_TO_TRUST = 10
+# If even the quickest of so many starts was slower than is believed, that is believed no longer: agents would be stopped too soon.
+STARTS_TO_DOUBT = 3
 _KEPT = 50
 
 
@@ -18,6 +21,14 @@ def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:
 def trusted_starts(memory: Memory, pool: str) -> tuple[float, ...]:
     """How long stopped agents of a pool took to start lately, likewise."""
     return _trusted(memory.starts.get(pool, ()))
+
+
+def usual_start_seconds(memory: Memory, pool: str, believed_seconds: float) -> float:
+    """How long a stopped agent of a pool takes to start: p50 of the starts seen. Of a few the quickest, if it took longer than believed."""
+    if starts := trusted_starts(memory, pool):
+        return median(starts)
+    few = memory.starts.get(pool, ())
+    return max(believed_seconds, min(few)) if len(few) >= STARTS_TO_DOUBT else believed_seconds
 
 
 def _trusted(times: tuple[float, ...]) -> tuple[float, ...]:
@@ -38,8 +49,12 @@ def note_times(known: Mapping[str, tuple[float, ...]], unnoted: Iterable[Agent])
 
 
 def note_vain_starts(known: Mapping[str, tuple[float, ...]], vain: Iterable[tuple[str, float]]) -> dict[str, tuple[float, ...]]:
-    """Note starts that failed, by pool and as the seconds that jobs waited for them: if many fail, a start is no faster than a boot."""
+    """Note starts that failed, by pool and as the seconds that jobs waited for them: if many fail, a start is no faster than a boot.
+
+    If none was seen to work, they say nothing of how long one takes; their trial decides.
+    """
     times = dict(known)
     for pool, seconds in vain:
-        times[pool] = (*times.get(pool, ()), seconds)[-_KEPT:]
+        if pool in times:
+            times[pool] = (*times[pool], seconds)[-_KEPT:]
     return times

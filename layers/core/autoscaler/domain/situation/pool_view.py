@@ -19,7 +19,7 @@ from autoscaler.domain.forecast.hedging import worth_adding
 from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
 from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.boot_times import trusted_boots, trusted_starts
+from autoscaler.domain.situation.boot_times import trusted_boots, trusted_starts, usual_start_seconds
 from autoscaler.domain.situation.breakers import told_boots
 from autoscaler.domain.situation.connections import why_none_connects
 from autoscaler.domain.situation.marks import TRY_EVERY_SECONDS, is_doubtful
@@ -168,8 +168,7 @@ class PoolView:
     @cached_property
     def start_seconds(self) -> float:
         """How long a stopped agent takes to start, by those seen lately."""
-        starts = trusted_starts(self.memory, self.name)
-        return median(starts) if starts else STARTS_TAKE_SHARE * self.boot_seconds
+        return usual_start_seconds(self.memory, self.name, STARTS_TAKE_SHARE * self.boot_seconds)
 
     @cached_property
     def ready_costs(self) -> AgentCosts:
