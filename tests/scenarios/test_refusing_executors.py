@@ -45,6 +45,24 @@ def test_a_throttle_on_each_node_costs_an_agent_for_each_build_and_no_build_wait
 
 
 @pytest.mark.parametrize("kind", Kind)
+def test_under_a_throttle_on_each_node_a_burst_gets_the_agents_that_its_pool_may_have(kind):
+    day = a_day(executors=4)
+    day.jenkins.veto = lambda build, node: "Already running 1 builds on node" if node.builds else None
+    builds = [day.jenkins.submit("release", "linux", 1200.0, kind=kind) for _ in range(24)]
+    day.minutes(80)
+    assert all(build.started_at is not None for build in builds), waited(builds)
+
+
+def test_what_keeps_each_wave_of_jobs_waiting_is_told_once():
+    day = a_day(executors=4)
+    day.jenkins.veto = lambda build, node: "Already running 1 builds on node" if node.builds else None
+    for _ in range(3):
+        day.queue(6, "linux", seconds=1500.0)
+        day.minutes(70)
+    assert [subject for subject in subjects(day) if "Already running" in subject] == ["[f] jobs on main wait: Already running 1 builds on node"]
+
+
+@pytest.mark.parametrize("kind", Kind)
 def test_a_persons_node_that_may_not_take_a_job_keeps_no_job_waiting(kind):
     day = a_day(executors=2)
     day.jenkins.add_node(a_world_node("office-1", "linux", executors=2))

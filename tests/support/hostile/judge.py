@@ -28,8 +28,9 @@ PROPERTIES = {
 _HOUR = 3600.0
 _FORGOTTEN = 2 * _HOUR + 15 * MINUTE
 _TWO_LOOKS = 2 * MINUTE
-_TOLD_AFTER = 5 * MINUTE
+_TOLD_AFTER = 6 * MINUTE  # with the look that tells
 _LEAST_SPAN, _AT_ONCE = 5 * MINUTE, 2 * MINUTE
+_FOR_A_BUILD = "it waits for a build that runs now"
 _TIMES_A_CLAIM = 3.0
 # A drain, a settle and a look or two around each end.
 _ROUND = 15 * MINUTE
@@ -87,14 +88,15 @@ def _leaves_nothing(life: Life, verdict: Verdict) -> None:
     verdict.oblige(life, "B", count=len(life.world.ec2.instances))
     for what, (first, last) in life.notes.leaked.items():
         since = max(first, life.drawn.calm_at)
-        if last >= end - MINUTE and end - since > bound and not (_is_struck(life, what) or _shows_a_zombie(life, what)):
+        if last >= end - MINUTE and end - since > bound and not (_is_struck(life, what) or _shows_a_build(life, what)):
             verdict.breaks("B", f"{what} is left over since {at(life, first)}")
 
 
-def _shows_a_zombie(life: Life, what: str) -> bool:
-    """Tell whether a run that has ended is shown for ever on what is left, and people were told: it goes as the controller restarts."""
+def _shows_a_build(life: Life, what: str) -> bool:
+    """Tell whether a build keeps what is left, and people were told: it is shown for ever, or waits on a slot whose machine is gone."""
     shown = {build.node for build in life.zombies}
-    nodes = {one.tags.get("autoscaler:node", "") for one in life.world.ec2.instances.values() if one.id in what} & shown
+    shown |= {build.node for build in life.builds() if build.ended is None and "was interrupted" in build.killed_by}
+    nodes = {what, *(one.tags.get("autoscaler:node", "") for one in life.world.ec2.instances.values() if one.id in what)} & shown
     return any(node in f"{message.subject}\n{message.text}" for node in nodes for _, message in life.fleet.notifier.timed)
 
 
@@ -121,7 +123,7 @@ def _begins_after(life: Life, verdict: Verdict) -> None:
         if not waits_then or not can_be_had or any(one.prevents(build) for one in life.unkind) or since + life.drawn.bound > end:
             continue
         verdict.oblige(life, "C1")
-        if (build.started_at or inf) > since + life.drawn.bound:
+        if min(build.started_at or inf, build.ended_at or inf) > since + life.drawn.bound:  # whoever ordered it may cancel it
             verdict.breaks("C1", f"{named(build)} waited from {at(life, build.buildable_at)} on; it began {_begun(life, build)}")
 
 
@@ -171,7 +173,7 @@ def _begun(life: Life, build: Build) -> str:
 def _names_causes(life: Life, verdict: Verdict) -> None:
     """Once for each unkindness: by max_wait_seconds and 5 min after the first job that it keeps waiting, a message names a cause."""
     for unkind in life.unkind:
-        if not unkind.words or unkind.until_at < unkind.from_at:
+        if not unkind.words or unkind.comes_and_goes or unkind.until_at < unkind.from_at:
             continue
         dues = (when for build in _wanting(life) if (when := _due(life, unkind, build)) is not None)
         due = min(dues, key=lambda when_and_build: when_and_build[0], default=None)
@@ -238,7 +240,8 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
     began = [one for when, one in life.fleet.notifier.timed if when < time and one.about == about and not is_over(one)]
     text = f"{began[-1].subject}\n{began[-1].text}" if began else ""
     for unkind in life.unkind:
-        if not any(word in text for word in unkind.words) or not unkind.from_at < time < unkind.until_at:
+        lasts = unkind.from_at < time < unkind.until_at and not unkind.comes_and_goes
+        if not (lasts and any(word in text for word in unkind.words)):
             continue
         verdict.oblige(life, "C3", {unkind.switch})
         here = about.split("/")[1:2]
@@ -350,9 +353,9 @@ def _says_why(life: Life, verdict: Verdict) -> None:
 
 
 def _check_claim(life: Life, verdict: Verdict, asked: Asked, said: str) -> None:
-    # If nothing can be launched, a job waits for the end of a build, whose length nobody knows so well.
+    # How long a build takes that runs nobody knows so well; if nothing can be launched, each job waits for one.
     launches = not any(one.switch == "money-spent" and one.overlaps(asked.at, asked.at) for one in life.unkind)
-    least = _LEAST_SPAN if launches else 2 * _LEAST_SPAN
+    least = _LEAST_SPAN if launches and _FOR_A_BUILD not in asked.claim.text else 2 * _LEAST_SPAN
     span = _AT_ONCE if asked.claim.at_once else max(least, _TIMES_A_CLAIM * (asked.claim.seconds or 0.0))
     touching = (one for one in life.unkind if one.touches(asked.build) and one.overlaps(asked.at, asked.at + span))
     until = asked.at + span + max((one.delays_seconds for one in touching), default=0.0)

@@ -140,6 +140,7 @@ def interrupted(draw: Draw) -> Unkindness:
         for instance in [one for one in world.alive() if one.market == "spot" and one.is_on() and not one.interrupted]:
             if draw.chance.random() < share:
                 instance.interrupted = True
+                draw.life.notes.events.append(world.timeline.now)
                 draw.bite()
                 world.ec2.interrupt(instance) if draw.chance.random() < 0.7 else world.ec2.end(instance)
 
@@ -264,7 +265,8 @@ def ends_refused(draw: Draw) -> Unkindness:
 
     draw.every(span, MINUTE, protect)
     draw.at(span[1] + MINUTE, release)
-    return draw.make("two instances", span, strikes=lambda instance: instance.id in struck)
+    asked_hourly = span[1] - span[0] + 60 * MINUTE
+    return draw.make("two instances", span, strikes=lambda instance: instance.id in struck, pays_seconds=asked_hourly)
 
 
 def ec2_shows_nothing(draw: Draw) -> Unkindness:

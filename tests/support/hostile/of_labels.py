@@ -39,7 +39,11 @@ def labels_held(draw: Draw) -> Unkindness:
     pools = [one for one in life.drawn.fleet.pools.values() if label in one.labels]
     if is_steady and not unanswered:
         life.wanted.held.append((label, *span))
-    facts = {"touches": lambda build: any(one in pools for one in life.pools_serving(build)), "words": {"dora"} if is_steady else set()}
+    facts = {
+        "touches": lambda build: any(one in pools for one in life.pools_serving(build)),
+        "words": {"dora"},
+        "comes_and_goes": not is_steady,
+    }
     return draw.make(f"{label}{'' if is_steady else ' now and then'}, {unanswered:.0%} unanswered", span, **facts)
 
 

@@ -27,7 +27,8 @@ class Unkindness:
     exact can be promised meanwhile; ``names``: instances that a message names while it lasts;
     ``hides``: builds that nobody sees meanwhile, so that no message is due for them;
     ``pays_seconds``: for so long an instance that it strikes may be paid for in vain; ``delays_seconds``: so much later than anybody
-    could know a build begins that it touches; ``hidden_seconds``: a job has to wait so long before anybody can know the cause.
+    could know a build begins that it touches; ``hidden_seconds``: a job has to wait so long before anybody can know the cause;
+    ``comes_and_goes``: its words explain why a job waits, and no message is due for it.
     """
 
     switch: str
@@ -46,6 +47,7 @@ class Unkindness:
     pays_seconds: float = 3600.0
     delays_seconds: float = 0.0
     hidden_seconds: float = 0.0
+    comes_and_goes: bool = False
 
     def overlaps(self, begin: float, end: float, linger: float = 0.0) -> bool:
         return self.from_at <= end and begin <= self.until_at + linger

@@ -40,8 +40,9 @@ from autoscaler.domain.wording import counted, duration, moment, once_mended
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
-UNSERVABLE_OVER_SECONDS = 3600.0  # another cloud may serve the label, one job after another
-AGENTS_LIMIT_OVER_SECONDS = 3600.0  # each wave of jobs may reach it
+# What each wave of jobs may meet again: a limit on agents, a throttle of a plugin, a label that another cloud serves.
+WAVES_OVER_SECONDS = 3600.0
+_IN_WAVES = (f"/{Reason.UNSERVABLE}", f"/{Reason.UNCLEAR}/")
 TAKEN_BACK = 3  # spells; one or two are what spot is
 SUBJECT_CHARACTERS = 100  # SNS takes no more
 DAY_SECONDS = 86_400.0
@@ -149,10 +150,9 @@ def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
 
 
 def _over_after(name: str) -> float:
-    if name.startswith(WAITS) and f"/{Reason.UNSERVABLE}" in name:
-        return UNSERVABLE_OVER_SECONDS
-    if name.startswith(f"{PROBLEM}agents-limit/"):
-        return AGENTS_LIMIT_OVER_SECONDS
+    comes_in_waves = name.startswith(WAITS) and any(reason in name for reason in _IN_WAVES)
+    if comes_in_waves or name.startswith(f"{PROBLEM}agents-limit/"):
+        return WAVES_OVER_SECONDS
     return LIMIT_OVER_SECONDS if name.startswith(_COMES_AND_GOES) else 0.0
 
 

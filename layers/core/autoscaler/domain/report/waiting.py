@@ -91,10 +91,15 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
 
 
 def _still_told(situation: Situation, controller: str, told: Mapping[str, Trouble], seen: Collection[str]) -> Iterator[tuple[str, Seen]]:
-    """Keep open what another message goes on to tell: Jenkins' words for a job that is refused, and first failed boots of a pool."""
-    place = f"{WAITS}{controller}/"
-    if situation.demands[controller].refused:
+    """Keep open what another message goes on to tell: Jenkins' words for a job that is refused, and first failed boots of a pool.
+
+    Jenkins' words stay, too, while agents are tried for the jobs of which it says them.
+    """
+    place, demand = f"{WAITS}{controller}/", situation.demands[controller]
+    if demand.refused:
         yield from _told_again(told, f"{place}{Reason.UNCLEAR}/")
+    for name in {_of_unknown(item).name for item in demand.unknown}:
+        yield from _told_again(told, f"{place}{name}")
     for pool in (name.partition("/")[2] for name in seen if name.startswith("breaker/")):
         yield from _told_again(told, f"{place}{_BOOT_TROUBLE}{pool}")
 

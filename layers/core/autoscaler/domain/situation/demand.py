@@ -1,5 +1,6 @@
 """Demand: waiting items, the pools that could serve them, and the nodes that items wait for by name."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -14,11 +15,9 @@ from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler.domain.situation.another_cloud import ignored_label
 from autoscaler.domain.situation.controller_restarts import Resumption
-from autoscaler.domain.situation.distrust import Distrust, Refused, may_take, ration, refusers
+from autoscaler.domain.situation.distrust import NO_DISTRUST, Distrust, Refused, may_take, ration, refusers, scope_of
 from autoscaler.domain.situation.wants import Want, home_of
 from autoscaler.domain.wording import listed
-
-NO_DISTRUST = Distrust()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,7 @@ def read_demand(
     starved, unmet = [*starved, *_only(Want, kept_off)], (*unmet, *_only(Unmet, kept_off))
     overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.refusing)]
     bound = [item for item in view.items if resolver.bound_to(item, resumption)]
-    rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides), *starved], distrust, resolver.refusing))
+    rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides, distrust), *starved], distrust, resolver.refusing))
     return Demand(
         wants=_only(Want, rationed),
         unmet=unmet,
@@ -117,13 +116,16 @@ def _only(kind: type[_Kind], resolved: Iterable[object]) -> tuple[_Kind, ...]:
     return tuple(one for one in resolved if isinstance(one, kind))
 
 
-def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides: Overrides) -> Iterator[Want]:
-    """Choose the items that another executor may help: the first of each label that pools serve, none is idle for and nobody holds."""
-    helped: set[str | None] = set()
+def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides: Overrides, distrust: Distrust) -> Iterator[Want]:
+    """Choose items that another executor may help, that pools serve, none is idle for and nobody holds: the first of each label.
+
+    After some that began on agents tried for them, as under a throttle of each node: as many as agents may be tried for.
+    """
+    helped = Counter[str | None]()
     for want in wants:
-        label = want.item.asked_label
-        if want.pools and label not in helped and not (resolver.is_free(want) or resolver.holds_on(want.item, overrides)):
-            helped.add(label)
+        label, most = want.item.asked_label, distrust.limit(want, scope_of(want))[0]
+        if want.pools and helped[label] < most and not (resolver.is_free(want) or resolver.holds_on(want.item, overrides)):
+            helped[label] += 1
             yield want
 
 

@@ -49,6 +49,9 @@ class Distrust:
         return next((scope for scope, limit in rations if limit and not limit.taken and want.item.job in limit.jobs), None)
 
 
+NO_DISTRUST = Distrust()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
     """An item that free executors refuse. ``nodes``: whose, as far as they are there; ``until_at``: no agent is launched before."""

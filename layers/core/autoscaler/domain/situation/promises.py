@@ -183,22 +183,27 @@ def _refused_now(
     distrust = Distrust(nodes=nodes, began_at=before.began_at)
     refusing = [(free.node, free.pool) for free in _free_nodes(situation, view) if free.node.name in nodes]
     jobs: dict[str, dict[str, None]] = {}
-    newest: dict[str, float] = {}  # since when the newest node is free of those that refuse for the first time
+    new: dict[str, set[str]] = {}  # nodes that refuse for the first time
     for want, waits in _longest_waits(situation.demands[view.name].runnable):
         for job in waits:
             of_job = replace(want, item=replace(want.item, job=job))
             if names := refusers(of_job, distrust, refusing):
                 scope = f"{prefix}{distrust.scope(of_job, names)}"
                 jobs.setdefault(scope, {})[job] = None
-                since = (nodes[name].since_at for name in names if not before.refuses(name, job))
-                newest[scope] = max((newest.get(scope, 0.0), *since))
+                new.setdefault(scope, set()).update(name for name in names if not before.refuses(name, job))
+    running = {node.name: {build.job for build in node.builds} for node in view.nodes}
+    newest = {
+        scope: max((nodes[name].since_at for name in names if jobs[scope].keys().isdisjoint(running[name])), default=0.0)
+        for scope, names in new.items()
+    }
     return {scope: _next(kept.get(scope), tuple(names), situation.now, newest[scope]) for scope, names in jobs.items()}
 
 
 def _next(ration: Ration | None, jobs: tuple[str, ...], now: float, newest_at: float) -> Ration:
-    """Carry a ration on. ``newest_at``: since when the newest node is free that has just refused; 0 if none has.
+    """Carry a ration on. ``newest_at``: since when the newest node is free that has just refused, and runs none of the jobs; 0 if none has.
 
-    A node that came after the last refusal was tried in vain. An older one proves nothing new.
+    A node that came after the last refusal was tried in vain. An older one proves nothing new, nor does one that took such a job and
+    refuses the next: a throttle on each node does so, and there further agents help.
     """
     jobs = tuple(dict.fromkeys((*(ration.jobs if ration else ()), *jobs)))[-_JOBS_KEPT:]
     if ration is None:
