@@ -18,7 +18,12 @@ from autoscaler.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 _PARAMETER, _PREFIX = "FleetName", "ControllerSecretPrefix"
-_FIRST = """# Written by the first `make build`; yours from then on. `sam deploy --guided` keeps its answers here.
+# By parameter that asks for a launch template: the parameter of its image, whose default is an image of Linux on x86, and a name for it.
+NEEDS_AN_IMAGE = {
+    "Arm64Agents": ("Arm64ImageParameter", "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64"),
+    "MakeWindowsAgents": ("WindowsImageParameter", "/aws/service/ami-windows-latest/Windows_Server-2022-English-Full-Base"),
+}
+_FIRST = """# Written by the first `make build`; yours from then on. template.yaml describes each parameter.
 version = 0.1
 
 [default.deploy.parameters]
@@ -41,6 +46,16 @@ def check_fleet_name(root: Path, file: Path) -> None:
         if name != fleet:
             rule = f'write parameter_overrides = "{_PARAMETER}={fleet} ..." under [default.deploy.parameters] of samconfig.toml'
             raise ConfigError(f"{_PARAMETER} ({name}) in {place} is not the fleet file's name ({fleet}): {rule}, or change the fleet file")
+
+
+def check_images(root: Path) -> None:
+    """Raise `ConfigError` where samconfig.toml asks for agents of another platform and does not name their image."""
+    written = tomllib.loads((root / "samconfig.toml").read_text(encoding="utf-8"))
+    for asks, (image, example) in NEEDS_AN_IMAGE.items():
+        named = dict(_values_of(image, written))
+        for place, answer in _values_of(asks, written):
+            if answer == "yes" and place not in named:
+                raise ConfigError(f"{image} in {place}: missing, and {asks} is yes: write {image}={example} beside it")
 
 
 def check_secrets(root: Path, file: Path, now: float | None = None) -> list[str]:
@@ -68,6 +83,7 @@ def _values_of(parameter: str, written: dict[str, Any]) -> Iterator[tuple[str, s
 if __name__ == "__main__":
     try:
         check_fleet_name(ROOT, Path(sys.argv[1]))
+        check_images(ROOT)
         for warning in check_secrets(ROOT, Path(sys.argv[1]), time.time()):  # noqa: TID251 - a tool of a build
             print(f"warning: {warning}", file=sys.stderr)  # noqa: T201
     except ConfigError as error:

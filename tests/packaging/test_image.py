@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from autoscaler_workbench.maintenance.fleet_name import NEEDS_AN_IMAGE
 from autoscaler_workbench.maintenance.image_components import COMPONENTS, text_of, with_components
 from packaging_root import ROOT
 from support.image_builder import read_component
@@ -118,10 +119,11 @@ def test_old_images_go_but_neither_the_newest_nor_those_that_are_in_use(kind):
 
 
 def test_images_are_made_from_what_the_stack_would_launch_without_them():
-    same = {"LinuxBaseParameter": "LinuxImageParameter", "Arm64BaseParameter": "Arm64ImageParameter"}
-    same |= {"WindowsBaseParameter": "WindowsImageParameter", "JavaVersion": "JavaVersion", "LinuxRootDevice": "LinuxRootDevice"}
+    same = {"LinuxBaseParameter": "LinuxImageParameter", "JavaVersion": "JavaVersion", "LinuxRootDevice": "LinuxRootDevice"}
     for ours, theirs in same.items():
         assert PARAMETERS[ours]["Default"] == STACK["Parameters"][theirs]["Default"], ours
+    for ours, asked in {"Arm64BaseParameter": "Arm64Agents", "WindowsBaseParameter": "MakeWindowsAgents"}.items():
+        assert PARAMETERS[ours]["Default"] == NEEDS_AN_IMAGE[asked][1]
     # A volume may not be smaller than its snapshot.
     for ours, theirs in {
         "LinuxVolumeGiB": "LinuxVolumeGiB",

@@ -14,6 +14,7 @@ from autoscaler.entry import function_url
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.maintenance.comments import without_comments
+from autoscaler_workbench.maintenance.fleet_name import NEEDS_AN_IMAGE
 from autoscaler_workbench.maintenance.user_data import installer, with_user_data
 from packaging_root import ROOT
 from support.builders import a_fleet, a_pool, an_offering
@@ -201,13 +202,13 @@ def test_the_arm64_template_is_the_linux_one_with_another_image_and_off_unless_a
     other = "ami-00000000000000001"
     [changed] = {name for name, value in stack(Arm64Agents="yes", Arm64ImageParameter=other).items() if value != there[name]}
     assert changed == "ArmAgents"
-    default = TEMPLATE["Parameters"]["Arm64ImageParameter"]["Default"]
-    assert default == TEMPLATE["Parameters"]["LinuxImageParameter"]["Default"].replace("x86_64", "arm64")
+    linux_image = TEMPLATE["Parameters"]["LinuxImageParameter"]["Default"]
+    assert NEEDS_AN_IMAGE["Arm64Agents"] == ("Arm64ImageParameter", linux_image.replace("x86_64", "arm64"))
 
 
 @pytest.mark.parametrize("platform", ["linux", "windows"])
 def test_over_an_http_api_an_instance_signs_for_api_gateway(platform):
-    made = {way: stack(RegistrationEndpoint=way) for way in ("function-url", "http-api")}
+    made = {way: stack(RegistrationEndpoint=way, MakeWindowsAgents="yes") for way in ("function-url", "http-api")}
     texts = {way: of[TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"] for way, of in made.items()}
     url = "https://a1b2c3d4e5.execute-api.us-west-2.amazonaws.com/register"
     over_url, over_api = (text.splitlines()[1:3] for text in texts.values())
@@ -222,7 +223,7 @@ def test_over_an_http_api_an_instance_signs_for_api_gateway(platform):
 
 @every
 def test_what_validate_finds_unsafe_in_others_is_not_in_ours(platform):
-    made = stack(Arm64Agents="yes")[TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]
+    made = stack(Arm64Agents="yes", MakeWindowsAgents="yes")[TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]
     architecture, platform = ("arm64", "linux") if platform == "arm64" else ("x86_64", platform)
     instance_type = {"arm64": "m7g.large", "x86_64": "m7i.large"}[architecture]
     given = made | {"UserData": base64.b64encode(made["UserData"]["Fn::Base64"].encode()).decode()}

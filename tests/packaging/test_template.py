@@ -47,6 +47,11 @@ def test_functions_carry_no_copies_of_the_shared_code():
     assert [path.name for path in (ROOT / "functions").glob("*/*") if path.name not in {"app.py", "__pycache__"}] == []
 
 
+def test_the_first_parameters_are_those_that_the_walk_sets():
+    [line] = re.findall(r'parameter_overrides = "(.*)"', (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8"))
+    assert list(TEMPLATE["Parameters"])[:3] == [word.partition("=")[0] for word in line.split()]
+
+
 def test_every_parameter_is_described():
     assert [name for name, parameter in TEMPLATE["Parameters"].items() if not parameter.get("Description")] == []
 

@@ -42,7 +42,19 @@ def test_schedules_stopped_on_purpose_are_not_missed_and_failures_still_ring(sta
 
 
 def launch_templates(**parameters):
-    return kinds(stack(**parameters), "AWS::EC2::LaunchTemplate")
+    return kinds(stack(**{"MakeWindowsAgents": "yes"} | parameters), "AWS::EC2::LaunchTemplate")
+
+
+def test_only_templates_of_linux_agents_on_x86_are_made_unless_others_are_asked_for():
+    assert launch_templates(MakeWindowsAgents="no").keys() == {"LinuxAgents"}
+    assert launch_templates(Arm64Agents="yes").keys() == {"LinuxAgents", "ArmAgents", "WindowsAgents"}
+
+
+def test_a_deployment_looks_up_no_image_that_it_does_not_use():
+    """CloudFormation looks up the default of a parameter even if nothing refers to it, and fails if there is no such image."""
+    images = [facts for facts in SOURCE["Parameters"].values() if facts["Type"] == "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>"]
+    assert {facts["Default"] for facts in images} == {SOURCE["Parameters"]["LinuxImageParameter"]["Default"]}
+    assert len(images) == 3
 
 
 @pytest.mark.parametrize(
@@ -148,6 +160,9 @@ OTHER_VALUES = {
 
 ONLY_WITH = {
     "Arm64ImageParameter": {"Arm64Agents": "yes"},
+    "WindowsImageParameter": {"MakeWindowsAgents": "yes"},
+    "WindowsRootDevice": {"MakeWindowsAgents": "yes"},
+    "WindowsVolumeGiB": {"MakeWindowsAgents": "yes"},
     "DockerHubSecretArn": {"ImageCachePrefix": "ci"},
     "WebhookConcurrency": {"WebhookSecretName": "x"},
     "VpcSecurityGroupIds": {"VpcSubnetIds": "subnet-1"},

@@ -8,7 +8,7 @@ import pytest
 from autoscaler import bootstrap
 from autoscaler.config.advice import SECRET_PREFIX
 from autoscaler.errors import ConfigError
-from autoscaler_workbench.maintenance.fleet_name import check_fleet_name, check_secrets
+from autoscaler_workbench.maintenance.fleet_name import check_fleet_name, check_images, check_secrets
 from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, read_template
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from packaging_root import ROOT
@@ -74,6 +74,19 @@ def test_what_samconfig_deploys_counts(project, overrides):
         checked(project)
     renamed(project, "my-ci")
     checked(project)
+
+
+@pytest.mark.parametrize(("asks", "image"), [("Arm64Agents", "Arm64ImageParameter"), ("MakeWindowsAgents", "WindowsImageParameter")])
+def test_agents_of_another_platform_need_an_image_of_theirs(project, asks, image):
+    for answer in ("no", "yes"):
+        configured(project, f'"FleetName=mxnet-ci {asks}={answer} {image}=/ci/image"')
+        check_images(project)
+    configured(project, f'"FleetName=mxnet-ci {asks}=no"')
+    check_images(project)
+    configured(project, f'"FleetName=mxnet-ci {asks}=yes"')
+    line = rf"^{image} in samconfig.toml \(default.deploy\): missing, and {asks} is yes: write {image}=/aws/service/"
+    with pytest.raises(ConfigError, match=line):
+        check_images(project)
 
 
 def with_secret(project, secret):

@@ -196,7 +196,7 @@ class PoolSettings(Tuning):
     launch_template: Annotated[str, StringConstraints(min_length=1)] | None = Field(
         None,
         description="EC2 launch template, by name or id (lt-...): image, security groups, role, user data. The stack makes "
-        "autoscaler-linux-FLEET and autoscaler-windows-FLEET, and autoscaler-arm64-FLEET with Arm64Agents=yes. It, "
+        "autoscaler-linux-FLEET, autoscaler-windows-FLEET with MakeWindowsAgents=yes, and autoscaler-arm64-FLEET with Arm64Agents=yes. It, "
         "instance_types (or instance_requirements) and max_agents are needed in each pool but one of hosts, which has none of them.",
     )
     launch_template_version: Annotated[str, StringConstraints(pattern=VERSION)] | None = Field(
