@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SAM_VENV := .venv-sam
+CHECKS_VENV := .venv-checks
 SAM := $(SAM_VENV)/bin/sam
 MINISTACK_VENV := .venv-ministack
 IAM := tests/environment/iam
@@ -18,10 +19,10 @@ export SAM_CLI_TELEMETRY := 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all everything test-fast slow soak same mutate compare live check format build wheel bench pictures reference user-data components prices lock clean
+.PHONY: help setup demo test test-all everything test-fast slow soak same mutate compare live check check-template format build wheel bench pictures reference user-data components prices lock clean
 
 help:   ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready  ## Create .venv with the package, the command line and the tools
 
@@ -32,7 +33,7 @@ test: $(VENV)/.ready $(SAM_VENV)/.ready  ## Every test that Python packages alon
 	@command -v git >/dev/null || { echo "needs git: apt-get install git" >&2; exit 1; }
 	$(PYTEST) --python-only
 
-test-all: everything  ## Every test, ten minutes on two cores; on Debian as root it installs a browser, Node and the other tools first
+test-all: everything check-template  ## Every test, ten minutes on two cores; on Debian as root it installs a browser, Node and the other tools first
 	$(PYTEST)
 
 # What `make test-all` runs on; of the tools, tests/support/tools.py has the list.
@@ -70,6 +71,12 @@ check: $(VENV)/.ready  ## Format, lint, types, import contracts, complexity
 	$(BIN)/mypy
 	PYTHONPATH=layers/core:.:agent/gpu-lease $(BIN)/lint-imports
 	$(BIN)/lizard -l python -C 12 -T nloc=30 -w layers/core/autoscaler autoscaler_workbench functions benchmarks agent/gpu-lease/gpu_lease  # and, or and comprehensions count as branches
+
+check-template: $(CHECKS_VENV)/.ready $(SAM_VENV)/.ready  ## cfn-lint and checkov on the templates, also as SAM translates them; .checkov.yaml names each exception
+	@mkdir -p out
+	@AWS_DEFAULT_REGION=us-west-2 $(SAM_VENV)/bin/python tests/support/translate.py <template.yaml >out/template.json
+	$(CHECKS_VENV)/bin/cfn-lint --regions us-west-2 -- template.yaml network.yaml image.yaml out/template.json
+	$(CHECKS_VENV)/bin/checkov --config-file .checkov.yaml --file out/template.json network.yaml image.yaml
 
 format: $(VENV)/.ready  ## Format the code
 	$(BIN)/ruff format .
@@ -115,7 +122,7 @@ lock: $(VENV)/.ready  ## Pin what the layer carries, and what the tools are
 		--no-emit-package jenkins-autoscaler --no-emit-package jenkins-autoscaler-workbench pyproject.toml -o requirements-dev.txt
 
 clean:  ## Remove everything that can be made again
-	rm -rf $(VENV) $(SAM_VENV) $(MINISTACK_VENV) $(IAM)/node_modules .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(SAM_VENV) $(MINISTACK_VENV) $(CHECKS_VENV) $(IAM)/node_modules .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The demo needs a quarter of the tools, and has them in a third of the time.
 WORKBENCH := -c requirements-dev.txt -e 'layers/core[aws-sdk]' -e
@@ -136,3 +143,7 @@ $(SAM_VENV)/.ready: .ci/environment
 
 $(MINISTACK_VENV)/.ready: .ci/environment tests/rehearsal/requirements.txt
 	@trap : INT; .ci/environment "$(PYTHON)" $(MINISTACK_VENV) $@ "the emulator of AWS" -- -r tests/rehearsal/requirements.txt
+
+# Of their own: checkov pins an older boto3. Always the newest, which know what AWS has changed.
+$(CHECKS_VENV)/.ready: .ci/environment
+	@trap : INT; .ci/environment "$(PYTHON)" $(CHECKS_VENV) $@ "cfn-lint and checkov" -- cfn-lint checkov

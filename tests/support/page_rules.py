@@ -15,6 +15,7 @@ NOT_RUN = {
     "make demo": "tests/environment/test_new_user.py runs it in a fresh clone",
     "make build": "tests/environment runs it",
     "make check": "is run before each commit",
+    "make check-template": "make test-all runs it",
     "make test": "runs this",
     "make test-all": "runs this, too",
     "make test-fast": "runs a part of the same",

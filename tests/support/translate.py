@@ -24,4 +24,4 @@ def translated(text: str) -> dict:
 
 
 if __name__ == "__main__":
-    json.dump(translated(json.load(sys.stdin)["template"]), sys.stdout)
+    json.dump(translated(sys.stdin.read()), sys.stdout)

@@ -24,10 +24,10 @@ def translated() -> Mapping[str, Any]:
     """What SAM makes of template.yaml."""
     # The translator lives with the SAM command line: it wants an older pydantic than the layer has.
     assert _INTERPRETER.exists(), "run the tests with `make test`: it installs the SAM command line beside them"
-    asked = json.dumps({"template": _TEMPLATE.read_text(encoding="utf-8")})
     command = [str(_INTERPRETER), str(ROOT / "tests" / "support" / "translate.py")]
     environment = {**os.environ, "AWS_DEFAULT_REGION": "us-west-2"}
-    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False, env=environment)
+    written = _TEMPLATE.read_text(encoding="utf-8")
+    done = subprocess.run(command, input=written, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     template: dict[str, Any] = json.loads(done.stdout)
     return template
