@@ -1,5 +1,6 @@
 """What is made once for tests that need more than Python packages, or take long."""
 
+import logging
 import os
 import platform
 import shutil
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
+from moto.server import ThreadedMotoServer
 
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from packaging_root import ROOT
@@ -39,7 +42,10 @@ def sam() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """One build for this machine, and an interpreter that holds boto3 and nothing else. ``said``: what ``sam build`` printed."""
+    """One build for this machine, and an interpreter that has what Lambda has: boto3 and the runtime client.
+
+    ``said``: what ``sam build`` printed.
+    """
 
     core: Path
     fleet: Path
@@ -67,9 +73,21 @@ def built(sam, tmp_path_factory) -> Built:
         UV=UV,
     )
     run(UV, "venv", "--quiet", "--python", sys.executable, str(folder / "bare"))
-    run(UV, "pip", "install", "--quiet", "--python", str(folder / "bare" / "bin" / "python"), "boto3")
+    run(UV, "pip", "install", "--quiet", "--python", str(folder / "bare" / "bin" / "python"), "boto3", "awslambdaric")
     bare = folder / "bare" / "bin" / "python"
     return Built(folder / "core" / "python", folder / "arm64" / "FleetLayer", folder / "arm64", bare, said)
+
+
+@pytest.fixture(scope="module")
+def local_aws() -> Iterator[str]:
+    """A local AWS over HTTP with nothing in it: its address."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    requests.post(f"http://{host}:{port}/moto-api/reset", timeout=60).raise_for_status()  # all servers of a process share what there is
+    yield f"http://{host}:{port}"
+    server.stop()
 
 
 @pytest.fixture(scope="module")

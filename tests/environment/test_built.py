@@ -1,7 +1,6 @@
-"""The built artefact: what is deployed imports and runs with nothing else on the path but boto3."""
+"""The built artefact: what is deployed imports and runs with nothing else on the path but what Lambda brings."""
 
 import json
-import logging
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from autoscaler.config import load_fleet, load_settings
 from autoscaler_workbench.cli import demo
@@ -121,17 +119,13 @@ def test_the_layer_carries_time_zones_since_the_runtime_may_have_none(built, tmp
 
 
 @pytest.fixture(scope="module")
-def clouds():
+def clouds(local_aws):
     """A world over HTTP and a local AWS over HTTP, on the wall clock."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     settings = load_settings(EXAMPLE_FLEET)
     world = build_world(settings.domain(), start_at=time.time(), seed=1)
-    aws = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    aws.start()
-    host, port = aws.get_host_and_port()
     with ApiServer() as server, pytest.MonkeyPatch.context() as patch:
         demo.serve(server, world)
-        for name, value in {**AWS, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}.items():
+        for name, value in {**AWS, "AWS_ENDPOINT_URL": local_aws}.items():
             patch.setenv(name, value)
         boto3.setup_default_session()
         demo.create_table()
@@ -139,14 +133,13 @@ def clouds():
         environment = {
             **essential_environment(),
             **AWS,
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ENDPOINT_URL": local_aws,
             "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
             "STATE_TABLE": demo.TABLE,
             "FLEET_HOME": "123456789012/us-west-2",
             "JENKINS_URL_MAIN": f"{server.url}/jenkins/main/",
         }
         yield world, environment
-    aws.stop()
 
 
 @pytest.mark.parametrize(

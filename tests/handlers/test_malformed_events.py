@@ -7,17 +7,12 @@ import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import AutoscalerError, EventRefusedError
-from packaging_root import ROOT
 from support.deployed import deployed_in_memory, event
 from support.malformed import LONG, variants
+from support.samples import SAMPLES, function_of
 
 MOST_CHARACTERS = 800
-SAMPLES = sorted(path.stem for path in (ROOT / "events").glob("*.json"))
-SCHEDULED = {name: "scale_up" for name in SAMPLES if name.startswith("scale_up")} | {"dry_run": "scale_up", "now": "publish_metrics"}
-SCHEDULED |= {name: "scale_down" for name in SAMPLES if name.startswith("scale_down")}
-FUNCTIONS = SCHEDULED | {name: "register_agent" for name in SAMPLES if name.startswith("register_agent")}
-FUNCTIONS |= dict.fromkeys(("spot_interruption", "instance_terminated", "instance_stopped"), "instance_events") | {"webhook": "webhook"}
-CALLS = [(FUNCTIONS.get(name, "operate"), name) for name in SAMPLES if name != "tick"]
+CALLS = [(function_of(name), name) for name in SAMPLES if name != "tick"]
 CALLS += [(function, "tick") for function in ("scale_up", "scale_down", "publish_metrics", "operate", "instance_events", "webhook")]
 WOKEN = {"Records": [{"body": '{"slot": "slot#1800000030", "at": 1800000030.0}'}]}
 
