@@ -64,9 +64,11 @@ def test_a_change_without_answer_may_have_taken_effect(here, after):
     assert here.controller.node("cpu-1").offline is after
 
 
-def test_a_missing_permission_is_named(here):
+@pytest.mark.parametrize("lacking", ["hudson.model.Computer.Disconnect", "hudson.model.Computer.Connect"])
+def test_a_missing_permission_is_named(here, lacking):
+    """Disconnect implies Connect, so who lacks Connect lacks Disconnect, too."""
     here.jenkins.add_node(a_world_node("cpu-1"))
-    here.api.lacks.add("hudson.model.Computer.Disconnect")
+    here.api.lacks.add(lacking)
     with pytest.raises(ConfigError, match=r"lacks hudson\.model\.Computer\.Disconnect"):
         here.controller.set_offline("cpu-1", "x")
 

@@ -42,6 +42,8 @@ _CONNECT = "hudson.model.Computer.Connect"
 _EXTENDED_READ = "hudson.model.Computer.ExtendedRead"
 _SYSTEM_READ = "hudson.model.Hudson.SystemRead"
 _CANCEL = "hudson.model.Item.Cancel"
+# Who has the second one has the first one, too (hudson.model.Computer).
+_IMPLIED_BY = {_CONNECT: "hudson.model.Computer.Disconnect", _EXTENDED_READ: "hudson.model.Computer.Configure"}
 _PERMISSIONS = {
     "doCreateItem": "hudson.model.Computer.Create",
     "doDelete": "hudson.model.Computer.Delete",
@@ -117,7 +119,8 @@ class JenkinsApi:
         return None
 
     def _lacking(self, permission: str) -> Response | None:
-        if permission not in self.lacks:
+        implied = {weaker for weaker, stronger in _IMPLIED_BY.items() if stronger == permission}
+        if not ({permission} | implied) & self.lacks:
             return None
         return self._html(403, "<html>no permission</html>", {"X-Required-Permission": permission})
 
