@@ -37,9 +37,9 @@ def _told(fleet: Fleet, pool: PoolView, days: Sequence[MonthCosts]) -> str:
     boots = [day.boots.get(pool.name, Boots()) for day in days]
     least = max(_LEAST_USD, _LEAST_SHARE * sum(_usd(day, pool.name) for day in days))
     image_seconds = ready_image_seconds(pool.boot_seconds)
-    ways = [(f"a ready image that boots in {duration(image_seconds)} (docs/images.md)", _image_usd(pool, boots, image_seconds))]
+    ways = [(f"a ready image that boots in {duration(image_seconds)} (docs/images.md)", image_usd(pool, boots))]
     if _may_stop(fleet, pool.spec):
-        ways.append(("a warm pool (docs/warm-pool.md)", _warm_pool_usd(pool, boots)))
+        ways.append(("a warm pool (docs/warm-pool.md)", warm_pool_usd(pool, boots)))
     worth = [(way, usd) for way, usd in ways if usd > least]
     if not worth:
         return ""
@@ -53,16 +53,16 @@ def _usd(day: MonthCosts, pool: str) -> float:
     return day.unused.get(pool, 0.0) + sum(used.usd for key, used in day.used.items() if key.pool == pool)
 
 
-def _image_usd(pool: PoolView, boots: Sequence[Boots], image_seconds: float) -> float:
-    """Return what shorter boots save: of the agents, and of the jobs that wait for them."""
-    share = 1.0 - image_seconds / pool.boot_seconds if pool.boot_seconds else 0.0
+def image_usd(pool: PoolView, boots: Sequence[Boots]) -> float:
+    """Return what shorter boots save: of the agents, and of the jobs that wait for them. ``boots``: of each day."""
+    share = 1.0 - ready_image_seconds(pool.boot_seconds) / pool.boot_seconds if pool.boot_seconds else 0.0
     return share * sum(day.usd + day.wait_hours * pool.spec.wait_usd_per_hour for day in boots)
 
 
-def _warm_pool_usd(pool: PoolView, boots: Sequence[Boots]) -> float:
+def warm_pool_usd(pool: PoolView, boots: Sequence[Boots]) -> float:
     """Return what starts save instead of boots, less the disks of as many agents as there were at once on each day.
 
-    That many agents boot once all the same. EC2 bills a minute of each start.
+    ``boots``: of each day. That many agents boot once all the same. EC2 bills a minute of each start.
     """
     starts = trusted_starts(pool.memory, pool.name)
     start_seconds = median(starts) if starts else _SHORT_SHARE * pool.boot_seconds
