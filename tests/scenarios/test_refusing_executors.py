@@ -59,7 +59,9 @@ def test_what_keeps_each_wave_of_jobs_waiting_is_told_once():
     for _ in range(3):
         day.queue(6, "linux", seconds=1500.0)
         day.minutes(70)
-    assert [subject for subject in subjects(day) if "Already running" in subject] == ["[f] jobs on main wait: Already running 1 builds on node"]
+    assert [subject for subject in subjects(day) if "Already running" in subject] == [
+        "[f] jobs on main wait: Already running 1 builds on node"
+    ]
 
 
 @pytest.mark.parametrize("kind", Kind)

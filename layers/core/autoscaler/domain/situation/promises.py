@@ -6,7 +6,7 @@ notes which nodes stand free beside which jobs, and since when; a gap in the loo
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import FreeNode, Ration
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, ControllerView, Node
@@ -175,6 +175,14 @@ def _after_begun(ration: Ration, began: Collection[str], now: float) -> Ration:
     return replace(ration, taken=ration.taken + taken, refused_at=ration.refused_at[:1], until_at=now) if taken else ration
 
 
+@dataclass(slots=True)
+class _Refusal:
+    """Of one scope: the jobs that are refused now, and the nodes that refuse for the first time."""
+
+    jobs: dict[str, None] = field(default_factory=dict)
+    new: set[str] = field(default_factory=set)
+
+
 def _refused_now(
     situation: Situation, view: ControllerView, free_nodes: Mapping[str, FreeNode], kept: Mapping[str, Ration]
 ) -> dict[str, Ration]:
@@ -182,21 +190,24 @@ def _refused_now(
     nodes = {name.removeprefix(prefix): node for name, node in free_nodes.items() if name.startswith(prefix) and node.looks}
     distrust = Distrust(nodes=nodes, began_at=before.began_at)
     refusing = [(free.node, free.pool) for free in _free_nodes(situation, view) if free.node.name in nodes]
-    jobs: dict[str, dict[str, None]] = {}
-    new: dict[str, set[str]] = {}  # nodes that refuse for the first time
+    refusals: dict[str, _Refusal] = {}
     for want, waits in _longest_waits(situation.demands[view.name].runnable):
         for job in waits:
             of_job = replace(want, item=replace(want.item, job=job))
             if names := refusers(of_job, distrust, refusing):
-                scope = f"{prefix}{distrust.scope(of_job, names)}"
-                jobs.setdefault(scope, {})[job] = None
-                new.setdefault(scope, set()).update(name for name in names if not before.refuses(name, job))
-    running = {node.name: {build.job for build in node.builds} for node in view.nodes}
-    newest = {
-        scope: max((nodes[name].since_at for name in names if jobs[scope].keys().isdisjoint(running[name])), default=0.0)
-        for scope, names in new.items()
+                refusal = refusals.setdefault(f"{prefix}{distrust.scope(of_job, names)}", _Refusal())
+                refusal.jobs[job] = None
+                refusal.new.update(name for name in names if not before.refuses(name, job))
+    return {
+        scope: _next(kept.get(scope), tuple(refusal.jobs), situation.now, _newest_at(refusal, nodes, view))
+        for scope, refusal in refusals.items()
     }
-    return {scope: _next(kept.get(scope), tuple(names), situation.now, newest[scope]) for scope, names in jobs.items()}
+
+
+def _newest_at(refusal: _Refusal, nodes: Mapping[str, FreeNode], view: ControllerView) -> float:
+    """Return since when the newest node is free of those that refuse for the first time and run none of the jobs; 0 if there is none."""
+    runs_one = {node.name for node in view.nodes if any(build.job in refusal.jobs for build in node.builds)}
+    return max((nodes[name].since_at for name in refusal.new - runs_one), default=0.0)
 
 
 def _next(ration: Ration | None, jobs: tuple[str, ...], now: float, newest_at: float) -> Ration:
