@@ -24,6 +24,7 @@ from benchmarks import (
     rerun,
     shared_build,
     sharing,
+    shipped,
     short,
     shorter_boots,
     simulation,
@@ -54,6 +55,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "sharing": sharing.measure,
     "rerun": rerun.measure,
     "warm": warm.measure,
+    "shipped": shipped.measure_shipped,
     "warm_frontier": warm_frontier.measure,
 }
 _FILE_COLUMNS = 160  # what rich takes a file to have is too narrow for these tables
