@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from pydantic import ValidationError
+
+from autoscaler.adapters.earlier import in_todays_form, with_earlier_names, without_earlier_names
 from autoscaler.adapters.kept import Kept, Unknown, UnknownOfItem, UnknownOfItems
 from autoscaler.adapters.transactions import at_once, written
 from autoscaler.adapters.unread import unread_record
@@ -50,7 +53,6 @@ class _Entry:
 _ENTRY = Kept(_Entry)
 # Items are named after what they hold; all others are no entries.
 _KINDS = frozenset({"record", "intent", "memory", "learned", "overrides", "told", "devices", "passes"})
-_MAY_BE_READ_IN_PARTS = frozenset({"memory", "learned"})  # losing an entry of these costs time, never a build
 _ATTRIBUTES = frozenset({"fleet", "item", "body", "version", "state", "revision", "piece", "piece_name", "expiration"})
 
 
@@ -204,7 +206,8 @@ class DynamoState:
     def _state(self, item: str, stated: _Stated, condition: _Condition, *others: _Write) -> None:
         """Write a record or an intent, in one transaction with ``others``."""
         unknown_data = UnknownOfItem() if condition is _IS_NEW else self._unknown.of(item, max(0, stated.version - 1), self._items)
-        body = _ENTRY.dump(stated.entry, unknown_data.unknown, exclude_defaults=True)
+        record, unknown = stated.entry.record, unknown_data.unknown
+        body = _ENTRY.dump(stated.entry, with_earlier_names(unknown, record) if record else unknown, exclude_defaults=True)
         attributes = {**unknown_data.attributes, **stated.attributes, "body": {"S": body.decode()}}
         self._write(self._put(item, attributes, condition), *others)
         self._unknown.written(item, stated.version, unknown_data)
@@ -359,7 +362,7 @@ def _read(item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
     name, version = item["item"]["S"], int(item.get("version", {}).get("N", "0"))
     try:
         body = item["body"]
-        load = _ENTRY.load_what_can_be_read if _kind(item) in _MAY_BE_READ_IN_PARTS else _ENTRY.load
+        load = _LOAD.get(_kind(item), _ENTRY.load)
         entry, unknown = load(zlib.decompress(body["B"]) if "B" in body else body["S"])
         entry, unknown = _joined(entry, pieces) if entry.pieces else (entry, unknown)
     except (ValueError, KeyError, zlib.error):
@@ -368,6 +371,18 @@ def _read(item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
     unknown_data = UnknownOfItem(entry.record.revision if entry.record else version, unknown, attributes)
     # What holds nothing that we know of its kind was written by another version.
     return _Item(name, version, None if getattr(entry, _kind(item)) is None else entry, unknown_data)
+
+
+def _load_record(body: bytes | str) -> tuple[_Entry, Unknown]:
+    try:
+        entry, unknown = _ENTRY.load(body)
+    except ValidationError:
+        entry, unknown = _ENTRY.load(in_todays_form(body))
+    return entry, without_earlier_names(unknown)
+
+
+# Losing an entry of memory, or of what was learned, costs time, never a build.
+_LOAD = {"record": _load_record, "memory": _ENTRY.load_what_can_be_read, "learned": _ENTRY.load_what_can_be_read}
 
 
 def _joined(entry: _Entry, pieces: dict[str, bytes]) -> tuple[_Entry, Unknown]:
