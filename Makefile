@@ -19,7 +19,7 @@ export SAM_CLI_TELEMETRY := 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all everything test-fast slow soak same mutate compare live check check-template format build wheel bench pictures reference user-data components prices lock clean
+.PHONY: help setup demo test test-all everything test-fast slow soak same mutate compare rehearse live check check-template format build wheel bench pictures reference user-data components prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ same: $(VENV)/.ready  ## Does each pass still decide what was recorded? make sam
 
 mutate: $(VENV)/.ready  ## Mutants of domain and control, and the share that the tests find: make mutate MODULES=retire ONE_IN=1
 	PYTHONPATH=tests:. $(BIN)/python -m support.mutation "$(or $(MODULES),.)" $(or $(ONE_IN),10) $(JOBS)
+
+rehearse: $(VENV)/.ready $(SAM_VENV)/.ready $(MINISTACK_VENV)/.ready  ## Deploy, operate, upgrade and delete the stack on an emulated AWS, ten minutes: make rehearse STEPS="work scale-in"
+	@PYTHONPATH=tests:.:layers/core $(BIN)/python -m rehearsal $(STEPS)
 
 live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=... RESTART_COMMAND=...
 	@test -n "$(JENKINS_URL)" || { echo "JENKINS_URL: missing; make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=..." >&2; exit 2; }

@@ -1,0 +1,1 @@
+"""The deployed stack, rehearsed on an emulated AWS: see ``python -m rehearsal --help``."""

@@ -1,0 +1,9 @@
+"""Serves the emulated AWS on loopback: ``python -m rehearsal.emulated``."""
+
+from ministack.app import main
+
+from rehearsal.emulated import alarms, ec2, functions, resources, trouble
+
+for part in (resources, functions, alarms, ec2, trouble):
+    part.install()
+main()

@@ -1,0 +1,100 @@
+"""Where a rehearsal takes place: folders, ports, names, and the environment of each command."""
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from packaging_root import ROOT
+
+FLEET, STACK, POOL, LABEL = "rehearsal", "jenkins-autoscaler", "linux", "linux"
+SPOT_POOL = SPOT_LABEL = "spot"
+REGION, ACCOUNT = "us-west-2", "123456789012"
+WEBHOOK_SECRET, WEBHOOK_TOKEN = "jenkins/webhook", "a-token-of-twenty-four-characters"
+_POOL = """
+  {name}:
+    labels: [{name}]
+    executors: 1
+    launch_template: autoscaler-linux-{fleet}
+    instance_types: [m7i.xlarge, m6i.xlarge]
+    subnets: [subnet-00000001, subnet-00000002]
+    max_agents: 6
+    {more}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``folder``: all that a rehearsal writes; ``emulator_python``: of the environment that holds the emulator."""
+
+    folder: Path
+    emulator_python: Path
+    port: int = 14566
+
+    @property
+    def aws_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def jenkins_port(self) -> int:
+        return self.port + 1
+
+    @property
+    def metadata_port(self) -> int:
+        return self.port + 2
+
+    def beside(self, name: str) -> "Plan":
+        """Another rehearsal at the same time, with a folder and ports of its own."""
+        plan = replace(self, folder=self.folder / name, port=self.port + 10)
+        plan.logs.mkdir(parents=True, exist_ok=True)
+        return plan
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def trouble_file(self) -> Path:
+        return self.folder / "trouble.json"
+
+    def environment(self, tree: Path = ROOT, **more: str) -> dict[str, str]:
+        """What a command sees that speaks to the emulated AWS, with the code of a source tree."""
+        tools = os.pathsep.join(str(ROOT / place / "bin") for place in (".venv-sam", ".venv"))
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AUTOSCALER_"))},
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(map(str, (tree, tree / "layers" / "core"))),
+            "AWS_ENDPOINT_URL": self.aws_url,
+            "AWS_ACCESS_KEY_ID": ACCOUNT,  # by which the emulator knows the account
+            "AWS_SECRET_ACCESS_KEY": "none",
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_REGION": REGION,
+            "AUTOSCALER_STACK": STACK,
+            "SAM_CLI_TELEMETRY": "0",
+            "NO_PROXY": "127.0.0.1,localhost",
+            "COLUMNS": "140",
+            **more,
+        }
+
+
+def new_plan() -> Plan:
+    """The plan of this machine; ``PORT`` names the first of twenty free ports."""
+    python = ROOT / ".venv-ministack" / "bin" / "python"
+    if not python.exists():
+        sys.exit("the emulated AWS is not installed; run it by `make rehearse`")
+    folder = ROOT / "out" / "rehearsal"
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    return Plan(folder, python, int(os.environ.get("PORT", "14566")))
+
+
+def fleet_file(url: str, *, warm_pool: str | None) -> str:
+    """A fleet file of one pool on demand and one of spot; ``warm_pool``: the key's value, None: a version that does not know the key."""
+    is_today = warm_pool is not None
+    pools = [(POOL, f"warm_pool: {warm_pool}" if is_today else ""), (SPOT_POOL, "market: spot")]
+    rerun = ", rerun: {}" if is_today else ""
+    return f"""fleet: {FLEET}
+limits: {{max_agents: 10, max_launches_per_hour: 60, max_usd_per_hour: 5, max_usd_per_month: 500}}
+controllers:
+  main: {{url: "{url}", secret: jenkins/main}}
+defaults: {{wait_usd_per_hour: 20, idle_seconds: 60, queue_maturity_seconds: 0, drain_settle_seconds: 1{rerun}}}
+pools:{"".join(_POOL.format(name=name, fleet=FLEET, more=more) for name, more in pools)}
+"""

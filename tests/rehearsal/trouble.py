@@ -1,0 +1,167 @@
+"""Step 4: what goes wrong in an account, one after another, under agents at work."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from rehearsal.orders import instances_of
+from rehearsal.plan import ACCOUNT, FLEET, SPOT_LABEL, SPOT_POOL
+from rehearsal.scene import Scene
+
+_INTERRUPTED, _OUTSIDE, _TIMED_OUT = "interrupted", "outside", "timed-out"
+# Nothing is begun in the last ten seconds of an invocation, and a call is tried twice for ten seconds each.
+_TIMEOUT_SECONDS, _LATE_SECONDS, _TEMPLATES_SECONDS = 16, 15, 55
+
+
+def trouble(scene: Scene) -> None:
+    """Meet each trouble, and see that no build and no machine is lost by it that AWS did not take."""
+    report = scene.report
+    report.step("4 trouble: interruption, termination, time-out, alarm, budget, throttling")
+    with _subscriber(scene) as messages:
+        gone = {_interrupt(scene), _terminate_from_outside(scene)}
+        _let_time_out(scene)
+        _ring(scene, messages)
+        _spend_the_budget(scene)
+        scene.until("time-out: instances for one job", lambda: len(instances_of(scene, SPOT_POOL)), 1, seconds=150)
+        scene.until("time-out: builds", lambda: scene.results(_TIMED_OUT), scene.all_succeed(_TIMED_OUT), seconds=150)
+        _throttle(scene)
+    outside = scene.all_succeed(_OUTSIDE)
+    scene.jenkins.queued[_OUTSIDE] += 1  # the autoscaler starts the lost build again
+    scene.until("from outside: the lost build was started again", lambda: scene.results(_OUTSIDE), outside, seconds=240)
+    scene.until("nodes of instances that EC2 took", lambda: gone & scene.jenkins.nodes().keys(), set(), seconds=240)
+    report.check("builds that were lost", [text.split(":")[0] for text in scene.jenkins.lost()], [f"{_OUTSIDE} #1"])
+
+
+def _interrupt(scene: Scene) -> str:
+    """Return the node of a spot instance that EC2 took back once its build had ended."""
+    scene.queue(_INTERRUPTED, build_seconds=15, label=SPOT_LABEL)
+    scene.until("interruption: the build has begun", lambda: _INTERRUPTED in scene.jenkins.nodes_by_job())
+    node = scene.jenkins.nodes_by_job()[_INTERRUPTED]
+    instance = instance_of(node)
+    scene.account.announce("aws.ec2", "EC2 Spot Instance Interruption Warning", {"instance-id": instance, "instance-action": "terminate"})
+    scene.report.until("interruption: the node takes no more builds", lambda: _mark(scene, node).startswith("autoscaler:"))
+    scene.report.until("interruption: builds", lambda: scene.results(_INTERRUPTED), scene.all_succeed(_INTERRUPTED))
+    scene.account.ec2.terminate_instances(InstanceIds=[instance])
+    return node
+
+
+def _terminate_from_outside(scene: Scene) -> str:
+    """Return the node of an instance that somebody ended under a build."""
+    scene.queue(_OUTSIDE, build_seconds=20)
+    scene.until("from outside: the build has begun", lambda: _OUTSIDE in scene.jenkins.nodes_by_job())
+    scene.passes()  # no build is known to be lost that no pass has seen
+    node = scene.jenkins.nodes_by_job()[_OUTSIDE]
+    scene.account.ec2.terminate_instances(InstanceIds=[instance_of(node)])
+    return node
+
+
+def _let_time_out(scene: Scene) -> None:
+    """Cut scale_up off while it writes its launch down. Its lease lasts on for a minute, in which no pass may act."""
+    account = scene.account
+    scene.until("time-out: instances before", lambda: instances_of(scene, SPOT_POOL), [], seconds=180)
+    scene.queue(_TIMED_OUT, build_seconds=5, label=SPOT_LABEL)
+    function = account.function("ScaleUp")
+    account.lambdas.update_function_configuration(FunctionName=function, Timeout=_TIMEOUT_SECONDS)
+    _make_trouble(scene, {"slow": {"TransactWriteItems": _LATE_SECONDS}})
+    answer, error = account.try_to_invoke("ScaleUp")
+    scene.report.check("time-out: the function's error", (error, "timed out" in str(answer)), ("Unhandled", True))
+    _make_trouble(scene, {})
+    account.lambdas.update_function_configuration(FunctionName=function, Timeout=_TEMPLATES_SECONDS)
+
+
+def _ring(scene: Scene, messages: list[dict[str, Any]]) -> None:
+    """Put something unreadable into the state, which is a problem at once: message and alarm reach a subscriber over HTTP."""
+    table = scene.account.outputs()["State"]
+    item = {
+        "fleet": {"S": FLEET},
+        "item": {"S": "record#i-0unreadable"},
+        "state": {"S": "registered"},
+        "body": {"S": "{"},
+        "revision": {"N": "1"},
+    }
+    database = scene.account.client("dynamodb")
+    database.put_item(TableName=table, Item=item)
+    scene.account.invoke("PublishMetrics")
+    rung = lambda: sorted({alarm for message in messages if (alarm := _alarm(message))})  # noqa: E731
+    scene.report.until("alarm: what the subscriber was sent", rung, ["ProblemsAlarm"])
+    scene.report.check("alarm: a message says why", any("state" in message["Message"] for message in messages if not _alarm(message)))
+    scene.report.check("alarms: the command line lists it", "problems" in scene.operator.run("alarms").lower())
+    database.delete_item(TableName=table, Key={"fleet": item["fleet"], "item": item["item"]})
+
+
+def _alarm(message: dict[str, Any]) -> str:
+    """The logical id of the alarm that a message is about; empty if it is one of the autoscaler's own."""
+    text = message["Message"]
+    body = json.loads(text) if text.startswith("{") else {}
+    return body["AlarmName"].split("-")[-2] if body.get("NewStateValue") == "ALARM" else ""
+
+
+def _spend_the_budget(scene: Scene) -> None:
+    text = f"AWS Budget Notification\nAWS Account {ACCOUNT}\n"
+    scene.account.client("sns").publish(TopicArn=scene.account.resources()["BudgetTopic"][1], Subject="AWS Budgets", Message=text)
+    holds = lambda: [hold["by"] for hold in scene.operator.ask("status")["holds"]]  # noqa: E731
+    scene.report.until("budget: holds", holds, ["aws-budget"])
+    scene.operator.run("resume", "--budget")
+    scene.report.check("budget: holds after resume", holds(), [])
+
+
+def _throttle(scene: Scene) -> None:
+    before = sorted(scene.account.instances())
+    _make_trouble(scene, {"throttled": ["Query", "PutItem", "GetItem", "TransactWriteItems", "DeleteItem"]})
+    failed = {name: scene.account.try_to_invoke(name)[1] for name in ("ScaleUp", "ScaleDown")}
+    scene.report.check("throttling: errors of the functions", failed, dict.fromkeys(failed, "Unhandled"))
+    said = scene.operator.run("status", status=1)
+    scene.report.check("throttling: status says it in one line", len(said.splitlines()), 1)
+    _make_trouble(scene, {})
+    scene.passes()
+    scene.report.check("throttling: instances before and after", sorted(scene.account.instances()), before)
+
+
+def _make_trouble(scene: Scene, wanted: dict[str, Any]) -> None:
+    scene.plan.trouble_file.write_text(json.dumps(wanted), encoding="utf-8")
+
+
+def instance_of(node: str) -> str:
+    return f"i-{node.rpartition('-')[2]}"
+
+
+def _mark(scene: Scene, name: str) -> str:
+    return next((node.reason for node in scene.jenkins.live.look().nodes if node.name == name), "")
+
+
+@contextmanager
+def _subscriber(scene: Scene) -> Iterator[list[dict[str, Any]]]:
+    """A person's program that the alarm topic sends to over HTTP; it confirms its subscription as AWS' documents say."""
+    topic, sns = scene.account.outputs()["Alarms"], scene.account.client("sns")
+    messages: list[dict[str, Any]] = []
+
+    class Subscriber(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+            if body["Type"] == "SubscriptionConfirmation":
+                sns.confirm_subscription(TopicArn=topic, Token=body["Token"])
+            else:
+                messages.append(body)
+
+    server = ThreadingHTTPServer(("127.0.0.1", scene.plan.port + 4), Subscriber)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        sns.subscribe(TopicArn=topic, Protocol="http", Endpoint=f"http://127.0.0.1:{server.server_address[1]}/")
+
+        def confirmed() -> bool:
+            rows = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+            return all(row["SubscriptionArn"] != "PendingConfirmation" for row in rows)
+
+        scene.report.until("subscription: confirmed", confirmed)
+        yield messages
+    finally:
+        server.shutdown()
+        server.server_close()

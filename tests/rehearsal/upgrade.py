@@ -1,0 +1,101 @@
+"""Step 6: from 0.2.0 to today's version with agents at work, and back by the way that `docs/upgrade.md` gives."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from rehearsal.aws import Account
+from rehearsal.deploy import deploy, prepare
+from rehearsal.emulator import emulator
+from rehearsal.jenkins import jenkins
+from rehearsal.machines import machines
+from rehearsal.operator import Operator
+from rehearsal.plan import FLEET, POOL, SPOT_POOL, Plan, fleet_file
+from rehearsal.project import build, clone, old_tree
+from rehearsal.releases import OLD_VERSION
+from rehearsal.report import Report
+from rehearsal.scene import Scene
+
+_OLD_JOBS, _NEW_JOBS, _BACK_JOBS = ("old-1", "old-2"), ("new-1",), ("back-1", "back-2")
+_LONG_SECONDS = 300.0  # longer than a deployment takes on a busy machine
+_WARM = "{min_agents: 2, max_agents: 3}"
+
+
+def play(plan: Plan, report: Report) -> None:
+    """Play it in an account of its own."""
+    account = Account(plan)
+    with ExitStack() as stack:
+        controller = stack.enter_context(jenkins(plan))
+        stack.enter_context(emulator(plan))
+        report.step(f"6 upgrade: from {OLD_VERSION} to today's version, and back")
+        old, today = old_tree(plan), clone(plan, "today")
+        report.note("built before" if not build(plan, old, fleet_file(controller.url, warm_pool=None)) else f"built {OLD_VERSION}")
+        build(plan, today, fleet_file(controller.url, warm_pool=_WARM))
+        prepare(account, controller.secret)
+        deploy(account, old, ScheduleState="DISABLED")
+        report.check(f"{OLD_VERSION} is deployed", account.stack()["StackStatus"], "CREATE_COMPLETE")
+        there = stack.enter_context(machines(account, controller.live.java, old))
+        scene = Scene(plan, report, account, controller, Operator(plan, old), there)
+        scene.queue(*_OLD_JOBS, build_seconds=_LONG_SECONDS)
+        scene.until("agents at work", lambda: len(scene.nodes_of(*_OLD_JOBS)), 2)
+        _go_forward(scene, today)
+        _go_back(scene, old)
+        report.check("builds that were lost", controller.lost(), [])
+        report.check("problems of the rehearsal's machines", there.problems, [])
+
+
+def _go_forward(scene: Scene, today: Path) -> None:
+    report = scene.report
+    records = scene.records()
+    deploy(scene.account, today, ScheduleState="DISABLED")
+    scene.operator, scene.machines.agents = Operator(scene.plan), today
+    report.check("today's version is deployed", scene.account.stack()["StackStatus"], "UPDATE_COMPLETE")
+    scene.passes()
+    report.check("records of the agents at work", {name: state for name, state in scene.records().items() if name in records}, records)
+    scene.account.invoke("PublishMetrics")
+    status = scene.operator.ask("status")["status"]
+    report.check("status: what could not be read", (status["unread"], status["problems"]), ([], {}))
+    report.check("builds go on", scene.results(*_OLD_JOBS), dict.fromkeys(_OLD_JOBS))
+    scene.jenkins.let_end(*_OLD_JOBS)
+    scene.until("builds that began before the upgrade", lambda: scene.results(*_OLD_JOBS), scene.all_succeed(*_OLD_JOBS), seconds=400)
+    scene.queue(*_NEW_JOBS, build_seconds=5)
+    scene.until("builds after the upgrade", lambda: scene.results(*_NEW_JOBS), scene.all_succeed(*_NEW_JOBS))
+
+
+def _go_back(scene: Scene, old: Path) -> None:
+    report = scene.report
+    scene.until("an agent is stopped", lambda: bool(scene.machines.stopped), seconds=300)
+    scene.operator.run("set", POOL, "--max-stopped", "0", "--minutes", "10080")
+    scene.queue(*_BACK_JOBS, build_seconds=_LONG_SECONDS)
+    scene.until(
+        "agents at work",
+        lambda: len(scene.nodes_of(*_BACK_JOBS)),
+        2,
+    )
+    scene.operator.run("hold", "--pool", SPOT_POOL, "--until-resumed", "--reason", "rehearsal")
+    scene.operator.run("reserve", POOL, "--for", "alice", "--hours", "1")
+    scene.until("reservations", lambda: [bool(entry["node"]) for entry in scene.operator.ask("reservations")["reservations"]], [True])
+    reserved = scene.operator.ask("reservations")["reservations"][0]["instance_id"]
+    scene.until("stopped agents are emptied", lambda: {"stopped", "stopping"} & set(scene.states()), set())
+    deploy(scene.account, old, ScheduleState="DISABLED")
+    scene.operator, scene.machines.agents = Operator(scene.plan, old), old
+    report.check(f"{OLD_VERSION} is deployed again", scene.account.stack()["StackStatus"], "UPDATE_COMPLETE")
+    scene.passes()
+    shown = scene.operator.ask("status")
+    report.check(f"{OLD_VERSION} keeps the hold", [hold["pool"] for hold in shown["holds"]], [SPOT_POOL])
+    report.check(f"{OLD_VERSION} names what it cannot read", shown["status"]["unread"], [f"record#{reserved}"])
+    report.check("builds go on", scene.results(*_BACK_JOBS), dict.fromkeys(_BACK_JOBS))
+    scene.jenkins.let_end(*_BACK_JOBS)
+    scene.until("builds that began before the way back", lambda: scene.results(*_BACK_JOBS), scene.all_succeed(*_BACK_JOBS), seconds=400)
+    scene.until("instances but for the reserved one", lambda: list(scene.account.instances()), [reserved], seconds=240)
+    _end_by_hand(scene, reserved)
+    scene.until("instances in the end", lambda: list(scene.account.instances()), [])
+    scene.until("nodes in the end", scene.jenkins.nodes, {}, seconds=180)
+    scene.until("records in the end", scene.records, {})
+
+
+def _end_by_hand(scene: Scene, instance: str) -> None:
+    """What docs/operations.md says under *state unread*: delete the node, terminate the instance, delete the item."""
+    scene.jenkins.live.controller.delete_node(f"{POOL}-{instance.removeprefix('i-')}")
+    scene.account.ec2.terminate_instances(InstanceIds=[instance])
+    key = {"fleet": {"S": FLEET}, "item": {"S": f"record#{instance}"}}
+    scene.account.client("dynamodb").delete_item(TableName=scene.account.outputs()["State"], Key=key)
