@@ -155,9 +155,16 @@ SIDES = (
     Bug(
         name="a side whose record cannot be read is left out of the answer, which ends its builds",
         file="control/side_of_machine.py",
-        was="(self._kept(record) if record else self._as_it_says(controller)) or refused_or_granted",
-        becomes="(self._kept(record) if record else None) or refused_or_granted",
+        was="return self._kept(record) if record is not None and record.node is not None else self._as_it_says(controller)",
+        becomes="return self._kept(record) if record is not None else None",
         found_by=(f"{_TOLD}::test_a_side_whose_record_cannot_be_read_stays_connected",),
+    ),
+    Bug(
+        name="a side whose record was made anew, and has no node yet, is left out of the answer, which ends its builds",
+        file="control/side_of_machine.py",
+        was="return self._kept(record) if record is not None and record.node is not None else self._as_it_says(controller)",
+        becomes="return self._kept(record) if record is not None else self._as_it_says(controller)",
+        found_by=("tests/scenarios/test_hosts.py::test_if_its_record_is_lost_it_stays_connected_until_jenkins_answers_for_its_node",),
     ),
     Bug(
         name="the node of the next life is made while Java of the last one tries to connect",

@@ -13,7 +13,8 @@ from autoscaler.domain.facts.orders import DrainNodes, Resume
 from autoscaler.domain.facts.overrides import Scope
 from autoscaler.domain.facts.plan import Launch, Rotate, Terminate
 from autoscaler.domain.facts.snapshot import RecordState
-from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from autoscaler_workbench.fakes.world.faults import Fault, Faults
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_host, a_pool, a_pool_of_hosts
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
@@ -141,6 +142,25 @@ def test_hosts_take_no_room_under_any_limit(hosts):
     day.queue(1, label="cpu", seconds=600.0)
     day.minutes(6)
     assert day.agents("cpu") == 1
+
+
+def test_if_its_record_is_lost_it_stays_connected_until_jenkins_answers_for_its_node():
+    day = a_day(controllers=TWO, share=Share.COOPERATIVE)
+    build = day.jenkins.submit("nested", "rocm", 7200.0, kind=Kind.PIPELINE)
+    day.minutes(3)
+    day.fleet.state.records.clear()
+    day.fleet.apis["main"].faults = faults = Faults(dice=Fault)
+    day.fleet.faults.plan(Fault("state change_record", times=1000))
+    while len(records(day)) < len(TWO):
+        day.minutes(1)
+    assert records(day)["host-rocm-1@main"] is RecordState.STARTING
+    day.fleet.faults.planned.clear()
+    day.minutes(25)
+    assert (build.killed_by, day.jenkins.nodes["rocm-1"].connected) == ("", True)
+    faults.dice = None
+    day.minutes(100)
+    assert build.ended is Ended.FINISHED
+    assert records(day) == dict.fromkeys(["host-rocm-1@main", "host-rocm-1@other"], RecordState.REGISTERED)
 
 
 def test_where_builds_fail_on_it_it_is_cordoned_and_stays_for_a_person():

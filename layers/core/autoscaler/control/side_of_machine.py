@@ -42,7 +42,7 @@ class Machine:
             self.ports.log("side_not_told", record=name, error=f"{type(error).__name__}: {error}")
             refused_or_granted = Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
         if isinstance(refused_or_granted, Refused) and refused_or_granted.status is not Status.GONE:
-            return (self._kept(record) if record else self._as_it_says(controller)) or refused_or_granted
+            return self._stays(record, controller) or refused_or_granted
         return refused_or_granted
 
     def _check(self, name: str, controller: str) -> None:
@@ -134,6 +134,10 @@ class Machine:
         """Leave it connected as it says that it is."""
         kept = granting.connected(self.ports, self.fleet, record)
         return kept if kept and kept.key in self.asked.connected else None
+
+    def _stays(self, record: Record | None, controller: str) -> Connection | None:
+        """Leave it connected as it says that it is. A record that was made anew names no node before Jenkins has answered."""
+        return self._kept(record) if record is not None and record.node is not None else self._as_it_says(controller)
 
     def _new(self, name: str, controller: str) -> Record:
         """Write a record of what was never launched; as long as it has no node, it asks who it is. One that was lost keeps its life."""
