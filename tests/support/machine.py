@@ -213,7 +213,9 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         builds = [build for _, side in self.sides_of(node.name) for build in side.builds.values()] if node else []
         if node is not None and all(build.kind is Kind.PIPELINE for build in builds):
             self.fleet.agents.restarts(instance)
-        self.minutes(1)
+        share, self.share = self.share, 0.0  # until it is told again who it is
+        self.minutes(2)
+        self.share = share
 
     @precondition(lambda self: self.world.timeline.now >= self.whole_until)
     @rule(missing=st.sampled_from([0.0, 0.2, 0.6]))
