@@ -15,7 +15,8 @@ REGION, FLEET = "us-west-2", "mxnet-ci"
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
 GIVEN = given()
 PARAMETERS = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter"
-DEPLOYED_WITH = {"ImageParameterArns": f"{PARAMETERS}/ci/warm-image"}  # by whoever lives what is recorded
+# By whoever lives what is recorded; test_iam_looks has the rights of who looks between the ticks.
+DEPLOYED_WITH = {"ImageParameterArns": f"{PARAMETERS}/ci/warm-image", "LookEverySeconds": "60"}
 TABLE, AGENT_ROLE = GIVEN["StateTable.Arn"], GIVEN["AgentRole.Arn"]
 TOPIC = GIVEN["AlarmTopic"]  # which moto's is in the life that is recorded
 FUNCTIONS = ("publish_metrics", "scale_up", "scale_down", "operate", "register_agent", "instance_events")
