@@ -60,7 +60,7 @@ JOBS = (
         file="adapters/versioned.py",
         was='    condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}\n',
         becomes="    condition = {}\n",
-        found_by=(f"{_STORE}of_two_that_replace_a_tracker_only_one_does[dynamodb]",),
+        found_by=(f"{_STORE}of_two_that_replace_a_tracker_only_one_does[moto]",),
     ),
     Bug(
         name="statistics that cannot be kept stop the metrics",

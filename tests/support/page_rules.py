@@ -22,6 +22,7 @@ NOT_RUN = {
     "make slow": "takes half an hour",
     "make same": "takes minutes",
     "make soak": "takes minutes",
+    "make rehearse": "takes minutes",
     "make mutate": "takes hours",
     "make bench": "takes minutes",
     "make compare": "takes hours; autoscaler compare is run for a short while",

@@ -21,7 +21,7 @@ from support.builders import NOW, a_fleet, a_pool
 
 FREESTYLE = b"<project><assignedNode>%s</assignedNode><builders><hudson.tasks.Shell><command>sleep 60</command></hudson.tasks.Shell>"
 FREESTYLE += b"</builders></project>"
-PIPELINE = b"<flow-definition><definition><script>node('cpu') { sleep 60 }</script></definition></flow-definition>"
+PIPELINE = b"<flow-definition><definition><script>node('cpu') { sh 'sleep 60' }</script></definition></flow-definition>"
 FOLDER = b"<com.cloudbees.hudson.plugins.folder.Folder/>"
 HOUR = 3600.0
 
