@@ -17,7 +17,9 @@ from autoscaler.domain.report.registration import POLL_SECONDS
 from autoscaler_workbench.fakes.world.world import World, build_world
 from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by, read_template
 from autoscaler_workbench.simulate.drive import InMemory, Progress, tick_once
+from autoscaler_workbench.simulate.new_fleet import LOOK_EVERY_SECONDS
 from benchmarks.figures import Figures
+from benchmarks.often import looks_usd
 
 SIZES = ((10, 2), (100, 6), (1000, 20))  # agents, pools
 LEVELS = ("essential", "full")
@@ -63,6 +65,7 @@ class Bill:
     functions: float
     state: float
     polls: float
+    looks: float
 
 
 def measure() -> Iterator[Figures]:
@@ -70,15 +73,16 @@ def measure() -> Iterator[Figures]:
     rows = [(level, agents, pools, _count(level, agents, pools)) for level in LEVELS for agents, pools in SIZES]
     yield Figures(
         "What the autoscaler itself costs a month",
-        "Dollars at list price, a look a minute; without the free tier, which takes most of what the smallest fleet costs. Counted in a "
+        f"Dollars at list price; without the free tier, which takes most of what the smallest fleet costs. Counted in a "
         f"simulated half hour of so many agents with {_EXECUTORS} executors each, {_BUSY:.0%} of them busy with jobs of "
         f"{_JOB_SECONDS / 60:.0f} minutes, all pools in use: metrics that were sent, lines that were logged, the state's size, and the "
         f"passes' time. A look is assumed to last {_CALLS_SECONDS:g} s for its calls, and {_SLOWER:g} times as long as the passes here. "
         f"Polls: each agent asks each {POLL_SECONDS / 60:.0f} minutes, {_POLL_SECONDS_BILLED * 1000:.0f} ms of a function, one read, "
         "one write, the lines that Lambda logs of an invocation, and the reading of its report once a "
-        "minute. Alarms: those that need no parameter.",
+        f"minute. Looks: those of scale_up between the minutes, every {LOOK_EVERY_SECONDS:g} s, each a third of the passes' time. Alarms: "
+        "those that need no parameter.",
         (
-            *("level", "agents", "pools", "metrics", "alarms", "PutMetricData", "logs", "Lambda", "DynamoDB", "polls", "together"),
+            *("level", "agents", "pools", "metrics", "alarms", "PutMetricData", "logs", "Lambda", "DynamoDB", "polls", "looks", "together"),
             "with a dashboard",
         ),
         tuple(_row(*row) for row in rows),
@@ -129,6 +133,7 @@ def bill_of(level: str, agents: int, hour: Hour) -> Bill:
         functions=(billed * _GB * _GB_SECOND_USD + _SCHEDULED * _REQUEST_USD) * _MINUTES_A_MONTH,
         state=_state_usd(level, hour) * _MINUTES_A_MONTH,
         polls=agents * _MINUTES_A_MONTH * (60.0 / POLL_SECONDS * _poll_usd() + _REPORT_BYTES / 4096 * _READ_USD / 2),
+        looks=sum(looks_usd(int(LOOK_EVERY_SECONDS), billed / _SCHEDULED, sum(hour.state_bytes.values()) / 4096)),
     )
 
 

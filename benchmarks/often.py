@@ -131,11 +131,15 @@ def _fleet() -> Fleet:
 
 
 def _price(every: int) -> tuple[str, ...]:
+    parts = looks_usd(every, _LOOK_SECONDS, _STATE_READ_UNITS)
+    return str(every), *(f"${value:.2f}" for value in (*parts, sum(parts))), str(9 + 3 * (60 // every - 1))
+
+
+def looks_usd(every: int, look_seconds: float, state_read_units: float) -> tuple[float, float, float, float]:
+    """Dollars a month beside a look a minute: Lambda, SQS, DynamoDB, logs. ``state_read_units``: 4 KB of state each."""
     more = 60 // every - 1
     looks = more * _MINUTES_A_MONTH
-    computing = looks * (_LOOK_SECONDS * _GB * _GB_SECOND_USD + _REQUEST_USD)
+    computing = looks * (look_seconds * _GB * _GB_SECOND_USD + _REQUEST_USD)
     calls = (ceil(more / _MESSAGES_A_CALL) + _POLLS_A_MINUTE + more) * _MINUTES_A_MONTH if more else 0
-    state = looks * ((_STATE_READ_UNITS + 1) * _READ_USD + _WRITE_USD)  # the state, the notes of passes; the slot
-    logs = looks * _LOG_BYTES / 1e9 * _LOG_GB_USD
-    parts = computing, calls * _SQS_USD, state, logs
-    return str(every), *(f"${value:.2f}" for value in (*parts, sum(parts))), str(9 + 3 * more)
+    state = looks * ((state_read_units + 1) * _READ_USD + _WRITE_USD)  # the state, the notes of passes; the slot
+    return computing, calls * _SQS_USD, state, looks * _LOG_BYTES / 1e9 * _LOG_GB_USD

@@ -1,4 +1,4 @@
-"""What a new user gets, on the recorded weeks: against the fixed setting with a warm pool, and against all rivals at their defaults."""
+"""The settings of a new user on the recorded weeks, beside the fixed setting with a warm pool and all rivals at their defaults."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

@@ -131,7 +131,7 @@ def play(experiment: Experiment) -> dict[str, Any]:
 
 
 def play_as_shipped(experiment: Experiment, start: float, *, new_fleet: bool) -> dict[str, Any]:
-    """Play what a new user gets; ``start``: of `STARTS`. ``new_fleet``: nobody wrote the fleet's file, so it says what `init` would."""
+    """Play the settings of a new user; ``start``: of `STARTS`. ``new_fleet``: no operator wrote the file, so it says what `init` would."""
     start_from, start_to = STARTS[start]
     shipped = replace(
         experiment,

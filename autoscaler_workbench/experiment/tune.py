@@ -1,8 +1,8 @@
 """Propose settings for a workload: what each pool would cost with other ones, played over a trace, pool by pool.
 
 Pools hardly touch each other, so one run tries a value in all pools at once, and each pool takes the value that was cheapest for it
-(the bill, and its jobs' waiting). What is proposed is then played as a whole, and left if it does not pay together. Then comes
-``wait_usd_per_hour``: how eagerly the fleet launches and keeps. Totals go by what waiting was worth to begin with. Last come boots of ready
+(the bill, and its jobs' waiting). All proposals are then played together, and dropped if together they do not pay. The next variant is
+``wait_usd_per_hour``: how eagerly the fleet launches and keeps. Totals count waiting at its first value. The last runs play boots of ready
 images, which are no setting.
 """
 
@@ -28,7 +28,7 @@ from autoscaler_workbench.simulate.traces import Trace
 
 Raw = dict[str, Any]
 _WARM_POOL = "warm_pool"
-# What is tried beside the present value: a warm pool off and on, executors kept free, agents kept, machines of half and of twice the size.
+# Variants beside the present value: a warm pool off and on, executors kept free, agents kept, machines of half and of twice the size.
 _TRIED: Mapping[str, tuple[float, ...]] = {_WARM_POOL: (0, 1), "warm_executors": (0, 1, 2, 4), "min_agents": (0, 1, 2), "size": (0.5, 2.0)}
 # Of settings that do the same thing in two ways, one is proposed. Less is kept running where agents are stopped: that comes first.
 _ALTERNATIVES = ((_WARM_POOL,), ("warm_executors", "min_agents"), ("size",))

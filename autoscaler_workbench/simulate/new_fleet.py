@@ -1,4 +1,4 @@
-"""What a new fleet has where nobody chose: how often scale_up looks, and in which pools idle agents are stopped."""
+"""Settings of a new fleet that nobody chose: how often scale_up looks, and which pools stop idle agents."""
 
 from collections.abc import Sequence
 from typing import Protocol

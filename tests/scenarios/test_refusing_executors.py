@@ -190,3 +190,14 @@ def test_a_hiccup_of_some_minutes_costs_one_agent_and_is_forgotten():
     day.minutes(10)
     assert max(waited(burst)) <= 6
     assert launched(day) - before >= 5
+
+
+def test_why_says_for_which_build_on_a_persons_node_a_job_waits():
+    day = a_day(executors=1, max_agents=1)
+    day.jenkins.add_node(a_world_node("office-1", "linux", executors=1))
+    day.jenkins.submit("long", "linux", 2 * HOUR)
+    day.minutes(1)
+    for _ in range(3):
+        day.jenkins.submit("release", "linux", 300.0)
+    day.minutes(2)
+    assert "it waits for long on another node" in why(day, "release")

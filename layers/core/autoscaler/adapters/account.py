@@ -72,8 +72,8 @@ class AwsAccount:
     def executions(self) -> Executions:
         """Ask Lambda for the account's limit."""
         with translated("GetAccountSettings"):
-            told = self._clients("lambda").get_account_settings()["AccountLimit"]
-        limit, unreserved = int(told["ConcurrentExecutions"]), int(told["UnreservedConcurrentExecutions"])
+            limits = self._clients("lambda").get_account_settings()["AccountLimit"]
+        limit, unreserved = int(limits["ConcurrentExecutions"]), int(limits["UnreservedConcurrentExecutions"])
         return Executions(limit=limit, unreserved=unreserved, webhook=self._webhook)
 
     def _offerings(self) -> Iterator[Offering]:

@@ -28,11 +28,11 @@ _REQUEST = TypeAdapter(_Request)
 def ring(event: Any) -> dict[str, Any]:
     """Answer 202 and have a look taken, or 403; no log line and no answer holds the secret."""
     try:
-        known = bootstrap.webhook_secret().is_known(_token(event))
+        is_ours = bootstrap.webhook_secret().is_known(_token(event))
     except AutoscalerError as error:
         log("webhook_secret_not_read", error=f"{type(error).__name__}: {error}")
         return {"statusCode": 503, "body": ""}
-    if not known:
+    if not is_ours:
         log("webhook_refused")
         return {"statusCode": 403, "body": ""}
     wired = bootstrap.runtime()

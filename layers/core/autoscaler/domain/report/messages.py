@@ -199,11 +199,12 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the controllers that keep refusing to make a node, before any agent asked for one."""
-    refused = {controller: pool.no_node for (controller, _), pool in situation.pools.items() if pool.no_node}
+    refusing = {view.name for view in situation.views() if situation.no_node(view.name)}
     for key in steps_that_keep_failing(situation.memory):
         controller = key.removeprefix(f"{CREATE_BEACON} ").partition("/")[0]
-        if controller in refused and not open_trial(situation.memory, of_connections(controller)):
-            yield f"connect/{controller}", _no_node(controller, refused.pop(controller))
+        if controller in refusing and not open_trial(situation.memory, of_connections(controller)):
+            refusing.remove(controller)
+            yield f"connect/{controller}", _no_node(controller, situation.no_node(controller))
 
 
 def _no_node(controller: str, why: str) -> Seen:

@@ -42,7 +42,7 @@ def _why_broken(situation: Situation, controller: str, want: Want, server: str, 
         return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
     if refused := open_trial(situation.memory, of_connections(controller)):
         return "cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})"
-    if no_node := next((pool.no_node for pool in situation.pools_of(controller).values() if pool.no_node), ""):
+    if no_node := situation.no_node(controller):
         return "cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})"
     return None
 

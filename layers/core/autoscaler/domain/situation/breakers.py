@@ -197,7 +197,7 @@ def still_failing(known: Mapping[str, Failing], views: Iterable[ControllerView],
     nodes = [(view.name, node) for view in views if view.complete for node in view.nodes]
     done = {_key(CREATE_BEACON, controller, node.name) for controller, node in nodes}
     done |= {_key(_UNCORDON, controller, node.name) for controller, node in nodes if not node.offline and CORDONED_LABEL not in node.labels}
-    return {key: one for key, one in known.items() if key not in done and now - one.tried_at < _kept_seconds(key, one)}
+    return {key: step for key, step in known.items() if key not in done and now - step.tried_at < _kept_seconds(key, step)}
 
 
 def _kept_seconds(key: str, failing: Failing) -> float:

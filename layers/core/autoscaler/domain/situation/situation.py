@@ -212,6 +212,10 @@ class Situation(Look):
         """The pools that may serve one controller, by name."""
         return self._pools_by_controller.get(controller, {})
 
+    def no_node(self, controller: str) -> str:
+        """Say why Jenkins makes no node on a controller; "" if it does."""
+        return next((pool.no_node for pool in self.pools_of(controller).values()), "")
+
     def forecasts(self, controller: str) -> dict[str, Forecast]:
         """Executors by pool that are worth having now for what is to come; where agents are stopped, at the price of a start."""
         if controller not in self._forecasts:
