@@ -128,6 +128,21 @@ def test_a_pipeline_whose_agent_comes_back_goes_on_and_is_not_run_again():
     assert (answers(day), day.fleet.state.memory.lost) == ([], {})
 
 
+def test_a_pipeline_whose_agent_comes_back_and_that_fails_there_before_the_next_look_is_not_run_again():
+    day = a_day()
+    pipeline, _ = running(day, define(day, kind=Kind.PIPELINE))
+    day.jenkins.disconnect(pipeline.node)
+    day.minutes(2)
+    day.world.timeline.sleep(40.0)
+    day.jenkins.connect(pipeline.node)
+    day.world.timeline.sleep(8.0)
+    day.jenkins.nodes[pipeline.node].fails_builds = True
+    day.jenkins._end(pipeline, Ended.FINISHED)
+    day.minutes(20)
+    assert (pipeline.succeeded, len(builds(day))) == (False, 1)
+    assert (answers(day), day.fleet.state.memory.lost) == ([], {})
+
+
 @pytest.mark.parametrize("succeeds", [True, False])
 def test_a_pipeline_that_goes_on_elsewhere_is_not_lost(succeeds):
     """As with ``retry(conditions: [agent()])``: what becomes of it there is its own doing, whether it succeeds or fails."""

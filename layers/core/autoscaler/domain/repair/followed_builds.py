@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.reruns import LostBuild
+from autoscaler.domain.facts.reruns import LostBuild, LostFacts
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node
 from autoscaler.domain.repair.ran_again import is_covered, is_run_again
@@ -21,6 +21,8 @@ MOST_FOLLOWED = 500
 _ENDED, _STOPPED = "its instance ended", "its instance was stopped"
 _INTERRUPTED, _CUT_OFF = "EC2 took its instance back", "its agent is gone"
 MISSING = "its agent has not come back since Jenkins restarted"
+# What a machine that goes ends, ends within the moment in which its connection is lost (recorded: 3 ms), or while it shuts down.
+SLACK_SECONDS = 5.0
 
 
 def next_lost(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild]:
@@ -39,7 +41,7 @@ def _carried_on(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBui
     """Carry each one on by what Jenkins shows now; none for ever. If the fleet file asks for it no more, until no start is in doubt."""
     orders = look.snapshot.run_orders
     carried = [
-        _seen_now(_with_its_node(lost, look), look.snapshot.controllers.get(lost.controller))
+        _seen_now(_with_its_node(lost, look), look.snapshot.controllers.get(lost.controller), look.snapshot.lost.get(lost.key))
         for lost in known.values()
         if (_is_wanted(lost, look) or orders is None or is_ordered(lost, orders)) and look.now - lost.since_at < _FOLLOWED_SECONDS
     ]
@@ -112,12 +114,12 @@ def _elsewhere(run: str, node: str, view: ControllerView) -> set[str]:
     return builds | {f"item {item.id}" for item in items}
 
 
-def _seen_now(lost: LostBuild, view: ControllerView | None) -> LostBuild | None:
+def _seen_now(lost: LostBuild, view: ControllerView | None, facts: LostFacts | None) -> LostBuild | None:
     """Carry one on by what Jenkins shows now; None: its agent has come back, and it goes on there or ended by itself."""
     if view is None or not view.complete:
         return lost
     node = next((node for node in view.nodes if node.name == lost.node), None)
-    if node is not None and _is_back(lost, node):
+    if node is not None and _is_back(lost, node, facts):
         return None
     lost_at = lost.lost_at if node is None or lost.lost_at is not None else node.lost_at
     begun = _elsewhere(lost.run, lost.node, view).difference(lost.others)
@@ -142,10 +144,18 @@ def _shows_no_node(view: ControllerView | None, name: str) -> bool:
     return all(node.name != name or node.is_deleted for node in view.nodes)
 
 
-def _is_back(lost: LostBuild, node: Node) -> bool:
+def _is_back(lost: LostBuild, node: Node, facts: LostFacts | None) -> bool:
     """Tell whether an agent is back as it was: what it ran goes on. A machine that was stopped or ended has lost it whatever connects."""
-    resumed = any(build.run == lost.run for build in node.builds)
+    resumed = any(build.run == lost.run for build in node.builds) or _has_resumed_and_ended(lost, facts)
     return not node.offline and (lost.how == MISSING or (lost.how == _CUT_OFF and resumed))
+
+
+def _has_resumed_and_ended(lost: LostBuild, facts: LostFacts | None) -> bool:
+    """Tell whether a pipeline ended by itself after its agent was lost: a step that cannot wait for an agent fails at once without it."""
+    run = facts.run if facts else None
+    if run is None or not run.is_pipeline or run.interruptions or run.ended_at is None or lost.lost_at is None:
+        return False
+    return run.ended_at > lost.lost_at + SLACK_SECONDS
 
 
 def is_ordered(lost: LostBuild, orders: Iterable[RunOrder]) -> bool:

@@ -14,7 +14,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
 from autoscaler.domain.facts.run_orders import claimed_try
 from autoscaler.domain.facts.runs import Interruption, Run, hidden, job_name_of
-from autoscaler.domain.repair.followed_builds import MISSING, is_ordered
+from autoscaler.domain.repair.followed_builds import MISSING, SLACK_SECONDS, is_ordered
 from autoscaler.domain.repair.ran_again import again_or_left, is_run_again, leave
 from autoscaler.domain.repair.repeated_builds import leave_repeated
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
@@ -22,8 +22,6 @@ from autoscaler.domain.repair.unanswered_starts import find
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided
 
-# What a machine that goes ends, ends within the moment in which its connection is lost (recorded: 3 ms), or while it shuts down.
-SLACK_SECONDS = 5.0
 # A build that failed so long after the last look that saw its agent well may have failed before the agent went.
 IN_DOUBT_AFTER_SECONDS = 600.0
 _NOT_LOST = {"SUCCESS", "UNSTABLE", "NOT_BUILT"}  # unstable: tests failed
