@@ -98,6 +98,11 @@ class Account:
         rows = [{key: next(iter(value.values())) for key, value in item.items()} for page in pages for item in page["Items"]]
         return [row for row in rows if row["fleet"] == FLEET and row["item"].startswith(prefix)]
 
+    def alarms(self) -> list[dict[str, Any]]:
+        """All alarms, composite ones included."""
+        answer = self.client("cloudwatch").describe_alarms(AlarmTypes=["MetricAlarm", "CompositeAlarm"])
+        return [*answer["MetricAlarms"], *answer["CompositeAlarms"]]
+
     def announce(self, source: str, detail_type: str, detail: dict[str, Any]) -> None:
         """Send an event in the name of a service of AWS."""
         entry = {"Source": source, "DetailType": detail_type, "Detail": json.dumps(detail)}

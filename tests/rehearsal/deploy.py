@@ -9,7 +9,8 @@ from rehearsal.plan import FLEET, REGION, STACK, WEBHOOK_SECRET, WEBHOOK_TOKEN
 from rehearsal.project import run
 
 _IMAGE_PARAMETER, _IMAGE = "/rehearsal/image", "ami-0c2023a1b2c3d4e5f"
-# What both versions know. The queue of looks is there for the webhook.
+# A version gets those that its template has.
+WITHOUT_CLOCK = {"ScheduleState": "DISABLED", "LookEverySeconds": "60"}
 PARAMETERS = {
     "FleetName": FLEET,
     "LinuxImageParameter": _IMAGE_PARAMETER,
@@ -38,8 +39,8 @@ def prepare(account: Account, secret: dict[str, str]) -> None:
 
 def deploy(account: Account, tree: Path, **parameters: str) -> None:
     """Deploy what was built in a tree. `RuntimeError` with the reasons if CloudFormation does not end well."""
-    known = (tree / "template.yaml").read_text(encoding="utf-8")
-    overrides = [f"{name}={value}" for name, value in {**PARAMETERS, **parameters}.items() if f"\n  {name}:\n" in known]
+    template = (tree / "template.yaml").read_text(encoding="utf-8")
+    overrides = [f"{name}={value}" for name, value in {**PARAMETERS, **parameters}.items() if f"\n  {name}:\n" in template]
     command = ["sam", "deploy", "--stack-name", STACK, "--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
     command += ["--capabilities", "CAPABILITY_IAM", "--parameter-overrides", *overrides]
     try:
@@ -48,11 +49,16 @@ def deploy(account: Account, tree: Path, **parameters: str) -> None:
         raise RuntimeError("\n".join([str(error), *failures(account, STACK)])) from error
 
 
-def set_schedule(account: Account, *, enabled: bool) -> None:
-    """Let the scheduled rules tick, or not: the story invokes the functions by hand."""
+def stop_the_clock(account: Account) -> None:
+    """End all ticks, and the looks between them: from now on the story invokes the functions by hand."""
     events = account.client("events")
     for rule in schedules(account):
-        (events.enable_rule if enabled else events.disable_rule)(Name=rule["Name"])
+        events.disable_rule(Name=rule["Name"])
+    function = account.function("ScaleUp")
+    variables = account.lambdas.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
+    account.lambdas.update_function_configuration(
+        FunctionName=function, Environment={"Variables": variables | {"LOOK_EVERY_SECONDS": "60"}}
+    )
 
 
 def schedules(account: Account) -> list[dict[str, Any]]:

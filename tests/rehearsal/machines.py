@@ -40,7 +40,7 @@ class Machines:
     _due: dict[str, float] = field(default_factory=dict)
     _ended: threading.Event = field(default_factory=threading.Event)
 
-    def said(self, instance_id: str) -> str:
+    def log(self, instance_id: str) -> str:
         """What the service of an instance has printed."""
         return (self._home(instance_id) / "log").read_text(encoding="utf-8", errors="replace")
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rehearsal.aws import Account
-from rehearsal.deploy import delete, deploy, prepare, schedules, set_schedule
+from rehearsal.deploy import WITHOUT_CLOCK, delete, deploy, prepare, schedules, stop_the_clock
 from rehearsal.emulator import emulator
 from rehearsal.jenkins import jenkins
 from rehearsal.machines import machines
@@ -36,19 +36,19 @@ def play(plan: Plan, report: Report, steps: list[str]) -> None:
         tree = clone(plan, "today")
         build(plan, tree, fleet_file(controller.url, warm_pool=WARM))
         report.note("built")
-        others = stack.enter_context(ThreadPoolExecutor(max_workers=1))
-        without_warm_pool = others.submit(_build_without_warm_pool, plan, controller.url)
+        beside = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+        without_warm_pool = beside.submit(_build_without_warm_pool, plan, controller.url)
         prepare(account, controller.secret)
         deploy(account, tree)
-        there = stack.enter_context(machines(account, controller.live.java))
-        scene = Scene(plan, report, account, controller, Operator(plan), there, without_warm_pool)
+        instances = stack.enter_context(machines(account, controller.live.java))
+        scene = Scene(plan, report, account, controller, Operator(plan), instances, without_warm_pool)
         _look_at_what_is_deployed(scene)
         for name, step in STEPS.items():
             if name in steps:
                 step(scene)
         report.step("7 delete: what stays")
         _delete(scene)
-        report.check("problems of the rehearsal's machines", there.problems, [])
+        report.check("problems of the rehearsal's machines", instances.problems, [])
 
 
 def _build_without_warm_pool(plan: Plan, url: str) -> Path:
@@ -63,8 +63,7 @@ def _look_at_what_is_deployed(scene: Scene) -> None:
     by_type: dict[str, set[str]] = {}
     for kind, name in account.resources().values():
         by_type.setdefault(kind.removeprefix("AWS::"), set()).add(name)
-    shown = account.client("cloudwatch").describe_alarms(AlarmTypes=["MetricAlarm", "CompositeAlarm"])
-    alarms = {alarm["AlarmName"] for alarm in (*shown["MetricAlarms"], *shown["CompositeAlarms"])}
+    alarms = {alarm["AlarmName"] for alarm in account.alarms()}
     report.check("alarms", len(alarms), 8)
     report.check(
         "each alarm of the stack is there", alarms, by_type["CloudWatch::Alarm"] | by_type.get("CloudWatch::CompositeAlarm", set())
@@ -103,18 +102,20 @@ def _work(scene: Scene) -> None:
     report.until("instances that the webhook launched", lambda: len(scene.account.instances("running")), 3)
     report.until("instances whose service has begun", lambda: len(scene.machines.lives), 3)
     report.until("nodes that are online", lambda: scene.online(POOL), 3)
-    said = [scene.machines.said(instance) for instance in scene.account.instances()]
-    report.check("services that say which node they connect as", sum("connecting to" in text for text in said), 3)
+    logs = [scene.machines.log(instance) for instance in scene.account.instances()]
+    report.check("services that say which node they connect as", sum("connecting to" in log for log in logs), 3)
     report.until("nodes that builds run on", lambda: len(set(scene.jenkins.nodes_by_job().values())), 3)
     report.until("builds", lambda: scene.results(*_JOBS), scene.all_succeed(*_JOBS))
     ticked = lambda: {name for name in _SCHEDULED if scene.account.invocations(name)}  # noqa: E731
     report.until("functions that the emulator's own rules invoked", ticked, _SCHEDULED, seconds=100)
-    set_schedule(scene.account, enabled=False)
+    before = scene.account.invocations("ScaleUp")
+    report.until("scale_up looks between the ticks, too", lambda: scene.account.invocations("ScaleUp") >= before + 2, seconds=40)
+    stop_the_clock(scene.account)
     scene.until("records", lambda: list(scene.records().values()), ["registered"] * 3)
 
 
 def _scale_in(scene: Scene) -> None:
-    report, jobs, lost = scene.report, _JOBS[:1], scene.jenkins.lost()
+    report, jobs, lost_before = scene.report, _JOBS[:1], scene.jenkins.lost()
     report.step("5 scale-in: two looks, stop, start again, terminate")
     # The first agent that is stopped is started once, to prove that it can be, before the pool's two are kept stopped.
     scene.until("states of the instances", scene.states, ["stopped"] * 2, seconds=400)
@@ -124,12 +125,12 @@ def _scale_in(scene: Scene) -> None:
     instance = instance_of(scene.jenkins.nodes_by_job()[jobs[0]])
     report.check("the build ran on an agent that had been stopped", instance in scene.machines.stopped)
     report.check("its service has begun anew since", scene.machines.lives[instance] > lives[instance])
-    deploy(scene.account, scene.without_warm_pool.result(), ScheduleState="DISABLED")
+    deploy(scene.account, scene.without_warm_pool.result(), **WITHOUT_CLOCK)
     report.note("deployed with warm_pool: off")
     scene.until("states of the instances", scene.states, [], seconds=180)
     scene.until("nodes", scene.jenkins.nodes, {}, seconds=180)
     scene.until("records", scene.records, {}, seconds=60)
-    report.check("builds that were lost since this step began", [build for build in scene.jenkins.lost() if build not in lost], [])
+    report.check("builds that were lost since this step began", [build for build in scene.jenkins.lost() if build not in lost_before], [])
 
 
 def _delete(scene: Scene) -> None:
@@ -142,8 +143,7 @@ def _delete(scene: Scene) -> None:
     report.check("stacks that stay: SAM's own, with the bucket of the code", stacks, {"aws-sam-cli-managed-default"})
     report.check("functions that stay", account.lambdas.list_functions()["Functions"], [])
     report.check("rules that stay", account.client("events").list_rules()["Rules"], [])
-    shown = account.client("cloudwatch").describe_alarms(AlarmTypes=["MetricAlarm", "CompositeAlarm"])
-    report.check("alarms that stay", shown["MetricAlarms"] + shown["CompositeAlarms"], [])
+    report.check("alarms that stay", account.alarms(), [])
     report.check("queues that stay", account.client("sqs").list_queues().get("QueueUrls", []), [])
     report.check("topics that stay", account.client("sns").list_topics()["Topics"], [])
     groups = [group["logGroupName"] for group in account.client("logs").describe_log_groups()["logGroups"]]

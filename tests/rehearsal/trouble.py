@@ -85,9 +85,10 @@ def _ring(scene: Scene, messages: list[dict[str, Any]]) -> None:
     database = scene.account.client("dynamodb")
     database.put_item(TableName=table, Item=item)
     scene.account.invoke("PublishMetrics")
-    rung = lambda: sorted({alarm for message in messages if (alarm := _alarm(message))})  # noqa: E731
-    scene.report.until("alarm: what the subscriber was sent", rung, ["ProblemsAlarm"])
-    scene.report.check("alarm: a message says why", any("state" in message["Message"] for message in messages if not _alarm(message)))
+    alarms = lambda: sorted({alarm for message in messages if (alarm := _alarm(message))})  # noqa: E731
+    scene.report.until("alarm: what the subscriber was sent", alarms, ["ProblemsAlarm"])
+    reasons = lambda: any("state" in message["Message"] for message in messages if not _alarm(message))  # noqa: E731
+    scene.report.until("alarm: a message says why", reasons)
     scene.report.check("alarms: the command line lists it", "problems" in scene.operator.run("alarms").lower())
     database.delete_item(TableName=table, Key={"fleet": item["fleet"], "item": item["item"]})
 
@@ -113,8 +114,8 @@ def _throttle(scene: Scene) -> None:
     _make_trouble(scene, {"throttled": ["Query", "PutItem", "GetItem", "TransactWriteItems", "DeleteItem"]})
     failed = {name: scene.account.try_to_invoke(name)[1] for name in ("ScaleUp", "ScaleDown")}
     scene.report.check("throttling: errors of the functions", failed, dict.fromkeys(failed, "Unhandled"))
-    said = scene.operator.run("status", status=1)
-    scene.report.check("throttling: status says it in one line", len(said.splitlines()), 1)
+    output = scene.operator.run("status", status=1)
+    scene.report.check("throttling: status says it in one line", len(output.splitlines()), 1)
     _make_trouble(scene, {})
     scene.passes()
     scene.report.check("throttling: instances before and after", sorted(scene.account.instances()), before)

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rehearsal.aws import Account
-from rehearsal.deploy import deploy, prepare
+from rehearsal.deploy import WITHOUT_CLOCK, deploy, prepare
 from rehearsal.emulator import emulator
 from rehearsal.jenkins import jenkins
 from rehearsal.machines import machines
@@ -31,22 +31,22 @@ def play(plan: Plan, report: Report) -> None:
         report.note("built before" if not build(plan, old, fleet_file(controller.url, warm_pool=None)) else f"built {OLD_VERSION}")
         build(plan, today, fleet_file(controller.url, warm_pool=_WARM))
         prepare(account, controller.secret)
-        deploy(account, old, ScheduleState="DISABLED")
+        deploy(account, old, **WITHOUT_CLOCK)
         report.check(f"{OLD_VERSION} is deployed", account.stack()["StackStatus"], "CREATE_COMPLETE")
-        there = stack.enter_context(machines(account, controller.live.java, old))
-        scene = Scene(plan, report, account, controller, Operator(plan, old), there)
+        instances = stack.enter_context(machines(account, controller.live.java, old))
+        scene = Scene(plan, report, account, controller, Operator(plan, old), instances)
         scene.queue(*_OLD_JOBS, build_seconds=_LONG_SECONDS)
         scene.until("agents at work", lambda: len(scene.nodes_of(*_OLD_JOBS)), 2)
         _go_forward(scene, today)
         _go_back(scene, old)
         report.check("builds that were lost", controller.lost(), [])
-        report.check("problems of the rehearsal's machines", there.problems, [])
+        report.check("problems of the rehearsal's machines", instances.problems, [])
 
 
 def _go_forward(scene: Scene, today: Path) -> None:
     report = scene.report
     records = scene.records()
-    deploy(scene.account, today, ScheduleState="DISABLED")
+    deploy(scene.account, today, **WITHOUT_CLOCK)
     scene.operator, scene.machines.agents = Operator(scene.plan), today
     report.check("today's version is deployed", scene.account.stack()["StackStatus"], "UPDATE_COMPLETE")
     scene.passes()
@@ -66,17 +66,13 @@ def _go_back(scene: Scene, old: Path) -> None:
     scene.until("an agent is stopped", lambda: bool(scene.machines.stopped), seconds=300)
     scene.operator.run("set", POOL, "--max-stopped", "0", "--minutes", "10080")
     scene.queue(*_BACK_JOBS, build_seconds=_LONG_SECONDS)
-    scene.until(
-        "agents at work",
-        lambda: len(scene.nodes_of(*_BACK_JOBS)),
-        2,
-    )
+    scene.until("agents at work", lambda: len(scene.nodes_of(*_BACK_JOBS)), 2)
     scene.operator.run("hold", "--pool", SPOT_POOL, "--until-resumed", "--reason", "rehearsal")
     scene.operator.run("reserve", POOL, "--for", "alice", "--hours", "1")
     scene.until("reservations", lambda: [bool(entry["node"]) for entry in scene.operator.ask("reservations")["reservations"]], [True])
     reserved = scene.operator.ask("reservations")["reservations"][0]["instance_id"]
     scene.until("stopped agents are emptied", lambda: {"stopped", "stopping"} & set(scene.states()), set())
-    deploy(scene.account, old, ScheduleState="DISABLED")
+    deploy(scene.account, old, **WITHOUT_CLOCK)
     scene.operator, scene.machines.agents = Operator(scene.plan, old), old
     report.check(f"{OLD_VERSION} is deployed again", scene.account.stack()["StackStatus"], "UPDATE_COMPLETE")
     scene.passes()
