@@ -33,8 +33,10 @@ test: $(VENV)/.ready $(SAM_VENV)/.ready  ## Every test that Python packages alon
 	@command -v git >/dev/null || { echo "needs git: apt-get install git" >&2; exit 1; }
 	$(PYTEST) --python-only
 
-test-all: everything check-template  ## Every test, ten minutes on two cores; on Debian as root it installs a browser, Node and the other tools first
-	$(PYTEST)
+test-all: everything check-template  ## Every test, and the rehearsal beside them, a quarter of an hour on two cores; on Debian as root it installs a browser, Node and the other tools first
+	@mkdir -p out; $(MAKE) --no-print-directory rehearse >out/rehearsal.txt 2>&1 & rehearsal=$$!; \
+		$(PYTEST); tests=$$?; \
+		wait $$rehearsal; rehearsed=$$?; cat out/rehearsal.txt; test $$tests = 0 && test $$rehearsed = 0
 
 # What `make test-all` runs on; of the tools, tests/support/tools.py has the list.
 everything: $(VENV)/.ready $(SAM_VENV)/.ready $(MINISTACK_VENV)/.ready

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging_root import ROOT
 from rehearsal.plan import Plan
-from rehearsal.releases import OLD_COMMIT, OLD_VERSION
+from rehearsal.releases import Release
 from support.clones import clone_of_the_work_tree
 
 
@@ -20,15 +20,15 @@ def clone(plan: Plan, name: str) -> Path:
     return clone_of_the_work_tree(tree)
 
 
-def old_tree(plan: Plan) -> Path:
-    """The released version that `docs/upgrade.md` begins with. It is kept for the next rehearsal."""
-    tree = plan.folder / f"{OLD_VERSION}-{OLD_COMMIT[:8]}"
+def tree_of(plan: Plan, release: Release) -> Path:
+    """The source of a released version. It is kept for the next rehearsal."""
+    tree = plan.folder / f"{release.version}-{release.commit[:8]}"
     if not (tree / "template.yaml").exists():
-        command = ["git", "-C", ROOT, "archive", OLD_COMMIT]
+        command = ["git", "-C", ROOT, "archive", release.commit]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode:
             raise RuntimeError(
-                f"the commit that released {OLD_VERSION} ({OLD_COMMIT[:8]}) is not here; fetch the whole history of the project"
+                f"the commit that released {release.version} ({release.commit[:8]}) is not here; fetch the whole history of the project"
             )
         with tarfile.open(fileobj=BytesIO(done.stdout)) as archive:
             archive.extractall(tree, filter="data")

@@ -1,4 +1,4 @@
-"""Step 6: from 0.2.0 to today's version with agents at work, and back by the way that `docs/upgrade.md` gives."""
+"""Step 6: from the newest release to today's version with agents at work, and back by the way that `docs/upgrade.md` gives."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,8 +10,8 @@ from rehearsal.jenkins import jenkins
 from rehearsal.machines import machines
 from rehearsal.operator import Operator
 from rehearsal.plan import FLEET, POOL, SPOT_POOL, Plan, fleet_file
-from rehearsal.project import build, clone, old_tree
-from rehearsal.releases import OLD_VERSION
+from rehearsal.project import build, clone, tree_of
+from rehearsal.releases import Release, newest_release
 from rehearsal.report import Report
 from rehearsal.scene import Scene
 
@@ -22,23 +22,24 @@ _WARM = "{min_agents: 2, max_agents: 3}"
 
 def play(plan: Plan, report: Report) -> None:
     """Play it in an account of its own."""
-    account = Account(plan)
+    account, release = Account(plan), newest_release()
     with ExitStack() as stack:
         controller = stack.enter_context(jenkins(plan))
         stack.enter_context(emulator(plan))
-        report.step(f"6 upgrade: from {OLD_VERSION} to today's version, and back")
-        old, today = old_tree(plan), clone(plan, "today")
-        report.note("built before" if not build(plan, old, fleet_file(controller.url, warm_pool=None)) else f"built {OLD_VERSION}")
+        report.step(f"6 upgrade: from {release.version} to today's version, and back")
+        old, today = tree_of(plan, release), clone(plan, "today")
+        build(plan, old, fleet_file(controller.url, warm_pool=_WARM if release.knows_reservations else None))
+        report.note(f"built {release.version}")
         build(plan, today, fleet_file(controller.url, warm_pool=_WARM))
         prepare(account, controller.secret)
         deploy(account, old, **WITHOUT_CLOCK)
-        report.check(f"{OLD_VERSION} is deployed", account.stack()["StackStatus"], "CREATE_COMPLETE")
+        report.check(f"{release.version} is deployed", account.stack()["StackStatus"], "CREATE_COMPLETE")
         instances = stack.enter_context(machines(account, controller.live.java, old))
         scene = Scene(plan, report, account, controller, Operator(plan, old), instances)
         scene.queue(*_OLD_JOBS, build_seconds=_LONG_SECONDS)
         scene.until("agents at work", lambda: len(scene.nodes_of(*_OLD_JOBS)), 2)
         _go_forward(scene, today)
-        _go_back(scene, old)
+        _go_back(scene, old, release)
         report.check("builds that were lost", controller.lost(), [])
         report.check("problems of the rehearsal's machines", instances.problems, [])
 
@@ -61,7 +62,7 @@ def _go_forward(scene: Scene, today: Path) -> None:
     scene.until("builds after the upgrade", lambda: scene.results(*_NEW_JOBS), scene.all_succeed(*_NEW_JOBS))
 
 
-def _go_back(scene: Scene, old: Path) -> None:
+def _go_back(scene: Scene, old: Path, release: Release) -> None:
     report = scene.report
     scene.until("an agent is stopped", lambda: bool(scene.machines.stopped), seconds=300)
     scene.operator.run("set", POOL, "--max-stopped", "0", "--minutes", "10080")
@@ -74,16 +75,20 @@ def _go_back(scene: Scene, old: Path) -> None:
     scene.until("stopped agents are emptied", lambda: {"stopped", "stopping"} & set(scene.states()), set())
     deploy(scene.account, old, **WITHOUT_CLOCK)
     scene.operator, scene.machines.agents = Operator(scene.plan, old), old
-    report.check(f"{OLD_VERSION} is deployed again", scene.account.stack()["StackStatus"], "UPDATE_COMPLETE")
+    report.check(f"{release.version} is deployed again", scene.account.stack()["StackStatus"], "UPDATE_COMPLETE")
     scene.passes()
     shown = scene.operator.ask("status")
-    report.check(f"{OLD_VERSION} keeps the hold", [hold["pool"] for hold in shown["holds"]], [SPOT_POOL])
-    report.check(f"{OLD_VERSION} names what it cannot read", shown["status"]["unread"], [f"record#{reserved}"])
+    unread = [] if release.knows_reservations else [f"record#{reserved}"]
+    report.check(f"{release.version} keeps the hold", [hold["pool"] for hold in shown["holds"]], [SPOT_POOL])
+    report.check(f"{release.version} names what it cannot read", shown["status"]["unread"], unread)
     report.check("builds go on", scene.results(*_BACK_JOBS), dict.fromkeys(_BACK_JOBS))
     scene.jenkins.let_end(*_BACK_JOBS)
     scene.until("builds that began before the way back", lambda: scene.results(*_BACK_JOBS), scene.all_succeed(*_BACK_JOBS), seconds=400)
     scene.until("instances but for the reserved one", lambda: list(scene.account.instances()), [reserved], seconds=240)
-    _end_by_hand(scene, reserved)
+    if release.knows_reservations:
+        scene.operator.run("release", _node_of(reserved), "--for", "alice")
+    else:
+        _end_by_hand(scene, reserved)
     scene.until("instances in the end", lambda: list(scene.account.instances()), [])
     scene.until("nodes in the end", scene.jenkins.nodes, {}, seconds=180)
     scene.until("records in the end", scene.records, {})
@@ -91,7 +96,11 @@ def _go_back(scene: Scene, old: Path) -> None:
 
 def _end_by_hand(scene: Scene, instance: str) -> None:
     """What docs/operations.md says under *state unread*: delete the node, terminate the instance, delete the item."""
-    scene.jenkins.live.controller.delete_node(f"{POOL}-{instance.removeprefix('i-')}")
+    scene.jenkins.live.controller.delete_node(_node_of(instance))
     scene.account.ec2.terminate_instances(InstanceIds=[instance])
     key = {"fleet": {"S": FLEET}, "item": {"S": f"record#{instance}"}}
     scene.account.client("dynamodb").delete_item(TableName=scene.account.outputs()["State"], Key=key)
+
+
+def _node_of(instance: str) -> str:
+    return f"{POOL}-{instance.removeprefix('i-')}"

@@ -1,6 +1,7 @@
-"""The cases that a run tries where cases are many and alike: a sample, and half of those whose files changed since the last `make slow`.
+"""The cases that a run tries where cases are many and alike: a sample, and a quarter of those whose files changed since the last `make slow`.
 
-The commit's hash draws, so each commit tries other cases. With ``WHOLE=1`` (`make slow`) every case is tried.
+The commit's hash draws, so each commit tries other cases; with ``CI=true`` more time-lines than otherwise. With ``WHOLE=1``
+(`make slow`) every case is tried.
 ``python -m support.sampling`` notes the commit that a full run tried, in ``tests/slow.json``.
 """
 
@@ -17,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 NOTED = ROOT / "tests" / "slow.json"
 WHOLE = bool(os.environ.get("WHOLE"))
 ONE_IN = 1 if WHOLE else 8
-ONE_IN_CHANGED = 1 if WHOLE else 2
+ONE_IN_CHANGED = 1 if WHOLE else 4
+ONE_IN_TIME_LINES = 1 if WHOLE else 2 if os.environ.get("CI") == "true" else 4
 # A time-line with so many cases or more is tried with a third of them.
 MANY, ONE_IN_MANY = 4, 3
 # In so many parts a full run tries long lists, so that all cores have work until the end.
