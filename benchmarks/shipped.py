@@ -39,9 +39,9 @@ def measure_shipped() -> Iterator[Figures]:
     runs += [_Run(policy=name, start=min(STARTS)) for name in _RIVALS]
     runs += [_Run(policy=name, start=_SLOWER) for name in _RIVALS if name in WARM_RIVALS]  # the others start nothing
     loads = list(recorded())
-    asked = [(load, run) for load in loads for run in runs]
+    pairs = [(load, run) for load in loads for run in runs]
     results: defaultdict[str, dict[_Run, Mapping[str, Any]]] = defaultdict(dict)
-    for (load, run), result in zip(asked, Parallel(n_jobs=-1)(delayed(_play)(*what) for what in asked), strict=True):
+    for (load, run), result in zip(pairs, Parallel(n_jobs=-1)(delayed(_play)(*pair) for pair in pairs), strict=True):
         results[load.name][run] = result
     columns = ("week", *(f"as shipped, {start:g}" for start in STARTS), "fixed, 0.33", "best rival, 0.33", "best rival, 0.6")
     yield Figures(_TITLE, _TEXT, columns, tuple(_row(name, of) for name, of in results.items()))

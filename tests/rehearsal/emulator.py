@@ -60,5 +60,5 @@ def _wait_until_ready(plan: Plan, process: subprocess.Popen[bytes], seconds: flo
             time.sleep(0.2)
         else:
             return
-    said = (plan.logs / "emulator.log").read_text(encoding="utf-8", errors="replace")[-1500:]
-    raise RuntimeError(f"the emulator does not answer at {plan.aws_url}; is the port taken? PORT=... names another one\n{said}")
+    log = (plan.logs / "emulator.log").read_text(encoding="utf-8", errors="replace")[-1500:]
+    raise RuntimeError(f"the emulator does not answer at {plan.aws_url}; is the port taken? PORT=... names another one\n{log}")

@@ -30,8 +30,8 @@ def newest_release() -> Release:
 
 
 def _order(release: Release) -> tuple[int, ...]:
-    found = _TAG.fullmatch(release.version)
-    return tuple(int(part) for part in found.groups()) if found else ()
+    number = _TAG.fullmatch(release.version)
+    return tuple(int(part) for part in number.groups()) if number else ()
 
 
 def _commit(tag: str) -> str:
