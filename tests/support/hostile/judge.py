@@ -93,11 +93,16 @@ def _leaves_nothing(life: Life, verdict: Verdict) -> None:
 
 
 def _shows_a_build(life: Life, what: str) -> bool:
-    """Tell whether a build keeps what is left, and people were told: it is shown for ever, or waits on a slot whose machine is gone."""
+    """Tell whether a build keeps what is left, and people were told: it is shown for ever, or waits on a slot whose machine is gone.
+
+    Nodes that join a message about their pool later are in `status` only.
+    """
     shown = {build.node for build in life.zombies}
     shown |= {build.node for build in life.builds() if build.ended is None and "was interrupted" in build.killed_by}
-    nodes = {what, *(one.tags.get("autoscaler:node", "") for one in life.world.ec2.instances.values() if one.id in what)} & shown
-    return any(node in f"{message.subject}\n{message.text}" for node in nodes for _, message in life.fleet.notifier.timed)
+    mine = [one for one in life.world.ec2.instances.values() if one.id in what or one.tags.get("autoscaler:node") == what]
+    nodes = {what, *(one.tags.get("autoscaler:node", "") for one in mine)} & shown
+    words = {*nodes, *(f" of {one.tags.get('autoscaler:pool')}: node-left too long" for one in mine)} if nodes else set()
+    return any(word in f"{message.subject}\n{message.text}" for word in words for _, message in life.fleet.notifier.timed)
 
 
 def _is_struck(life: Life, what: str) -> bool:
