@@ -1,4 +1,4 @@
-"""The cases that a run tries where cases are many and alike: a sample, and a quarter of those whose files changed since the last `make slow`.
+"""The cases that a run tries if cases are many and alike: a sample, and a quarter of those whose files changed since the last full run.
 
 The commit's hash draws, so each commit tries other cases; with ``CI=true`` more time-lines than otherwise. With ``WHOLE=1``
 (`make slow`) every case is tried.

@@ -10,7 +10,7 @@ from autoscaler.domain.report.listing import list_queue
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.status import status_of
 from support.builders import a_build, a_fleet, a_node, a_pool, a_snapshot, a_view, an_agent, an_item
-from support.decisions import decide_up, launches
+from support.decisions import decide_up, launches, seen
 
 WORDS = "Already running 1 builds across all nodes"
 
@@ -60,6 +60,12 @@ def test_what_is_blocked_for_something_unknown_is_named_with_jenkins_words_and_n
     [entry] = list_queue(situation)
     assert entry.detail == f"what it waits for is no executor; Jenkins says: {WORDS}"
     assert {datum.values for datum in measure(situation, {}, {}) if datum.name == "QueueUnclear"} == {(1,)}
+
+
+def test_no_time_is_promised_for_what_waits_for_words_of_a_plugin_though_an_agent_would_be_there():
+    [entry] = list_queue(assess(seen(an_agent(builds=(a_build(),)), items=(unclear(seconds=2100.0),)), a_fleet()))
+    assert (entry.state, entry.starts_in_seconds) == ("unclear", None)
+    assert entry.detail == f"it starts once Jenkins lets it; Jenkins says that it waits for: {WORDS}"
 
 
 def test_beside_a_free_executor_it_is_only_named():

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 _STARTS = re.compile(
     r"\b(?:would start|starts|is to start)\b (?:at once|in (?P<span>(?:\d+ (?:s|min|h|d)\b ?)+)|(?:at|by) (?P<at>[^;]+? UTC))"
 )
+_RANGE = "(four in five: "
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _NO_IDEA = "no executor that is there or on its way will ever take it"
 _CAUSES = (
@@ -34,9 +35,9 @@ class Claim:
 
 
 def claim_of(lines: Sequence[str], now: float) -> Claim:
-    """Read the first promise; what is told of an order was promised when it came."""
+    """Read the first promise. What is told of an order was promised when it came; a range that four in five keep to is no promise."""
     text = "\n".join(line for line in lines if not line.startswith("run-"))
-    found = _STARTS.search(text)
+    found = _STARTS.search("\n".join(line for line in text.splitlines() if _RANGE not in line))
     seconds = None if found is None else 0.0
     if found and found["span"]:
         seconds = sum(float(count) * _UNITS[unit] for count, unit in re.findall(r"(\d+) (s|min|h|d)\b", found["span"]))

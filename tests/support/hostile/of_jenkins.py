@@ -91,15 +91,17 @@ def throttled_for_all(draw: Draw) -> Unkindness:
         many = sum(one.job.startswith(f"team-{category}/") for one in running) >= 2
         return "Already running 2 builds across all nodes" if many and build.job.startswith(f"team-{category}/") else None
 
-    return _throttled(draw, category, span, refuses)
+    # Jenkins names the throttle only once an executor is free; until then nobody can know of it.
+    return _throttled(draw, category, span, refuses, delays_seconds=15 * MINUTE)
 
 
-def _throttled(draw: Draw, category: str, span: tuple[float, float], refuses) -> Unkindness:
+def _throttled(draw: Draw, category: str, span: tuple[float, float], refuses, delays_seconds: float = 0.0) -> Unkindness:
     for at in draw.life.jenkins.values():
         draw.while_it_lasts(span, at.refuses, refuses)
     pools = {pool.name for job in draw.jobs() if job.name.startswith(f"team-{category}/") for pool in draw.life.pools_of(job)}
     served = [draw.life.served_by(pool) for pool in draw.life.drawn.fleet.pools.values() if pool.name in pools]
-    return draw.make(f"team-{category}", span, touches=lambda build: any(each(build) for each in served), words={"Already running"})
+    touches = lambda build: any(each(build) for each in served)  # noqa: E731
+    return draw.make(f"team-{category}", span, touches=touches, words={"Already running"}, delays_seconds=delays_seconds)
 
 
 def marked_by_disk_monitor(draw: Draw) -> Unkindness:

@@ -1,7 +1,7 @@
 """Lists for people: every agent, and every item of the queue with what it waits for."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from autoscaler.domain.facts.overrides import text_of
@@ -171,10 +171,7 @@ def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem
     """Tell of the items that pools may serve; of those that free executors do not take, too."""
     demand, starts = situation.demands[controller], expected_starts(situation, controller)
     for want in demand.wants:
-        fate = _of_want(situation, controller, want, starts)
-        if want.item.unclear:
-            fate = replace(fate, detail=f"{fate.detail}; Jenkins says that it waits for: {want.item.wait.unclear}")
-        yield want.item, fate, tuple(pool.name for pool in want.pools)
+        yield want.item, _of_want(situation, controller, want, starts), tuple(pool.name for pool in want.pools)
     for refused in demand.refused:
         yield refused.want.item, _of_refused(situation, controller, refused), tuple(pool.name for pool in refused.want.pools)
 

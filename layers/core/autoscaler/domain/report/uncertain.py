@@ -20,7 +20,8 @@ def why_uncertain(situation: Situation, controller: str, want: Want, start: Plan
     if start.bought and (refused := _refused_by_ec2(situation, controller, start.server)) is not None:
         return refused
     kept = why_kept(situation, controller, want, start.machine, start.seconds)
-    return kept or _why_broken(situation, controller, want, start.server, start.seconds) or _of_late_agent(situation, start)
+    broken = kept or _why_broken(situation, controller, want, start.server, start.seconds)
+    return broken or _of_late_agent(situation, start) or _of_jenkins(want)
 
 
 def _refused_by_ec2(situation: Situation, controller: str, pool: str) -> Doubt | None:
@@ -53,6 +54,12 @@ def _of_late_agent(situation: Situation, start: PlannedStart | BareStart) -> Dou
         return None
     timeout = duration(situation.fleet.pools[start.server].boot_timeout_seconds)
     return "late-agent", "agent is late", f"it waits for an agent of {start.server} that takes longer than usual; each has {timeout} in all"
+
+
+def _of_jenkins(want: Want) -> Doubt | None:
+    """Say that Jenkins, or a plugin, holds an item back in words of its own: nobody knows for how long."""
+    detail = f"it starts once Jenkins lets it; Jenkins says that it waits for: {want.item.wait.unclear}"
+    return ("unclear", "Jenkins holds it", detail) if want.item.unclear else None
 
 
 def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt | None:
