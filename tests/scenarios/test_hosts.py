@@ -144,6 +144,17 @@ def test_hosts_take_no_room_under_any_limit(hosts):
     assert day.agents("cpu") == 1
 
 
+def test_if_its_record_is_lost_in_mid_rotation_no_node_is_left_on_the_controller_that_it_does_not_serve():
+    day = a_day(controllers=TWO, share=Share.ROTATE)
+    description = day.jenkins.nodes["rocm-1"].description
+    day.other.add_node(replace(a_world_node("rocm-1", "rocm"), description=description))
+    day.other.disconnect("rocm-1")
+    day.minutes(20)
+    assert "rocm-1" not in day.other.nodes
+    assert day.jenkins.nodes["rocm-1"].connected
+    assert day.failed == 0
+
+
 def test_if_its_record_is_lost_it_stays_connected_until_jenkins_answers_for_its_node():
     day = a_day(controllers=TWO, share=Share.COOPERATIVE)
     build = day.jenkins.submit("nested", "rocm", 7200.0, kind=Kind.PIPELINE)

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+from autoscaler.domain.facts.node_descriptions import described_instance
 from autoscaler.domain.facts.plan import FinishRotation, Held, Rotate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides
 from autoscaler.domain.situation.rotation import destinations
@@ -75,3 +78,30 @@ def finish_rotations(situation: Situation, _decided: Decided) -> Iterator[Finish
                     reason=Reason.ROTATES,
                     detail=f"{record.instance_id} serves {record.controller} now",
                 )
+    yield from _forgotten_nodes_of_hosts(situation)
+
+
+def _forgotten_nodes_of_hosts(situation: Situation) -> Iterator[FinishRotation]:
+    """Delete the node of a host on a controller that its record does not know: the record was lost while the host changed controllers.
+
+    The nodes of instances end with the instances; a host stays for ever.
+    """
+    hosts = {record.instance_id: record for record in situation.snapshot.records if record.is_host and _serves_for_long(situation, record)}
+    for controller, node in situation.believed_nodes() if hosts else ():
+        record = hosts.get(described_instance(situation.fleet, node.name, node.description) or "")
+        if record is None or controller in {binding.controller for binding in (*record.bindings, *record.leaves)}:
+            continue
+        unused = node.offline and node.idle and not node.builds and not situation.is_bound(controller, node.name)
+        if unused and not node.temporarily_offline:
+            yield FinishRotation(
+                controller=controller,
+                pool=record.pool,
+                node=node.name,
+                instance_id=record.instance_id,
+                reason=Reason.ROTATES,
+                detail=f"{record.instance_id} serves {record.controller} now, and not {controller}",
+            )
+
+
+def _serves_for_long(situation: Situation, record: Record) -> bool:
+    return record.state is RecordState.REGISTERED and situation.now - record.changed_at >= DISCONNECT_GRACE_SECONDS
