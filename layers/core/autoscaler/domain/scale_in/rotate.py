@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from autoscaler.domain.facts.node_descriptions import described_instance
 from autoscaler.domain.facts.plan import FinishRotation, Held, Rotate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides
@@ -89,10 +89,7 @@ def _forgotten_nodes_of_hosts(situation: Situation) -> Iterator[FinishRotation]:
     hosts = {record.instance_id: record for record in situation.snapshot.records if record.is_host and _serves_for_long(situation, record)}
     for controller, node in situation.believed_nodes() if hosts else ():
         record = hosts.get(described_instance(situation.fleet, node.name, node.description) or "")
-        if record is None or controller in {binding.controller for binding in (*record.bindings, *record.leaves)}:
-            continue
-        unused = node.offline and node.idle and not node.builds and not situation.is_bound(controller, node.name)
-        if unused and not node.temporarily_offline:
+        if record and not _has_place_on(record, controller) and _is_unused(situation, controller, node):
             yield FinishRotation(
                 controller=controller,
                 pool=record.pool,
@@ -101,6 +98,15 @@ def _forgotten_nodes_of_hosts(situation: Situation) -> Iterator[FinishRotation]:
                 reason=Reason.ROTATES,
                 detail=f"{record.instance_id} serves {record.controller} now, and not {controller}",
             )
+
+
+def _has_place_on(record: Record, controller: str) -> bool:
+    return any(binding.controller == controller for binding in (*record.bindings, *record.leaves))
+
+
+def _is_unused(situation: Situation, controller: str, node: Node) -> bool:
+    is_away = node.offline and not node.temporarily_offline
+    return is_away and node.idle and not node.builds and not situation.is_bound(controller, node.name)
 
 
 def _serves_for_long(situation: Situation, record: Record) -> bool:
