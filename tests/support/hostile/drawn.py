@@ -134,6 +134,7 @@ def _jobs(chance: Random, fleet: Fleet) -> Iterator[Job]:
     for number in range(chance.randint(3, 8)):
         pool = chance.choice(list(fleet.launched.pools.values()))
         label = chance.choice([pool.name, pool.name, *sorted(pool.labels), " && ".join(sorted(pool.labels)), f"{pool.name} && !windows"])
+        label = pool.name if fleet.ignores(label) else label
         yield Job(
             name=f"team-{chance.choice('ab')}/job-{number}",
             controller=chance.choice(pool.controllers),
