@@ -65,7 +65,7 @@ def test_what_is_blocked_for_something_unknown_is_named_with_jenkins_words_and_n
 def test_no_time_is_promised_for_what_waits_for_words_of_a_plugin_though_an_agent_would_be_there():
     [entry] = list_queue(assess(seen(an_agent(builds=(a_build(),)), items=(unclear(seconds=2100.0),)), a_fleet()))
     assert (entry.state, entry.starts_in_seconds) == ("unclear", None)
-    assert entry.detail == f"it starts once Jenkins lets it; Jenkins says that it waits for: {WORDS}"
+    assert entry.detail == f"Jenkins holds it back: {WORDS}"
 
 
 def test_beside_a_free_executor_it_is_only_named():

@@ -58,7 +58,7 @@ def _of_late_agent(situation: Situation, start: PlannedStart | BareStart) -> Dou
 
 def _of_jenkins(want: Want) -> Doubt | None:
     """Say that Jenkins, or a plugin, holds an item back in words of its own: nobody knows for how long."""
-    detail = f"it starts once Jenkins lets it; Jenkins says that it waits for: {want.item.wait.unclear}"
+    detail = f"Jenkins holds it back: {want.item.wait.unclear}"
     return ("unclear", "Jenkins holds it", detail) if want.item.unclear else None
 
 
