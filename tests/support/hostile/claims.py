@@ -14,6 +14,7 @@ _NO_IDEA = "no executor that is there or on its way will ever take it"
 _CAUSES = (
     "not done: ",
     "EC2 launches no agent of ",
+    "no agent of ",
     "it counts once",
     "could not be read",
     "Jenkins says",
