@@ -26,7 +26,7 @@ NOT_RUN = {
     "make mutate": "takes hours",
     "make bench": "takes minutes",
     "make compare": "takes hours; autoscaler compare is run for a short while",
-    "autoscaler compare --fleet first.yaml": "takes a quarter of an hour, and needs what init wrote from the demo; docs/demo.md's init is run",
+    "autoscaler compare --fleet first.yaml": "takes a quarter of an hour, and needs what init wrote; docs/demo.md's init is run",
     "make live": "needs a real Jenkins",
     "sudo agent/gpu-lease/install": "installs on this machine; tests/packaging/test_gpu_lease.py runs it in a folder",
     "agent/linux/install-host": "needs a host, with a role of its own; tests/agent/test_hosts.py runs what it installs",
