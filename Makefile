@@ -33,8 +33,9 @@ test: $(VENV)/.ready $(SAM_VENV)/.ready  ## Every test that Python packages alon
 	@command -v git >/dev/null || { echo "needs git: apt-get install git" >&2; exit 1; }
 	$(PYTEST) --python-only
 
-test-all: everything check-template  ## Every test, and the rehearsal beside them, a quarter of an hour on two cores; on Debian as root it installs a browser, Node and the other tools first
+test-all: everything check-template  ## Every test, and the rehearsal beside them, twenty minutes on two cores; on Debian as root it installs a browser, Node and the other tools first
 	@mkdir -p out; $(MAKE) --no-print-directory rehearse >out/rehearsal.txt 2>&1 & rehearsal=$$!; \
+		trap 'kill $$rehearsal 2>/dev/null' INT TERM; \
 		$(PYTEST); tests=$$?; \
 		wait $$rehearsal; rehearsed=$$?; cat out/rehearsal.txt; test $$tests = 0 && test $$rehearsed = 0
 

@@ -1,5 +1,6 @@
 """Rehearse the deployed stack on an emulated AWS: ``python -m rehearsal``, by way of `make rehearse`."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +20,9 @@ def main(words: list[str]) -> int:
 
     The upgrade has an account of its own, in a process beside the rest of the story, since most of both is waiting.
     """
+    # Whoever ends it, its emulators and agents end with it; what a shell begins in the background ignores an interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     unknown = set(words) - STEPS.keys() - {_UPGRADE}
     if unknown:
         print(f"{', '.join(sorted(unknown))}: no such step; there are {', '.join([*STEPS, _UPGRADE])}", file=sys.stderr)

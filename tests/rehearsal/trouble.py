@@ -85,10 +85,14 @@ def _ring(scene: Scene, messages: list[dict[str, Any]]) -> None:
     database = scene.account.client("dynamodb")
     database.put_item(TableName=table, Item=item)
     scene.account.invoke("PublishMetrics")
-    alarms = lambda: sorted({alarm for message in messages if (alarm := _alarm(message))})  # noqa: E731
-    scene.report.until("alarm: what the subscriber was sent", alarms, ["ProblemsAlarm"])
-    reasons = lambda: any("state" in message["Message"] for message in messages if not _alarm(message))  # noqa: E731
-    scene.report.until("alarm: a message says why", reasons)
+    scene.report.until(
+        "alarm: what the subscriber was sent",
+        lambda: sorted({alarm for message in messages if (alarm := _alarm(message))}),
+        ["ProblemsAlarm"],
+    )
+    scene.report.until(
+        "alarm: a message says why", lambda: any("state" in message["Message"] for message in messages if not _alarm(message))
+    )
     scene.report.check("alarms: the command line lists it", "problems" in scene.operator.run("alarms").lower())
     database.delete_item(TableName=table, Key={"fleet": item["fleet"], "item": item["item"]})
 

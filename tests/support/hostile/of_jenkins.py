@@ -100,8 +100,13 @@ def _throttled(draw: Draw, category: str, span: tuple[float, float], refuses, de
         draw.while_it_lasts(span, at.refuses, refuses)
     pools = {pool.name for job in draw.jobs() if job.name.startswith(f"team-{category}/") for pool in draw.life.pools_of(job)}
     served = [draw.life.served_by(pool) for pool in draw.life.drawn.fleet.pools.values() if pool.name in pools]
-    touches = lambda build: any(each(build) for each in served)  # noqa: E731
-    return draw.make(f"team-{category}", span, touches=touches, words={"Already running"}, delays_seconds=delays_seconds)
+    return draw.make(
+        f"team-{category}",
+        span,
+        touches=lambda build: any(each(build) for each in served),
+        words={"Already running"},
+        delays_seconds=delays_seconds,
+    )
 
 
 def marked_by_disk_monitor(draw: Draw) -> Unkindness:

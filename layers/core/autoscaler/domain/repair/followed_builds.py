@@ -21,7 +21,7 @@ MOST_FOLLOWED = 500
 _ENDED, _STOPPED = "its instance ended", "its instance was stopped"
 _INTERRUPTED, _CUT_OFF = "EC2 took its instance back", "its agent is gone"
 MISSING = "its agent has not come back since Jenkins restarted"
-# What a machine that goes ends, ends within the moment in which its connection is lost (recorded: 3 ms), or while it shuts down.
+# A lost machine ends its builds the moment its connection is lost (recorded: 3 ms), or while it shuts down.
 SLACK_SECONDS = 5.0
 
 
@@ -151,7 +151,7 @@ def _is_back(lost: LostBuild, node: Node, facts: LostFacts | None) -> bool:
 
 
 def _has_resumed_and_ended(lost: LostBuild, facts: LostFacts | None) -> bool:
-    """Tell whether a pipeline ended by itself after its agent was lost: a step that cannot wait for an agent fails at once without it."""
+    """Tell whether a pipeline went on after the loss, and ended by itself: a step that cannot wait for its agent fails at once."""
     run = facts.run if facts else None
     if run is None or not run.is_pipeline or run.interruptions or run.ended_at is None or lost.lost_at is None:
         return False

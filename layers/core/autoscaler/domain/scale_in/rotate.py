@@ -52,14 +52,8 @@ def confirmed_unseen(situation: Situation, target: str, why: str) -> Iterator[Fi
     for machine in machines:
         for record, side in unseen_sides(situation, machine):
             if side in record.leaves or record.is_host:
-                yield FinishRotation(
-                    controller=side.controller,
-                    pool=record.pool,
-                    node=side.node or "",
-                    instance_id=record.instance_id,
-                    reason=Reason.MANUAL,
-                    detail=f"{side.controller} left the fleet file; {why}",
-                )
+                detail = f"{side.controller} left the fleet file; {why}"
+                yield _finish(record, side.controller, side.node or "", detail, Reason.MANUAL)
 
 
 def finish_rotations(situation: Situation, _decided: Decided) -> Iterator[FinishRotation | Held]:
@@ -70,14 +64,7 @@ def finish_rotations(situation: Situation, _decided: Decided) -> Iterator[Finish
                 detail = f"{record.instance_id} serves {record.controller} once it has left: {told_unseen(record.machine, left)}"
                 yield Held(pool=record.pool, controller=record.controller, reason=Reason.USED_ELSEWHERE, detail=detail)
             elif left.node is not None and not situation.no_giving_up(left.controller):
-                yield FinishRotation(
-                    controller=left.controller,
-                    pool=record.pool,
-                    node=left.node,
-                    instance_id=record.instance_id,
-                    reason=Reason.ROTATES,
-                    detail=f"{record.instance_id} serves {record.controller} now",
-                )
+                yield _finish(record, left.controller, left.node, f"{record.instance_id} serves {record.controller} now")
     yield from _forgotten_nodes_of_hosts(situation)
 
 
@@ -90,14 +77,12 @@ def _forgotten_nodes_of_hosts(situation: Situation) -> Iterator[FinishRotation]:
     for controller, node in situation.believed_nodes() if hosts else ():
         record = hosts.get(described_instance(situation.fleet, node.name, node.description) or "")
         if record and not _has_place_on(record, controller) and _is_unused(situation, controller, node):
-            yield FinishRotation(
-                controller=controller,
-                pool=record.pool,
-                node=node.name,
-                instance_id=record.instance_id,
-                reason=Reason.ROTATES,
-                detail=f"{record.instance_id} serves {record.controller} now, and not {controller}",
-            )
+            detail = f"{record.instance_id} serves {record.controller} now, and not {controller}"
+            yield _finish(record, controller, node.name, detail)
+
+
+def _finish(record: Record, controller: str, node: str, detail: str, reason: Reason = Reason.ROTATES) -> FinishRotation:
+    return FinishRotation(controller=controller, pool=record.pool, node=node, instance_id=record.instance_id, reason=reason, detail=detail)
 
 
 def _has_place_on(record: Record, controller: str) -> bool:
