@@ -63,7 +63,7 @@ mutate: $(VENV)/.ready  ## Mutants of domain and control, and the share that the
 	PYTHONPATH=tests:. $(BIN)/python -m support.mutation "$(or $(MODULES),.)" $(or $(ONE_IN),10) $(JOBS)
 
 rehearse: $(VENV)/.ready $(SAM_VENV)/.ready $(MINISTACK_VENV)/.ready  ## Deploy, operate, upgrade and delete the stack on an emulated AWS, ten minutes: make rehearse STEPS="work scale-in"
-	@PYTHONPATH=tests:.:layers/core $(BIN)/python -m rehearsal $(STEPS)
+	@exec env PYTHONPATH=tests:.:layers/core $(BIN)/python -m rehearsal $(STEPS)
 
 live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=... RESTART_COMMAND=...
 	@test -n "$(JENKINS_URL)" || { echo "JENKINS_URL: missing; make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=..." >&2; exit 2; }

@@ -1,6 +1,5 @@
 """Rehearse the deployed stack on an emulated AWS: ``python -m rehearsal``, by way of `make rehearse`."""
 
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from rehearsal import upgrade
 from rehearsal.plan import Plan, new_plan
 from rehearsal.report import DifferenceError, Report
 from rehearsal.story import STEPS, play
+from support.rig import ended_by_signals
 
 _UPGRADE = "upgrade"
 
@@ -20,9 +20,6 @@ def main(words: list[str]) -> int:
 
     The upgrade has an account of its own, in a process beside the rest of the story, since most of both is waiting.
     """
-    # Whoever ends it, its emulators and agents end with it; what a shell begins in the background ignores an interrupt.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     unknown = set(words) - STEPS.keys() - {_UPGRADE}
     if unknown:
         print(f"{', '.join(sorted(unknown))}: no such step; there are {', '.join([*STEPS, _UPGRADE])}", file=sys.stderr)
@@ -71,4 +68,5 @@ def _beside(plan: Plan, *, is_wanted: bool):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with ended_by_signals():
+        sys.exit(main(sys.argv[1:]))

@@ -190,7 +190,7 @@ def live_jenkins() -> Iterator[LiveJenkins]:
 @contextmanager
 def opened(live: LiveJenkins) -> Iterator[None]:
     """Use a controller, and remove what was made there whatever happens."""
-    with _ended_by_signals():
+    with ended_by_signals():
         try:
             live.open()
             yield
@@ -272,14 +272,15 @@ def stand_in_jenkins(plugins: tuple[str, ...] = ("matrix-project", "nodelabelpar
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let what is on its way be cleaned up, too, when the run is told to end."""
+def ended_by_signals() -> Iterator[None]:
+    """Let what is on its way be cleaned up, too, when the run is told to end. What a shell begins in the background ignores an interrupt."""
 
     def end(number: int, _frame: object) -> None:
         raise KeyboardInterrupt(f"signal {number}")
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
