@@ -52,8 +52,10 @@ class Machines:
             except Exception as error:  # noqa: BLE001 - the story goes on, and the report says so
                 self.problems.append(f"{type(error).__name__}: {error}")
 
-    def end(self) -> None:
+    def end(self, follower: threading.Thread) -> None:
+        """Follow no more, and then end all services: ``follower`` would begin them again."""
         self._ended.set()
+        follower.join(15)
         for instance_id in list(self.services):
             self._switch_off(instance_id)
 
@@ -148,5 +150,4 @@ def machines(account: Account, java: str, agents: Path = ROOT) -> Iterator[Machi
         try:
             yield made
         finally:
-            made.end()
-            thread.join(15)
+            made.end(thread)

@@ -273,7 +273,7 @@ def stand_in_jenkins(plugins: tuple[str, ...] = ("matrix-project", "nodelabelpar
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let what is on its way be cleaned up, too, when the run is told to end. What a shell begins in the background ignores an interrupt."""
+    """Clean up, too, when the run is told to end. Without this, what a shell begins in the background ignores an interrupt."""
 
     def end(number: int, _frame: object) -> None:
         raise KeyboardInterrupt(f"signal {number}")
