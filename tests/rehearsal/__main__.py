@@ -26,14 +26,17 @@ def main(words: list[str]) -> int:
         return 2
     plan, steps = new_plan(), words or [*STEPS, _UPGRADE]
     if steps == [_UPGRADE]:
-        return _played(partial(upgrade.play, plan.beside(_UPGRADE)))
-    with _beside(plan, is_wanted=_UPGRADE in steps) as wait:
-        failed = _played(partial(play, plan, steps=steps))
-        return max(failed, wait())
-
-
-def _played(story: Callable[[Report], None]) -> int:
+        return _played(Report(), partial(upgrade.play, plan.beside(_UPGRADE)))
     report = Report()
+    with _beside(plan, is_wanted=_UPGRADE in steps) as wait:
+        failed = _played(report, partial(play, plan, steps=steps))
+        failed = max(failed, wait())
+    # Of a long output CI shows the end.
+    print("\n".join(report.of_differences()), flush=True)
+    return failed
+
+
+def _played(report: Report, story: Callable[[Report], None]) -> int:
     try:
         story(report)
     except DifferenceError as error:

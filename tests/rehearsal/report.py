@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _WIDTH = 140
+# Beside all tests everything takes longer; only what never comes waits for so long.
+_PATIENCE = 3.0
 
 
 class DifferenceError(Exception):
@@ -52,13 +54,13 @@ class Report:
         self._print(f"   {subject}: {_short(seen)}{wrong}")
 
     def until(self, subject: str, look: Callable[[], Any], expected: Any = True, *, seconds: float = 60.0, every: float = 0.5) -> None:
-        """Look again and again until the expected is there. `DifferenceError` after so many seconds."""
-        deadline = time.monotonic() + seconds
+        """Look again and again until the expected is there. `DifferenceError` after three times the seconds that it takes."""
+        deadline = time.monotonic() + _PATIENCE * seconds
         while (seen := look()) != expected and time.monotonic() < deadline:
             time.sleep(every)
         self.check(subject, seen, expected)
         if seen != expected:
-            raise DifferenceError(f"not within {seconds:g} s: {subject}")
+            raise DifferenceError(f"not within {_PATIENCE * seconds:g} s: {subject}")
 
     @property
     def differences(self) -> list[Row]:
@@ -66,9 +68,12 @@ class Report:
 
     def table(self) -> str:
         """Everything that was checked, one line each, and what came of it."""
-        lines = [f"{_time(row.at_seconds)}  {'DIFFERS' if row.differs else 'as expected':11}  {_line(row)}" for row in self.rows]
         ended = f"{len(self.rows)} checks in {_time(self._seconds)} min, {len(self.differences)} differ"
-        return "\n".join([f"{'time':>5}  {'result':11}  step: what was seen", *(line[:_WIDTH] for line in lines), ended])
+        return "\n".join([f"{'time':>5}  {'result':11}  step: what was seen", *map(_line, self.rows), ended])
+
+    def of_differences(self) -> list[str]:
+        """What differs, one line each."""
+        return [_line(row) for row in self.differences] or ["rehearsal: nothing differs"]
 
     @property
     def _seconds(self) -> float:
@@ -80,7 +85,8 @@ class Report:
 
 def _line(row: Row) -> str:
     expected = f" (expected: {_short(row.expected)})" if row.differs else ""
-    return f"{row.step}: {row.subject}: {_short(row.seen)}{expected}"
+    result = "DIFFERS" if row.differs else "as expected"
+    return f"{_time(row.at_seconds)}  {result:11}  {row.step}: {row.subject}: {_short(row.seen)}{expected}"[:_WIDTH]
 
 
 def _time(seconds: float) -> str:
