@@ -34,7 +34,7 @@ _FOR_A_BUILD = "it waits for a build that runs now"
 _TIMES_A_CLAIM = 3.0
 # A drain, a settle and a look or two around each end.
 _ROUND = 15 * MINUTE
-_CHEAP = 20.0  # times dearer is an hour of waiting than one of such an agent
+_CHEAP = 10.0  # times dearer is an hour of waiting than one of such an agent: one guess in four that comes true pays
 _SAID_AGAIN = 4  # the same words in one world
 
 

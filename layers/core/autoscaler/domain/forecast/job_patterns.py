@@ -172,6 +172,9 @@ _DOUBT = 2.0
 _LOOKED_AT = {4, 6, 8, 12}
 _LOOKED_AT_EACH = 8
 
+# When it was announced, and after how long it followed; None: it did not.
+_Outcome = tuple[float, float | None]
+
 
 def is_time_to_look(known: Arrivals) -> bool:
     """Tell whether a job that has just arrived has been seen often enough since its announcer was last looked for."""
@@ -189,10 +192,10 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, 
         if not any(_AT_LEAST_SECONDS <= now - at <= _AT_MOST_SECONDS for at in reversed(other.times)):
             continue
         outcomes = _outcomes(other.times, mine, now)
-        delays = tuple(round(delay, 1) for delay in outcomes if delay is not None)
-        if not _is_trusted(other.times, outcomes, len(delays)):
+        if not _is_trusted(outcomes):
             continue
-        usd = _worth_usd(outcomes, costs) / sum(at >= other.times[0] for at in mine)
+        delays = tuple(round(delay, 1) for _, delay in outcomes if delay is not None)
+        usd = _worth_usd([delay for _, delay in outcomes], costs) / sum(at >= other.times[0] for at in mine)
         if usd > most_usd:
             found, most_usd = Follower(after=name, delays=delays, missed=len(outcomes) - len(delays)), usd
     return found
@@ -208,7 +211,7 @@ def forecasts_after(follower: Follower, arrivals: Mapping[str, Arrivals], mine: 
         return
     lately = [at for at in other.times if now - at <= _AT_MOST_SECONDS]
     still_open = lately[len(_outcomes(lately, mine.times, now)) :]
-    missed = max(follower.missed, _outcomes(other.times, mine.times, now).count(None))
+    missed = max(follower.missed, _missed(_outcomes(other.times, mine.times, now)))
     missed += sum(now - at > max(follower.delays) for at in still_open)
     for at in still_open:
         follow = sorted(delay - (now - at) for delay in follower.delays if delay > now - at)
@@ -217,28 +220,32 @@ def forecasts_after(follower: Follower, arrivals: Mapping[str, Arrivals], mine: 
             yield ArrivalForecast(soon=follow[len(follow) // 4], late=fmean(follow), ends=follow[-1], share=share)
 
 
-def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> list[float | None]:
-    """Give each announcement the arrival that follows it, each arrival once: the delay, None for nothing; not those still to come."""
-    outcomes: list[float | None] = []
+def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> list[_Outcome]:
+    """Give each announcement the arrival that follows it, each arrival once; not those still to come."""
+    outcomes: list[_Outcome] = []
     place = 0
     for at in first:
         place = bisect_left(then, at + _AT_LEAST_SECONDS, place)
         if place < len(then) and then[place] <= at + _AT_MOST_SECONDS:
-            outcomes.append(then[place] - at)
+            outcomes.append((at, then[place] - at))
             place += 1
         elif now - at > _AT_MOST_SECONDS and at > then[0] - _AT_MOST_SECONDS:
-            outcomes.append(None)
+            outcomes.append((at, None))
     return outcomes
 
 
-def _is_trusted(first: Iterable[float], outcomes: Collection[float | None], hits: int) -> bool:
-    often = hits >= max(_HITS_TO_TRUST, _TRUSTED_SHARE * len(outcomes))
-    return often and _occasions(first, outcomes) >= _OCCASIONS_TO_TRUST
+def _is_trusted(outcomes: Collection[_Outcome]) -> bool:
+    often = len(outcomes) - _missed(outcomes) >= max(_HITS_TO_TRUST, _TRUSTED_SHARE * len(outcomes))
+    return often and _occasions(outcomes) >= _OCCASIONS_TO_TRUST
 
 
-def _occasions(first: Iterable[float], outcomes: Iterable[float | None]) -> int:
+def _missed(outcomes: Iterable[_Outcome]) -> int:
+    return sum(delay is None for _, delay in outcomes)
+
+
+def _occasions(outcomes: Iterable[_Outcome]) -> int:
     """Count the moments at which something followed; what came within a minute is one."""
-    times = sorted(at + delay for at, delay in zip(first, outcomes, strict=False) if delay is not None)
+    times = sorted(at + delay for at, delay in outcomes if delay is not None)
     return sum(at - before >= _AT_LEAST_SECONDS for before, at in pairwise((-inf, *times)))
 
 
