@@ -219,7 +219,9 @@ def test_a_burst_after_several_builds_is_one_occasion():
 def test_what_was_announced_before_the_jobs_first_time_is_of_no_occasion():
     """Two bursts followed two pairs of builds; what came before them, too early to announce anything, must not count as a third."""
     early = [("build", ago) for ago in (30_000.0, 25_000.0, 20_000.0)]
-    bursts = [(job, at - ago) for at in (9000.0, 4200.0) for job, times in (("build", (0, 90, 180)), ("tests", (600, 602, 604))) for ago in times]
+    bursts = [
+        (job, at - ago) for at in (9000.0, 4200.0) for job, times in (("build", (0, 90, 180)), ("tests", (600, 602, 604))) for ago in times
+    ]
     assert after(*early, *bursts).followers == {}
 
 

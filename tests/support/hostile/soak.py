@@ -119,7 +119,9 @@ def soak(minutes: float, jobs: int, first: int) -> int:
     with ProcessPoolExecutor(jobs) as pool:
         while time.monotonic() < until:
             for done in as_completed(pool.submit(live, number) for number in islice(numbers, 4 * jobs)):
-                tally.worlds.append(done.result())
+                tally.worlds.append(lived := done.result())
+                if new_in(lived):
+                    print("\n".join(told(lived)), flush=True)  # noqa: T201 - at once: an hour is long
     tally.worlds.sort(key=lambda lived: lived.seed)
     for line in (*table(tally), *report(tally, shrinks=True)):
         print(line)  # noqa: T201
