@@ -5,7 +5,7 @@ from dataclasses import replace
 from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler.domain.facts.memory import ControllerSession, Ration
 from autoscaler.domain.learn import assess, watch
-from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_snapshot, a_view, an_agent, an_item, with_beacons
+from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_item, with_beacons
 
 RATION = Ration(refused_at=(NOW - 600.0, NOW - 60.0), until_at=NOW + 540.0, seen_at=NOW - 60.0, jobs=("release",))
 
@@ -43,6 +43,15 @@ def test_a_job_that_weighs_more_than_any_machine_has_is_beside_a_machine_that_is
     """Planning gives it the whole machine. Jenkins' Heavy Job plugin never starts it: without this nobody would notice."""
     fleet = replace(a_fleet(), weights=JobWeights(by_pattern=(("release", 4),)))
     record, node = an_agent()
+    view = a_view(node, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
+    memory = watch(assess(with_beacons(a_snapshot(view, records=(record,)), fleet), fleet)).memory
+    assert list(memory.free_nodes) == ["main/cpu-1"]
+
+
+def test_a_heavy_job_is_beside_a_machine_that_shows_no_more_executors_than_heavy_builds_fit():
+    """Of four executors a build of two runs; the node shows two, and the one that is left is room for another such build."""
+    fleet = replace(a_fleet(a_pool(executors=4)), weights=JobWeights(by_pattern=(("release", 2),)))
+    record, node = an_agent(builds=(a_build("release", run="job/release/7"),), executors=2)
     view = a_view(node, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
     memory = watch(assess(with_beacons(a_snapshot(view, records=(record,)), fleet), fleet)).memory
     assert list(memory.free_nodes) == ["main/cpu-1"]
