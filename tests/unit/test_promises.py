@@ -53,5 +53,5 @@ def test_a_heavy_job_is_beside_a_machine_that_shows_no_more_executors_than_heavy
     fleet = replace(a_fleet(a_pool(executors=4)), weights=JobWeights(by_pattern=(("release", 2),)))
     record, node = an_agent(builds=(a_build("release", run="job/release/7"),), executors=2)
     view = a_view(node, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
-    memory = watch(assess(with_beacons(a_snapshot(view, records=(record,)), fleet), fleet)).memory
+    memory = watch(assess(with_beacons(a_snapshot(view, records=(replace(record, labels=("cpu",)),)), fleet), fleet)).memory
     assert list(memory.free_nodes) == ["main/cpu-1"]

@@ -30,11 +30,15 @@ _REFUSALS_KEPT, _JOBS_KEPT = 500, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Free:
-    """A node with a free executor. ``executors``: how many are free for builds of ours, by their weights."""
+    """A node with a free executor. ``executors``: how many are free for builds of ours, by their weights; ``of``: of how many.
+
+    Where jobs have weights, the node of an agent shows fewer than these: as many as builds fit.
+    """
 
     node: Node
     pool: str | None
     executors: int
+    of: int
 
 
 def _begun_jobs(situation: Situation, view: ControllerView) -> dict[str, set[str]]:
@@ -101,11 +105,11 @@ def _free_nodes(situation: Situation, view: ControllerView) -> Iterator[_Free]:
     agents = {agent.node.name: agent for agent in situation.agents if agent.record.controller == view.name and agent.node}
     for node in view.nodes:
         idle = 0 if node.offline or situation.fleet.is_beacon(node.name) else node.executors - len(node.builds)
-        agent = agents.get(node.name)
+        agent = agents.get(node.name) if idle > 0 else None
         if agent is not None:
-            idle = min(idle, _free_of_ours(situation, agent))
+            idle = _free_of_ours(situation, agent)
         if idle > 0:
-            yield _Free(node=node, pool=agent.pool.name if agent else None, executors=idle)
+            yield _Free(node=node, pool=agent.pool.name if agent else None, executors=idle, of=agent.executors if agent else node.executors)
 
 
 def _free_of_ours(situation: Situation, agent: Agent) -> int:
@@ -132,7 +136,7 @@ def _jobs_beside(free: _Free, kinds: Iterable[tuple[Want, Mapping[str, float]]])
     """Find the jobs that wait beside a free node which may take them, and the seconds that each has waited."""
     waits: dict[str, float] = {}
     for want, jobs in kinds:
-        if min(want.weight, free.node.executors) <= free.executors and may_take(want, free.node, free.pool):
+        if min(want.weight, free.of) <= free.executors and may_take(want, free.node, free.pool):
             waits |= {job: max(seconds, waits.get(job, 0.0)) for job, seconds in jobs.items()}
     return waits
 
