@@ -207,3 +207,12 @@ def versions(day):
         version = instance.tags["aws:ec2launchtemplate:version"]
         counts[version] = counts.get(version, 0) + 1
     return counts
+
+
+def test_jobs_that_wait_for_the_boot_after_a_failed_one_are_told_of_it_at_once():
+    """Not only once that one takes twice as long as usual, too: ten minutes more, in which nobody knows."""
+    day = a_day(boot_seconds=300.0, boot_timeout_seconds=600.0, max_wait_seconds=600.0)
+    break_the_image(day)
+    day.minutes(2).queue(1)
+    day.minutes(15)
+    assert "[f] jobs on main wait: agents of cpu do not come up" in [message.subject for message in day.fleet.notifier.sent]
