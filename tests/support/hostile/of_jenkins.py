@@ -17,6 +17,7 @@ _DISK = "hudson.node_monitors.DiskSpaceMonitorDescriptor$DiskSpace", "Disk space
 _JVM = "hudson.plugin.versioncolumn.JVMVersionMonitor$JVMMismatchCause", "This node is offline because it uses an incompatible JVM version"
 _LISTENER_SECONDS = 4 * MINUTE
 _READ_SECONDS = 10.0
+_LATEST_END = 120 * MINUTE  # of a build that waits for a person, or for a lock
 
 
 def _controller(draw: Draw) -> AtJenkins:
@@ -187,11 +188,15 @@ def builds_end_late(draw: Draw) -> Unkindness:
         if build.job == job.name:
             draw.bite()
             draw.life.notes.events.append(draw.life.world.timeline.now)
-            build.seconds = max(build.seconds, min(draw.chance.uniform(30, 120) * MINUTE, draw.life.drawn.calm_at - build.started_at))
+            build.seconds = max(
+                build.seconds, min(draw.chance.uniform(30 * MINUTE, _LATEST_END), draw.life.drawn.calm_at - build.started_at)
+            )
 
     draw.while_it_lasts(span, draw.life.jenkins[job.controller].begun, begins)
     served = [draw.life.served_by(pool) for pool in draw.life.pools_of(job)]
-    return draw.make(job.name, (span[0], draw.life.drawn.calm_at), touches=lambda build: any(each(build) for each in served))
+    lasts, touches = (span[0], draw.life.drawn.calm_at), lambda build: any(each(build) for each in served)
+    # Until the end of such a build nobody can know when its executor is free.
+    return draw.make(job.name, lasts, touches=touches, delays_seconds=_LATEST_END)
 
 
 def quiet_mode(draw: Draw) -> Unkindness:
