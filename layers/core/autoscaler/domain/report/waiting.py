@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from shlex import quote
 
+from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.overrides import Hold, text_of
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
@@ -265,10 +266,12 @@ def _refusals(situation: Situation, pool: str) -> str:
 def _of_boots(situation: Situation, held: Held) -> Cause:
     """Say which boots of a pool failed, before there are so many that they have a message of their own."""
     trial = situation.memory.trials.get(of_boot(held.pool))
-    if trial is None:
-        return _of_held(held)
+    return _of_held(held) if trial is None else _of_failed_boots(held.pool, trial)
+
+
+def _of_failed_boots(pool: str, trial: Trial) -> Cause:
     last = f", {trial.failed[-1]}" if trial.failed else ""
-    return _of_boot_trouble(held.pool, f"{held.pool}: {told_boots(trial)}{last}. One agent at a time is tried.")
+    return _of_boot_trouble(pool, f"{pool}: {told_boots(trial)}{last}. One agent at a time is tried.")
 
 
 def _of_boot_trouble(pool: str, says: str) -> Cause:
@@ -300,18 +303,29 @@ def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, name
     """Say which builds, or which boots, an item waits for."""
     agents = [agent for agent in situation.agents if agent.record.controller == placement.controller and agent.pool.name in names]
     pools = ", ".join(sorted(names))
-    boots = [agent for agent in agents if agent.phase in _BOOTS]
-    if late := [agent for agent in boots if _boots_too_long(situation, agent)]:
-        return _of_boot_trouble(min(late, key=lambda agent: agent.record.began_at).pool.name, _of_boot(situation, late))
+    boots, busy = [agent for agent in agents if agent.phase in _BOOTS], _busy(agents)
+    if trouble := _boots_in_trouble(situation, boots, is_only_hope=not busy):
+        return trouble
     if not _is_late(situation, placement.controller, want.item, names, _SOON_SECONDS):
         return None
-    if busy := _busy(agents):
+    if busy:
         says = f"The executors of {pools} are busy: {listed(_longest(situation, busy))}."
         return Cause(name=f"{_AGENTS}{pools}", title=f"executors of {pools} are busy", says=says)
     if boots:
         return Cause(name=f"{_AGENTS}{pools}", title=f"agents of {pools} boot", says=_of_boot(situation, boots))
     says = "No executor that is there or on its way takes them, and none is launched now."
     return Cause(name=f"{_AGENTS}{pools}", title=f"no executor of {pools} takes them", says=says)
+
+
+def _boots_in_trouble(situation: Situation, boots: list[Agent], *, is_only_hope: bool) -> Cause | None:
+    """Tell of a boot that takes too long, or that comes after one that failed and is all that the jobs wait for."""
+    if late := [agent for agent in boots if _boots_too_long(situation, agent)]:
+        return _of_boot_trouble(min(late, key=lambda agent: agent.record.began_at).pool.name, _of_boot(situation, late))
+    for pool in sorted({agent.pool.name for agent in boots} if is_only_hope else ()):
+        trial = situation.memory.trials.get(of_boot(pool))
+        if trial is not None and trial.failures:
+            return _of_failed_boots(pool, trial)
+    return None
 
 
 def _boots_too_long(situation: Situation, agent: Agent) -> bool:
