@@ -9,9 +9,10 @@ from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import DeleteNode
 from autoscaler_workbench.fakes.world.faults import Fault
-from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Stopper
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_pool, an_offering
+from support.left_keys import deploy, with_pools
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
 
@@ -165,6 +166,21 @@ def test_stopped_agents_are_let_go_and_take_no_static_node():
     assert not any(instance.is_on() for instance in day.world.alive())
     change(day, "slots").minutes(30)
     assert not day.agents()
+
+
+@pytest.mark.parametrize("serves", [(), ("other",)], ids=["no pool any more", "another controller alone"])
+def test_a_pool_may_leave_a_controller_while_its_agents_boot_for_static_nodes(serves):
+    both = {"controllers": ("main", "other")}
+    day = Day(in_memory(a_pool("cpu", **both), a_pool("web", **both), slots=SLOTS)).minutes(2)
+    builds = day.queue(2)
+    file = day.minutes(1).fleet.fleet
+    assert [record.node for record in day.fleet.state.records.values()] == [None, None]
+    pools = {"cpu": replace(file.pools["cpu"], controllers=serves), "web": file.pools["web"]} if serves else {"web": file.pools["web"]}
+    deploy(day.fleet, with_pools(file, pools))
+    for build in builds:
+        day.minutes(1).jenkins.abort(build, Stopper.PERSON)
+    day.minutes(60)
+    assert_nothing_is_left(day)
 
 
 @pytest.mark.parametrize(
