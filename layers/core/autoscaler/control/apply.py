@@ -20,7 +20,7 @@ from autoscaler.control.stopping import Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
 from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.left_pools import with_left
-from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
+from autoscaler.domain.facts.made_nodes import has_static_node, is_made_for
 from autoscaler.domain.facts.memory import EC2_ANSWERED
 from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.overrides import with_held_labels
@@ -282,7 +282,7 @@ class _Actuator:
         record, now = self._records.now[step.instance_id], self._ports.clock()
         controller = self._controllers[step.controller]
         node = controller.node(step.node) if step.node is not None else None
-        if node is not None and (record.is_side or is_of_host(self._fleet, record, node)):
+        if node is not None and is_made_for(self._fleet, record, node):
             controller.delete_node(node.name)
         if sides.is_wanted(self._fleet, record):
             self._records.note(step.instance_id, lambda read: handed_back(read, now) if read.state is record.state else None)

@@ -15,14 +15,25 @@ def has_static_node(record: Record) -> bool:
 
 
 def is_of_host(fleet: Fleet, record: Record, node: Node) -> bool:
-    """Tell whether the node that has a host's name was made for that host: its name was chosen by a person, who may have used it before."""
-    is_described = described_instance(fleet, node.name, node.description) == record.machine
-    return is_described or record.node_life is not None or fleet.ownership_label in node.labels
+    """Tell whether the node that has a host's name was made for that host: its name was chosen by a person, who may have used it before.
+
+    The label of the fleet does not tell: static nodes have it, too.
+    """
+    return record.node_life is not None or described_instance(fleet, node.name, node.description) == record.machine
+
+
+def is_made_for(fleet: Fleet, record: Record, node: Node) -> bool:
+    """Tell whether the node of a host, or of a further side of a machine, was made for it: it is deleted with that alone."""
+    return not has_static_node(record) and (record.is_side or is_of_host(fleet, record, node))
 
 
 def takes_static_node(fleet: Fleet, record: Record) -> bool:
-    """Tell whether an agent has, or is to take, a static node. One that has a node keeps it to its end."""
-    return has_static_node(record) if record.node is not None else record.controller in fleet.slot_controllers
+    """Tell whether an agent has, or is to take, a static node. One that has a node keeps it to its end.
+
+    Hosts, and further sides of machines, take none, whatever the fleet file says meanwhile: they are not to be on such a controller, and
+    leave it while their machine goes on.
+    """
+    return has_static_node(record) if record.node is not None else record.is_instance and record.controller in fleet.slot_controllers
 
 
 def keeps_static_nodes_from_others(fleet: Fleet, record: Record) -> bool:
