@@ -55,7 +55,8 @@ def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:
     left = {name: len(free.get(name, ())) for name in situation.pools_of(controller)}
     for agent in situation.agents:
         boots = agent.phase is Phase.REQUESTED or (agent.phase is Phase.RESERVED and agent.record.state is RecordState.REQUESTED)
-        if agent.record.controller == controller and boots and not agent.instance_ended:
+        # One whose pool left the controller meanwhile takes none.
+        if agent.record.controller == controller and agent.pool.name in left and boots and not agent.instance_ended:
             left[agent.pool.name] -= 1
     for pool, _, agents in situation.expected(controller, with_reserved=True):
         left[pool] -= agents
