@@ -23,6 +23,7 @@ WORLDS = {
     "agents take nothing": (4, ("suspended",)),
     "stops hang": (4, ("stops-hang",)),
     "a controller is in quiet mode": (1, ("quiet-mode",)),
+    "the table is restored with records of what EC2 has forgotten": (3100356, ("share-leaves", "state-restored")),
 }
 _NOON = 1_800_000_000.0
 
