@@ -10,7 +10,7 @@ from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
 from autoscaler_workbench.simulate.result import pool_of
 from support.hostile.drawn import MINUTE
-from support.hostile.life import Asked, Life, is_over
+from support.hostile.life import RECORD_OF, Asked, Life, is_over
 from support.hostile.unkind import Unkindness
 from support.hostile.verdict import Verdict, at, named
 from support.hostile.wanted import keeps_what_people_want
@@ -26,6 +26,7 @@ PROPERTIES = {
     "F": "no function raises what it should have handled",
 }
 _HOUR = 3600.0
+_EC2_TELLS = _HOUR  # of an instance that has ended
 _FORGOTTEN = 2 * _HOUR + 15 * MINUTE
 _TWO_LOOKS = 2 * MINUTE
 _TOLD_AFTER = 6 * MINUTE  # with the look that tells
@@ -110,9 +111,19 @@ def _is_struck(life: Life, what: str) -> bool:
     mine = [one for one in life.world.ec2.instances.values() if one.id in what or one.tags.get("autoscaler:node") == what]
     end = life.world.timeline.now
     struck = [(one, unkind) for one in mine for unkind in life.unkind if unkind.strikes(one) and unkind.switch != "zombies"]
-    # What ended while its controller was out of the file is deleted two hours after it is back: EC2 has forgotten it.
-    late = [unkind for one, unkind in struck if unkind.switch == "controller-leaves-file" and (one.ended_at or inf) < unkind.until_at]
+    late = [unkind for one, unkind in struck if _is_forgotten(one, unkind, what)]
     return any(unkind.until_at == inf for _, unkind in struck) or any(end - unkind.until_at < _FORGOTTEN for unkind in late)
+
+
+def _is_forgotten(instance: Instance, unkind: Unkindness, what: str) -> bool:
+    """Tell whether EC2 may have forgotten an instance before anybody could see its end: what is left of it goes two hours later.
+
+    Its controller was out of the file, or its record is back in a table that was restored.
+    """
+    ended = instance.ended_at or inf
+    if unkind.switch == "state-restored":
+        return what.startswith(RECORD_OF) and ended + _EC2_TELLS <= unkind.until_at + _TWO_LOOKS
+    return unkind.switch == "controller-leaves-file" and ended < unkind.until_at
 
 
 # C1, C2

@@ -33,6 +33,7 @@ Edit = Callable[[Fleet], Fleet]
 _AT_ONCE = (2, 3, 4, 5, 6)  # so many unkindnesses has a world
 _ASKED_EVERY = 4  # minutes
 _ASKED_AT_ONCE = 2
+RECORD_OF = "the record of "
 
 
 def switches_of(seed: int, among: Collection[str] | None = None) -> tuple[str, ...]:
@@ -226,7 +227,7 @@ class Life:
             else:
                 is_lost = instance is None or not instance.alive()
             if is_lost:
-                yield f"the record of {record.instance_id}"
+                yield f"{RECORD_OF}{record.instance_id}"
 
     def _lent_in_vain(self) -> Iterator[str]:
         """Agents that carry labels of a loan, though the fleet file lends them no more."""

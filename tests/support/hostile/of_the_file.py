@@ -110,7 +110,13 @@ def share_leaves(draw: Draw) -> Unkindness:
     share = draw.chance.choice([Share.NONE, Share.NONE, other])
     serves = pool.controllers if share is not Share.NONE or draw.chance.random() < 0.6 else (draw.chance.choice(pool.controllers),)
     warm = None if share is Share.COOPERATIVE else pool.warm_pool
-    draw.edit_file(span, with_keys(pool.name, share=share, controllers=serves, warm_pool=warm))
+
+    def edited(file: Fleet) -> Fleet:
+        # A file that shares agents of a controller with static nodes is refused.
+        allowed = Share.NONE if file.slot_controllers & set(serves) else share
+        return _with_keys(file, name=pool.name, keys={"share": allowed, "controllers": serves, "warm_pool": warm})
+
+    draw.edit_file(span, edited)
     draw.bite_if(span, lambda: bool(life.ec2.of(pool)))
     touches, is_out = life.served_by(pool), frozenset(pool.controllers) - frozenset(serves)
     prevents = (lambda build: touches(build) and build.controller in is_out) if span[1] == inf else (lambda _build: False)
