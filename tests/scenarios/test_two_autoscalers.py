@@ -51,7 +51,7 @@ def test_two_autoscalers_on_one_controller_are_named_once_and_over_once_the_othe
     assert "Both serve cpu, and both launch for a job that asks for it." in message.text
     assert [line for line in said_of(day, "cpu") if line.startswith("two autoscalers act on main: fleet f")]
     day.jenkins.delete_node(node.name)
-    day.minutes(3)
+    day.minutes(17)
     assert sent(day)[1:] == [f"[f] over: two autoscalers on main: f and {other}"[:100]]
 
 
@@ -114,5 +114,16 @@ def test_another_autoscaler_whose_agents_go_while_its_beacon_stays_is_not_over()
         day.minutes(3)
     assert sent(day) == ["[f] two autoscalers on main: f and other"]
     day.jenkins.delete_node(BEACON)
-    day.minutes(3)
+    day.minutes(17)
     assert sent(day)[1:] == ["[f] over: two autoscalers on main: f and other"]
+
+
+def test_another_autoscaler_whose_beacons_a_script_deletes_again_and_again_is_told_once():
+    """Whatever deletes offline nodes takes its beacons, too, and it makes them anew in its next look."""
+    day = a_day()
+    for _ in range(4):
+        day.jenkins.add_node(a_world_node(BEACON, "cpu"))
+        day.minutes(6)
+        day.jenkins.delete_node(BEACON)
+        day.minutes(2)
+    assert sent(day) == ["[f] two autoscalers on main: f and other"]
