@@ -5,6 +5,7 @@ from math import inf
 
 from autoscaler.domain.facts.overrides import asks_for
 from autoscaler.domain.facts.run_orders import Verdict as Ending
+from autoscaler.domain.report.messages import LIMIT_OVER_SECONDS
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from support.hostile.drawn import MINUTE
 from support.hostile.life import Life, is_over
@@ -82,7 +83,7 @@ def _names_the_other(life: Life, verdict: Verdict) -> None:
     times = life.wanted.others_there
     for unkind in (one for one in life.unkind if one.switch == "second-autoscaler" and times):
         due = next((time for time in times if {time - n * MINUTE for n in range(_LOOKS)} <= {*times}), inf)
-        over_by = times[-1] + 2 * _LOOKS * MINUTE
+        over_by = times[-1] + LIMIT_OVER_SECONDS + 2 * _LOOKS * MINUTE
         if due == inf or _is_unseen(life, times[0], over_by):
             continue
         verdict.oblige(life, "C3", {unkind.switch})

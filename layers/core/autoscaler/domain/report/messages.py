@@ -23,7 +23,7 @@ from autoscaler.domain.report.lasting import lasting_seen
 from autoscaler.domain.report.left_sides import left_sides_seen
 from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.marks import marks_seen
-from autoscaler.domain.report.other_autoscalers import TWO_SESSIONS, others_seen
+from autoscaler.domain.report.other_autoscalers import OTHER_FLEET, TWO_SESSIONS, others_seen
 from autoscaler.domain.report.problems import PROBLEM, Problem
 from autoscaler.domain.report.refusals import refusals_seen
 from autoscaler.domain.report.refused import launches_seen
@@ -51,7 +51,7 @@ SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 
 
 # These come and go while their cause lasts: between two trials, or while another job waits. The others end by an event.
-_COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", TWO_SESSIONS, WAITS)
+_COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", OTHER_FLEET, TWO_SESSIONS, WAITS)
 
 # Problems that a message of its own has told, and that count for an hour what has been mended since.
 _EXPLAINED = "explained/"
