@@ -89,9 +89,8 @@ REQUESTS_REMEMBERED_SECONDS = 86_400.0
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
-    if mended := turned_back(snapshot.memory, snapshot.taken_at):
-        snapshot = replace(snapshot, memory=replace(snapshot.memory, **mended))
-    snapshot, fleet = with_terminated(without_ended(snapshot)), with_job_lengths(fleet, snapshot.learned)
+    snapshot = with_terminated(without_ended(turned_back(snapshot)))
+    fleet = with_job_lengths(fleet, snapshot.learned)
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
     closing = [closes_at(pool, snapshot.learned.values()) for pool in fleet.pools.values() if pool.capacity]

@@ -30,6 +30,7 @@ from autoscaler.domain.report.refused import launches_seen
 from autoscaler.domain.report.reruns import lost_seen
 from autoscaler.domain.report.reservations import is_taken_away, reserved_now
 from autoscaler.domain.report.told import LOST, Message, Seen, Span, Told, Trouble
+from autoscaler.domain.report.told_ahead import told_by_now
 from autoscaler.domain.report.waiting import WAITS, is_slow, waits_seen
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
@@ -64,7 +65,8 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
 
     ``problems``: what else people are told of, each unless a message of its own says the same.
     """
-    every, now = _all_seen(situation, problems, told), situation.now
+    told, now = told_by_now(told, situation.now), situation.now
+    every = _all_seen(situation, problems, told)
     spans = _next_spans(told.spans, every, now) | _explained(told.spans, problems, every, now)
     seen = {name: one for name, one in every.items() if name in told.troubles or _has_lasted(name, spans, now)}
     due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
@@ -127,7 +129,7 @@ def is_worth_saving(before: Told, after: Told) -> bool:
 
 
 def _is_news(before: Trouble, after: Trouble) -> bool:
-    return after.told_at != before.told_at or after.seen_at - before.seen_at >= LIMIT_OVER_SECONDS / 3
+    return after.told_at != before.told_at or abs(after.seen_at - before.seen_at) >= LIMIT_OVER_SECONDS / 3
 
 
 def _all_seen(situation: Situation, problems: Sequence[Problem], told: Told) -> dict[str, Seen]:

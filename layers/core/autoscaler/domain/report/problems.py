@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from autoscaler.domain.report.datum import COUNT, Datum, one
 from autoscaler.domain.report.rules import Comparison, Rule
 from autoscaler.domain.report.told import Seen, Span, Told
+from autoscaler.domain.report.told_ahead import told_by_now
 from autoscaler.domain.wording import duration
 
 # A look that sees otherwise ends nothing by itself: looks come a minute apart, and the next one has until then.
@@ -59,7 +60,7 @@ class Judged:
 
 def judge(told: Told, rules: Iterable[Rule], data: Sequence[Datum], places: Places, now: float) -> Judged:
     """Hold the data of one look against the rules, and against what earlier looks saw."""
-    by_rule = {rule.name: rule for rule in rules}
+    by_rule, told = {rule.name: rule for rule in rules}, told_by_now(told, now)
     measured = dict(_values(by_rule.values(), data))
     breaches = {breach.name: breach for breach in measured.values() if breach.rule.breached_by(breach.value)}
     spans = {name: span for name, span in told.spans.items() if _stays(by_rule, name, span, now, name in measured)}

@@ -1,0 +1,11 @@
+"""What a clock that was ahead noted of people's messages: it counts as noted now, or its end would not be told before that time."""
+
+from dataclasses import replace
+
+from autoscaler.domain.report.told import Told
+from autoscaler.domain.situation.turned_back import not_ahead
+
+
+def told_by_now(told: Told, now: float) -> Told:
+    """Return what people were told of, none of it later than now."""
+    return replace(told, troubles=not_ahead(told.troubles, now), spans=not_ahead(told.spans, now))
