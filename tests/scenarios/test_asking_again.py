@@ -1,5 +1,6 @@
 """Time-lines of agents whose process ends and that ask anew who they are: at any time, not only at boot."""
 
+from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
@@ -72,6 +73,21 @@ def test_one_that_ec2_does_not_show_for_a_while_goes_on_asking():
     assert instance.alive()
     day.minutes(70)
     assert (build.ended, build.killed_by) == (Ended.FINISHED, "")
+
+
+def test_one_whose_record_was_restored_as_it_was_before_it_registered_is_an_agent_again_within_minutes():
+    """It asks every five minutes while it is connected. It counted as the one agent that tries the controller (hostile world 3100295)."""
+    day = a_day()
+    day.fleet.agents.all_ask_on = True
+    day.minutes(2).queue(1, seconds=3600.0)
+    day.minutes(1)
+    [requested] = day.fleet.state.records.values()
+    day.minutes(6)
+    [registered] = day.fleet.state.records.values()
+    day.fleet.state.records[requested.instance_id] = requested
+    day.minutes(6)
+    [record] = day.fleet.state.records.values()
+    assert (requested.state, record.state, record.node) == (RecordState.REQUESTED, RecordState.REGISTERED, registered.node)
 
 
 def test_one_that_was_given_up_hears_so_and_powers_itself_off():
