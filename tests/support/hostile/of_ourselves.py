@@ -79,8 +79,9 @@ def state_lost(draw: Draw) -> Unkindness:
 
 
 def state_restored(draw: Draw) -> Unkindness:
-    """The table is restored as it was some time ago."""
+    """The table is restored as it was some time ago. What a record lacks then its machine makes good when it asks again."""
     span, state, kept = draw.span(10, 60), draw.life.fleet.state, {}
+    draw.life.fleet.agents.all_ask_on = True
 
     def keep() -> None:
         kept.update(records=dict(state.records), intents=dict(state.intents), memory=state.memory, learned=deepcopy(state.learned))
