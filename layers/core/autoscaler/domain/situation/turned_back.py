@@ -4,15 +4,20 @@ What lasts, or is tried again after a pause, is as if noted now. What each look 
 by looks of which nobody knows how far they are apart. When an instance was launched EC2 knows by its own clock.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.snapshot import Record, Snapshot
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _T = TypeVar("_T", Snapshot, Memory, Learned)
+_Noted = TypeVar("_Noted", bound="DataclassInstance")
 
 # Invocations run on machines whose clocks differ by less.
 _DIFFER_SECONDS = 120.0
@@ -32,22 +37,26 @@ def turned_back(snapshot: Snapshot) -> Snapshot:
     mended = {
         "memory": _remembered(snapshot.memory, now),
         "learned": {name: _learned(one, now) for name, one in snapshot.learned.items()},
-        "records": tuple(_launched(snapshot)),
+        "records": _launched(snapshot),
     }
     return _mended(snapshot, mended)
 
 
-def not_ahead(items: Mapping[str, Any], now: float) -> dict[str, Any]:
+def not_ahead(items: Mapping[str, _Noted], now: float) -> Mapping[str, _Noted]:
     """Return what was noted, as if what a clock that was ahead has noted were noted now, with its pause from now on."""
-    return {name: _as_of_now(item, now) for name, item in items.items()}
+    ahead = _ahead(items, now)
+    return {name: _as_of_now(item, now) if name in ahead else item for name, item in items.items()} if ahead else items
 
 
 def _remembered(memory: Memory, now: float) -> Memory:
     mended: dict[str, Any] = {name: not_ahead(getattr(memory, name), now) for name in (*_PACED, *_LASTING)}
-    mended |= {name: {key: one for key, one in getattr(memory, name).items() if not _ahead_by(one, now)} for name in _LOOKED_AT}
+    for name in _LOOKED_AT:
+        items = getattr(memory, name)
+        ahead = _ahead(items, now)
+        mended[name] = {key: one for key, one in items.items() if key not in ahead} if ahead else items
     mended |= {name: _times_not_ahead(getattr(memory, name), now) for name in _SINCE}
     mended["taken"] = {name: tuple(at for at in times if at - now <= _DIFFER_SECONDS) for name, times in memory.taken.items()}
-    mended["spot_prices"] = _as_of_now(memory.spot_prices, now)
+    mended |= not_ahead({"spot_prices": memory.spot_prices}, now)
     return _mended(memory, mended)
 
 
@@ -58,12 +67,14 @@ def _learned(learned: Learned, now: float) -> Learned:
     return _mended(learned, mended)
 
 
-def _launched(snapshot: Snapshot) -> Iterator[Record]:
+def _launched(snapshot: Snapshot) -> tuple[Record, ...]:
     """Correct when agents were launched for the first time: their boots have no longer than others."""
-    times = {instance.id: instance.launched_at for instance in snapshot.instances}
-    for record in snapshot.records:
-        is_ahead = record.launched_at - snapshot.taken_at > _DIFFER_SECONDS and not record.starts
-        yield replace(record, launched_at=times[record.instance_id]) if is_ahead and record.instance_id in times else record
+    latest = snapshot.taken_at + _DIFFER_SECONDS
+    ahead = {record.instance_id for record in snapshot.records if record.launched_at > latest and not record.starts}
+    times = {instance.id: instance.launched_at for instance in snapshot.instances if instance.id in ahead} if ahead else {}
+    return tuple(
+        replace(record, launched_at=times[record.instance_id]) if record.instance_id in times else record for record in snapshot.records
+    )
 
 
 def _mended(of: _T, mended: Mapping[str, Any]) -> _T:
@@ -76,26 +87,31 @@ def _times_not_ahead(times: Mapping[str, float], now: float) -> dict[str, float]
     return {name: at if at - now <= _DIFFER_SECONDS else now for name, at in times.items()}
 
 
-def _as_of_now(item: Any, now: float) -> Any:
-    ahead_seconds = _ahead_by(item, now)
-    if not ahead_seconds:
-        return item
-    return replace(item, **{name: at - ahead_seconds for name, at in _times(item).items() if at > now})
+def _ahead(items: Mapping[str, Any], now: float) -> set[str]:
+    """Name what only a clock that is ahead can have noted. Every look asks, of thousands of things: one call for each is too many."""
+    if not items:
+        return set()
+    kind: Any = type(next(iter(items.values())))
+    noted, latest = _noted_times(kind), now + _DIFFER_SECONDS
+    return {name for name, item in items.items() for at in noted(item) if at is not None and at > latest}
 
 
-def _ahead_by(item: object, now: float) -> float:
-    """Say by how many seconds the latest time that was noted is ahead; 0 where a clock that is right may have noted all of them."""
-    seconds = max((at for name, at in _times(item).items() if name != _PLANNED), default=now) - now
-    return seconds if seconds > _DIFFER_SECONDS else 0.0
-
-
-def _times(item: object) -> dict[str, float]:
-    """Return the times of something that are by our own clock, as far as they are known."""
-    names = _names(type(item))  # type: ignore[arg-type]  # classes can be hashed
-    return {name: at for name in names if (at := getattr(item, name)) is not None}
+def _as_of_now(item: _Noted, now: float) -> _Noted:
+    """Move all times that are yet to come by as much as the latest that was noted is ahead."""
+    kind: Any = type(item)
+    ahead_seconds = max(at for at in _noted_times(kind)(item) if at is not None) - now
+    times = {name: getattr(item, name) for name in _times(kind)}
+    return replace(item, **{name: at - ahead_seconds for name, at in times.items() if at is not None and at > now})
 
 
 @cache
-def _names(kind: Any) -> tuple[str, ...]:
+def _noted_times(kind: type) -> Callable[[object], tuple[float | None, ...]]:
+    """Read all times of something that was noted, but not the planned one; the first of them twice, since one alone is read as no tuple."""
+    first, *others = (name for name in _times(kind) if name != _PLANNED)
+    return attrgetter(first, first, *others)
+
+
+def _times(kind: Any) -> tuple[str, ...]:
+    """Name the times of something that are by our own clock."""
     times = (field for field in fields(kind) if field.name.endswith("_at") and field.name != _OF_CONTROLLER)
     return tuple(field.name for field in times if not str(field.type).startswith("tuple"))
