@@ -8,6 +8,7 @@ import pytest
 
 from packaging_root import ROOT
 from support.clones import clone_of_the_work_tree, status_of
+from support.sampling import some
 from support.tools import python_of
 
 UV = ROOT / ".venv" / "bin" / "uv"
@@ -34,7 +35,7 @@ def in_python(version):
     return pytest.param(version, marks=pytest.mark.needs(f"python{version}"))
 
 
-@pytest.fixture(scope="module", params=map(in_python, ("3.11", "3.12", "3.13")))
+@pytest.fixture(scope="module", params=map(in_python, (*some(["3.11", "3.12"], most=1), "3.13")))
 def installed(request, wheels, tmp_path_factory):
     """The command line, installed without extras in one version of Python."""
     folder = tmp_path_factory.mktemp("wheel") / "venv"
