@@ -37,6 +37,7 @@ systemctl daemon-reload
 until_ 'grep -qs . /sys/fs/cgroup/gpulease.slice/gpulease-2.slice/*.scope/cgroup.procs'
 status
 echo '== its supervisor is killed'
+until_ '[ "$(systemctl list-units --no-legend "gpu-lease@*" | wc -l)" = 1 ]'
 kill -9 "$(systemctl show 'gpu-lease@*' -p MainPID --value | head -n 1)"
 until_ 'gpu-lease status | grep -q "supervisor was killed"'
 status

@@ -19,7 +19,7 @@ NOTED = ROOT / "tests" / "slow.json"
 WHOLE = bool(os.environ.get("WHOLE"))
 ONE_IN = 1 if WHOLE else 8
 IN_CI = os.environ.get("CI") == "true"
-ONE_IN_CHANGED = 1 if WHOLE else 6 if IN_CI else 8
+ONE_IN_CHANGED = 1 if WHOLE else 4 if IN_CI else 8
 ONE_IN_TIME_LINES = 1 if WHOLE else 4 if IN_CI else 6
 # A time-line with so many cases or more is tried with a third of them.
 MANY, ONE_IN_MANY = 4, 3

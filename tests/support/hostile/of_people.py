@@ -136,9 +136,11 @@ def jobs_renamed(draw: Draw) -> Unkindness:
     job, span = draw.chance.choice(draw.jobs()), draw.span(10, 90)
 
     def rename() -> None:
-        for build in draw.life.world.controllers[job.controller].queue:
+        controller = draw.life.world.controllers[job.controller]
+        for build in controller.queue:
             if build.job == job.name:
                 build.job = f"{job.name}-new"
+                controller.runs.setdefault(build.run_path, []).append(build)
                 draw.life.forget_item(build)
                 draw.bite()
 
