@@ -128,8 +128,13 @@ def _names_what_stays(life: Life, verdict: Verdict) -> None:
 
 
 def _is_named(life: Life, unkind: Unkindness, instance: Instance, due: float) -> bool:
+    """Tell whether a message has its name. What joins a message that stands already, of its pool, is in `autoscaler status` alone."""
     names = {instance.id, instance.tags.get("autoscaler:node", instance.id)}
-    messages = (message for when, message in life.fleet.notifier.timed if unkind.from_at <= when <= due and not is_over(message))
+    timed = [(when, message) for when, message in life.fleet.notifier.timed if when <= due]
+    of_pool = [message for _, message in timed if message.about == f"left/pool/{instance.tags.get('autoscaler:pool', '')}"]
+    if of_pool and not is_over(of_pool[-1]):
+        return True
+    messages = (message for when, message in timed if unkind.from_at <= when and not is_over(message))
     return any(name in message.text for message in messages for name in names)
 
 
