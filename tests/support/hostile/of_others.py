@@ -15,7 +15,6 @@ from support.worlds import a_world_node
 
 # A fleet of another name, or one of the same name in another account.
 _OTHERS = (("other", ""), ("other", " in 210987654321/eu-west-1"), ("f", " in 210987654321/eu-west-1"))
-_HOME = 30 * MINUTE
 
 
 def second_autoscaler(draw: Draw) -> Unkindness:
@@ -25,7 +24,7 @@ def second_autoscaler(draw: Draw) -> Unkindness:
     fleet, home = draw.chance.choice(_OTHERS)
     other = _Other(draw, at, pool, fleet, home)
     life.wanted.others[at.controller.name] = other.fleet
-    draw.every((span[0], span[1] + _HOME), MINUTE, lambda: other.acts(until=span[1]))
+    draw.every((span[0], life.drawn.end_at), MINUTE, lambda: other.acts(until=span[1]))
     strikes = life.instances_of(pool)
     return draw.make(f"{other.name} on {at.controller.name}", span, touches=life.served_by(pool), strikes=strikes)
 
