@@ -31,7 +31,7 @@ def main(words: list[str]) -> int:
     with _beside(plan, is_wanted=_UPGRADE in steps) as wait:
         failed = _played(report, partial(play, plan, steps=steps))
         failed = max(failed, wait())
-    # Of a long output CI shows the end.
+    # CI shows only the end of a long output.
     print("\n".join(report.of_differences()), flush=True)
     return failed
 

@@ -1,4 +1,4 @@
-"""What a clock that was ahead has noted, once it is right again."""
+"""Times noted by a clock that was ahead, after it is right again."""
 
 from dataclasses import replace
 

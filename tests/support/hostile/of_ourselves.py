@@ -79,7 +79,7 @@ def state_lost(draw: Draw) -> Unkindness:
 
 
 def state_restored(draw: Draw) -> Unkindness:
-    """The table is restored as it was some time ago. What a record lacks then its machine makes good when it asks again."""
+    """The state table is restored from a backup. Agents complete their records when they ask again."""
     span, state, kept = draw.span(10, 60), draw.life.fleet.state, {}
     draw.life.fleet.agents.all_ask_on = True
 

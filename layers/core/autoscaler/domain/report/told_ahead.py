@@ -1,4 +1,4 @@
-"""What a clock that was ahead noted of people's messages: it counts as noted now, or its end would not be told before that time."""
+"""Messages noted by a clock that was ahead count as noted now. Otherwise nobody would be told of their end before that time."""
 
 from dataclasses import replace
 

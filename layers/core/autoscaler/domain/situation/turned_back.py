@@ -1,7 +1,7 @@
-"""Clocks that were ahead and are right again: what was noted meanwhile must not keep anything waiting until that time comes.
+"""Times noted by a clock that was ahead. Once it is right again, nothing must wait until those times come.
 
-What lasts, or is tried again after a pause, is as if noted now. What each look sees anew begins again, as after any gap: nothing is ended
-by looks of which nobody knows how far they are apart. When an instance was launched EC2 knows by its own clock.
+Whatever lasts, or is retried after a pause, counts as noted now. What each look sees anew starts again, as after any gap: nobody knows how
+far apart those looks were, and they must not end anything. Launch times are corrected from EC2, which has its own clock.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ _Noted = TypeVar("_Noted", bound="DataclassInstance")
 
 # Invocations run on machines whose clocks differ by less.
 _DIFFER_SECONDS = 120.0
-# What is tried again after a pause, asked again after a while, or rationed by the hour; and what has lasted, or is waited out.
+# Retries after a pause, questions that are repeated, hourly rations; and conditions that have to last.
 _PACED = ("trials", "failing", "rations", "most_marked", "stuck", "asked")
 _LASTING = ("rows", "missing", "sessions", "marks", "capacity_delays", "lost", "queued")
 _LOOKED_AT = ("observations", "free_nodes")
