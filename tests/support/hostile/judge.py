@@ -263,7 +263,7 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
         here = about.split("/")[1:2]
         others = life.world.controllers.keys() - here if set(here) <= life.world.controllers.keys() else ()
         seen = (build for build in _wanting(life) if not any(one.hides(build) for one in life.unkind))
-        waiting = (build for build in seen if unkind.touches(build) and _waits_too_long(life, build, time))
+        waiting = (build for build in seen if unkind.touches(build) and _waits_too_long(life, unkind, build, time))
         still = [build for build in waiting if build.controller not in others and touched(life, build, time, time) == [unkind]]
         if still and not _is_open_elsewhere(life, unkind, time, about):
             verdict.breaks("C3", f"{unkind}: over in {at(life, time)}, and {named(still[0])} waits for it: {began[-1].subject}")
@@ -279,9 +279,9 @@ def _is_open_elsewhere(life: Life, unkind: Unkindness, time: float, about: str) 
     return any(word in text for text in texts for word in unkind.words)
 
 
-def _waits_too_long(life: Life, build: Build, time: float) -> bool:
+def _waits_too_long(life: Life, unkind: Unkindness, build: Build, time: float) -> bool:
     """Tell whether a build had waited longer than its pools let it, and went on waiting: the message was about such ones."""
-    patience = max(pool.max_wait_seconds for pool in life.pools_serving(build))
+    patience = max(unkind.hidden_seconds, *(pool.max_wait_seconds for pool in life.pools_serving(build)))
     return build.buildable_at + patience < time and min(build.started_at or inf, build.ended_at or inf) > time + 5 * MINUTE
 
 

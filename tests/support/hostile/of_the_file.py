@@ -176,8 +176,10 @@ def _feature_of(pool: Pool) -> tuple[str, dict] | None:
 
 
 def _told(pool: Pool, key: str) -> dict:
-    """If the pool's hours of the day are used, nothing is launched in it as long as it has the key."""
-    return {"closes": frozenset({pool.name})} if key == "max_hours_per_day" else {}
+    """If the pool's hours of the day are used, nothing is launched in it as long as it has the key, and messages say so."""
+    if key != "max_hours_per_day":
+        return {}
+    return {"closes": frozenset({pool.name}), "words": {f"max-hours-per-day of {pool.name}"}, "comes_and_goes": True}
 
 
 def _publish_images(draw: Draw) -> None:
