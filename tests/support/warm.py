@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 from autoscaler.domain.facts.memory import Trial
+from autoscaler.domain.situation.boot_times import STARTS_TO_DOUBT
 from autoscaler.domain.situation.trials import of_starts
 from support.timeline import Day
 
 
 def starts_proven(day: Day, pool: str = "cpu", version: str = "1") -> Day:
-    """Let an agent of this template version have been seen to start, so that more than one may be stopped."""
+    """Let three agents of this template version have been seen to start as quickly as believed, so that any number may be stopped."""
     memory, at = day.fleet.state.memory, day.world.timeline.now
     proven = Trial(failures=0, since_at=at, failed_at=at, until_at=at, why="", version=version)
-    day.fleet.state.memory = replace(memory, trials={**memory.trials, of_starts(pool): proven})
+    trials, starts = {**memory.trials, of_starts(pool): proven}, {**memory.starts, pool: (1.0,) * STARTS_TO_DOUBT}
+    day.fleet.state.memory = replace(memory, trials=trials, starts=starts)
     return day

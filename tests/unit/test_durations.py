@@ -14,8 +14,16 @@ from support.builders import NOW, a_build, a_fleet, a_memory, a_snapshot, a_view
 
 @pytest.mark.parametrize(
     ("elapsed", "job_p80", "remaining"),
-    [(10.0, 100.0, 90.0), (150.0, 100.0, 150.0), (101.0, 100.0, 101.0), (301.0, 100.0, inf), (5.0, None, 60.0), (90.0, None, 90.0)],
-    ids=["in time", "overdue", "just overdue, at least as long again", "never", "unknown and young", "unknown and old"],
+    [
+        (10.0, 100.0, 90.0),
+        (100.0, 100.0, 1.0),
+        (150.0, 100.0, 150.0),
+        (101.0, 100.0, 101.0),
+        (301.0, 100.0, inf),
+        (5.0, None, 60.0),
+        (90.0, None, 90.0),
+    ],
+    ids=["in time", "due now", "overdue", "just overdue, at least as long again", "never", "unknown and young", "unknown and old"],
 )
 def test_remaining(elapsed, job_p80, remaining):
     assert remaining_seconds(elapsed, job_p80, pool_p80_seconds=lambda: 60.0) == remaining

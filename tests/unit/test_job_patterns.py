@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, WarmPool
 from autoscaler.domain.facts.memory import Arrivals, Follower, Learned
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
@@ -18,10 +19,12 @@ from support.builders import (
     a_fleet,
     a_memory,
     a_pool,
+    a_record,
     a_snapshot,
     a_view,
     an_agent,
     an_empty_window,
+    an_instance,
     an_item,
 )
 from support.decisions import scale_down, scale_up
@@ -182,6 +185,17 @@ def test_a_job_that_comes_at_any_time_has_no_schedule():
 def test_a_job_of_every_six_hours_is_expected_at_each_of_them_once():
     known = after(*(("checks", ago) for ago in each(6 * HOUR, 16))).arrivals["checks"]
     assert [e.at - NOW for e in known.expected] == pytest.approx([6 * HOUR, 12 * HOUR, 18 * HOUR, DAY])
+
+
+@pytest.mark.parametrize(("stopped", "executors"), [(0, 3), (1, 3), (3, 0)])
+def test_where_fewer_are_stopped_than_come_a_boot_is_allowed_for(stopped, executors):
+    nightly = after(*((name, ago) for name in ("one", "two", "three") for ago in each(DAY, 5, until=DAY)))
+    records = [a_record(f"i-{n}", pool="gpu", node=f"gpu-{n}", state=RecordState.STOPPED) for n in range(stopped)]
+    instances = [an_instance(record.instance_id, state=InstanceState.STOPPED) for record in records]
+    seen = a_snapshot(a_view(), records=tuple(records), instances=tuple(instances), learned={"main": nightly})
+    of_gpu = a_pool("gpu", warm_pool=WarmPool(min_agents=0, max_agents=5, max_age_seconds=DAY))
+    situation = assess(replace(seen, taken_at=NOW - 200.0), a_fleet(CPU, of_gpu))
+    assert sum(due.executors for due in situation.forecasts("main").values()) == executors
 
 
 def test_an_agent_is_worth_having_just_before():

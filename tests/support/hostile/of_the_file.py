@@ -219,7 +219,8 @@ def nodes_change(draw: Draw) -> Unkindness:
     def touches(build):
         return any(pool.name in pools for pool in life.pools_serving(build))
 
-    return draw.make(name, span, touches=touches, strikes=strikes, pays_seconds=2 * _HOUR)
+    words = {f"no-free-slot of {pool}" for pool in pools}
+    return draw.make(name, span, touches=touches, strikes=strikes, pays_seconds=2 * _HOUR, words=words, comes_and_goes=True)
 
 
 def hosts_leave(draw: Draw) -> Unkindness:

@@ -103,17 +103,20 @@ class Draw:
         self.bite_if(span, lambda: any(touches(build) for controller in controllers for build in controller.queue))
 
     def counted(self, hook: Callable) -> Callable:
-        """Count a hook's answers. The first on each node or instance, and each on a call, is an event: nobody could know it before."""
-        struck = set[str]()
+        """Count a hook's answers. The first on each node or instance, and each on a call, is an event: nobody could know it before.
+
+        A node that was deleted and made again under its name is another one.
+        """
+        struck = dict[str, object]()
 
         def answer(*given):
             answered = hook(*given)
             if answered:
                 self.bites += 1
                 name = getattr(given[-1], "name", None) or getattr(given[-1], "id", "")
-                if name not in struck:
+                if not name or struck.get(name) is not given[-1]:
                     self.life.notes.events.append(self.life.world.timeline.now)
-                    struck.update({name} - {""})
+                    struck[name] = given[-1]
             return answered
 
         return answer

@@ -140,7 +140,8 @@ def _is_named(life: Life, unkind: Unkindness, instance: Instance, due: float) ->
 
 def _ends_orders(life: Life, verdict: Verdict) -> None:
     """Each order ends with its builds, and nothing is in doubt unless an answer may have been lost."""
-    go_on = {build.run_path.rstrip("/") for build in life.builds() if build.ended is None}
+    open_ones = [build for build in life.builds() if build.ended is None]
+    go_on = {build.run_path.rstrip("/") for build in open_ones} | {build.id for build in open_ones if build.started_at is None}
     may_doubt = {one.switch for one in life.unkind} - {"orders-leave"}
     for name in life.wanted.orders:
         order = life.fleet.run_orders.orders[name]
@@ -148,7 +149,7 @@ def _ends_orders(life: Life, verdict: Verdict) -> None:
         tries = list(order.all_tries())
         last = max((one.at for one in tries), default=order.created_at)
         is_due = life.world.timeline.now - max(last, life.drawn.calm_at) > life.drawn.bound + 30 * MINUTE
-        if order.is_open and is_due and not any(one.run in go_on for one in tries):
+        if order.is_open and is_due and not any(one.run in go_on or one.item in go_on for one in tries):
             states = Counter(str(one.state) for one in tries)
             verdict.breaks("B", f"order {name} of {at(life, order.created_at)} is still open: {dict(states)}")
         doubt = [one.why for one in tries if one.verdict is Ending.IN_DOUBT]

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.memory import Learned
 NEVER_FREE_FACTOR = 3.0
 # Before a pool has seen one build end: ten minutes, the middle of the CI jobs we have traces of.
 ASSUMED_DURATION_SECONDS = 600.0
+_LEAST_SECONDS = 1.0
 _PER_JOB, _PER_POOL = 20, 200
 
 
@@ -63,11 +64,11 @@ def quantiles(samples: tuple[float, ...]) -> Quantiles:
 def remaining_seconds(elapsed_seconds: float, job_p80_seconds: float | None, pool_p80_seconds: Callable[[], float]) -> float:
     """Estimate the remaining time of a build; `inf`: do not count on its end.
 
-    Unknown jobs and those beyond their p80 are given as much again as they have run, at least the pool's p80.
+    Unknown jobs and those beyond their p80 are given as much again as they have run, at least the pool's p80. None that runs is over.
     """
     if job_p80_seconds is not None:
         if elapsed_seconds > NEVER_FREE_FACTOR * job_p80_seconds:
             return inf
         if elapsed_seconds <= job_p80_seconds:
-            return job_p80_seconds - elapsed_seconds
+            return max(job_p80_seconds - elapsed_seconds, _LEAST_SECONDS)
     return max(elapsed_seconds, pool_p80_seconds())

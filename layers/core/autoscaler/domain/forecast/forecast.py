@@ -36,15 +36,17 @@ class Prospects:
     """The past and present of a pool, as forecasts see it. ``in_use``: executors for builds, items and warm ones.
 
     ``returned``: those of them whose builds came back with their agents since the last look.
-    ``costs``: of one more agent, a boot or a start; ``boot_seconds``: how long a burst is followed, whatever the agents for it take.
+    ``costs``: of one more agent that boots; ``starting``: of one that is stopped, if any is; ``at_hand``: executors of those that are
+    stopped, and free ones.
     """
 
     costs: AgentCosts
-    boot_seconds: float
     in_use: int
     returned: int
     window: Window | None
     growths: tuple[Growth, ...]
+    starting: AgentCosts | None = None
+    at_hand: int = 0
     declined: frozenset[str] = frozenset()  # jobs that are no demand for the pool
 
 
@@ -52,8 +54,20 @@ NOTHING = Forecast(executors=0, stages=0, launches=0, why="")
 
 
 def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float) -> dict[str, Forecast]:
-    """Count the executors worth having now, by pool: another look later would be too late."""
-    costs = {name: pool.costs for name, pool in pools.items()}
+    """Count the executors worth having now, by pool: another look later would be too late.
+
+    Stopped agents may be started later than others launched. A pool that has too few of them for all that comes launches in time.
+    """
+    able = {name: pool for name, pool in pools.items() if pool.starting is not None}
+    if not able:
+        return _forecast(learned, pools, {name: pool.costs for name, pool in pools.items()}, now)
+    booting = _forecast(learned, able, {name: pool.costs for name, pool in able.items()}, now)
+    boots = {name for name, forecast in booting.items() if forecast.executors > able[name].at_hand}
+    costs = {name: pool.costs if pool.starting is None or name in boots else pool.starting for name, pool in pools.items()}
+    return _forecast(learned, pools, costs, now)
+
+
+def _forecast(learned: Learned, pools: Mapping[str, Prospects], costs: Mapping[str, AgentCosts], now: float) -> dict[str, Forecast]:
     declined = _declined(pools)
     staged = due(learned, costs, now, is_worth_keeping, declined)
     launches = due(learned, costs, now, is_worth_launching, declined) if staged else Counter[str]()
@@ -64,7 +78,7 @@ def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float)
         launches[name] += sum(is_worth_launching(arrival, costs[name], 1) for arrival in arrivals_ahead)
         whys.setdefault(name, why)
     for name, pool in pools.items():
-        if pool.growths and (more := _of_burst(pool, staged[name], now)) > counts[name] - staged[name]:
+        if pool.growths and (more := _of_burst(pool, costs[name], staged[name], now)) > counts[name] - staged[name]:
             counts[name] = launches[name] = staged[name] + more
             whys[name] = "bursts like this one grew"
     return {
@@ -79,10 +93,11 @@ def _declined(pools: Mapping[str, Prospects]) -> frozenset[tuple[str, str]]:
     return frozenset((job, name) for name, pool in pools.items() for job in pool.declined)
 
 
-def _of_burst(pool: Prospects, staged: int, now: float) -> int:
-    costs, needed = pool.costs, Needed(present=pool.in_use, forecast=staged, returned=pool.returned)
-    burst = follow_burst(pool.window, needed, now, executors=costs.executors, boot_seconds=pool.boot_seconds)
-    return to_come(burst, pool.growths, costs, now, pool.boot_seconds)
+def _of_burst(pool: Prospects, costs: AgentCosts, staged: int, now: float) -> int:
+    """``costs``: of the agents for it. A burst is followed for as long as a boot takes, whatever they are."""
+    needed, boot_seconds = Needed(present=pool.in_use, forecast=staged, returned=pool.returned), pool.costs.boot_seconds
+    burst = follow_burst(pool.window, needed, now, executors=costs.executors, boot_seconds=boot_seconds)
+    return to_come(burst, pool.growths, costs, now, boot_seconds)
 
 
 def _jobs(

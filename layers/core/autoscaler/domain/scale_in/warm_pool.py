@@ -19,7 +19,14 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.start_trials import MACHINE_REFUSALS, is_tripped, most_stopped, refusals_of
 from autoscaler.domain.situation.steps import Decided, hold_back, terminate
 from autoscaler.domain.situation.trials import of_starts
-from autoscaler.domain.situation.warm_pool import count_stopped, may_be_kept_stopped, may_be_stopped, most_to_stop, stopped_wanted
+from autoscaler.domain.situation.warm_pool import (
+    count_stopped,
+    may_be_kept_stopped,
+    may_be_stopped,
+    most_to_stop,
+    most_worth_stopping,
+    stopped_wanted,
+)
 from autoscaler.domain.wording import counted, duration, durations_apart
 
 
@@ -42,7 +49,8 @@ class WarmRoom:
         pool, warm = self.situation.pools[agent.key], agent.pool.warm_pool
         elsewhere = sum(self._there(one) for key, one in self.situation.pools.items() if key[1] == pool.name and key != agent.key)
         most = min(warm.max_agents if warm else 0, most_to_stop(self.situation, pool.name)) - elsewhere
-        return int(min(stopped_wanted(self.situation, pool), most)) - self._there(pool)
+        worth = min(stopped_wanted(self.situation, pool), most_worth_stopping(self.situation, pool))
+        return int(min(worth, most)) - self._there(pool)
 
     def _there(self, pool: PoolView) -> int:
         return count_stopped(pool) + self._stopping[pool.key]

@@ -150,10 +150,12 @@ class PoolView:
         # Each pass of a look asks for the same again.
         returned = self.returned(running)
         if (starved, returned) not in self._prospects:
+            in_use = self.in_use(starved)
             self._prospects[starved, returned] = Prospects(
-                costs=self.ready_costs,
-                boot_seconds=self.boot_seconds,
-                in_use=self.in_use(starved),
+                costs=self.costs,
+                starting=self.ready_costs if self.stopped else None,
+                at_hand=len(self.stopped) * self.executors + max(0, self.ready_executors - in_use) if self.stopped else 0,
+                in_use=in_use,
                 returned=returned,
                 window=self.window,
                 growths=self.growths,

@@ -217,7 +217,7 @@ class Situation(Look):
         return next((pool.no_node for pool in self.pools_of(controller).values()), "")
 
     def forecasts(self, controller: str) -> dict[str, Forecast]:
-        """Executors by pool that are worth having now for what is to come; where agents are stopped, at the price of a start."""
+        """Executors by pool that are worth having now for what is to come; where enough agents are stopped, at the price of a start."""
         if controller not in self._forecasts:
             self._forecasts[controller] = self._forecast(controller)
         return self._forecasts[controller]
@@ -234,7 +234,7 @@ class Situation(Look):
         if declined := self.fleet.declined:
             pools = {name: replace(pool, declined=declined.by_own_builds(controller, name)) for name, pool in pools.items()}
         if new:
-            pools = {name: replace(prospects, costs=self.pools[controller, name].costs) for name, prospects in pools.items()}
+            pools = {name: replace(prospects, starting=None) for name, prospects in pools.items()}
         facts = now, pools, learned.arrivals, learned.followers, learned.runs, learned.stages
         name = "forecasts of new" if new else "forecasts", controller
         return self.memo.value(name, facts, now, lambda: (forecast_pools(learned, pools, now), FOR_EVER))

@@ -1,11 +1,14 @@
 """The warm pool: which agents may be stopped, how many stopped ones are worth having, and how many there are."""
 
+from math import inf
+
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.snapshot import Instance
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.boot_times import STARTS_TO_DOUBT
 from autoscaler.domain.situation.canary import is_launched_meanwhile, why_outdated
 from autoscaler.domain.situation.disks import why_disk_is_done
 from autoscaler.domain.situation.pool_view import PoolView
@@ -61,6 +64,16 @@ def stopped_wanted(situation: Situation, pool: PoolView) -> int:
 def least_stopped(situation: Situation, pool: PoolView) -> int:
     """Count the stopped agents that its operator wants, as far as starts are known to work."""
     return int(min(pool.least_stopped, most_to_stop(situation, pool.name)))
+
+
+def most_worth_stopping(situation: Situation, pool: PoolView) -> float:
+    """Say how many agents a pool may stop at once because they may be needed again.
+
+    Few before enough starts were seen to know how long one takes: if they are no quicker than boots, their disks cost money for nothing.
+    """
+    if len(situation.memory.starts.get(pool.name, ())) >= STARTS_TO_DOUBT:
+        return inf
+    return max(STARTS_TO_DOUBT, pool.least_stopped)
 
 
 def is_start_to_prove(situation: Situation, pool: PoolView) -> bool:
