@@ -74,6 +74,13 @@ def test_the_last_host_of_a_pool_leaves_nothing_in_whatever_state_it_is(state, s
     assert_nothing_is_left(day)
 
 
+def test_a_host_that_is_off_and_leaves_comes_back_for_no_job_that_waits():
+    day = power_fails(a_day()).minutes(2)
+    day.queue(1, label="rocm")
+    take_out(day.minutes(3)).minutes(40)
+    assert_nothing_is_left(day)
+
+
 def test_the_build_of_the_last_host_of_a_pool_ends_first():
     day = a_day()
     [build] = day.queue(1, label="rocm", seconds=1800.0)

@@ -25,6 +25,7 @@ from autoscaler.domain.repair.static_nodes import slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.announced import announced
 from autoscaler.domain.situation.breakers import cannot_come_back
+from autoscaler.domain.situation.left_sides import why_not_wanted
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.rotation import ROTATION_SECONDS
 from autoscaler.domain.situation.situation import Situation
@@ -291,7 +292,7 @@ def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
         name: [
             agent
             for agent in pool.agents
-            if may_come_back(agent, pool)
+            if may_come_back(situation, agent)
             and agent.record.instance_id not in kept
             and agent.record.node not in situation.distrust(controller).nodes
             and not cannot_come_back(situation.memory, agent)
@@ -301,7 +302,14 @@ def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
     }
 
 
-def may_come_back(agent: Agent, pool: PoolView) -> bool:
-    """Tell whether demand may uncordon an agent: it is surplus, or only outdated and cannot be replaced now; and its machine runs."""
+def may_come_back(situation: Situation, agent: Agent) -> bool:
+    """Tell whether demand may uncordon an agent: it is surplus, or only outdated and cannot be replaced now; and its machine runs.
+
+    A host or a side that left the fleet file carries the mark of outdated ones, too, and never comes back.
+    """
+    pool = situation.pools.get(agent.key)
+    if pool is None or agent.instance_ended:
+        return False
     is_outdated = agent.phase is Phase.DRAINING and agent.mark is not None and agent.mark.kind is MarkClass.OUTDATED
-    return not agent.instance_ended and (agent.phase is Phase.RETIRING or (is_outdated and not pool.may_launch))
+    is_kept = is_outdated and not pool.may_launch and why_not_wanted(situation, agent) is None
+    return agent.phase is Phase.RETIRING or is_kept

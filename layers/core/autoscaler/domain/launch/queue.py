@@ -105,7 +105,7 @@ def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordo
     for name in sorted(wanted & situation.pools_of(controller).keys()):
         pool = situation.pools[controller, name]
         for agent in pool.agents if not pool.on_hold else ():
-            if may_come_back(agent, pool) and agent.record.instance_id not in kept and cannot_come_back(situation.memory, agent):
+            if may_come_back(situation, agent) and agent.record.instance_id not in kept and cannot_come_back(situation.memory, agent):
                 yield uncordon(agent, Reason.DEMAND_IS_BACK, f"jobs wait for {name}, and it could not be brought back before")
 
 

@@ -119,8 +119,7 @@ def _bound(situation: Situation, agent: Agent) -> Held:
 
 def _is_wanted_back(situation: Situation, agent: Agent) -> bool:
     """Tell whether demand counts on it; one that cannot be uncordoned goes, so that another may replace it."""
-    pool = situation.pools.get(agent.key)
-    is_able = pool is not None and may_come_back(agent, pool) and not keeps_failing(cannot_come_back(situation.memory, agent))
+    is_able = may_come_back(situation, agent) and not keeps_failing(cannot_come_back(situation.memory, agent))
     waits = situation.starved_by_pool(agent.record.controller).get(agent.pool.name, 0)
     return is_able and not situation.stopped_by(agent.pool.name) and waits > 0
 
