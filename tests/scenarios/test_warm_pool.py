@@ -304,24 +304,6 @@ def test_no_more_are_stopped_than_the_pool_may_keep():
     assert (states(day), len(day.done(Stop)), len(day.done(Terminate))) == (["stopped"], 1, 2)
 
 
-@pytest.mark.parametrize(("timed", "stopped"), [(2, 3), (3, 5)])
-def test_no_more_than_three_are_stopped_before_three_starts_were_timed(timed, stopped):
-    day = a_day()
-    memory = day.fleet.state.memory
-    day.fleet.state.memory = replace(memory, starts={"cpu": memory.starts["cpu"][:timed]})
-    day.minutes(1).queue(5, seconds=300.0)
-    day.minutes(40)
-    assert states(day) == ["stopped"] * stopped
-
-
-def test_before_three_starts_were_timed_as_many_are_stopped_as_their_operator_wants():
-    day = a_day(replace(WARM, min_agents=4))
-    day.fleet.state.memory = replace(day.fleet.state.memory, starts={})
-    day.minutes(1).queue(5, seconds=300.0)
-    day.minutes(40)
-    assert states(day) == ["stopped"] * 4
-
-
 def test_where_ec2_stops_none_of_them_they_are_terminated():
     day = a_day()
     day.minutes(1).queue(1, seconds=300.0)
