@@ -212,8 +212,9 @@ def _due(life: Life, unkind: Unkindness, build: Build) -> tuple[float, Build] | 
     """When a message is due at the latest: the build has waited so long, and the unkindness lasts."""
     if not unkind.touches(build) or any(one.hides(build) for one in life.unkind):
         return None
-    patience = max(unkind.hidden_seconds, *(pool.max_wait_seconds for pool in life.pools_serving(build))) + _TOLD_AFTER
-    when = max(unkind.from_at, build.buildable_at) + patience
+    since = max(unkind.from_at, build.buildable_at)
+    hidden = [one.hidden_seconds for one in life.unkind if one.touches(build) and one.overlaps(since, since)]
+    when = since + max(unkind.hidden_seconds, *hidden, *(pool.max_wait_seconds for pool in life.pools_serving(build))) + _TOLD_AFTER
     waits = (build.started_at or inf) > when and (build.ended_at or inf) > when and not _is_full(life, build, when)
     return (when, build) if waits and when <= min(unkind.until_at, life.world.timeline.now) else None
 
@@ -306,11 +307,11 @@ def _pays(life: Life, verdict: Verdict) -> None:
 
 
 def _unused_seconds(life: Life, instance: Instance) -> float:
-    """Paid seconds less builds, less B of each boot or start, less max_idle_seconds after each connection and build."""
+    """Paid seconds less builds on all its sides, less B of each boot or start, less max_idle_seconds after each connection and build."""
     pool, now = pool_of(life.world, instance), life.world.timeline.now
-    node, controller = instance.tags.get("autoscaler:node", ""), instance.tags.get("autoscaler:controller", "")
-    builds = life.world.controllers[controller].builds if controller in life.world.controllers else []
-    mine = sorted((build.started_at, _end_of(life, build)) for build in builds if build.node == node and build.started_at is not None)
+    node = instance.tags.get("autoscaler:node", "")
+    builds = (build for build in life.builds() if build.node == node)
+    mine = sorted((build.started_at, _end_of(life, build)) for build in builds if build.started_at is not None)
     lost = 0.0
     for spell in instance.spells:
         end = now if spell.ended_at is None else spell.ended_at
