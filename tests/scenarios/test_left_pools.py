@@ -225,3 +225,11 @@ def test_people_are_told_of_jobs_that_no_pool_serves_on_a_controller_whose_last_
     told = [message.subject for message in day.minutes(19).fleet.notifier.sent]
     assert "[f] jobs on main wait: no pool serves cpu" not in told
     assert "[f] jobs on main wait: no pool serves cpu" in [message.subject for message in day.minutes(6).fleet.notifier.sent]
+
+
+def test_people_are_told_of_jobs_that_wait_though_the_fleet_file_has_no_pool_at_all():
+    day = Day(in_memory(a_pool("cpu"))).minutes(2)
+    deploy(day.fleet, without_pools(day.fleet.fleet, "cpu"))
+    day.queue(1, "cpu")
+    told = [message.subject for message in day.minutes(36).fleet.notifier.sent]
+    assert "[f] jobs on main wait: no pool serves cpu" in told

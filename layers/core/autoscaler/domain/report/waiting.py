@@ -33,6 +33,7 @@ WAITS = "waits/"
 _RUNBOOK = "operations.md#jobs-wait-too-long"
 # A boot, or a build before it, is over for most jobs that have just become late.
 _SOON_SECONDS = 240.0
+_USUAL_PATIENCE_SECONDS = 1800.0  # max_wait_seconds, where no fleet file says otherwise
 _NAMED = 3
 _WORDS_CHARACTERS = 80
 # Reasons of which messages of their own tell, and how the names of these begin; "{}": the pool.
@@ -156,10 +157,13 @@ def late_unmet(situation: Situation, controller: str) -> list[Unmet]:
 
 
 def _is_late(situation: Situation, controller: str, item: QueueItem, pools: Collection[str] = (), soon: float = 0.0) -> bool:
-    """Tell whether an item waits for longer than its pools let it; if it has none, than any of its controller, or of the fleet, does."""
+    """Tell whether an item waits for longer than its pools let it; if it has none, than any of its controller, or of the fleet, does.
+
+    If the fleet file has no pool at all, than one lets it of which the file says nothing.
+    """
     specs = [view.spec for name, view in situation.pools_of(controller).items() if not pools or name in pools]
     specs = specs or list((situation.fleet.pools or situation.fleet.left_pools).values())
-    return bool(specs) and item.waiting_seconds >= min(spec.max_wait_seconds for spec in specs) + soon
+    return item.waiting_seconds >= min((spec.max_wait_seconds for spec in specs), default=_USUAL_PATIENCE_SECONDS) + soon
 
 
 def _of_holds(situation: Situation, holds: tuple[Hold, ...]) -> Cause:
