@@ -234,16 +234,20 @@ class Life:
         for name, lent in self.wanted.labels.items():
             pool = self.fleet.fleet.pools.get(name)
             if pool is None or pool.lend is Lending.NEVER or not lent <= pool.lent_labels:
-                nodes = (node for at in self.jenkins.values() for node in at.ours(self.drawn.fleet.pools[name]))
+                nodes = (node for at in self._seen() for node in at.ours(self.drawn.fleet.pools[name]))
                 yield from (f"a loan of {node.name}" for node in nodes if not lent.isdisjoint(node.labels))
 
     def _held_in_vain(self) -> Iterator[str]:
         """Nodes that are without a label, or stand for it, though nobody holds any."""
         if any(hold.scope is Scope.LABEL for hold in self.fleet.state.overrides.at(self.world.timeline.now).holds):
             return
-        for at in self.jenkins.values():
+        for at in self._seen():
             nodes = (node for node in at.controller.nodes.values() if HELD_LABEL in node.labels and not node.temporarily_offline)
             yield from (f"the hold of {node.name}" for node in nodes)
+
+    def _seen(self) -> Iterator[AtJenkins]:
+        """The controllers of the fleet file: on others nobody changes anything."""
+        return (at for at in self.jenkins.values() if at.controller.name in self.fleet.fleet.controllers)
 
     def _nodes_of_left_hosts(self) -> Iterator[str]:
         for name in self.drawn.fleet.hosts.keys() - self.fleet.fleet.hosts.keys():
