@@ -218,7 +218,9 @@ class _Actuator:
         )
 
     def _rotation(self) -> Rotation:
-        return Rotation(controllers=self._controllers, records=self._records, clock=self._ports.clock, holder=self._holder)
+        return Rotation(
+            controllers=self._controllers, fleet=self._fleet, records=self._records, clock=self._ports.clock, holder=self._holder
+        )
 
     def _record_of(self, controller: str, node: str) -> Record | None:
         return next((record for record in self._records.now.values() if (record.controller, record.node) == (controller, node)), None)
@@ -362,7 +364,7 @@ class _Actuator:
 
     def _take_back(self, before: Record) -> None:
         """Restore a record that this step changed. One that an earlier pass changed stays: what it wrote may have been sent."""
-        if before.state in _NOT_ACTED_ON:
+        if before.state in _NOT_ACTED_ON or before.leaves:  # what leaves a node for another controller runs: nothing was sent
             changed = self._records.now[before.instance_id].state
             self._records.note(before.instance_id, lambda record: self._in(record, before.state) if record.state is changed else None)
 

@@ -35,13 +35,12 @@ def used_elsewhere(controllers: Mapping[str, Controller], fleet: Fleet, records:
     records = tuple(records)
     if unseen := next(_unseen(controllers, records, record), None):
         return f"{unseen} is not in the fleet file any more, so nobody knows what runs there"
-    if record.node is None:
-        return None
-    for name in sorted(_others(fleet, records, record)):
+    others = [(name, record.node) for name in sorted(_others(fleet, records, record))] if record.node is not None else []
+    for name, node in (*others, *((left.controller, left.node) for left in record.leaves)):
         controller = controllers.get(name)
         if controller is None:
             return f"{name} is not in the fleet file any more, so nobody knows what runs there"
-        if why := _why_used(controller.node(record.node), fleet):
+        if node is not None and (why := _why_used(controller.node(node), fleet)):
             return f"on {name} {why}"
     return None
 

@@ -140,6 +140,18 @@ def rotated(record: Record, controller: str, now: float) -> Record:
     return replace(cleared, state=RecordState.STARTING, rotated_at=now, changed_at=now)
 
 
+def given_back(record: Record, left: Binding, labels: tuple[str, ...], now: float) -> Record:
+    """Note that an agent stays on the controller that it was to leave: on the same node and in the same life, so that its builds go on.
+
+    ``labels``: those of its node. Its times are those of its last start, as if it had registered at once: no boot ends now that would be
+    measured, and it may leave again as soon as jobs wait elsewhere.
+    """
+    began_at = record.starts[-1] if record.starts else record.launched_at
+    others = tuple(binding for binding in record.leaves if binding != left)
+    back = replace(record, state=RecordState.REGISTERED, bindings=(left,), leaves=others, labels=labels, node_life=left.life)
+    return replace(back, registered_at=began_at, rotated_at=began_at, changed_at=now)
+
+
 def handed_back(record: Record, now: float) -> Record:
     """Note that a host asks anew who it is: its next life, in which nothing of the last one is left."""
     return replace(rotated(record, record.controller, now), leaves=(), reservation=None)

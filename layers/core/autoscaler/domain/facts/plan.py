@@ -209,7 +209,7 @@ class Rotate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishRotation:
-    """Delete the node of an agent that serves another controller by now.
+    """Delete the node of an agent that serves another controller by now. ``is_bound``: a build may be bound to it, so the agent stays.
 
     If that controller left the fleet file, nobody can: then a person has confirmed that nothing of it runs there.
     """
@@ -218,6 +218,7 @@ class FinishRotation:
     pool: str
     node: str
     instance_id: str
+    is_bound: bool = False
     reason: Reason
     detail: str
 

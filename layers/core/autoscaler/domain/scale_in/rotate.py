@@ -1,6 +1,7 @@
 """Agents that were taken out of use to serve another controller: sent there once they are drained, or left where they are."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from autoscaler.domain.facts.node_descriptions import described_instance
 from autoscaler.domain.facts.plan import FinishRotation, Held, Rotate, Uncordon
@@ -57,14 +58,18 @@ def confirmed_unseen(situation: Situation, target: str, why: str) -> Iterator[Fi
 
 
 def finish_rotations(situation: Situation, _decided: Decided) -> Iterator[FinishRotation | Held]:
-    """Delete the node that an agent had on the controller that it left, after a pass that was cut off in between."""
+    """Delete the node that an agent had on the controller that it left, after a pass that was cut off in between.
+
+    If a build is bound to that node, the agent goes back to it: until then nobody would connect it there again.
+    """
     for record in situation.snapshot.records:
         for left in record.leaves:
             if left.node is not None and left.controller in situation.left_controllers:
                 detail = f"{record.instance_id} serves {record.controller} once it has left: {told_unseen(record.machine, left)}"
                 yield Held(pool=record.pool, controller=record.controller, reason=Reason.USED_ELSEWHERE, detail=detail)
             elif left.node is not None and not situation.no_giving_up(left.controller):
-                yield _finish(record, left.controller, left.node, f"{record.instance_id} serves {record.controller} now")
+                step = _finish(record, left.controller, left.node, f"{record.instance_id} serves {record.controller} now")
+                yield replace(step, is_bound=situation.is_bound(left.controller, left.node))
     yield from _forgotten_nodes_of_hosts(situation)
 
 

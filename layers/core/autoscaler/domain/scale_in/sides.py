@@ -92,12 +92,24 @@ def _kept_for(situation: Situation, agent: Agent, sided: Collection[str]) -> tup
     record = agent.record
     if record.is_instance and (unseen := next(unseen_sides(situation, record.machine), None)):
         return Reason.USED_ELSEWHERE, told_unseen(record.machine, unseen[1])
+    if record.is_instance and (where := next(_in_use_where_it_was(situation, agent), None)):
+        return Reason.USED_ELSEWHERE, where
     is_shared = agent.pool.share is Share.COOPERATIVE or record.machine in sided
     if record.is_instance and is_shared and (where := next(_in_use(situation, agent), None)):
         return Reason.USED_ELSEWHERE, where
     # A side may go alone, unless it is the one that says who has the devices.
     reserved = devices_reserved(situation, record.machine) if record.is_instance or record.devices_for else ()
     return (Reason.RESERVED, told_people(reserved, record.node)) if reserved else None
+
+
+def _in_use_where_it_was(situation: Situation, agent: Agent) -> Iterator[str]:
+    """Say on which node that it leaves for another controller a build may be: the node was brought online before it was deleted."""
+    for left in agent.record.leaves:
+        view = situation.snapshot.controllers.get(left.controller)
+        node = next((node for node in view.nodes if node.name == left.node), None) if view else None
+        is_seen = view is not None and left.node not in view.unread and not situation.no_giving_up(left.controller)
+        if not is_seen or (node is not None and not _is_left(situation, left.controller, node)):
+            yield f"it leaves {left.controller}, and a build may be on its node {left.node} there"
 
 
 def _in_use(situation: Situation, agent: Agent) -> Iterator[str]:
