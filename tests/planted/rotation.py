@@ -3,6 +3,7 @@
 from planted.bug import Bug
 
 _TIMELINES = "tests/scenarios/test_rotation.py"
+_UNDONE = "tests/scenarios/test_rotation_undone.py"
 
 ROTATION = (
     Bug(
@@ -46,5 +47,26 @@ ROTATION = (
         was="        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
         becomes="        if 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
         found_by=(f"{_TIMELINES}::test_it_comes_back_when_jobs_wait_there_again",),
+    ),
+    Bug(
+        name="an agent whose old node was brought online serves nobody for ever",
+        file="control/rotation.py",
+        was="            return given_back(read, left, labels, now) if left is not None and begins else None\n",
+        becomes="            return None\n",
+        found_by=(f"{_UNDONE}::test_an_agent_whose_old_node_was_brought_online_goes_back_to_it_and_then_where_jobs_wait",),
+    ),
+    Bug(
+        name="the node that an agent leaves is deleted though a build waits for it by name",
+        file="domain/scale_in/rotate.py",
+        was="is_bound=situation.is_bound(left.controller, left.node)",
+        becomes="is_bound=False",
+        found_by=(f"{_UNDONE}::test_a_job_that_asks_for_the_old_node_by_name_gets_it_before_it_is_deleted",),
+    ),
+    Bug(
+        name="an instance ends though a build is on the node that it leaves",
+        file="control/sides.py",
+        was="(*others, *((left.controller, left.node) for left in record.leaves))",
+        becomes="others",
+        found_by=(f"{_UNDONE}::test_a_build_that_begins_after_the_last_look_on_the_old_node_outlives_the_end_of_the_months_money",),
     ),
 )
