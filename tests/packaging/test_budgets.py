@@ -42,3 +42,14 @@ def test_a_planted_slow_down_is_found(monkeypatch):
     cans = canned(gather(budgets.AGENTS))
     scale_up = passes_of(open_cans(cans), cans.fleet)["scale_up"]
     assert budgets.calls_of(scale_up) > 1.1 * ENTERED["calls"]["scale_up"]
+
+
+def test_the_work_of_a_pass_grows_no_faster_than_the_fleet():
+    """Calls do not show it: a list of all nodes for each item is one."""
+    done = []
+    for agents in (budgets.AGENTS, 4 * budgets.AGENTS):
+        cans = canned(gather(agents))
+        scale_down = passes_of(open_cans(cans), cans.fleet)["scale_down"]
+        scale_down()
+        done.append(budgets.lines_of(scale_down))
+    assert done[1] < 4.1 * done[0]

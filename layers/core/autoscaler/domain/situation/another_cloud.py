@@ -10,10 +10,12 @@ def ignored_label(fleet: Fleet, view: ControllerView, item: QueueItem) -> str:
 
     If one node alone has the label, Jenkins names that node and no label: the node of the other cloud has the label then.
     """
+    if not fleet.ignored_labels:
+        return ""
     asked = item.asked_label
     if asked is not None:
         return asked if fleet.ignores(asked) else ""
-    names = {*item.wait.nodes, *filter(None, [item.wait.named])} if fleet.ignored_labels else set()
+    names = {*item.wait.nodes, *filter(None, [item.wait.named])}
     nodes = [node for node in view.nodes if node.name in names and fleet.ownership_label not in node.labels]
     labels = [_ignored_of(fleet, node) for node in nodes]
     return labels[0] if labels and len(nodes) == len(names) and all(labels) else ""
