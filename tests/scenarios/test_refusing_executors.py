@@ -102,6 +102,44 @@ def test_an_agent_beside_which_a_job_waits_is_no_surplus_before_it_is_known_to_r
     assert launched(day) <= 6
 
 
+def take_nothing_at_first(day, seconds):
+    """Agents need so long after they connected before they take work. Jenkins looks at its queue again when they are ready."""
+    connect, free_for, since = day.jenkins.connect, day.jenkins.free_for, dict[str, float]()
+
+    def connects(name):
+        since[name] = day.world.timeline.now
+        connect(name)
+        day.world.timeline.after(seconds + 1.0, day.jenkins.schedule)
+
+    day.jenkins.connect = connects
+    day.jenkins.free_for = lambda build: [node for node in free_for(build) if day.world.timeline.now >= since[node.name] + seconds]
+
+
+@pytest.mark.parametrize("jobs", [("app",), ("team-a/app", "team-b/app")])
+@pytest.mark.parametrize("minutes", [4, 10])
+def test_jobs_begin_though_each_agent_takes_nothing_for_its_first_minutes(minutes, jobs):
+    """Nobody needs agents of the cheap pool but them, and they count for the other pool: each agent was surplus once it had refused."""
+    facts = {"max_agents": 10, "idle_seconds": 300.0, "queue_maturity_seconds": 0.0}
+    dear = a_pool("dear", labels=LINUX, offerings=(an_offering(usd_per_hour=9.0),), **facts)
+    cheap = a_pool("cheap", labels=LINUX | {"docker"}, offerings=(an_offering(usd_per_hour=1.0),), **facts)
+    day = Day(in_memory(dear, cheap)).minutes(30)
+    take_nothing_at_first(day, minutes * 60.0)
+    builds = [day.jenkins.submit(job, "linux", 600.0) for job in jobs]
+    day.minutes(75)
+    assert all(build.started_at is not None for build in builds)
+    assert launched(day) <= 6
+    day.minutes(45)
+    assert day.agents() == 0
+
+
+def test_why_says_of_an_idle_agent_that_it_is_tried_for_a_job_that_it_did_not_take_so_far():
+    day = a_day(idle_seconds=300.0)
+    day.jenkins.veto = lambda _build, _node: "Waiting for the licence"
+    day.jenkins.submit("licensed", "linux", 600.0)
+    said = [why(day, node) for _ in range(40) for node in day.minutes(1).nodes()]
+    assert any("some agents take none for minutes after they connected" in text for text in said)
+
+
 def test_while_one_job_is_refused_the_others_of_its_label_are_served_as_always():
     day = a_day()
     day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job == "licensed" else None

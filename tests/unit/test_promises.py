@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from autoscaler.domain.facts.job_weights import JobWeights
-from autoscaler.domain.facts.memory import ControllerSession, Ration
+from autoscaler.domain.facts.memory import ControllerSession, FreeNode, Ration
 from autoscaler.domain.learn import assess, watch
+from autoscaler.domain.situation.distrust import Distrust
 from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_item, with_beacons
 
 RATION = Ration(refused_at=(NOW - 600.0, NOW - 60.0), until_at=NOW + 540.0, seen_at=NOW - 60.0, jobs=("release",))
@@ -55,3 +58,32 @@ def test_a_heavy_job_is_beside_a_machine_that_shows_no_more_executors_than_heavy
     view = a_view(node, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
     memory = watch(assess(with_beacons(a_snapshot(view, records=(replace(record, labels=("cpu",)),)), fleet), fleet)).memory
     assert list(memory.free_nodes) == ["main/cpu-1"]
+
+
+def is_tried(free_for, *refusals, job="release"):
+    """Of a node that is free for so many seconds beside a job: agents refused it so many seconds ago."""
+    node = FreeNode(since_at=NOW - free_for, seen_at=NOW, looks=5, session="s1", labels=("cpu",), refused={job: NOW})
+    ration = replace(RATION, refused_at=tuple(NOW - ago for ago in refusals))
+    return Distrust(nodes={"cpu-1": node}, rations={"cpu": ration}, now=NOW).is_tried("cpu-1")
+
+
+@pytest.mark.parametrize(("refusals", "seconds"), [((900, 170), 360), ((1800, 900, 170), 720), ((3600, 1800, 900, 170), 720)])
+def test_each_agent_that_is_tried_for_a_job_stays_for_longer_beside_it_than_the_one_before(refusals, seconds):
+    assert is_tried(seconds - 10, *refusals)
+    assert not is_tried(seconds, *refusals)
+
+
+@pytest.mark.parametrize(
+    ("free_for", "refusals"),
+    [
+        (190, (10,)),  # the first that refuses
+        (300, (200, 100)),  # it stood there before the last one was tried
+        (5, (900, 10)),  # it stands there anew, and has refused before
+    ],
+)
+def test_no_other_agent_that_refuses_a_job_stays_beside_it(free_for, refusals):
+    assert not is_tried(free_for, *refusals)
+
+
+def test_an_agent_that_refuses_another_job_does_not_stay_beside_it():
+    assert not is_tried(190, 900, 10, job="lint")

@@ -27,6 +27,8 @@ def _because(situation: Situation, pool: PoolView, agent: Agent) -> str:
         return f"and {pool.paused_detail}"
     if situation.protected(agent):
         return "and a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
+    if situation.distrust(agent.record.controller).is_tried(agent.record.node or ""):
+        return "and jobs wait that it did not take so far: some agents take none for minutes after they connected"
     number = _number(situation, pool, agent)
     return _by_need(pool, number) or _worth(pool, number)
 

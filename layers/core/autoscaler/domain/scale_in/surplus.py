@@ -45,7 +45,7 @@ def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Hel
         seem = "seems" if extra == 1 else "seem"
         return [_held(pool, Reason.WINDOW_OPEN, f"{counted(extra, 'agent')} {seem} too many, seen for {watched} of {kept}")]
     detail = f"no more than {most} of {len(ready)} agents were needed at once for {duration(kept_seconds)}"
-    chosen = least_missed(situation, _free_to_go(situation, ready))[:extra]
+    chosen = least_missed(situation, _not_tried(situation, _free_to_go(situation, ready)))[:extra]
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
 
 
@@ -73,7 +73,7 @@ def _by_machine(agents: Iterable[Agent]) -> dict[str, list[Agent]]:
 def _least_missed_machines(situation: Situation, machines: Mapping[str, list[Agent]]) -> list[str]:
     """Order the machines that are idle on all sides, and to which no build may be bound on any, by how little is lost with them."""
     loose = [sides for machine, sides in machines.items() if not devices_reserved(situation, machine)]
-    free = [sides for sides in loose if len(_free_to_go(situation, sides)) == len(sides)]
+    free = [sides for sides in loose if len(_not_tried(situation, _free_to_go(situation, sides))) == len(sides)]
     idle = [sides[0] for sides in free if all(side.idle for side in sides)]
     return [agent.record.machine for agent in least_missed(situation, idle)]
 
@@ -130,6 +130,11 @@ def _free_to_go(situation: Situation, agents: list[Agent]) -> list[Agent]:
     free_nodes, now = situation.memory.free_nodes, situation.now
     loose = (agent for agent in agents if not situation.protected(agent) and now >= agent.record.keep_until)
     return [agent for agent in loose if not is_on_trial(free_nodes.get(f"{agent.record.controller}/{agent.record.node}"), now)]
+
+
+def _not_tried(situation: Situation, agents: list[Agent]) -> list[Agent]:
+    """Leave out agents that are tried for longer for jobs which others refused. If a limit keeps jobs waiting, they go all the same."""
+    return [agent for agent in agents if not situation.distrust(agent.record.controller).is_tried(agent.record.node or "")]
 
 
 def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:

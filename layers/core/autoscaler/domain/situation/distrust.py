@@ -13,6 +13,9 @@ from autoscaler.domain.situation.wants import Want
 
 # A promise is broken if an executor that may take a job stood free beside it for so long, and in so many looks.
 BROKEN_SECONDS, BROKEN_LOOKS = 180.0, 3
+# Some agents take no build for minutes after they connected. So the second that is tried is kept for twice as long as the first, the
+# third for twice as long as the second; then it is enough.
+_MOST_PATIENCE_DOUBLINGS = 2
 # After each job that began, twice as many items may have an agent launched: a throttle on each node must not make a burst wait in line.
 _MOST_DOUBLINGS = 5
 
@@ -30,6 +33,18 @@ class Distrust:
         """Tell whether a node does not count for a job."""
         free_node = self.nodes.get(node)
         return free_node is not None and (free_node.is_useless or job in free_node.refused)
+
+    def is_tried(self, node: str) -> bool:
+        """Tell whether a node refuses jobs, was the last one that was tried for them, and may still take one.
+
+        The first is given up as soon as it refuses. If each were, jobs whose agents need four minutes would wait for ever.
+        """
+        free_node = self.nodes.get(node)
+        if free_node is None or not free_node.looks or self.now - free_node.seen_at > LOOK_GAP_SECONDS:
+            return False
+        times = (ration.refused_at for ration in self.rations.values() if not free_node.refused.keys().isdisjoint(ration.jobs))
+        tries = max((len(at) for at in times if len(at) > 1 and at[-2] <= free_node.since_at <= at[-1]), default=1)
+        return tries > 1 and self.now - free_node.since_at < BROKEN_SECONDS * 2 ** min(tries - 1, _MOST_PATIENCE_DOUBLINGS)
 
     def scope(self, want: Want, refusers: Collection[str]) -> str:
         """Name the label that launches are rationed for; "" for the whole controller, if no build began since these nodes are free."""
