@@ -5,6 +5,7 @@ from math import inf
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.domain.report.essential import ESSENTIAL
 from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import break_boots
 from autoscaler_workbench.report.dashboard.alarms import read_alarms, ringing, states
 from packaging_root import ROOT
@@ -88,6 +89,22 @@ def test_jobs_that_wait_too_long_ring_by_themselves_and_the_message_names_the_ca
     assert "LongQueue" in rings(day)
     assert "job-1 for 30 min" in text_of(day, "jobs on main wait: max-agents of cpu")
     assert [subject for subject in subjects(day) if subject.startswith("job waits")] == []
+
+
+def test_a_job_that_waits_is_told_once_though_one_look_in_seven_does_not_know_for_which_pool():
+    """Somebody deletes the beacons again and again. The look after that does not know which labels pipelines ask for."""
+    day = a_day(a_pool("cpu"), max_usd_per_month=0.01)
+    day.minutes(2).queue(1, kind=Kind.PIPELINE)
+    day.minutes(40)
+    assert "job waits: pool cpu of main" in subjects(day)
+    for _ in range(5):
+        for name in [name for name in day.jenkins.nodes if name.startswith("autoscaler-beacon")]:
+            day.jenkins.delete_node(name)
+        day.jenkins.schedule()
+        day.minutes(7)
+    assert "jobs on main wait: Jenkins does not name their label" in subjects(day)
+    assert subjects(day).count("job waits: pool cpu of main") == 1
+    assert [subject for subject in subjects(day) if subject.startswith("over: job waits")] == []
 
 
 def test_agents_that_ec2_does_not_show_ring_and_are_counted_by_minutes():

@@ -10,7 +10,7 @@ from autoscaler.domain.report.essential import ESSENTIAL, essential, lines_of
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.problems import facts_of, judge, problems_datum
 from autoscaler.domain.report.rules import Comparison, Thresholds, rules
-from autoscaler.domain.report.told import Span, Told
+from autoscaler.domain.report.told import Span, Told, Trouble
 from autoscaler.domain.situation.trials import of_boot
 from support.builders import NOW, a_fleet, a_memory, a_pool, boots_failed
 from support.decisions import seen
@@ -174,6 +174,46 @@ def test_what_a_message_of_its_own_says_is_not_said_twice():
     assert message.subject.endswith("agents of gpu do not boot")
     [message] = write_messages(Told(), assess(seen(), fleet), "docs", judged.problems)[1]
     assert message.subject.endswith("breakers open")
+
+
+def job_waits():
+    """Why a job waits is not known, and it has waited for too long; the look of that, 5 min after the first."""
+    bad, _ = beyond(the("job-waits"))
+    *_, judged = looks(the("job-waits"), [bad] * 6)
+    return judged, looked_at(NOW + 300.0)
+
+
+def looked_at(now):
+    return assess(replace(seen(), taken_at=now), a_fleet(a_pool("gpu")))
+
+
+@pytest.mark.parametrize(("about", "ago", "subjects"), [
+    ("waits/main/label-unknown", 60.0, []),  # it comes and goes: it is not over before a quarter of an hour
+    ("waits/main/unservable", 840.0, []),
+    ("waits/main/unservable", 900.0, ["[f] job waits: pool gpu of main"]),
+    ("waits/other/label-unknown", 60.0, ["[f] job waits: pool gpu of main"]),
+])  # fmt: skip
+def test_what_a_message_says_that_is_not_over_is_not_said_twice_between_two_looks_that_see_its_cause(about, ago, subjects):
+    judged, situation = job_waits()
+    told = Told(troubles={about: Trouble(title="jobs wait", since_at=NOW - 7200.0, seen_at=situation.now - ago)}, spans=judged.spans)
+    assert [message.subject for message in write_messages(told, situation, "docs", judged.problems)[1]] == subjects
+
+
+def test_a_problem_that_one_look_did_not_see_is_not_over_before_its_span_is():
+    judged, situation = job_waits()
+    told, [_began] = write_messages(Told(spans=judged.spans), situation, "docs", judged.problems)
+    for seconds, subjects in ((60.0, []), (120.0, ["[f] over: job waits: pool gpu of main"])):
+        later = looked_at(situation.now + seconds)
+        told = replace(told, spans=judge(told, RULES, [], {}, later.now).spans)
+        told, messages = write_messages(told, later, "docs")
+        assert [message.subject for message in messages] == subjects
+
+
+def test_a_problem_is_over_an_hour_after_the_last_look_if_problems_are_judged_no_more():
+    judged, situation = job_waits()
+    told, _ = write_messages(Told(spans=judged.spans), situation, "docs", judged.problems)
+    [message] = write_messages(told, looked_at(situation.now + 3600.0), "docs")[1]
+    assert message.subject == "[f] over: job waits: pool gpu of main"
 
 
 def test_few_values_of_the_whole_fleet_are_sent():

@@ -24,7 +24,7 @@ from autoscaler.domain.report.left_sides import left_sides_seen
 from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.marks import marks_seen
 from autoscaler.domain.report.other_autoscalers import OTHER_FLEET, TWO_SESSIONS, others_seen
-from autoscaler.domain.report.problems import PROBLEM, Problem
+from autoscaler.domain.report.problems import FORGOTTEN_SECONDS, PROBLEM, Problem
 from autoscaler.domain.report.refusals import refusals_seen
 from autoscaler.domain.report.refused import launches_seen
 from autoscaler.domain.report.reruns import lost_seen
@@ -71,8 +71,9 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
     seen = {name: one for name, one in every.items() if name in told.troubles or _has_lasted(name, spans, now)}
     due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
     began = [_began(situation, name, one, runbooks) for name, one in due.items()]
-    over = _over(told, seen, now)
-    ended = [_ended(situation, name, over[name]) for name in _to_end(over, {one.breach.name for one in problems})]
+    there = {one.breach.name for one in problems}
+    over = _over(told, {*seen, *(_between_looks(told.spans, now) - there)}, now)
+    ended = [_ended(situation, name, over[name]) for name in _to_end(over, there)]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     troubles |= {name: _seen_again(told.troubles.get(name), one, now, is_told=name in due) for name, one in seen.items()}
     return replace(told, troubles=troubles, spans=spans), [*began, *ended]
@@ -90,6 +91,11 @@ def _to_end(over: Collection[str], problems: Collection[str]) -> list[str]:
 def _over(told: Told, seen: Collection[str], now: float) -> dict[str, Trouble]:
     """Find what people were told of and that is not seen any more."""
     return {n: trouble for n, trouble in told.troubles.items() if n not in seen and now - trouble.seen_at >= _over_after(n)}
+
+
+def _between_looks(spans: Mapping[str, Span], now: float) -> set[str]:
+    """Name the problems that this look may not see, and the next one may see again: they are not over while they are remembered."""
+    return {name for name, span in spans.items() if name.startswith(PROBLEM) and now - span.seen_at < FORGOTTEN_SECONDS}
 
 
 def _next_spans(known: Mapping[str, Span], seen: Collection[str], now: float) -> dict[str, Span]:
@@ -136,7 +142,13 @@ def _all_seen(situation: Situation, problems: Sequence[Problem], told: Told) -> 
     seen = dict(_seen(situation, told.troubles))
     seen = dict(waits_seen(situation, told.troubles, seen.keys())) | seen
     unexplained = [problem for problem in problems if f"{_EXPLAINED}{problem.breach.name}" not in told.spans]
-    return seen | {problem.breach.name: problem.seen for problem in unexplained if not _is_told_otherwise(problem, seen)}
+    known = seen.keys() | _coming_back(told.troubles, situation.now)
+    return seen | {problem.breach.name: problem.seen for problem in unexplained if not _is_told_otherwise(problem, known)}
+
+
+def _coming_back(troubles: Mapping[str, Trouble], now: float) -> set[str]:
+    """Name the messages that are not over, though this look does not see their cause: for some minutes they still explain a problem."""
+    return {name for name, trouble in troubles.items() if now - trouble.seen_at < min(_over_after(name), LIMIT_OVER_SECONDS)}
 
 
 def _explained(known: Mapping[str, Span], problems: Sequence[Problem], seen: Collection[str], now: float) -> dict[str, Span]:

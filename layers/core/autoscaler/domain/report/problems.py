@@ -12,7 +12,7 @@ from autoscaler.domain.wording import duration
 # A look that sees otherwise ends nothing by itself: looks come a minute apart, and the next one has until then.
 _ONE_LOOK_SECONDS = 90.0
 # What was not seen for so long, since nobody looked, begins anew.
-_FORGOTTEN_SECONDS = 3600.0
+FORGOTTEN_SECONDS = 3600.0
 _NAMES = 5
 PROBLEM = "problem/"
 
@@ -96,7 +96,7 @@ def _lasted(breach: Breach, before: Span | None, now: float) -> bool:
 
 
 def _since(span: Span | None, now: float) -> float:
-    return span.since_at if span is not None and now - span.seen_at < _FORGOTTEN_SECONDS else now
+    return span.since_at if span is not None and now - span.seen_at < FORGOTTEN_SECONDS else now
 
 
 def _stays(rules: Mapping[str, Rule], name: str, span: Span, now: float, is_measured: bool) -> bool:  # noqa: FBT001
@@ -107,7 +107,7 @@ def _stays(rules: Mapping[str, Rule], name: str, span: Span, now: float, is_meas
     if rule is None:
         return False
     if not is_measured and rule.stays:
-        return now - span.seen_at < _FORGOTTEN_SECONDS
+        return now - span.seen_at < FORGOTTEN_SECONDS
     return not rule.strict and now - span.seen_at <= _ONE_LOOK_SECONDS
 
 
