@@ -57,7 +57,7 @@ def calls_of(act: Callable[[], object]) -> int:
 
 
 def lines_of(act: Callable[[], object]) -> int:
-    """Count the lines of ours that run, each turn of a loop or a comprehension anew: what a call is spent on, however few calls there are."""
+    """Count the lines of ours that run, each turn of a loop or a comprehension anew: what is done, however few calls there are."""
     ran = 0
 
     def in_ours(_frame: FrameType, event: str, _argument: Any) -> Any:

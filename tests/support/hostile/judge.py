@@ -31,7 +31,7 @@ _FORGOTTEN = 2 * _HOUR + 15 * MINUTE
 _TWO_LOOKS = 2 * MINUTE
 _TOLD_AFTER = 6 * MINUTE  # with the look that tells
 _LEAST_SPAN, _AT_ONCE = 5 * MINUTE, 2 * MINUTE
-_FOR_A_BUILD = "it waits for a build that runs now"
+_FOR_BUILDS = ("it waits for a build that runs now", "it waits for builds that wait before it")
 _TIMES_A_CLAIM = 3.0
 # A drain, a settle and a look or two around each end.
 _ROUND = 15 * MINUTE
@@ -370,9 +370,10 @@ def _says_why(life: Life, verdict: Verdict) -> None:
 
 
 def _check_claim(life: Life, verdict: Verdict, asked: Asked, said: str) -> None:
-    # How long a build takes that runs nobody knows so well; if nothing can be launched, each job waits for one.
+    # How long builds take nobody knows so well; if nothing can be launched, each job waits for one.
     launches = not any(one.switch == "money-spent" and one.overlaps(asked.at, asked.at) for one in life.unkind)
-    least = _LEAST_SPAN if launches and _FOR_A_BUILD not in asked.claim.text else 2 * _LEAST_SPAN
+    is_for_builds = any(words in asked.claim.text for words in _FOR_BUILDS)
+    least = _LEAST_SPAN if launches and not is_for_builds else 2 * _LEAST_SPAN
     span = _AT_ONCE if asked.claim.at_once else max(least, _TIMES_A_CLAIM * (asked.claim.seconds or 0.0))
     touching = (one for one in life.unkind if one.touches(asked.build) and one.overlaps(asked.at, asked.at + span))
     until = asked.at + span + max((one.delays_seconds for one in touching), default=0.0)
