@@ -51,8 +51,8 @@ WAITING = (
     Bug(
         name="what cannot be brought back is kept for the jobs that wait",
         file="domain/scale_in/reclaim.py",
-        was="may_come_back(agent, pool) and not keeps_failing(cannot_come_back(situation.memory, agent))",
-        becomes="may_come_back(agent, pool)",
+        was="may_come_back(situation, agent) and not keeps_failing(cannot_come_back(situation.memory, agent))",
+        becomes="may_come_back(situation, agent)",
         found_by=("tests/scenarios/test_failing_steps.py::test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room",),
     ),
     Bug(

@@ -8,7 +8,7 @@ WATCHING = (
     Bug(
         name="a condition begins anew at each look and never lasts",
         file="domain/report/problems.py",
-        was="    return span.since_at if span is not None and now - span.seen_at < _FORGOTTEN_SECONDS else now\n",
+        was="    return span.since_at if span is not None and now - span.seen_at < FORGOTTEN_SECONDS else now\n",
         becomes="    return now\n",
         found_by=(f"{_PROBLEMS}each_condition_rings_once_it_has_lasted_and_ends",),
     ),
