@@ -27,6 +27,13 @@ WATCHING = (
         found_by=(f"{_PROBLEMS}what_a_message_of_its_own_says_is_not_said_twice",),
     ),
     Bug(
+        name="a problem is over though the next look may see it again",
+        file="domain/report/messages.py",
+        was="{*seen, *(_between_looks(told.spans, now) - there)}",
+        becomes="seen",
+        found_by=(f"{_PROBLEMS}a_problem_that_one_look_did_not_see_is_not_over_before_its_span_is",),
+    ),
+    Bug(
         name="values of pools are sent as metrics",
         file="domain/report/essential.py",
         was="if datum.name in ESSENTIAL and len(datum.dimensions) == 1]\n",

@@ -209,11 +209,10 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         alive = sorted(self.world.alive(), key=lambda instance: instance.id)
         instance = alive[which % len(alive)]
         node = self.world.node_of(instance)
-        # A freestyle build dies with its agent's process, whoever manages the agent; a pipeline's goes on if the agent is told again who it
-        # is within five minutes. Where two calls in five fail, one whose record was lost may be taken in later than that.
+        # A freestyle build dies with its agent's process, a pipeline's if its agent, whose record was lost, is taken in too late.
         builds = [build for _, side in self.sides_of(node.name) for build in side.builds.values()] if node else []
-        is_known = any(record.machine == instance.id for record in self.fleet.state.records.values())
-        if node is not None and all(build.kind is Kind.PIPELINE and is_known for build in builds):
+        known = {record.machine for record in self.fleet.state.records.values()}
+        if node is not None and all(build.kind is Kind.PIPELINE and instance.id in known for build in builds):
             self.fleet.agents.restarts(instance)
         share, self.share = self.share, 0.0  # until it is told again who it is
         self.minutes(2)
