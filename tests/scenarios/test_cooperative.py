@@ -12,6 +12,8 @@ from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_host, a_pool, a_pool_of_hosts
+from support.left_keys import deploy
+from support.reserving import reserve
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -62,6 +64,18 @@ def test_idle_on_both_for_long_enough_it_goes_and_leaves_nothing():
     day.minutes(60)
     assert (day.agents(), nodes_of(day.jenkins), nodes_of(day.other), states(day)) == (0, [], [], [])
     assert (leaked_instances(day.world), leaked_nodes(day.world), day.failed) == ([], [], 0)
+
+
+def test_what_a_person_had_for_themselves_goes_though_it_serves_another_controller_by_now():
+    day = a_day(share=Share.NONE, max_agents=1)
+    reserve(day, "gpu")
+    day.minutes(1)
+    fleet = day.fleet.fleet
+    deploy(day.fleet, replace(fleet, pools={"gpu": replace(fleet.pools["gpu"], share=Share.COOPERATIVE)}))
+    elsewhere(day.minutes(6))
+    [build] = day.queue(1, label="gpu", seconds=60.0)
+    day.minutes(120)
+    assert build.ended is Ended.FINISHED
 
 
 def test_busy_on_one_it_stays_however_long_it_is_idle_on_the_other():

@@ -21,18 +21,18 @@ from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, wh
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, hold_back, leaving, terminate
 
-# A side that is retired comes back when it is needed, whatever the others do.
-_COMES_BACK = (MarkClass.RETIRE, MarkClass.RESERVED)
-
 
 def drain_together(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:
-    """Take a machine out of use on this controller too, once it is drained for good on another one."""
+    """Take a machine out of use on this controller too, once it is drained for good on another one: so is what a person had for themselves.
+
+    A side that is only retired comes back when it is needed, whatever the others do.
+    """
     taken = leaving(decided, controller)
     for agent in situation.agents:
         if agent.record.controller != controller or agent.phase is not Phase.READY or agent.record.is_host or agent.record.node in taken:
             continue
         for other in _beside(situation, agent):
-            if other.phase is Phase.DRAINING and other.mark and other.mark.kind not in _COMES_BACK and not situation.protected(agent):
+            if other.phase is Phase.DRAINING and other.mark and not situation.protected(agent):
                 detail = f"it is drained on {other.record.controller} ({other.mark.kind})"
                 yield cordon(situation, agent, other.mark.kind, Reason.DRAINS_ELSEWHERE, detail)
                 break
