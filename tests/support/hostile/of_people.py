@@ -61,6 +61,7 @@ def _configured(draw: Draw, how) -> Unkindness:
                 labels, executors = how(node)
                 at.controller.configure(node.name, labels, exclusive=node.exclusive, executors=executors)
                 done.append(node.name)
+                draw.life.notes.events.append(draw.life.world.timeline.now)
                 draw.bite()
                 unkind.words.add(node.name)
 
