@@ -108,6 +108,7 @@ def test_after_three_failed_starts_nothing_is_kept_stopped_but_for_one_that_trie
 
 def test_once_a_start_works_again_agents_are_stopped_as_before_and_the_message_is_over():
     day = a_day()
+    day.fleet.state.memory = replace(day.fleet.state.memory, starts={})  # none was timed
     first_boot = day.world.ec2.on_running
     never_connects(day)
     waits(day, 4)
