@@ -95,6 +95,7 @@ REASONS: dict[str, str] = {
     "Ration.taken": "doubles how many agents are tried after a success: tests/scenarios/test_refusing_executors.py",
     "CapacityDelay.asked_at": "halves what was learned of shortages once a month has passed: tests/unit/test_capacity.py",
     "Failing.since_at": "told beside a step that keeps failing: tests/scenarios/test_failing_steps.py",
+    "Trouble.seen_at": "ends a message minutes after its cause was last seen: tests/unit/test_problems.py",
     "Failing.why": "told beside a step that keeps failing: tests/scenarios/test_failing_steps.py",
     "QueueItem.run": "tells a part of a pipeline from a job that is to begin, once money is spent: tests/unit/test_month_limit.py",
     "Wait.nodes": "binds a pipeline to its node after a restart: tests/scenarios/test_slow_resumes.py",
