@@ -29,7 +29,7 @@ WATCHING = (
     Bug(
         name="a problem is over though the next look may see it again",
         file="domain/report/messages.py",
-        was="{*seen, *(_between_looks(told.spans, now) - there)}",
+        was="{*seen, *(_between_looks(told.spans, now) - problem_names)}",
         becomes="seen",
         found_by=(f"{_PROBLEMS}a_problem_that_one_look_did_not_see_is_not_over_before_its_span_is",),
     ),

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.config.settings import TUNING_DEFAULTS
 from autoscaler.control import operate
 from autoscaler.domain.facts.definitions import LeftPools
 from autoscaler.domain.facts.fleet import Pool, WarmPool
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.report.waiting import DEFAULT_MAX_WAIT_SECONDS
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_pool, an_offering
@@ -233,3 +235,7 @@ def test_people_are_told_of_jobs_that_wait_though_the_fleet_file_has_no_pool_at_
     day.queue(1, "cpu")
     told = [message.subject for message in day.minutes(36).fleet.notifier.sent]
     assert "[f] jobs on main wait: no pool serves cpu" in told
+
+
+def test_without_any_pool_jobs_wait_too_long_after_what_the_fleet_file_has_by_default():
+    assert TUNING_DEFAULTS["max_wait_seconds"] == DEFAULT_MAX_WAIT_SECONDS

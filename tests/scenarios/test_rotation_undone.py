@@ -41,7 +41,7 @@ def test_an_agent_whose_old_node_was_brought_online_goes_back_to_it_and_then_whe
     assert not record.is_measured  # no boot has ended
     day.minutes(20)
     assert (day.build.ended, nodes_of(day.jenkins), nodes_of(day.other)) == (Ended.FINISHED, [], [day.name])
-    # Of the rotation that was cut off the log says that it failed.
+    # The log says that the rotation which was cut off failed.
     assert (len(day.done(Launch)), len(day.done(Rotate)), day.done(Terminate)) == (1, 1, [])
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
 from support.builders import a_pool, an_offering
 from support.timeline import Day
@@ -30,6 +31,13 @@ def stopped(day):
 @pytest.mark.parametrize(("timed", "most"), [(0, 3), (2, 3), (3, 5)])
 def test_no_more_than_three_are_stopped_before_three_starts_were_timed(timed, most):
     assert stopped(a_day(timed)) == most
+
+
+@pytest.mark.parametrize(("timed", "is_told"), [(2, True), (3, False)])
+def test_why_says_that_no_more_are_stopped_before_three_starts_were_timed(timed, is_told):
+    day = a_day(timed)
+    told = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu")
+    assert any("no more than 3 are stopped until 3 starts were timed" in line for line in told) is is_told
 
 
 def test_before_three_starts_were_timed_as_many_are_stopped_as_their_operator_wants():

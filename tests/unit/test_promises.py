@@ -61,7 +61,7 @@ def test_a_heavy_job_is_beside_a_machine_that_shows_no_more_executors_than_heavy
 
 
 def is_tried(free_for, *refusals, job="release"):
-    """Of a node that is free for so many seconds beside a job: agents refused it so many seconds ago."""
+    """A node has stood free beside a job for so long; ``refusals``: how long ago agents refused the job."""
     node = FreeNode(since_at=NOW - free_for, seen_at=NOW, looks=5, session="s1", labels=("cpu",), refused={job: NOW})
     ration = replace(RATION, refused_at=tuple(NOW - ago for ago in refusals))
     return Distrust(nodes={"cpu-1": node}, rations={"cpu": ration}, now=NOW).is_tried("cpu-1")

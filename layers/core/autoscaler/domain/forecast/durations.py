@@ -64,7 +64,8 @@ def quantiles(samples: tuple[float, ...]) -> Quantiles:
 def remaining_seconds(elapsed_seconds: float, job_p80_seconds: float | None, pool_p80_seconds: Callable[[], float]) -> float:
     """Estimate the remaining time of a build; `inf`: do not count on its end.
 
-    Unknown jobs and those beyond their p80 are given as much again as they have run, at least the pool's p80. None that runs is over.
+    Unknown jobs and those beyond their p80 are given as much again as they have run, at least the pool's p80.
+    A build that runs takes a second more at least: its executor is not free.
     """
     if job_p80_seconds is not None:
         if elapsed_seconds > NEVER_FREE_FACTOR * job_p80_seconds:

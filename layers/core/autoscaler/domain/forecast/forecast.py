@@ -58,13 +58,14 @@ def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float)
 
     Stopped agents may be started later than others launched. A pool that has too few of them for all that comes launches in time.
     """
-    able = {name: pool for name, pool in pools.items() if pool.starting is not None}
-    if not able:
-        return _forecast(learned, pools, {name: pool.costs for name, pool in pools.items()}, now)
-    booting = _forecast(learned, able, {name: pool.costs for name, pool in able.items()}, now)
-    boots = {name for name, forecast in booting.items() if forecast.executors > able[name].at_hand}
-    costs = {name: pool.costs if pool.starting is None or name in boots else pool.starting for name, pool in pools.items()}
-    return _forecast(learned, pools, costs, now)
+    boot_costs = {name: pool.costs for name, pool in pools.items()}
+    with_stopped = {name: pool for name, pool in pools.items() if pool.starting is not None}
+    if not with_stopped:
+        return _forecast(learned, pools, boot_costs, now)
+    if_all_boot = _forecast(learned, with_stopped, boot_costs, now)
+    expected = {name: forecast.executors for name, forecast in if_all_boot.items()}
+    start_costs = {name: pool.starting for name, pool in with_stopped.items() if pool.starting and expected.get(name, 0) <= pool.at_hand}
+    return _forecast(learned, pools, boot_costs | start_costs, now)
 
 
 def _forecast(learned: Learned, pools: Mapping[str, Prospects], costs: Mapping[str, AgentCosts], now: float) -> dict[str, Forecast]:

@@ -109,9 +109,10 @@ def _not_served(situation: Situation, asked: Asked) -> Iterator[EtaEntry]:
     causes = {unmet.item.id: unmet.detail for unmet in demand.unmet}
     causes |= {refused.want.item.id: "free executors do not take it" for refused in demand.refused}
     view = situation.snapshot.controllers[asked.controller]
+    nodes = {node.name: node for node in view.nodes}
     for item in view.items:
         if item.job == asked.job and item.id not in served and asked.item in {None, item.id}:
-            label = ignored_label(situation.fleet, view, item)
+            label = ignored_label(situation.fleet, nodes, item)
             ignored = f"another cloud serves {label} (ignore_labels)" if label else ""
             detail = told_quiet(view) if item.in_quiet_mode else ignored or causes.get(item.id, _NOT_SERVED)
             yield _entry(asked, item, pool="", starts=None, ends=None, detail=detail)

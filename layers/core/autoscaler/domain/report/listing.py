@@ -1,11 +1,11 @@
 """Lists for people: every agent, and every item of the queue with what it waits for."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from autoscaler.domain.facts.overrides import text_of
-from autoscaler.domain.facts.snapshot import Build, ControllerView
+from autoscaler.domain.facts.snapshot import Build, ControllerView, Node
 from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts
@@ -155,15 +155,16 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
         listed_ids.add(unmet.item.id)
         fate = _Fate(str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}", unmet.detail)
         yield _entry(controller, unmet.item, fate)
-    for item in situation.snapshot.controllers[controller].items:
+    view = situation.snapshot.controllers[controller]
+    nodes = {node.name: node for node in view.nodes}
+    for item in view.items:
         if item.id not in listed_ids:
-            view = situation.snapshot.controllers[controller]
-            yield _entry(controller, item, _of_ignored(situation, view, item) or _of_other(situation, view, item))
+            yield _entry(controller, item, _of_ignored(situation, nodes, item) or _of_other(situation, view, item))
 
 
-def _of_ignored(situation: Situation, view: ControllerView, item: QueueItem) -> _Fate | None:
+def _of_ignored(situation: Situation, nodes: Mapping[str, Node], item: QueueItem) -> _Fate | None:
     """Say of an item of another cloud that it is none of ours."""
-    label = ignored_label(situation.fleet, view, item)
+    label = ignored_label(situation.fleet, nodes, item)
     return _Fate("ignored", "another cloud's", f"another cloud serves {label} (ignore_labels)") if label else None
 
 

@@ -71,9 +71,9 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
     seen = {name: one for name, one in every.items() if name in told.troubles or _has_lasted(name, spans, now)}
     due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
     began = [_began(situation, name, one, runbooks) for name, one in due.items()]
-    there = {one.breach.name for one in problems}
-    over = _over(told, {*seen, *(_between_looks(told.spans, now) - there)}, now)
-    ended = [_ended(situation, name, over[name]) for name in _to_end(over, there)]
+    problem_names = {problem.breach.name for problem in problems}
+    over = _over(told, {*seen, *(_between_looks(told.spans, now) - problem_names)}, now)
+    ended = [_ended(situation, name, over[name]) for name in _to_end(over, problem_names)]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     troubles |= {name: _seen_again(told.troubles.get(name), one, now, is_told=name in due) for name, one in seen.items()}
     return replace(told, troubles=troubles, spans=spans), [*began, *ended]
@@ -142,8 +142,8 @@ def _all_seen(situation: Situation, problems: Sequence[Problem], told: Told) -> 
     seen = dict(_seen(situation, told.troubles))
     seen = dict(waits_seen(situation, told.troubles, seen.keys())) | seen
     unexplained = [problem for problem in problems if f"{_EXPLAINED}{problem.breach.name}" not in told.spans]
-    known = seen.keys() | _coming_back(told.troubles, situation.now)
-    return seen | {problem.breach.name: problem.seen for problem in unexplained if not _is_told_otherwise(problem, known)}
+    explaining = seen.keys() | _coming_back(told.troubles, situation.now)
+    return seen | {problem.breach.name: problem.seen for problem in unexplained if not _is_told_otherwise(problem, explaining)}
 
 
 def _coming_back(troubles: Mapping[str, Trouble], now: float) -> set[str]:

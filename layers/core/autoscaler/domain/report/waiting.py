@@ -33,7 +33,7 @@ WAITS = "waits/"
 _RUNBOOK = "operations.md#jobs-wait-too-long"
 # A boot, or a build before it, is over for most jobs that have just become late.
 _SOON_SECONDS = 240.0
-_USUAL_PATIENCE_SECONDS = 1800.0  # max_wait_seconds, where no fleet file says otherwise
+DEFAULT_MAX_WAIT_SECONDS = 1800.0  # as in the fleet file; there is none to ask where it has no pool
 _NAMED = 3
 _WORDS_CHARACTERS = 80
 # Reasons of which messages of their own tell, and how the names of these begin; "{}": the pool.
@@ -159,11 +159,11 @@ def late_unmet(situation: Situation, controller: str) -> list[Unmet]:
 def _is_late(situation: Situation, controller: str, item: QueueItem, pools: Collection[str] = (), soon: float = 0.0) -> bool:
     """Tell whether an item waits for longer than its pools let it; if it has none, than any of its controller, or of the fleet, does.
 
-    If the fleet file has no pool at all, than one lets it of which the file says nothing.
+    Without any pool in the fleet file: than the default.
     """
     specs = [view.spec for name, view in situation.pools_of(controller).items() if not pools or name in pools]
     specs = specs or list((situation.fleet.pools or situation.fleet.left_pools).values())
-    return item.waiting_seconds >= min((spec.max_wait_seconds for spec in specs), default=_USUAL_PATIENCE_SECONDS) + soon
+    return item.waiting_seconds >= min((spec.max_wait_seconds for spec in specs), default=DEFAULT_MAX_WAIT_SECONDS) + soon
 
 
 def _of_holds(situation: Situation, holds: tuple[Hold, ...]) -> Cause:
@@ -213,8 +213,14 @@ def _of_old_nodes(situation: Situation, view: ControllerView, demand: Demand) ->
     """Name the parts of pipelines that wait for the node that they had before a restart."""
     ids = {want.item.id for want in demand.wants} | {unmet.item.id for unmet in demand.unmet} | {job.want.item.id for job in demand.refused}
     ids |= {item.id for item, _ in demand.held} | {item.id for item in demand.unknown}
+    nodes_by_name = {node.name: node for node in view.nodes}
     for item in view.items:
-        if item.starved and item.id not in ids and not ignored_label(situation.fleet, view, item) and _is_late(situation, view.name, item):
+        if (
+            item.starved
+            and item.id not in ids
+            and not ignored_label(situation.fleet, nodes_by_name, item)
+            and _is_late(situation, view.name, item)
+        ):
             nodes = listed([*item.wait.nodes, *filter(None, [item.wait.named])])
             yield item, Cause(name="old-node", title="the nodes that they had before a restart", says=f"They wait for {nodes}.")
 

@@ -23,7 +23,7 @@ from autoscaler.domain.situation.steps import Decided, cordon, hold_back, leavin
 
 
 def drain_together(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:
-    """Take a machine out of use on this controller too, once it is drained for good on another one: so is what a person had for themselves.
+    """Take a machine out of use on this controller too, once it is drained for good on another one, or its reservation there is over.
 
     A side that is only retired comes back when it is needed, whatever the others do.
     """

@@ -1,12 +1,14 @@
 """Which label of a waiting job another cloud serves (`ignore_labels`), also where Jenkins names a node in its place."""
 
+from collections.abc import Mapping
+
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.snapshot import ControllerView, Node
+from autoscaler.domain.facts.snapshot import Node
 from autoscaler.domain.facts.waiting_items import QueueItem
 
 
-def ignored_label(fleet: Fleet, view: ControllerView, item: QueueItem) -> str:
-    """Return the label that another cloud serves; "" if the job is ours.
+def ignored_label(fleet: Fleet, nodes: Mapping[str, Node], item: QueueItem) -> str:
+    """Return the label that another cloud serves; "" if the job is ours. ``nodes``: of its controller, by name.
 
     If one node alone has the label, Jenkins names that node and no label: the node of the other cloud has the label then.
     """
@@ -16,9 +18,9 @@ def ignored_label(fleet: Fleet, view: ControllerView, item: QueueItem) -> str:
     if asked is not None:
         return asked if fleet.ignores(asked) else ""
     names = {*item.wait.nodes, *filter(None, [item.wait.named])}
-    nodes = [node for node in view.nodes if node.name in names and fleet.ownership_label not in node.labels]
-    labels = [_ignored_of(fleet, node) for node in nodes]
-    return labels[0] if labels and len(nodes) == len(names) and all(labels) else ""
+    theirs = [nodes[name] for name in names if name in nodes and fleet.ownership_label not in nodes[name].labels]
+    labels = [_ignored_of(fleet, node) for node in theirs]
+    return labels[0] if labels and len(theirs) == len(names) and all(labels) else ""
 
 
 def _ignored_of(fleet: Fleet, node: Node) -> str:

@@ -251,7 +251,7 @@ class _Resolver:
 
     def is_ignored(self, item: QueueItem) -> bool:
         """Tell whether another cloud serves the label of an item, as the fleet file says."""
-        return bool(ignored_label(self._fleet, self._view, item))
+        return bool(ignored_label(self._fleet, self._nodes, item))
 
     def blocked(self) -> tuple[QueueItem, ...]:
         """The items that are not free to run, for too long, in words that are not Jenkins' own."""
