@@ -179,6 +179,12 @@ def test_a_deleted_stack_leaves_no_version_of_a_layer():
     assert [version.get("DeletionPolicy", "Delete") for version in versions] == ["Delete", "Delete"]
 
 
+def test_no_function_makes_the_log_group_of_a_deleted_stack_anew():
+    denied = {"Sid": "NoLogGroupsByItself", "Effect": "Deny", "Action": "logs:CreateLogGroup", "Resource": "*"}
+    without = [name for name in FUNCTIONS if not any(denied in policy["Statement"] for policy in FUNCTIONS[name]["Policies"])]
+    assert without == []
+
+
 def test_what_an_account_names_across_regions_carries_the_region():
     made = stack(MonthlyBudgetUsd="100")
     assert made["MonthBudget"]["Properties"]["Budget"]["BudgetName"] == "autoscaler-mxnet-ci-us-west-2"

@@ -1,4 +1,7 @@
-"""What AWS gives to functions and MiniStack does not: who signed a request to a function URL, ``/opt/fleet.yaml``, events of EC2."""
+"""What AWS gives to functions and MiniStack does not: who signed a request to a function URL, ``/opt/fleet.yaml``, events of EC2.
+
+And what AWS denies: a function makes its log group anew only where its role may.
+"""
 
 import inspect
 import io
@@ -9,13 +12,16 @@ from functools import wraps
 from pathlib import Path
 
 from ministack.core import iam_evaluator, lambda_runtime
-from ministack.services import eventbridge, lambda_svc
+from ministack.services import cloudwatch_logs, eventbridge, lambda_svc
+
+from rehearsal.plan import ACCOUNT, REGION
 
 OPT = "/opt/"
 
 
 def install() -> None:
     lambda_svc._build_function_url_event = _with_caller(lambda_svc._build_function_url_event)
+    lambda_svc._emit_lambda_logs = _as_its_role_may(lambda_svc._emit_lambda_logs)
     lambda_runtime.Worker._spawn = _with_fleet_layer(lambda_runtime.Worker._spawn)
     # MiniStack does not let callers send events as aws.ec2; the rehearsal's machines do so in EC2's place.
     for name, function in list(vars(eventbridge).items()):
@@ -45,6 +51,32 @@ def _with_caller(build_event):
         return event
 
     return build
+
+
+def _as_its_role_may(emit):
+    """Lose what a function logs after its log group was deleted, unless its role may make it anew."""
+
+    @wraps(emit)
+    def emit_as_its_role_may(function, *rest, **options):
+        config = function.get("config") or function
+        group = config.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{config['FunctionName']}"
+        if group in cloudwatch_logs._log_groups or _may_make(group, config["Role"]):
+            emit(function, *rest, **options)
+
+    return emit_as_its_role_may
+
+
+def _may_make(group, role):
+    asked = iam_evaluator.EvalContext(
+        principal_arn=role,
+        principal_type="AssumedRole",
+        principal_account=ACCOUNT,
+        action="logs:CreateLogGroup",
+        resource_arn=f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}",
+        region=REGION,
+    )
+    policies = iam_evaluator._gather_role_policies(role.rpartition("/")[2], ACCOUNT)
+    return iam_evaluator.evaluate(asked, policies).decision == "Allow"
 
 
 def _with_fleet_layer(spawn):
