@@ -1,12 +1,14 @@
 """Lists for people: every agent, and every item of the queue with what it waits for."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from types import MappingProxyType
 
 from autoscaler.domain.facts.overrides import text_of
 from autoscaler.domain.facts.snapshot import Build, ControllerView, Node
 from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.forecast.durations import quantiles_of_job
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts
 from autoscaler.domain.report.controllers import in_quiet_mode, told_quiet
@@ -171,8 +173,9 @@ def _of_ignored(situation: Situation, nodes: Mapping[str, Node], item: QueueItem
 def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
     """Tell of the items that pools may serve; of those that free executors do not take, too."""
     demand, starts = situation.demands[controller], expected_starts(situation, controller)
+    unknown = _unknown_on(situation, controller, starts)
     for want in demand.wants:
-        yield want.item, _of_want(situation, controller, want, starts), tuple(pool.name for pool in want.pools)
+        yield want.item, _of_want(situation, controller, want, starts, unknown), tuple(pool.name for pool in want.pools)
     for refused in demand.refused:
         yield refused.want.item, _of_refused(situation, controller, refused), tuple(pool.name for pool in refused.want.pools)
 
@@ -204,7 +207,30 @@ def _entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...]
     )
 
 
-def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, PlannedStart]) -> _Fate:
+def _unknown_on(situation: Situation, controller: str, starts: Mapping[int, PlannedStart]) -> Mapping[PlannedStart, tuple[float, str]]:
+    """Find by executor the first item of a job that no build of was seen to end: how long the executor is taken after that is a guess."""
+    learned, unknown = situation.snapshot.learned[controller], dict[PlannedStart, tuple[float, str]]()
+    for want in situation.demands[controller].wants:
+        start = starts.get(want.item.id)
+        if start is None or any(quantiles_of_job(learned, want.item.job, pool.name) for pool in want.pools):
+            continue
+        place, first = _executor(start), (start.seconds, want.item.job)
+        unknown[place] = min(first, unknown.get(place, first))
+    return unknown
+
+
+def _executor(start: PlannedStart) -> PlannedStart:
+    """Name the executor of a start, whoever takes it when."""
+    return replace(start, seconds=start.first_seconds)
+
+
+def _of_want(
+    situation: Situation,
+    controller: str,
+    want: Want,
+    starts: Mapping[int, PlannedStart],
+    unknown: Mapping[PlannedStart, tuple[float, str]],
+) -> _Fate:
     if not want.mature:
         seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
         because = f"a job counts as demand once it has waited {seconds} (queue_maturity_seconds)"
@@ -216,10 +242,14 @@ def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int
         return _Fate("no-executor", "no executor", "no executor that is there or on its way will ever take it")
     another = _another([situation.pools[controller, pool.name] for pool in want.pools])
     where = "another node" if start.server.startswith("\n") else start.server
-    if unknown := _of_unknown_length(situation, controller, start):
-        since = duration(elapsed_seconds(unknown, situation.snapshot.learned[controller], situation.now))
-        running = f"{unknown.job} on {where}, which has run for {since}; nobody knows when it ends"
+    if build := _of_unknown_length(situation, controller, start):
+        since = duration(elapsed_seconds(build, situation.snapshot.learned[controller], situation.now))
+        running = f"{build.job} on {where}, which has run for {since}; nobody knows when it ends"
         return _Fate("placed", "once a build ends", f"it waits for {running}; {another}")
+    first_seconds, ahead = unknown.get(_executor(start), (inf, ""))
+    if first_seconds < start.seconds:
+        before = f"{ahead}, which waits before it for {where}; no build of {ahead} was seen to end, so that nobody knows how long it takes"
+        return _Fate("placed", "once a build ends", f"it waits for {before}; {another}")
     when = f"in {duration(start.seconds)}" if start.seconds else "at once"
     detail = f"it would start {when} on an executor of {where}; {another}"
     return _Fate("placed", when, detail, starts_in_seconds=start.seconds)
