@@ -35,12 +35,18 @@ class Loans:
     steps: list[Lend] = field(default_factory=list)
     held: dict[str, Held] = field(default_factory=dict)  # by pool
     _lendable: dict[str, list[Agent]] = field(default_factory=dict)
+    _lending: list[PoolView] = field(init=False)  # the pools that have labels to lend agents by, the cheapest first; mostly there are none
+
+    def __post_init__(self) -> None:
+        """Find the pools that lend once, and not for each job."""
+        pools = (pool for pool in self.situation.pools_of(self.controller).values() if pool.spec.lent_labels)
+        self._lending = sorted(pools, key=lambda pool: (pool.usd_per_hour, pool.name))
 
     def borrow(self, item: QueueItem, expression: LabelExpression | None) -> Agent | None:
         """Lend an idle agent to this job; None where there is none, or its pool does not lend it."""
         if expression is None:
             return None
-        for pool in _lenders(self.situation, self.controller, expression):
+        for pool in self._lenders(expression):
             if item.waiting_seconds < pool.spec.queue_maturity_seconds or self._declines(pool, item):
                 continue
             if pool.spec.lend is Lending.NEVER:
@@ -51,6 +57,13 @@ class Loans:
                 self._lend(agent, item)
                 return agent
         return None
+
+    def _lenders(self, expression: LabelExpression) -> Iterator[PoolView]:
+        """Find the pools whose agents could run a job only while they are lent, the cheapest first."""
+        for pool in self._lending:
+            labels = pool.spec.labels | {self.situation.fleet.ownership_label}
+            if expression.matches(labels | pool.spec.lent_labels) and not expression.matches(labels):
+                yield pool
 
     def _declines(self, pool: PoolView, item: QueueItem) -> bool:
         return self.situation.fleet.declines(self.controller, pool.name, item.job, of_pipeline=bool(item.run)) is not None
@@ -129,16 +142,6 @@ def note_never_lent(known: Mapping[str, float], look: Look) -> dict[str, float]:
                 if pool.lent_labels and want.expression and not want.expression.matches(own | pool.lent_labels):
                     kept[pool.name] = look.now
     return kept
-
-
-def _lenders(situation: Situation, controller: str, expression: LabelExpression) -> Iterator[PoolView]:
-    """Find the pools whose agents could run a job only while they are lent, the cheapest first."""
-    own = situation.fleet.ownership_label
-    pools = [pool for pool in situation.pools_of(controller).values() if pool.spec.lent_labels]
-    for pool in sorted(pools, key=lambda pool: (pool.usd_per_hour, pool.name)):
-        labels = pool.spec.labels | {own}
-        if expression.matches(labels | pool.spec.lent_labels) and not expression.matches(labels):
-            yield pool
 
 
 def _idle(situation: Situation, pool: PoolView) -> list[Agent]:

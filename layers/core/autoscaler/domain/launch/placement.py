@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import floor, inf, log10
 
-from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.fleet import Pool, Share
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.plan import Uncordon
@@ -179,7 +179,7 @@ class QueuePlacement:
     def _rotate(self, want: Want) -> bool:
         """Take an agent of a shared pool that stands idle on another controller: it is up, and costs nothing more."""
         for pool in want.pools:
-            if self.rotations.take(self.pools[pool.name], want.item.job):
+            if pool.share is Share.ROTATE and self.rotations.take(self.pools[pool.name], want.item.job):
                 machine = self.supply.unnamed_machine()
                 for _ in range(pool.executors):
                     self.supply.add(ExecutorSlot(pool.name, ROTATION_SECONDS, machine=machine))

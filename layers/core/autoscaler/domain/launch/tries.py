@@ -52,6 +52,8 @@ def try_what_was_refused(situation: Situation, decided: Decided) -> Iterator[Lau
 
 def _wanted(situation: Situation, decided: Decided) -> set[tuple[str, str]]:
     """Find the pools of which EC2 refuses what would be launched, or what would be launched instead of what is."""
+    if not any(pool.offerings_to_try for pool in situation.pools.values()):
+        return set()
     decided = list(decided)
     refused = {(step.controller, step.pool) for step in decided if isinstance(step, Held) and step.reason is Reason.NO_OFFERING}
     if launched := {(step.controller, step.pool) for step in decided if isinstance(step, Launch)}:

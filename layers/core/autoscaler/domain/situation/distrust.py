@@ -130,6 +130,9 @@ def may_take(want: Want, node: Node, pool: str | None) -> bool:
 
 def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[tuple[Node, str | None]]) -> Iterator[Want | Refused]:
     """Let through what no free executor refuses, and of the rest as many items as agents may be tried for now."""
+    if not (refusing or distrust.rations):  # mostly nothing refuses anything
+        yield from wants
+        return
     passed: dict[str, int] = {}
     for want in wants:
         names = refusers(want, distrust, refusing)
