@@ -104,6 +104,7 @@ class QueuePlacement:
         self._accounts = {name: _Account() for name in self.pools}
         self._items_for: dict[str, int] = {}
         self._servers: dict[str, tuple[str, ...]] = {}
+        self._work: dict[tuple[str, str], float] = {}  # by job and pool, once looked up: a queue has many items of one job
         self._retiring: dict[str, list[Agent]] = {}
         for agent in pinned(situation, controller):
             if not cannot_come_back(situation.memory, agent):
@@ -209,7 +210,7 @@ class QueuePlacement:
     def _book(self, want: Want, room: tuple[ExecutorSlot, ...], pool: PoolView) -> None:
         server, begins = room[-1].server, room[-1].free_seconds
         excess = begins - self.purchase.ready_seconds(pool)
-        work = quantiles_of(self.learned, want.item.job, server if server in self.pools else pool.name).p50_seconds
+        work = self._work_seconds(want.item.job, server if server in self.pools else pool.name)
         last = room[-1]
         self.starts[want.item.id] = PlannedStart(server, begins, last.build, last.machine, last.bought, last.first_seconds)
         planned = self.supply.occupy_together(room, work)
@@ -241,12 +242,18 @@ class QueuePlacement:
 
     def _best_pool(self, want: Want) -> PoolView:
         def score(pool: PoolView) -> tuple[float, int, str]:
-            seconds = quantiles_of(self.learned, want.item.job, pool.name).p50_seconds
+            seconds = self._work_seconds(want.item.job, pool.name)
             return pool.score(seconds, self.purchase.ready_seconds(pool), self._items_for.get(pool.name, 1))
 
         pools = [self.pools[pool.name] for pool in want.pools]
-        open_pools = [pool for pool in pools if self.purchase.may_buy(pool)]
-        return min(open_pools or pools, key=score)
+        if len(pools) > 1:
+            pools = [pool for pool in pools if self.purchase.may_buy(pool)] or pools
+        return min(pools, key=score) if len(pools) > 1 else pools[0]
+
+    def _work_seconds(self, job: str, pool: str) -> float:
+        if (job, pool) not in self._work:
+            self._work[job, pool] = quantiles_of(self.learned, job, pool).p50_seconds
+        return self._work[job, pool]
 
     def servers_of(self, want: Want) -> tuple[str, ...]:
         """Name the pools and other nodes whose executors an item may take."""
