@@ -301,7 +301,7 @@ MONEY_HAS_A_CEILING = (
         _USD,
         "what is expected to be paid is reserved, not the most that may be",
         file="launch/budget.py",
-        was="return max((offering.reserved_usd_per_hour for offering in offerings), default=0.0)",
+        was="return max([offering.reserved_usd_per_hour for offering in offerings], default=0.0)",
         becomes="return min((offering.usd_per_hour for offering in offerings), default=0.0)",
         always="test_budget.py::test_machines_that_nobody_wrote_down_count_each_and_at_their_pools_dearest_price",
     ),

@@ -271,7 +271,7 @@ def _by_pool(uses: list[Usage]) -> dict[str, list[Usage]]:
 
 
 def _highest(offerings: Iterable[Offering]) -> float:
-    return max((offering.reserved_usd_per_hour for offering in offerings), default=0.0)
+    return max([offering.reserved_usd_per_hour for offering in offerings], default=0.0)
 
 
 def _more_usd(record: Record, otherwise: Iterable[Offering]) -> float:

@@ -64,12 +64,12 @@ class PoolView:
     # By starved items and builds that came back, once asked for.
     _prospects: dict[tuple[int, int], Prospects] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @property
+    @cached_property
     def name(self) -> str:
-        """Its name in the fleet file."""
+        """Its name in the fleet file: a queue asks for it tens of thousands of times."""
         return self.spec.name
 
-    @property
+    @cached_property
     def executors(self) -> int:
         """Executors of one agent."""
         return self.spec.executors
@@ -198,7 +198,7 @@ class PoolView:
             return "EC2 refused spot instances of the pool, and it waits for some a while longer"
         return told_refused(trials, next_try_at(self.spec, self.memory), self.now)
 
-    @property
+    @cached_property
     def usd_per_hour(self) -> float:
         """The price of the first offering that may be asked for."""
         return self.costs.usd_per_hour
@@ -213,7 +213,7 @@ class PoolView:
         """How its last bursts grew."""
         return self.memory.growths.get(self.full_name, ())
 
-    @property
+    @cached_property
     def paused(self) -> Reason | None:
         """Why nothing is launched here now."""
         return self._pause[0]

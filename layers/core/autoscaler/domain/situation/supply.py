@@ -129,10 +129,12 @@ class Supply:
         return {id(entry[2]): entry[2] for entry in self._heap(server)}.values()
 
     def _heap(self, server: str) -> list[tuple[float, int, ExecutorSlot]]:
-        if count_them := self._uncounted.pop(server, None):
-            for slot in count_them():
+        heap = self._heaps.get(server)
+        if heap is None:
+            heap = self._heaps[server] = []
+            for slot in self._uncounted.pop(server, tuple)():
                 self.add(slot)
-        return self._heaps.setdefault(server, [])
+        return heap
 
 
 def agent_remaining_seconds(situation: Situation, agent: Agent) -> tuple[float, ...]:
