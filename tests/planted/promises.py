@@ -336,8 +336,8 @@ EVERY_DECISION_EXPLAINS_ITSELF = (
         "a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not",
         "what is not launched is not told",
         file="launch/purchase.py",
-        was="self.held.setdefault((pool, reason, limit_of), held)",
-        becomes="pass",
+        was="self.held[key] = Held(",
+        becomes="Held(",
     ),
     breaks(
         "every_step_and_every_hold_says_why_in_words",

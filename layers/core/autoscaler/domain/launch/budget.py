@@ -18,7 +18,7 @@ from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.image_canary import to_begin
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided
-from autoscaler.domain.situation.trials import boots_counted, of_boot, of_connections, open_trial
+from autoscaler.domain.situation.trials import boots_counted, by_pool, of_boot, of_connections, open_trial
 
 _CONNECT = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
 _EACH = frozenset(LevelKind)
@@ -60,6 +60,8 @@ class Budget:
         uses = [use.copied() for use in counted.uses]
         self._booting, self._connecting = dict(counted.booting), Counter(counted.connecting)
         self._not_to_work_with, self._unread = Counter(counted.not_to_work_with), counted.unread
+        connections = by_pool(situation.memory, of_connections)
+        self._refusing = {name: trial for name, trial in connections.items() if trial.is_open}  # controllers that let no agent connect
         self._to_begin = to_begin(situation) if may_try else set()
         self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here
         self._answers: dict[tuple[str, float], Refused | None] = {}  # by pool and price
@@ -115,7 +117,7 @@ class Budget:
 
     def refusal_to_connect(self, controller: str) -> Refused | None:
         """Say why no further agent may be launched for a controller that lets none connect: one is on its way; None if it may."""
-        trial = open_trial(self._situation.memory, of_connections(controller))
+        trial = self._refusing.get(controller)
         if trial is None or not self._connecting[controller]:
             return None
         return Reason.CANNOT_CONNECT, f"no new agent can connect to {controller} ({trial.why}); one agent is tried until one connects", ""

@@ -6,7 +6,9 @@ start where an agent is stopped, that this, at `wait_usd_per_hour`, is worth wha
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import floor, inf, log10
+from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import Pool, Share
 from autoscaler.domain.facts.marks import MarkClass
@@ -16,7 +18,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.lending import Loans
-from autoscaler.domain.launch.purchase import Purchase
+from autoscaler.domain.launch.purchase import Detail, Purchase
 from autoscaler.domain.launch.rotations import Rotations
 from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.repair.bring_back import pinned
@@ -69,12 +71,11 @@ class _Account:
         return f"{items} would wait {_significant(hours)} h together, {waiting}, {relation} an agent of {agent}"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedStart:
+class PlannedStart(NamedTuple):
     """The executor that an item takes: of which server, in how many seconds, and the key of the build that has it now, if any.
 
-    ``machine``: of which it is, "" where nobody knows; ``bought``: of an agent that is yet to be launched or started;
-    ``first_seconds``: in how many the executor is free before any item of the queue takes it.
+    A tuple: placing a queue makes one for each item. ``machine``: of which it is, "" where nobody knows; ``bought``: of an agent that is
+    yet to be launched or started; ``first_seconds``: in how many the executor is free before any item of the queue takes it.
     """
 
     server: str
@@ -199,9 +200,8 @@ class QueuePlacement:
     def _soon_enough(self, want: Want, pool: PoolView, room: tuple[ExecutorSlot, ...]) -> tuple[ExecutorSlot, ...]:
         """Buy agents until an item waits no longer than is allowed; those ahead of it take theirs first."""
         most = pool.spec.max_wait_seconds
-        detail = f"{want.item.job} would wait longer than {duration(most)} (max_wait_seconds)"
         while (seconds := _free_in(room)) > self.purchase.ready_seconds(pool) and want.item.waiting_seconds + seconds > most:
-            if not self._buy(pool, Reason.MAX_WAIT, detail):
+            if not self._buy(pool, Reason.MAX_WAIT, f"{want.item.job} would wait longer than {duration(most)} (max_wait_seconds)"):
                 break
             self.choose_again(pool)
             room = self.room_for(want)
@@ -220,11 +220,11 @@ class QueuePlacement:
     def _settle_account(self, pool: PoolView) -> None:
         """Buy an agent for each time that the account is full."""
         while (account := self._accounts[pool.name]).is_full(pool, ready := self.purchase.ready_seconds(pool)):
-            if not self._buy(pool, Reason.STARVED_QUEUE, account.text(pool, ready, "for")):
+            if not self._buy(pool, Reason.STARVED_QUEUE, partial(account.text, pool, ready, "for")):
                 return
             self.choose_again(pool)
 
-    def _buy(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+    def _buy(self, pool: PoolView, reason: Reason, detail: Detail) -> bool:
         """Buy an agent for items that other executors take later; note on their account if something forbids that."""
         is_bought = self.purchase.buy(pool, reason, detail)
         self._accounts[pool.name].is_refused |= not is_bought

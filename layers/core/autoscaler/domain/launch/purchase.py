@@ -1,7 +1,9 @@
 """Purchase: the starts and launches of one controller within its limits, offerings and free static nodes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Market, Offering
 from autoscaler.domain.facts.instance_stores import stoppable
@@ -18,6 +20,8 @@ from autoscaler.domain.situation.supply import ExecutorSlot, Supply
 # So many other stopped agents are asked for in one pass if EC2 refuses some.
 _MOST_SPARES = 3
 _BY_A_PERSON = {Reason.MANUAL, Reason.RESERVED}
+# Words, or what writes them once an agent is had: each item of a queue that a limit keeps waiting asks for one in vain.
+Detail: TypeAlias = str | Callable[[], str]
 
 
 @dataclass(slots=True)
@@ -67,31 +71,32 @@ class Purchase:
         """How long one more agent takes until it is there: a start, or a boot."""
         return pool.start_seconds if self.stopped.get(pool.name) else pool.boot_seconds
 
-    def buy(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+    def buy(self, pool: PoolView, reason: Reason, detail: Detail) -> bool:
         """Plan one agent, if no limit and no back-off forbids it: one that is stopped, if there is any, or else a new one."""
         if self._is_tried(pool, reason):
             return self.buy_new(pool, reason, detail)
         return self.start(pool, reason, detail) or self.buy_new(pool, reason, detail)
 
-    def start(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+    def start(self, pool: PoolView, reason: Reason, detail: Detail) -> bool:
         """Plan to start a stopped agent, if there is any that may start, and nothing pauses its pool."""
         if pool.paused or not self._may_start(pool):
             return False
         agent, offered = self.stopped.get(pool.name, []).pop(), self._offered(pool)
         self.budget.take_start(pool.spec, agent.record, offered[1] if offered else ())
         self.budget.note_launched_for(self.controller)
-        self._starts.setdefault(pool.name, _Starts(pool, reason, detail)).agents.append(agent)
+        self._starts.setdefault(pool.name, _Starts(pool, reason, _told(detail))).agents.append(agent)
         self._add_executors(pool, pool.start_seconds)
         return True
 
     def _may_start(self, pool: PoolView) -> bool:
         """Tell whether a stopped agent may start, or another one be launched if EC2 refuses that."""
-        stopped, offered = self.stopped.get(pool.name), self._offered(pool)
+        stopped = self.stopped.get(pool.name)
         if not stopped or self.budget.refusal_to_connect(self.controller):
             return False
+        offered = self._offered(pool)
         return not self.budget.refusal_of_start(pool.spec, stopped[-1].record, offered[1] if offered else ())
 
-    def buy_new(self, pool: PoolView, reason: Reason, detail: str, *, to_stop: bool = False) -> bool:
+    def buy_new(self, pool: PoolView, reason: Reason, detail: Detail, *, to_stop: bool = False) -> bool:
         """Plan to launch one agent. ``to_stop``: before it is one, unless it is to show whether what is launched boots."""
         offered, tries = self._offered(pool), self.budget.tries(pool.spec)
         if pool.paused and self._pauses(pool, reason):
@@ -101,14 +106,13 @@ class Purchase:
         if offered is None:
             return self.hold(pool.name, Reason.NO_OFFERING, pool.refused_detail)
         if not self._has_node(pool):
-            detail = f"every slot of the pool on {self.controller} is taken, or marked offline"
-            return self.hold(pool.name, Reason.NO_FREE_SLOT, detail)
+            return self.hold(pool.name, Reason.NO_FREE_SLOT, f"every slot of the pool on {self.controller} is taken, or marked offline")
         if refusal := self._refusal(pool, offered[1]):
             return self.hold(pool.name, *refusal)
         to_stop = to_stop and not tries and not self.budget.is_to_connect(pool.spec)
         self.budget.take(pool.spec, offered[1], tries=tries, to_stop=to_stop)
         self.budget.note_launched_for(self.controller)
-        self._place(_Order(pool, *offered, reason=reason, detail=detail, tries=tries, to_stop=to_stop))
+        self._place(_Order(pool, *offered, reason=reason, detail=_told(detail), tries=tries, to_stop=to_stop))
         return True
 
     def _place(self, order: _Order) -> None:
@@ -177,8 +181,9 @@ class Purchase:
 
     def hold(self, pool: str, reason: Reason, detail: str, limit_of: str = "") -> bool:
         """Note why nothing is launched in a pool; always returns False, for the caller's convenience."""
-        held = Held(pool=pool, controller=self.controller, reason=reason, detail=detail, limit_of=limit_of)
-        self.held.setdefault((pool, reason, limit_of), held)
+        key = pool, reason, limit_of
+        if key not in self.held:
+            self.held[key] = Held(pool=pool, controller=self.controller, reason=reason, detail=detail, limit_of=limit_of)
         return False
 
     def add_detail(self, pool: PoolView, reason: Reason, detail: str) -> None:
@@ -259,6 +264,10 @@ class Purchase:
 
     def _has_node(self, pool: PoolView) -> bool:
         return self.static_nodes is None or self.planned(pool) < self.static_nodes[pool.name]
+
+
+def _told(detail: Detail) -> str:
+    return detail if isinstance(detail, str) else detail()
 
 
 def _for(step: Start | Launch, reservation: Reservation) -> Start | Launch:

@@ -1,7 +1,7 @@
 """Lists for people: every agent, and every item of the queue with what it waits for."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
@@ -221,7 +221,7 @@ def _unknown_on(situation: Situation, controller: str, starts: Mapping[int, Plan
 
 def _executor(start: PlannedStart) -> PlannedStart:
     """Name the executor of a start, whoever takes it when."""
-    return replace(start, seconds=start.first_seconds)
+    return start._replace(seconds=start.first_seconds)
 
 
 def _of_want(
