@@ -373,8 +373,8 @@ BUGS = (
     Bug(
         name="draining agents count as supply",
         file="domain/situation/supply.py",
-        was="        case Phase.READY:\n            yield from _open_slots",
-        becomes="        case Phase.READY | Phase.DRAINING | Phase.RETIRING:\n            yield from _open_slots",
+        was="        case Phase.READY:\n            return _open_slots",
+        becomes="        case Phase.READY | Phase.DRAINING | Phase.RETIRING:\n            return _open_slots",
         found_by=("tests/unit/test_scale_up.py::test_what_could_not_be_brought_back_is_tried_again_and_not_counted_on",),
     ),
     Bug(

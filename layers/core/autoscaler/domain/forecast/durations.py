@@ -28,7 +28,8 @@ _ASSUMED = Quantiles(ASSUMED_DURATION_SECONDS, ASSUMED_DURATION_SECONDS)
 
 def quantiles_of(learned: Learned, job: str, pool: str) -> Quantiles:
     """Return the best estimate: of this job in this pool, else of the pool, else the assumed one."""
-    return quantiles_of_job(learned, job, pool) or quantiles_of_job(learned, "", pool) or _ASSUMED
+    known = quantiles_of_job(learned, job, pool)
+    return known or (quantiles_of_job(learned, "", pool) if job else None) or _ASSUMED
 
 
 def quantiles_of_job(learned: Learned, job: str, pool: str) -> Quantiles | None:

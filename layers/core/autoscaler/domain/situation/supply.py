@@ -133,14 +133,17 @@ class Supply:
         if heap is None:
             heap = self._heaps[server] = []
             for slot in self._uncounted.pop(server, tuple)():
-                self.add(slot)
+                heappush(heap, (slot.free_seconds, next(self._order), slot))
         return heap
 
 
 def agent_remaining_seconds(situation: Situation, agent: Agent) -> tuple[float, ...]:
     """Estimate the end of every build on an agent."""
-    controller = agent.record.controller
-    return tuple(_remaining_seconds(situation, controller, build, agent.pool.name) for build in (agent.node.builds if agent.node else ()))
+    if agent.node is None or not agent.node.builds:
+        return ()
+    controller, pool, now = agent.record.controller, agent.pool.name, situation.now
+    learned, runs = situation.snapshot.learned[controller], situation.queued_runs(controller)
+    return tuple([build_remaining_seconds(build, pool, learned, now, runs) for build in agent.node.builds])
 
 
 def builds_left(situation: Situation, agent: Agent) -> int | None:
@@ -150,12 +153,13 @@ def builds_left(situation: Situation, agent: Agent) -> int | None:
     return max(0, agent.pool.max_builds - builds_had(situation, agent))
 
 
-def ready_slots(situation: Situation, agent: Agent) -> Iterator[tuple[float, str]]:
+def ready_slots(situation: Situation, agent: Agent) -> list[tuple[float, str]]:
     """Return when each executor of a connected agent is free: now, or at the expected end of the build with this key."""
     builds = agent.node.builds if agent.node else ()
-    ends = zip(agent_remaining_seconds(situation, agent), (build.key for build in builds), strict=True)
-    yield from _freed_by_weight(situation, agent, sorted(ends)) if agent.extra_executors else ends
-    yield from ((0.0, "") for _ in range(free_executors(situation, agent)))
+    ends: Iterable[tuple[float, str]] = zip(agent_remaining_seconds(situation, agent), [build.key for build in builds], strict=True)
+    if agent.extra_executors:
+        ends = _freed_by_weight(situation, agent, sorted(ends))
+    return [*ends, *[(0.0, "")] * free_executors(situation, agent)]
 
 
 def _freed_by_weight(situation: Situation, agent: Agent, ends: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
@@ -280,9 +284,9 @@ def _pool_slots(situation: Situation, pool: PoolView, alone: Container[str]) -> 
     yield from _rotating_slots(situation, pool)
     # Those first that Jenkins may hand out now: the others have their labels back once there is room.
     for agent in sorted((agent for agent in pool.agents if agent.record.instance_id not in alone), key=_is_full):
+        is_idle, machine = not agent.busy_executors, agent.record.machine
         for seconds, build in _agent_slots(situation, agent, pool):
-            spare = seconds <= pool.boot_seconds and not agent.busy_executors
-            yield ExecutorSlot(pool.name, seconds, spare=spare, build=build, machine=agent.record.machine)
+            yield ExecutorSlot(pool.name, seconds, spare=is_idle and seconds <= pool.boot_seconds, build=build, machine=machine)
 
 
 def _is_full(agent: Agent) -> bool:
@@ -339,16 +343,16 @@ def _rotating_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSl
     yield from (ExecutorSlot(pool.name, ROTATION_SECONDS, machine=f"rotates/{n // pool.executors}") for n in executors)
 
 
-def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator[tuple[float, str]]:
+def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterable[tuple[float, str]]:
     match agent.phase:
         case Phase.READY:
-            yield from _open_slots(situation, agent)
+            return _open_slots(situation, agent)
         case Phase.REQUESTED | Phase.CONNECTING if not (agent.instance_ended or starts_late(situation, agent, pool)):
-            yield from ((_is_there_in(agent, pool), "") for _ in range(pool.executors))
+            return [(_is_there_in(agent, pool), "")] * pool.executors
         case Phase.LOST if situation.recovering(pool.controller):
-            yield from ((_RECONNECT_SECONDS, "") for _ in range(pool.executors))
+            return [(_RECONNECT_SECONDS, "")] * pool.executors
         case _:
-            return
+            return ()
 
 
 def _is_there_in(agent: Agent, pool: PoolView) -> float:
@@ -364,21 +368,16 @@ def _boots_in(launched_at: float, pool: PoolView) -> float:
     return max(launched_at + pool.boot_seconds - pool.now, ANY_MOMENT_SECONDS)
 
 
-def _remaining_seconds(situation: Situation, controller: str, build: Build, pool: str) -> float:
-    learned, runs = situation.snapshot.learned[controller], situation.queued_runs(controller)
-    return build_remaining_seconds(build, pool, learned, situation.now, runs)
-
-
 def _add_others_node(supply: Supply, situation: Situation, controller: str, node: Node) -> None:
     if situation.fleet.ownership_label in node.labels:
         return  # ours without a record: it may be given up any moment
     server = _enter(supply, situation, controller, node.name, node.labels)
     if server is None:
         return
+    learned, runs = situation.snapshot.learned[controller], situation.queued_runs(controller)
     for build in node.builds:
-        supply.add(
-            ExecutorSlot(server, _remaining_seconds(situation, controller, build, ""), spare=False, build=build.key, machine=node.name)
-        )
+        seconds = build_remaining_seconds(build, "", learned, situation.now, runs)
+        supply.add(ExecutorSlot(server, seconds, spare=False, build=build.key, machine=node.name))
     for _ in range(node.executors - len(node.builds)):
         supply.add(ExecutorSlot(server, 0.0, machine=node.name))
 
