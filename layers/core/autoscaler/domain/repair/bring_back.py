@@ -26,7 +26,9 @@ def pinned(situation: Situation, controller: str) -> list[Agent]:
     They carry our retire mark though a build may be bound to them (a queue item names it, or it was busy before a restart), or were
     stopped by the limit of a month or a day, which holds no more.
     """
-    out_of_use = (agent for agent in _of(situation, controller) if agent.mark is not None)
+    if not situation.snapshot.controllers[controller].complete:
+        return []
+    out_of_use = (agent for agent in situation.out_of_use if agent.record.controller == controller)
     return [agent for agent in out_of_use if (agent.phase is Phase.RETIRING and situation.protected(agent)) or comes_back(situation, agent)]
 
 

@@ -113,7 +113,7 @@ _Kind = TypeVar("_Kind")
 
 
 def _only(kind: type[_Kind], resolved: Iterable[object]) -> tuple[_Kind, ...]:
-    return tuple(one for one in resolved if isinstance(one, kind))
+    return tuple([one for one in resolved if isinstance(one, kind)])
 
 
 def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides: Overrides, distrust: Distrust) -> Iterator[Want]:
@@ -251,7 +251,7 @@ class _Resolver:
 
     def is_ignored(self, item: QueueItem) -> bool:
         """Tell whether another cloud serves the label of an item, as the fleet file says."""
-        return bool(ignored_label(self._fleet, self._nodes, item))
+        return bool(self._fleet.ignored_labels) and bool(ignored_label(self._fleet, self._nodes, item))
 
     def blocked(self) -> tuple[QueueItem, ...]:
         """The items that are not free to run, for too long, in words that are not Jenkins' own."""
@@ -379,7 +379,8 @@ class _Resolver:
 
     def named_nodes(self, item: QueueItem) -> tuple[str, ...]:
         named = item.wait.named
-        return tuple(dict.fromkeys((*item.wait.nodes, *((named,) if named is not None and named in self._nodes else ()))))
+        lone = (named,) if named is not None and named in self._nodes else ()
+        return tuple(dict.fromkeys((*item.wait.nodes, *lone))) if item.wait.nodes else lone
 
 
 def _declined(want: Want) -> Unmet:

@@ -132,6 +132,11 @@ class Situation(Look):
         """The new images that are tried with one agent each, by pool; with the versions of launch templates."""
         return versions_to_try(self.fleet, self.current, self.memory.proven)
 
+    @cached_property
+    def out_of_use(self) -> tuple[Agent, ...]:
+        """The agents that carry our mark: few of many, and each controller's rules look for theirs."""
+        return tuple(agent for agent in self.agents if agent.mark is not None)
+
     def recovering(self, controller: str) -> bool:
         """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
         return is_recovering(self.memory.sessions.get(controller), self.now)

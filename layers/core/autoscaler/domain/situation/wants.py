@@ -21,7 +21,7 @@ class Want:
     @property
     def mature(self) -> bool:
         """It has waited long enough to count; an executor may have become free by itself until then."""
-        return self.item.waiting_seconds >= min(pool.queue_maturity_seconds for pool in self.pools)
+        return self.item.waiting_seconds >= min([pool.queue_maturity_seconds for pool in self.pools])
 
 
 def home_of(want: Want) -> Pool:
