@@ -135,6 +135,8 @@ def needed_by_its_own(situation: Situation, pool: PoolView) -> int:
 def note_never_lent(known: Mapping[str, float], look: Look) -> dict[str, float]:
     """Remember when jobs were last seen that need an agent of a pool and could not start on one that is lent."""
     kept = {name: at for name, at in known.items() if look.now - at < _REFUSED_FOR_SECONDS}
+    if not any(pool.lent_labels for pool in look.fleet.pools.values()):
+        return kept
     for demand in look.demands.values():
         for want in demand.wants:
             for pool in want.pools:

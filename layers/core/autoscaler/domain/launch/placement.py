@@ -258,7 +258,7 @@ class QueuePlacement:
 
     def servers_of(self, want: Want) -> tuple[str, ...]:
         """Name the pools and other nodes whose executors an item may take."""
-        names = tuple(pool.name for pool in want.pools)
+        names = [pool.name for pool in want.pools]
         if want.expression is None:  # it tells no label: any agent of its pools will do
             mine = (server for server, pool in self.supply.pool_of.items() if pool in names)
             return self._willing(want, (*names, *mine))
