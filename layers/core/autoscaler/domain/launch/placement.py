@@ -119,7 +119,7 @@ class QueuePlacement:
         for want in mature:
             for pool in want.pools:
                 self._items_for[pool.name] = self._items_for.get(pool.name, 0) + 1
-        self._retiring = _retiring(self.situation, self.controller)
+        self._retiring = {name: agents for name, agents in _retiring(self.situation, self.controller).items() if agents}
         for want in mature:
             self._place(want)
         for name in self._accounts:
@@ -171,7 +171,8 @@ class QueuePlacement:
     def _soonest(self, want: Want) -> tuple[ExecutorSlot, ...]:
         """Find the room that is free first, a retiring or a rarer agent's where none is now."""
         room = self.room_for(want)
-        if (not room or room[-1].free_seconds > 0) and self.bring_back(want.pools, f"{want.item.job} waits for it"):
+        is_late = not room or room[-1].free_seconds > 0
+        if is_late and self._retiring and self.bring_back(want.pools, f"{want.item.job} waits for it"):
             room = self.room_for(want)
         if (not room or room[-1].free_seconds > WORTH_A_LOAN_SECONDS) and self._borrow(want):
             room = self.room_for(want)
