@@ -231,7 +231,8 @@ class RunsAreOrdered(RuleBasedStateMachine):
         if running:
             instance = nodes[running[which % len(running)].node]
             instance.interrupted = True  # not our doing
-            self.world.ec2.end(instance)
+            self.world.timeline.after(0.0, lambda: self.world.ec2.end(instance))
+            self.world.timeline.sleep(0.0)  # an event of the world, as in the simulator: who keeps a look counts those
             self.happened["a machine taken from a build"] += 1
 
     def _jobs(self):

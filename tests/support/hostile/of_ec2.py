@@ -220,8 +220,8 @@ def _calls_refused(draw: Draw, call: str) -> Unkindness:
 
 
 def starts_end_stopped(draw: Draw) -> Unkindness:
-    """A start ends where it began, as without the key of the disk."""
-    span, world = draw.span(20, 120), draw.life.world
+    """A start ends where it began, as without the key of the disk. Nobody knows before it does."""
+    span, world, failed = draw.span(20, 120), draw.life.world, set[str]()
 
     def fail(code: str) -> None:
         for instance in world.alive():
@@ -229,7 +229,15 @@ def starts_end_stopped(draw: Draw) -> Unkindness:
 
     draw.every(span, MINUTE / 2, partial(fail, "Client.InternalError"))
     draw.at(span[1] + MINUTE, partial(fail, ""))
-    draw.bite_if(span, lambda: any(one.state == "stopped" and one.state_reason == "Client.InternalError" for one in world.alive()))
+
+    def look() -> bool:
+        there = {one.id for one in world.alive() if one.state == "stopped" and one.state_reason == "Client.InternalError"}
+        draw.life.notes.events += [world.timeline.now] * bool(there - failed)
+        failed.clear()
+        failed.update(there)
+        return bool(there)
+
+    draw.bite_if(span, look)
     return about_stops(draw, span, {"Client.InternalError"})
 
 

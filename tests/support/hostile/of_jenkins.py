@@ -30,11 +30,14 @@ def suspended(draw: Draw) -> Unkindness:
     says_why, names = draw.chance.random() < 0.5, set[str]()
 
     def begin() -> None:
-        if not names:
+        now, all_nodes = draw.life.world.timeline.now, {name for at in draw.life.jenkins.values() for name in at.controller.nodes}
+        if names and not names & all_nodes:
+            unkind.until_at = min(now, unkind.until_at)  # each of them is gone
+        elif not names:
             there = [node.name for at in draw.life.jenkins.values() for node in at.ours(pool) if node.connected]
             names.update(there[:most])
             unkind.words |= names
-            draw.life.notes.events += [draw.life.world.timeline.now] * bool(names)
+            draw.life.notes.events += [now] * bool(names)
 
     for at in draw.life.jenkins.values():
         if says_why:
