@@ -299,7 +299,8 @@ def late_listeners(draw: Draw) -> Unkindness:
         draw.while_it_lasts(span, at.silent, lambda _build, node, at=at: is_new(at, node))
         # Jenkins looks at its queue every five seconds; here it does so when something changes, and now.
         at.connected.append(lambda _node, at=at: at.controller.timeline.after(_LISTENER_SECONDS + 1.0, at.controller.schedule))
-    return draw.make(pool.name, span, touches=draw.life.served_by(pool), delays_seconds=_LISTENER_SECONDS)
+    told = {"had a free executor for three minutes"}
+    return draw.make(pool.name, span, touches=draw.life.served_by(pool), delays_seconds=_LISTENER_SECONDS, words=told, comes_and_goes=True)
 
 
 SWITCHES = {
