@@ -18,7 +18,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.lending import Loans
-from autoscaler.domain.launch.purchase import Detail, Purchase
+from autoscaler.domain.launch.purchase import Detail, Purchase, Terms
 from autoscaler.domain.launch.rotations import Rotations
 from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.repair.bring_back import pinned
@@ -49,7 +49,7 @@ class _Account:
     executors: int = 0  # that they take
     work_seconds: float = 0.0
     excess_seconds: float = 0.0
-    is_refused: bool = False  # an agent was wanted for these items, and something forbade it
+    refused_on: Terms | None = None  # an agent was wanted for these items, and something forbade it
 
     def book(self, want: Want, planned: Sequence[tuple[ExecutorSlot, float]], work_seconds: float, excess_seconds: float) -> None:
         self.booked.append((want, planned))
@@ -107,6 +107,7 @@ class QueuePlacement:
         self._items_for: dict[str, int] = {}
         self._servers: dict[str, tuple[str, ...]] = {}
         self._work: dict[tuple[str, str], float] = {}  # by job and pool, once looked up: a queue has many items of one job
+        self._buyable: dict[tuple[str, Terms], bool] = {}  # by pool
         self._retiring: dict[str, list[Agent]] = {}
         for agent in pinned(situation, controller):
             if not cannot_come_back(situation.memory, agent):
@@ -129,7 +130,7 @@ class QueuePlacement:
         """Note that waiting costs less than an agent, if that is why none is bought: not if a limit or a back-off forbade it."""
         self._settle_account(pool)  # what is booked last may cost as much as an agent since others took its executors
         account, ready = self._accounts[pool.name], self.purchase.ready_seconds(pool)
-        if account.waiting_usd(pool) > 0 and not account.is_refused:
+        if account.waiting_usd(pool) > 0 and account.refused_on is None:
             self.purchase.hold(pool.name, Reason.WORTH_WAITING, account.text(pool, ready, "against"))
 
     def bring_back(self, pools: Iterable[Pool], detail: str) -> bool:
@@ -220,17 +221,20 @@ class QueuePlacement:
             self._accounts[pool.name].book(want, planned, work, excess)
 
     def _settle_account(self, pool: PoolView) -> None:
-        """Buy an agent for each time that the account is full."""
-        while (account := self._accounts[pool.name]).is_full(pool, ready := self.purchase.ready_seconds(pool)):
-            if not self._buy(pool, Reason.STARVED_QUEUE, partial(account.text, pool, ready, "for")):
+        """Buy an agent for each time that the account is full, until one is refused: each item of the queue asks."""
+        while (account := self._accounts[pool.name]).refused_on != self.purchase.terms(pool):
+            ready = self.purchase.ready_seconds(pool)
+            if not account.is_full(pool, ready) or not self._buy(pool, Reason.STARVED_QUEUE, partial(account.text, pool, ready, "for")):
                 return
             self.choose_again(pool)
 
     def _buy(self, pool: PoolView, reason: Reason, detail: Detail) -> bool:
         """Buy an agent for items that other executors take later; note on their account if something forbids that."""
-        is_bought = self.purchase.buy(pool, reason, detail)
-        self._accounts[pool.name].is_refused |= not is_bought
-        return is_bought
+        account, terms = self._accounts[pool.name], self.purchase.terms(pool)
+        if account.refused_on != terms and self.purchase.buy(pool, reason, detail):
+            return True
+        account.refused_on = terms
+        return False
 
     def choose_again(self, pool: PoolView) -> None:
         """Let the items that wait longer than a boot choose again: there are more executors now, and Jenkins gives them the first."""
@@ -249,8 +253,14 @@ class QueuePlacement:
 
         pools = [self.pools[pool.name] for pool in want.pools]
         if len(pools) > 1:
-            pools = [pool for pool in pools if self.purchase.may_buy(pool)] or pools
+            pools = [pool for pool in pools if self._may_buy(pool)] or pools
         return min(pools, key=score) if len(pools) > 1 else pools[0]
+
+    def _may_buy(self, pool: PoolView) -> bool:
+        question = pool.name, self.purchase.terms(pool)
+        if question not in self._buyable:
+            self._buyable[question] = self.purchase.may_buy(pool)
+        return self._buyable[question]
 
     def _work_seconds(self, job: str, pool: str) -> float:
         if (job, pool) not in self._work:

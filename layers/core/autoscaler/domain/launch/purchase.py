@@ -22,6 +22,8 @@ _MOST_SPARES = 3
 _BY_A_PERSON = {Reason.MANUAL, Reason.RESERVED}
 # Words, or what writes them once an agent is had: each item of a queue that a limit keeps waiting asks for one in vain.
 Detail: TypeAlias = str | Callable[[], str]
+# How many agents are reserved, and how long jobs of the pool have waited for one: what is refused is refused until one of these grows.
+Terms: TypeAlias = tuple[int, float]
 
 
 @dataclass(slots=True)
@@ -70,6 +72,10 @@ class Purchase:
     def ready_seconds(self, pool: PoolView) -> float:
         """How long one more agent takes until it is there: a start, or a boot."""
         return pool.start_seconds if self.stopped.get(pool.name) else pool.boot_seconds
+
+    def terms(self, pool: PoolView) -> Terms:
+        """On what it depends, in a pass, whether one more agent of a pool may be had."""
+        return len(self.budget.taken), self._waiting_seconds.get(pool.name, 0.0)
 
     def buy(self, pool: PoolView, reason: Reason, detail: Detail) -> bool:
         """Plan one agent, if no limit and no back-off forbids it: one that is stopped, if there is any, or else a new one."""
