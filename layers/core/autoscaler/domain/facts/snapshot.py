@@ -245,7 +245,7 @@ class Record:
     @property
     def is_instance(self) -> bool:
         """Tell whether it is an EC2 instance: counted, paid for, and ended with it."""
-        return not (self.is_host or self.is_side)
+        return SIDE not in self.instance_id and not self.instance_id.startswith(HOST)  # by itself: each rule asks it of each agent
 
     @property
     def began_at(self) -> float:
@@ -260,7 +260,8 @@ class Record:
     @property
     def life_id(self) -> str:
         """Names this life of the instance, where it may have had others."""
-        return f"{self.instance_id}#{self.life}" if self.life else self.instance_id
+        life = self.bindings[0].life
+        return f"{self.instance_id}#{life}" if life else self.instance_id
 
     @property
     def boots_to_stop(self) -> bool:
