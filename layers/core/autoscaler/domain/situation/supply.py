@@ -74,7 +74,7 @@ class Supply:
         """Find the slot that is free first among these servers; None where there is none that ever will be."""
         found: ExecutorSlot | None = None
         for server in servers:
-            heap = self._heap(server)
+            heap = self._heaps.get(server) or self._heap(server)
             # Entries whose slot was moved since are stale; the slot has a newer one.
             while heap and heap[0][0] != heap[0][2].free_seconds:
                 heappop(heap)
@@ -132,8 +132,8 @@ class Supply:
         heap = self._heaps.get(server)
         if heap is None:
             heap = self._heaps[server] = []
-            for slot in self._uncounted.pop(server, tuple)():
-                heappush(heap, (slot.free_seconds, next(self._order), slot))
+            for slot, order in zip(self._uncounted.pop(server, tuple)(), self._order, strict=False):
+                heappush(heap, (slot.free_seconds, order, slot))
         return heap
 
 
@@ -228,7 +228,7 @@ def _of_others(situation: Situation, controller: str) -> Iterator[Node]:
 
 def _stand_alone(situation: Situation, controller: str) -> dict[str, Agent]:
     """Find the agents that take other items than the rest of their pool: lent, with other labels, or refusing jobs; by instance."""
-    asked = {atom for want in situation.demands[controller].wants if want.expression for atom in want.expression.atoms}
+    asked = _asked_labels(situation, controller)
     distrust = situation.distrust(controller)
     agents = (agent for pool in situation.pools_of(controller).values() for agent in pool.ready if agent.node)
     return {
@@ -238,6 +238,12 @@ def _stand_alone(situation: Situation, controller: str) -> dict[str, Agent]:
         or (agent.node and agent.node.name in distrust.nodes)
         or _has_other_labels(agent, situation.fleet, asked)
     }
+
+
+def _asked_labels(situation: Situation, controller: str) -> set[str]:
+    """Name the labels that items ask for; those that ask for the same share one expression."""
+    expressions = {id(want.expression): want.expression for want in situation.demands[controller].wants if want.expression}
+    return {atom for expression in expressions.values() for atom in expression.atoms}
 
 
 def _has_other_labels(agent: Agent, fleet: Fleet, asked: Collection[str]) -> bool:
