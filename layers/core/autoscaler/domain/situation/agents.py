@@ -203,15 +203,15 @@ def join_agents(
     views, states, memory = snapshot.controllers, snapshot.states, snapshot.memory
     facts: dict[str, _Facts] = {}
     for record in snapshot.records:
-        pool, instance_id = _pool_of(record, fleet), record.instance_id
+        pool, instance_id, controller = _pool_of(record, fleet), record.instance_id, record.controller
         if pool is None or record.state is RecordState.GONE:
             continue
-        node, view = nodes.get((record.controller, record.node or "")), views.get(record.controller)
+        node, view = nodes.get((controller, record.node or "")), views.get(controller)
         state = _believed(states.get(instance_id), node, gone.of(record.machine, is_left=view is None or pool.has_left))
         is_seen = view is not None and view.complete and record.node not in view.unread
         extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
         was_connected, was_marked = record.life_id in memory.connected, instance_id in memory.marks
-        blind = blind_seconds(looks.get(record.controller), record.began_at, snapshot.taken_at)
+        blind = blind_seconds(looks.get(controller), record.began_at, snapshot.taken_at)
         facts[instance_id] = _Facts(record, pool, node, state, is_seen, was_connected, was_marked, extra, blind)
     # Passes that ask EC2 and those that do not take turns: each remembers its own.
     name = "agents", bool(snapshot.instances)

@@ -7,7 +7,6 @@ have ended. A node that took builds when last seen may have been given one more 
 for as long as that one may take to resume.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -166,11 +165,11 @@ def _still_missing(runs: tuple[str, ...], node: Node, ended: Collection[str]) ->
     """Name the runs that have not ended and are not seen on the node, once for each of their executors."""
     if not runs:
         return ()
-    there = Counter(build.run for build in node.builds if build.run != _UNKNOWN)
+    there = [build.run for build in node.builds if build.run != _UNKNOWN]
     missing: list[str] = []
     for run in runs:
-        if there[run] > 0:
-            there[run] -= 1
+        if run in there:
+            there.remove(run)
         elif run not in ended:
             missing.append(run)
     return tuple(missing)

@@ -41,7 +41,7 @@ def is_whole(view: ControllerView) -> bool:
 
 def blind_seconds(looks: Looks | None, since_at: float, now: float) -> float:
     """Count the seconds since then in which nobody could see."""
-    if looks is None:
+    if looks is None or (not looks.blind and looks.at + MINUTE_SECONDS >= now):
         return 0.0
     spans = (*looks.blind, (looks.at + MINUTE_SECONDS, now))
     return sum(max(0.0, min(to_at, now) - max(from_at, since_at)) for from_at, to_at in spans)
