@@ -148,8 +148,8 @@ COSTLY = (
     Bug(
         name="agents that are nearly there are hedged",
         file="domain/launch/top_ups.py",
-        was="if _EARLY * ready < start.seconds <= ready:",
-        becomes="if 0.0 < seconds <= ready:",
+        was="_EARLY * ready[start.server] < start.seconds",
+        becomes="0.0 < start.seconds",
         found_by=("tests/unit/test_hedging.py::test_agents_that_are_nearly_there_are_not_hedged",),
     ),
     Bug(

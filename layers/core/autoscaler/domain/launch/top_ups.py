@@ -132,8 +132,7 @@ def hedge(placement: QueuePlacement) -> None:
 
 def _pools_waited_for(placement: QueuePlacement) -> Iterable[str]:
     """Of each item that waits for an agent which is far from ready: its pool."""
+    ready = {name: placement.purchase.ready_seconds(pool) for name, pool in placement.pools.items()}
     for start in placement.starts.values():
-        if start.server in placement.pools:
-            ready = placement.purchase.ready_seconds(placement.pools[start.server])
-            if _EARLY * ready < start.seconds <= ready:
-                yield start.server
+        if start.server in ready and _EARLY * ready[start.server] < start.seconds <= ready[start.server]:
+            yield start.server
