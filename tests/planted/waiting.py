@@ -148,15 +148,15 @@ WAITING = (
     Bug(
         name="what cannot be read of the state does not count against the limits",
         file="domain/launch/budget.py",
-        was="for record in records) + unread,",
-        becomes="for record in mine),",
+        was="for _, is_on, _ in mine]) + unread,",
+        becomes="for _, is_on, _ in mine]),",
         found_by=("tests/scenarios/test_unread_state.py::test_one_that_ec2_does_not_list_counts_too",),
     ),
     Bug(
         name="what cannot be read of the state takes no room in its pool",
         file="domain/launch/budget.py",
-        was="for record in records) + unread,",
-        becomes="for record in records) + unread * is_all,",
+        was="for _, is_on, _ in mine]) + unread,",
+        becomes="for _, is_on, _ in mine]) + unread * is_all,",
         found_by=(
             "tests/scenarios/test_unread_state.py::test_one_that_ec2_does_not_list_takes_room_in_every_limit_since_nobody_knows_its_pool",
         ),

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Offering, Pool
@@ -24,6 +26,7 @@ _CONNECT = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
 _EACH = frozenset(LevelKind)
 # Why not, in detail, and whose limit it is; "" where it is none.
 Refused: TypeAlias = tuple[Reason, str, str]
+_Cost: TypeAlias = tuple[str, bool, float]  # of an agent: its pool, whether it runs, and the dollars an hour that are reserved for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,21 +233,25 @@ def _use_of_each_level(situation: Situation, living: list[Record], unread: int) 
     ``unread``: of which pool these are, nobody knows, so each level leaves them room.
     """
     snapshot, memory = situation.snapshot, situation.memory
-    launched, by_pool = launched_lately(snapshot, memory), dict[str, list[Record]]()
-    for record in living:
-        by_pool.setdefault(record.pool, []).append(record)
+    launched = launched_lately(snapshot, memory)
+    costs = [(record.pool, not snapshot.is_off(record), _reserved_usd(snapshot, record)) for record in living]
+    by_pool = _grouped(costs)
     for level in levels(situation.fleet):
         is_all = level.kind is LevelKind.FLEET
-        records = living if is_all else [record for name in sorted(level.pools) for record in by_pool.get(name, ())]
+        mine = costs if is_all else [cost for name in sorted(level.pools) for cost in by_pool.get(name, ())]
         dearest = max((_highest_usd_per_hour(situation.fleet.pools[name]) for name in level.pools), default=0.0)
         yield Usage(
             level=level,
-            agents=sum(not snapshot.is_off(record) for record in records) + unread,
+            agents=sum([is_on for _, is_on, _ in mine]) + unread,
             launched=sum(count for pool, count in launched.items() if not pool or level.has(pool)),
-            usd_per_hour=sum(_reserved_usd(snapshot, record) for record in records) + unread * dearest,
+            usd_per_hour=sum([usd for _, _, usd in mine]) + unread * dearest,
             usd_in_month=spent_in_month(memory.month, level),
             hours_in_day=hours_in_day(memory.day, level, snapshot.taken_at),
         )
+
+
+def _grouped(costs: list[_Cost]) -> dict[str, list[_Cost]]:
+    return {name: list(its) for name, its in groupby(sorted(costs, key=itemgetter(0)), key=itemgetter(0))}
 
 
 def _reserved_usd(snapshot: Snapshot, record: Record) -> float:
