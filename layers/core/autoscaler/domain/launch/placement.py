@@ -152,14 +152,15 @@ class QueuePlacement:
         room = self._soonest(want)
         pool = self._best_pool(want)
         start = room[-1].free_seconds if room else inf
-        if start > self.purchase.ready_seconds(pool):
+        is_late = start > self.purchase.ready_seconds(pool)
+        if is_late:
             firm = wants_on_demand(self.situation.memory, self.controller, want.item.id)
             self.purchase.note_waiting(pool, inf if firm else want.item.waiting_seconds)
         if not room:
             if not self.purchase.buy(pool, *_why_bought(want)):
                 return
             room = self.room_for(want)
-        else:
+        elif is_late:
             room = self._soon_enough(want, pool, room)
         if room:
             self._book(want, room, pool)
