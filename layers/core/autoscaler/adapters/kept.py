@@ -152,12 +152,12 @@ def unknown_in(value: Any, raw: Any) -> Unknown:
     """Find what the JSON holds that a value was read from, and the value does not."""
     if isinstance(raw, list):
         return _unknown_of_each(value, raw) if _holds_objects(value) else NOTHING
-    if not isinstance(raw, dict):
-        return NOTHING
-    # Each pass reads thousands of objects, and in nearly all of them there is neither anything unknown nor anything deeper.
     known = _fields_of(value.__class__) if is_dataclass(value) else _parts(value)
-    if known is None:
-        return NOTHING
+    return _unknown_of_object(value, known, raw) if known is not None and isinstance(raw, dict) else NOTHING
+
+
+def _unknown_of_object(value: Any, known: Mapping[str, Any], raw: dict[str, Any]) -> Unknown:
+    """Look at the JSON first: each pass reads thousands of objects, and nearly all hold nothing unknown and nothing deeper."""
     extras = {name: of for name, of in raw.items() if name not in known}
     deeper = [(name, of) for name, of in raw.items() if of.__class__ in _DEEPER and name in known]
     within = {name: unknown_in(_part(value, known, name), of) for name, of in deeper}
