@@ -70,8 +70,10 @@ def _hold(scene: Scene) -> None:
     plan = operator.ask("plan")["plan"]
     report.check("plan: steps", [step["step"] for step in plan["steps"]], [])
     operator.run("resume", "--pool", SPOT_POOL)
-    plan = operator.ask("plan")["plan"]
-    report.check("plan, after resume: steps", [step["step"] for step in plan["steps"]], ["launch"])
+    steps = [step["step"] for step in operator.ask("plan")["plan"]["steps"]]
+    # A look that was asked for before the clock was stopped may come first.
+    is_there = not steps and len(instances_of(scene, SPOT_POOL)) == 1
+    report.check("plan, after resume: an agent is to be launched, or is there", is_there or steps == ["launch"])
     scene.until("builds", lambda: scene.results(_SPOT_JOB), scene.all_succeed(_SPOT_JOB))
 
 

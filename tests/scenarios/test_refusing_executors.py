@@ -235,7 +235,7 @@ def test_why_says_for_which_build_on_a_persons_node_a_job_waits():
     day.jenkins.add_node(a_world_node("office-1", "linux", executors=1))
     day.jenkins.submit("long", "linux", 2 * HOUR)
     day.minutes(1)
-    for _ in range(3):
+    for _ in range(2):
         day.jenkins.submit("release", "linux", 300.0)
     day.minutes(2)
     assert "it waits for long on another node" in why(day, "release")
