@@ -1,4 +1,4 @@
-"""What is said of a job whose start is a guess, since nobody knows how long builds of another job take."""
+"""`why` gives no time for a job if a job ahead of it has no known duration."""
 
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.forecast.durations import job_key
@@ -7,7 +7,7 @@ from support.builders import a_build, a_fleet, a_memory, a_pool, a_snapshot, a_v
 
 
 def facts_behind(ahead, *, known=()):
-    """What is said of a build that waits behind another one, for the only agent there may be, which a build has for a minute more."""
+    """Ask why a build waits: the pool may have one agent, it is busy for another minute, and the job ``ahead`` is first in the queue."""
     running = an_agent(builds=(a_build(job="short", elapsed_seconds=60.0, estimate_seconds=120.0),))
     items = [an_item(1, job=ahead, label="cpu", waiting_seconds=200.0), an_item(2, job="build", label="cpu", waiting_seconds=100.0)]
     snapshot = a_snapshot(

@@ -221,7 +221,7 @@ def _calls_refused(draw: Draw, call: str) -> Unkindness:
 
 def starts_end_stopped(draw: Draw) -> Unkindness:
     """A start ends where it began, as without the key of the disk. Nobody knows before it does."""
-    span, world, failed = draw.span(20, 120), draw.life.world, set[str]()
+    span, world, failed_ids = draw.span(20, 120), draw.life.world, set[str]()
 
     def fail(code: str) -> None:
         for instance in world.alive():
@@ -231,11 +231,13 @@ def starts_end_stopped(draw: Draw) -> Unkindness:
     draw.at(span[1] + MINUTE, partial(fail, ""))
 
     def look() -> bool:
-        there = {one.id for one in world.alive() if one.state == "stopped" and one.state_reason == "Client.InternalError"}
-        draw.life.notes.events += [world.timeline.now] * bool(there - failed)
-        failed.clear()
-        failed.update(there)
-        return bool(there)
+        now_failed = {
+            instance.id for instance in world.alive() if instance.state_reason == "Client.InternalError" and instance.state == "stopped"
+        }
+        draw.life.notes.events += [world.timeline.now] * bool(now_failed - failed_ids)
+        failed_ids.clear()
+        failed_ids.update(now_failed)
+        return bool(now_failed)
 
     draw.bite_if(span, look)
     return about_stops(draw, span, {"Client.InternalError"})

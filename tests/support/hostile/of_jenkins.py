@@ -30,8 +30,8 @@ def suspended(draw: Draw) -> Unkindness:
     says_why, names = draw.chance.random() < 0.5, set[str]()
 
     def begin() -> None:
-        now, all_nodes = draw.life.world.timeline.now, {name for at in draw.life.jenkins.values() for name in at.controller.nodes}
-        if names and not names & all_nodes:
+        now, node_names = draw.life.world.timeline.now, {name for at in draw.life.jenkins.values() for name in at.controller.nodes}
+        if names and not names & node_names:
             unkind.until_at = min(now, unkind.until_at)  # each of them is gone
         elif not names:
             there = [node.name for at in draw.life.jenkins.values() for node in at.ours(pool) if node.connected]
@@ -299,8 +299,8 @@ def late_listeners(draw: Draw) -> Unkindness:
         draw.while_it_lasts(span, at.silent, lambda _build, node, at=at: is_new(at, node))
         # Jenkins looks at its queue every five seconds; here it does so when something changes, and now.
         at.connected.append(lambda _node, at=at: at.controller.timeline.after(_LISTENER_SECONDS + 1.0, at.controller.schedule))
-    told = {"had a free executor for three minutes"}
-    return draw.make(pool.name, span, touches=draw.life.served_by(pool), delays_seconds=_LISTENER_SECONDS, words=told, comes_and_goes=True)
+    words = {"had a free executor for three minutes"}
+    return draw.make(pool.name, span, touches=draw.life.served_by(pool), delays_seconds=_LISTENER_SECONDS, words=words, comes_and_goes=True)
 
 
 SWITCHES = {

@@ -34,7 +34,7 @@ def quantiles_of(learned: Learned, job: str, pool: str) -> Quantiles:
 
 def quantiles_of_job(learned: Learned, job: str, pool: str) -> Quantiles | None:
     """Return the durations seen of this job in this pool; None before a build of it ended there."""
-    samples = learned.samples.get(f"{pool}\n{job}")  # the key of `job_key`: each build and each item asks
+    samples = learned.samples.get(job_key(job, pool))
     return quantiles(samples) if samples else None
 
 

@@ -208,7 +208,7 @@ def _entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...]
 
 
 def _unknown_on(situation: Situation, controller: str, starts: Mapping[int, PlannedStart]) -> Mapping[PlannedStart, tuple[float, str]]:
-    """Find by executor the first item of a job that no build of was seen to end: how long the executor is taken after that is a guess."""
+    """Find the first item on each executor whose job has no known duration: later starts there are a guess."""
     learned, unknown = situation.snapshot.learned[controller], dict[PlannedStart, tuple[float, str]]()
     for want in situation.demands[controller].wants:
         start = starts.get(want.item.id)
