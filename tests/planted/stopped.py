@@ -263,6 +263,16 @@ STOPPED = (
         ),
     ),
     Bug(
+        name="after three starts as many agents are stopped as may be needed, however slow these starts were",
+        file="domain/situation/warm_pool.py",
+        was="BOOTS_TO_TRUST if is_slow else STARTS_TO_DOUBT",
+        becomes="STARTS_TO_DOUBT",
+        found_by=(
+            "tests/scenarios/test_untimed_starts.py"
+            "::test_if_the_first_starts_took_longer_than_believed_no_more_than_ten_are_stopped_before_ten_were_timed",
+        ),
+    ),
+    Bug(
         name="starts that failed before any worked are taken for slow ones, and none is tried again",
         file="domain/situation/boot_times.py",
         was="        if pool in times:\n            times[pool] = (*times[pool], seconds)[-_KEPT:]\n",

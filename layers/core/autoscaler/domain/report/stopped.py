@@ -11,14 +11,21 @@ from autoscaler.domain.launch.starting import offering_lacks, startable
 from autoscaler.domain.report.failed_starts import told_failed_starts
 from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.boot_times import BOOTS_TO_TRUST, STARTS_TO_DOUBT
+from autoscaler.domain.situation.boot_times import BOOTS_TO_TRUST
 from autoscaler.domain.situation.canary import why_outdated
 from autoscaler.domain.situation.disks import why_disk_is_done
 from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.start_trials import asked_lately, is_proven, is_tripped, starts_late
 from autoscaler.domain.situation.trials import of_disks, of_starts, of_stops, open_trial
-from autoscaler.domain.situation.warm_pool import count_stopped, in_service, may_be_kept_stopped, most_worth_stopping, stopped_wanted
+from autoscaler.domain.situation.warm_pool import (
+    count_stopped,
+    in_service,
+    may_be_kept_stopped,
+    most_worth_stopping,
+    starts_to_time,
+    stopped_wanted,
+)
 from autoscaler.domain.wording import counted, dollars, duration, moment
 
 _DAY_SECONDS = 86_400.0
@@ -147,8 +154,8 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
         yield told_failed_starts(trial)
     elif there and not is_proven(situation.memory, pool.name, situation.current.get(pool.name)):
         yield f"no agent of the template version {situation.current[pool.name]} was seen to start again yet: one is stopped until one has"
-    elif there and (most := most_worth_stopping(situation, pool)) < wanted:
-        yield f"no more than {most:g} are stopped until {STARTS_TO_DOUBT} starts were timed: they may be as slow as boots"
+    elif there and (starts := starts_to_time(pool)) and (most := most_worth_stopping(pool)) < wanted:
+        yield f"no more than {most:g} are stopped until {starts} starts were timed: they may be as slow as boots"
     yield f"{counted(there, 'agent')} stopped or about to be, {wanted} worth having beside those that run{kept}"
 
 

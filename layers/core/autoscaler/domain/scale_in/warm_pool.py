@@ -49,7 +49,7 @@ class WarmRoom:
         pool, warm = self.situation.pools[agent.key], agent.pool.warm_pool
         elsewhere = sum(self._there(one) for key, one in self.situation.pools.items() if key[1] == pool.name and key != agent.key)
         most = min(warm.max_agents if warm else 0, most_to_stop(self.situation, pool.name)) - elsewhere
-        worth = min(stopped_wanted(self.situation, pool), most_worth_stopping(self.situation, pool))
+        worth = min(stopped_wanted(self.situation, pool), most_worth_stopping(pool))
         return int(min(worth, most)) - self._there(pool)
 
     def _there(self, pool: PoolView) -> int:

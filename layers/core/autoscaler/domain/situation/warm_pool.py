@@ -8,10 +8,10 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.snapshot import Instance
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.boot_times import STARTS_TO_DOUBT
+from autoscaler.domain.situation.boot_times import BOOTS_TO_TRUST, STARTS_TO_DOUBT
 from autoscaler.domain.situation.canary import is_launched_meanwhile, why_outdated
 from autoscaler.domain.situation.disks import why_disk_is_done
-from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.start_trials import is_proven, most_stopped
 
@@ -66,14 +66,22 @@ def least_stopped(situation: Situation, pool: PoolView) -> int:
     return int(min(pool.least_stopped, most_to_stop(situation, pool.name)))
 
 
-def most_worth_stopping(situation: Situation, pool: PoolView) -> float:
-    """Say how many agents a pool may stop at once because they may be needed again.
+def starts_to_time(pool: PoolView) -> int | None:
+    """Count the starts to be timed before a pool stops as many agents as may be needed again; None once enough were.
 
-    Few before enough starts were seen to know how long one takes: if they are no quicker than boots, their disks cost money for nothing.
+    If starts are no quicker than boots, the disks of many would cost money for nothing. If even the quickest of the first few took longer
+    than was believed, that is likely, and more are timed before many are stopped.
     """
-    if len(situation.memory.starts.get(pool.name, ())) >= STARTS_TO_DOUBT:
-        return inf
-    return max(STARTS_TO_DOUBT, pool.least_stopped)
+    timed = len(pool.memory.starts.get(pool.name, ()))
+    is_slow = timed >= STARTS_TO_DOUBT and pool.start_seconds > STARTS_TAKE_SHARE * pool.boot_seconds
+    needed = BOOTS_TO_TRUST if is_slow else STARTS_TO_DOUBT
+    return needed if timed < needed else None
+
+
+def most_worth_stopping(pool: PoolView) -> float:
+    """Say how many agents a pool may stop at once because they may be needed again: not many before enough starts were timed."""
+    starts = starts_to_time(pool)
+    return inf if starts is None else max(starts, pool.least_stopped)
 
 
 def is_start_to_prove(situation: Situation, pool: PoolView) -> bool:
