@@ -32,7 +32,7 @@ from benchmarks import (
     warm,
     warm_frontier,
 )
-from benchmarks.figures import Figures, machine
+from benchmarks.figures import Figures, machine, replaced
 
 SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "size": size.measure,
@@ -72,23 +72,24 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     arguments.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default: all")
     arguments.add_argument("--trace", type=Path, action="append", default=[], metavar="FILE", help="the simulation plays it, too")
-    arguments.add_argument("--out", type=Path, help="write everything to this file as Markdown, too")
+    arguments.add_argument("--out", type=Path, help="write it to this page, too; of a page that is there, only these sections")
     asked = arguments.parse_args()
     unknown = [name for name in asked.sections if name not in SECTIONS]
     if unknown:
         arguments.error(f"SECTION ({unknown[0]}): must be one of {', '.join(SECTIONS)}")
     console = Console(width=None if sys.stdout.isatty() else _FILE_COLUMNS)
     console.print(f"measured on {machine()}")
-    written = [_HEAD.format(machine=machine())]
+    measured: list[Figures] = []
     sections = SECTIONS | {"simulation": partial(simulation.measure, asked.trace)}
     for name in asked.sections or sections:
         with console.status(f"measuring: {name}"):
             figures = list(sections[name]())
+        measured += figures
         for figure in figures:
             figure.show(console)
-            written.append(figure.markdown())
     if asked.out:
-        asked.out.write_text("\n".join(written), encoding="utf-8")
+        page = asked.out.read_text(encoding="utf-8") if asked.sections and asked.out.exists() else _HEAD.format(machine=machine())
+        asked.out.write_text(replaced(page, measured), encoding="utf-8")
 
 
 if __name__ == "__main__":

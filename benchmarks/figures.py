@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
@@ -44,6 +45,14 @@ class Figures:
             *(_line(row) for row in self.rows),
         ]
         return "\n".join(lines) + "\n"
+
+
+def replaced(page: str, figures: Iterable[Figures]) -> str:
+    """Put these tables in the place of those of the same title on a page; what the page lacks goes to its end."""
+    made = {figure.title: figure.markdown() for figure in figures}
+    head, *blocks = re.split("^(?=## )", page, flags=re.MULTILINE)
+    sections = {block.partition("\n")[0].removeprefix("## "): block.rstrip("\n") + "\n" for block in blocks} | made
+    return "\n".join((head.rstrip("\n") + "\n", *sections.values()))
 
 
 def seconds_of(act: Callable[[], object], *, runs: int) -> float:

@@ -11,6 +11,7 @@ _AGENTS = "no_pool_no_team_and_no_fleet_gets_more_agents_than_it_may_have"
 _USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
 
 _FAILED = "tests/scenarios/test_failed_starts.py"
+_UNTIMED = "tests/scenarios/test_untimed_starts.py"
 _UNUSED = "tests/unit/test_unused_stopped.py"
 _STOPPED = "tests/unit/test_warm_pool.py"
 
@@ -267,10 +268,7 @@ STOPPED = (
         file="domain/situation/warm_pool.py",
         was="BOOTS_TO_TRUST if is_slow else STARTS_TO_DOUBT",
         becomes="STARTS_TO_DOUBT",
-        found_by=(
-            "tests/scenarios/test_untimed_starts.py"
-            "::test_if_the_first_starts_took_longer_than_believed_no_more_than_ten_are_stopped_before_ten_were_timed",
-        ),
+        found_by=(f"{_UNTIMED}::test_if_the_first_starts_took_longer_than_believed_no_more_than_ten_are_stopped_before_ten_were_timed",),
     ),
     Bug(
         name="starts that failed before any worked are taken for slow ones, and none is tried again",
