@@ -107,13 +107,23 @@ def test_a_secret_of_another_form_lets_nobody_in_and_is_named_without_telling_it
     assert "short" not in line
 
 
-def test_a_secret_that_cannot_be_read_is_asked_for_once_in_five_minutes_however_many_strangers_call(here):
+def test_while_a_secret_cannot_be_read_nobody_is_told_that_it_is_wrong_and_strangers_make_it_ask_every_half_minute(here):
     keep_secret(here, "hush")
     statuses = [here.call("webhook", with_token(f"forged-{number}"))["statusCode"] for number in range(20)]
-    assert statuses == [503] + [403] * 19
+    assert statuses == [503] * 20
     assert [name for name, _ in here.logged].count("webhook_secret_not_read") == 1
     keep_secret(here, {"token": TOKEN})
+    here.world.move_to(NOON + 29)
+    assert here.call("webhook", event("webhook"))["statusCode"] == 503
+    here.world.move_to(NOON + 31)
+    assert here.call("webhook", event("webhook"))["statusCode"] == 202
+
+
+def test_a_caller_who_knows_the_secret_that_was_read_is_let_in_though_it_cannot_be_read_any_more(here):
+    assert here.call("webhook", event("webhook"))["statusCode"] == 202
+    keep_secret(here, "hush")
     here.world.move_to(NOON + 301)
+    assert here.call("webhook", with_token("another"))["statusCode"] == 503
     assert here.call("webhook", event("webhook"))["statusCode"] == 202
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from autoscaler.adapters.aws import translated
 from autoscaler.errors import ConfigError
 
-# Strangers make it ask no more often than this.
-_READ_AGAIN_SECONDS = 300.0
+# Strangers make it ask no more often than this, nor while it cannot be read.
+_READ_AGAIN_SECONDS, _TRIED_AGAIN_SECONDS = 300.0, 30.0
 _LEAST_CHARACTERS = 24
 
 
@@ -24,17 +24,17 @@ class SharedSecret:
     name: str
     clock: Callable[[], float]
     _token: str = ""
-    _read_at: float = float("-inf")
+    _tried_at: float = float("-inf")
+    _was_read: bool = False
 
-    def is_known(self, given: str) -> bool:
-        """Compare in constant time. A secret that was replaced or could not be read is read again, at most once in five minutes."""
+    def is_known(self, given: str) -> bool | None:
+        """Compare in constant time; None while the secret cannot be read. One that was replaced is read within five minutes."""
         if self._is(given):
             return True
-        if self.clock() - self._read_at < _READ_AGAIN_SECONDS:
-            return False
-        self._read_at = self.clock()  # also if it cannot be read: the next stranger costs nothing
-        self._token = self._read()
-        return self._is(given)
+        if self.clock() - self._tried_at >= (_READ_AGAIN_SECONDS if self._was_read else _TRIED_AGAIN_SECONDS):
+            self._tried_at, self._was_read = self.clock(), False  # also if it cannot be read: the next stranger costs nothing
+            self._token, self._was_read = self._read(), True
+        return self._is(given) if self._was_read else None
 
     def _is(self, given: str) -> bool:
         return bool(self._token) and hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode(errors="surrogatepass"))

@@ -26,11 +26,13 @@ _REQUEST = TypeAdapter(_Request)
 
 
 def ring(event: Any) -> dict[str, Any]:
-    """Answer 202 and have a look taken, or 403; no log line and no answer holds the secret."""
+    """Answer 202 and have a look taken, 403 if the secret is wrong, or 503; no log line and no answer holds the secret."""
     try:
         is_ours = bootstrap.webhook_secret().is_known(_token(event))
     except AutoscalerError as error:
         log("webhook_secret_not_read", error=f"{type(error).__name__}: {error}")
+        return {"statusCode": 503, "body": ""}
+    if is_ours is None:  # it could not be read a moment ago, which was told then
         return {"statusCode": 503, "body": ""}
     if not is_ours:
         log("webhook_refused")
