@@ -1,4 +1,4 @@
-"""Records that 0.2.0 wrote, and ours as 0.2.0 reads them: agents at work outlast an upgrade, and the way back."""
+"""Records that 0.2.0 wrote, and that 0.3.0 left as they were or wrote for both: agents at work outlast an upgrade."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,6 @@ import pytest
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.snapshot import Binding, RecordState
 from autoscaler_workbench.cli.demo import TABLE
-from support.builders import a_record, a_reservation
 
 # As 0.2.0 wrote it when an instance had registered, on an emulated DynamoDB.
 WRITTEN = {
@@ -30,9 +29,6 @@ WRITTEN = {
     "most_usd_per_hour": 0.2,
 }
 NAME = f"record#{WRITTEN['instance_id']}"
-# Those without a default there.
-NEEDED = {"instance_id", "state", "pool", "controller", "launch", "instance_type", "usd_per_hour", "launched_at", "node", "registered_at"}
-NEEDED |= {"keep_until", "changed_at"}
 
 
 @pytest.fixture
@@ -47,8 +43,8 @@ def write_as_before(book, **changes):
     book._client().put_item(TableName=TABLE, Item=item)
 
 
-def shown_to_earlier_versions(book, instance_id):
-    """The fields of a record as they are stored."""
+def as_stored(book, instance_id):
+    """The fields of a record."""
     key = {"fleet": {"S": "f"}, "item": {"S": f"record#{instance_id}"}}
     return json.loads(book._client().get_item(TableName=TABLE, Key=key)["Item"]["body"]["S"])["record"]
 
@@ -78,29 +74,12 @@ def test_a_record_of_0_2_0_is_changed_and_ended(book):
     assert book.read().records == ()
 
 
-def test_0_2_0_finds_all_that_it_needs_in_a_record_of_ours(book):
-    book.add_record(a_record("i-1", controller="main", node="cpu-1", life=2))
-    shown = shown_to_earlier_versions(book, "i-1")
-    assert shown.keys() >= NEEDED
-    assert (shown["controller"], shown["node"], shown["life"]) == ("main", "cpu-1", 2)
-
-
-def test_0_2_0_is_shown_the_node_that_a_record_has_now(book):
-    book.add_record(a_record("i-1", node="cpu-1"))
+def test_what_0_3_0_wrote_for_0_2_0_is_left_out_once_a_record_changes(book):
+    """It writes whom the instance serves twice: in ``bindings``, and under the names of 0.2.0."""
+    write_as_before(book, bindings=[{"controller": "main", "node": "linux-1", "life": 1}])
     [record] = book.read().records
-    changed = book.change_record(record.bound(node="cpu-2"), expected=record.state)
-    book.change_record(replace(changed, trouble="403"), expected=record.state)
-    assert shown_to_earlier_versions(book, "i-1")["node"] == "cpu-2"
-    [record] = book.read().records
-    assert (record.node, record.trouble) == ("cpu-2", "403")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"instance_id": "i-1@other"}, {"instance_id": "host-1"}, {"reservation": a_reservation()}, {"leaves": (Binding(controller="other"),)}],
-    ids=["a side", "a host", "a person has it", "it left another controller"],
-)
-def test_0_2_0_cannot_read_what_it_would_treat_wrongly(book, changes):
-    record = replace(a_record("i-1", node="cpu-1"), **changes)
-    book.add_record(record)
-    assert "controller" not in shown_to_earlier_versions(book, record.instance_id)
+    assert (record.controller, record.node) == ("main", "linux-1")
+    book.change_record(record.bound(node="linux-2"), expected=record.state)
+    stored = as_stored(book, record.instance_id)
+    assert stored.keys() & {"controller", "node", "life"} == set()
+    assert [binding["node"] for binding in stored["bindings"]] == ["linux-2"]

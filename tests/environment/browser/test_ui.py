@@ -27,7 +27,7 @@ def source():
 @contextmanager
 def served(site, opened):
     """A page on a port of its own, opened."""
-    server = uvicorn.Server(uvicorn.Config(site.app(), host="127.0.0.1", port=0, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(site.app(), host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

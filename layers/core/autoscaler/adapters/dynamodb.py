@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
-from autoscaler.adapters.earlier import in_todays_form, with_earlier_names, without_earlier_names
+from autoscaler.adapters.earlier import in_todays_form, without_earlier_names
 from autoscaler.adapters.kept import Kept, Unknown, UnknownOfItem, UnknownOfItems
 from autoscaler.adapters.transactions import at_once, written
 from autoscaler.adapters.unread import unread_record
@@ -206,8 +206,7 @@ class DynamoState:
     def _state(self, item: str, stated: _Stated, condition: _Condition, *others: _Write) -> None:
         """Write a record or an intent, in one transaction with ``others``."""
         unknown_data = UnknownOfItem() if condition is _IS_NEW else self._unknown.of(item, max(0, stated.version - 1), self._items)
-        record, unknown = stated.entry.record, unknown_data.unknown
-        body = _ENTRY.dump(stated.entry, with_earlier_names(unknown, record) if record else unknown, exclude_defaults=True)
+        body = _ENTRY.dump(stated.entry, unknown_data.unknown, exclude_defaults=True)
         attributes = {**unknown_data.attributes, **stated.attributes, "body": {"S": body.decode()}}
         self._write(self._put(item, attributes, condition), *others)
         self._unknown.written(item, stated.version, unknown_data)

@@ -1,17 +1,14 @@
 """Records as 0.2.0 keeps them: whom an instance serves, and as which node, stands in the record itself, and not in ``bindings``.
 
-Records are read in both forms. They are written so that 0.2.0 can read them, too, unless it would treat what they are about wrongly.
-So agents at work outlast an upgrade from it, and the way back.
+0.3.0 leaves such a record as it is while nothing about its agent changes, and what it writes has both forms. Both are read.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from autoscaler.adapters.kept import NOTHING, Unknown
-from autoscaler.domain.facts.snapshot import Record
+from autoscaler.adapters.kept import Unknown
 
 _RECORD, _NAMES = "record", frozenset({"controller", "node", "life"})
 
@@ -27,19 +24,10 @@ def in_todays_form(body: bytes | str) -> bytes:
 
 
 def without_earlier_names(unknown: Unknown) -> Unknown:
-    """Leave out what earlier versions call by these names: it is written anew each time."""
+    """Leave out what 0.3.0 wrote for 0.2.0: it would not be true for long."""
     inside = unknown.inside.get(_RECORD)
     if inside is None or not inside.extras.keys() & _NAMES:
         return unknown
     rest = replace(inside, extras={name: value for name, value in inside.extras.items() if name not in _NAMES})
     others = {name: part for name, part in unknown.inside.items() if name != _RECORD}
     return replace(unknown, inside=others | ({_RECORD: rest} if rest else {}))
-
-
-def with_earlier_names(unknown: Unknown, record: Record) -> Unknown:
-    """Add whom a record's instance serves, and as which node, under the names of earlier versions."""
-    if not record.is_instance or record.leaves or record.reservation or record.devices_for or len(record.bindings) != 1:
-        return unknown
-    names: Mapping[str, Any] = {"controller": record.controller, "node": record.node, "life": record.life}
-    inside = unknown.inside.get(_RECORD, NOTHING)
-    return replace(unknown, inside={**unknown.inside, _RECORD: replace(inside, extras={**inside.extras, **names})})

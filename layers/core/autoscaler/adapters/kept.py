@@ -86,7 +86,12 @@ class Kept(Generic[T]):
     def load(self, body: bytes | str) -> tuple[T, Unknown]:
         """Read a value and its unknown data. `ValueError` if this version cannot read it."""
         value = self._adapter.validate_json(body)
-        return value, unknown_in(value, from_json(body))
+        return value, NOTHING if self._is_all_of(value, body) else unknown_in(value, from_json(body))
+
+    def _is_all_of(self, value: T, body: bytes | str) -> bool:
+        """Tell whether this version would write the same: then nothing is unknown. It takes a fraction of the time of going through it."""
+        as_bytes = body.encode() if isinstance(body, str) else body
+        return any(self._adapter.dump_json(value, exclude_defaults=is_short) == as_bytes for is_short in (True, False))
 
     def load_what_can_be_read(self, body: bytes | str) -> tuple[T, Unknown]:
         """Read a value without the entries that this version cannot read: these are kept, too. `ValueError` if nothing is left."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -277,7 +278,8 @@ def _build(where: str, executor: _Executor, date: datetime, tell_apart: JobParam
         return (
             None if executor.idle else Build(key=f"{where}/{executor.number}", job="", run="", elapsed_seconds=None, estimate_seconds=None)
         )
-    run, job = run_of(executable.url), job_of(executable.url)
+    run = run_of(executable.url)
+    job = _job_of_run(run)
     own_clock = executable.estimatedDuration is not None and executable.estimatedDuration > 0 and executable.timestamp is not None
     elapsed = date.timestamp() - (executable.timestamp or 0) / 1000.0
     is_block = executable.kind.endswith(_BLOCK)
@@ -322,7 +324,18 @@ def run_of(url: str) -> str:
 
 def job_of(url: str) -> str:
     """Return the readable name of the job of a URL: ``job/a%20b/job/c/7/`` is ``a b/c``."""
-    rest = run_of(url).split("/")
+    return _job_of_run(run_of(url))
+
+
+def _job_of_run(run: str) -> str:
+    # Each run has another number, and there are few jobs. After "job" it is no number, but a name.
+    path, _, last = run.rpartition("/")
+    return _readable(f"{path}/0" if last.isdecimal() and path.rpartition("/")[2] != "job" else run)
+
+
+@lru_cache(maxsize=10_000)
+def _readable(run: str) -> str:
+    rest = run.split("/")
     names: list[str] = []
     while len(rest) > 1 and rest[0] == "job":
         names.append(rest[1])
