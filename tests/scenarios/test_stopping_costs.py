@@ -80,7 +80,7 @@ def test_if_the_first_three_starts_are_as_slow_as_boots_agents_are_stopped_no_mo
     """A job every three hours. It took ten starts, and for as long agents were stopped sooner than they would have been terminated."""
     physics = replace(CALM, boot_from=1.0, boot_to=1.0, start_from=start_share, start_to=start_share)
     pool = a_pool("cpu", offerings=(an_offering(usd_per_hour=3.0, volume_usd_per_hour=DISK),), warm_pool=WARM)
-    day = starts_proven(Day(in_memory(pool, physics=physics)))
+    day = starts_proven(Day(in_memory(pool, physics=physics)), timed=())
     for _ in range(8):
         day.queue(1, seconds=300.0)
         day.minutes(60).hours(2)

@@ -1,7 +1,5 @@
 """Time-lines of pools of which few starts were timed: if they are no quicker than boots, the disks of many would cost money in vain."""
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.control import operate
@@ -18,15 +16,8 @@ OFFERING = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
 def a_day(timed, *, boots_share=0.1, agents=5, **warm):
     """Some agents have worked, and are stopped after five idle minutes. ``timed``: starts that were, each that share of a boot."""
     warm_pool = WarmPool(**{"min_agents": 0, "max_agents": agents, "max_age_seconds": 168 * 3600.0} | warm)
-    day = starts_proven(
-        Day(
-            in_memory(
-                a_pool("cpu", max_agents=20, boot_seconds=BOOT_SECONDS, offerings=(OFFERING,), idle_seconds=300.0, warm_pool=warm_pool)
-            )
-        )
-    )
-    memory = day.fleet.state.memory
-    day.fleet.state.memory = replace(memory, starts={"cpu": (boots_share * BOOT_SECONDS,) * timed})
+    pool = a_pool("cpu", max_agents=20, boot_seconds=BOOT_SECONDS, offerings=(OFFERING,), idle_seconds=300.0, warm_pool=warm_pool)
+    day = starts_proven(Day(in_memory(pool)), timed=(boots_share * BOOT_SECONDS,) * timed)
     day.minutes(1).queue(agents, seconds=300.0)
     return day.minutes(40)
 

@@ -8,10 +8,10 @@ from autoscaler.domain.situation.trials import of_starts
 from support.timeline import Day
 
 
-def starts_proven(day: Day, pool: str = "cpu", version: str = "1") -> Day:
-    """Let three agents of this template version have been seen to start as quickly as believed, so that any number may be stopped."""
+def starts_proven(day: Day, pool: str = "cpu", version: str = "1", timed: tuple[float, ...] = (1.0,) * STARTS_TO_DOUBT) -> Day:
+    """Let agents of this template version have been seen to start. ``timed``: how long they took; as here, any number may be stopped."""
     memory, at = day.fleet.state.memory, day.world.timeline.now
     proven = Trial(failures=0, since_at=at, failed_at=at, until_at=at, why="", version=version)
-    trials, starts = {**memory.trials, of_starts(pool): proven}, {**memory.starts, pool: (1.0,) * STARTS_TO_DOUBT}
-    day.fleet.state.memory = replace(memory, trials=trials, starts=starts)
+    trials = {**memory.trials, of_starts(pool): proven}
+    day.fleet.state.memory = replace(memory, trials=trials, starts={**memory.starts, pool: timed})
     return day
