@@ -99,7 +99,7 @@ wheel: $(VENV)/.demo  ## Both packages, into dist: pip install dist/*.whl
 	@$(BIN)/uv build --quiet --wheel --out-dir $(or $(OUT),dist) layers/core
 	@$(BIN)/uv build --quiet --wheel --out-dir $(or $(OUT),dist) .
 
-bench: $(VENV)/.ready  ## Figures of speed and cost, some fifty minutes; OUT=docs/benchmarks.md writes them down, with ONLY=size just these; ONLY=simulation TRACE=FILE plays yours, too
+bench: $(VENV)/.ready  ## Figures of speed and cost, some fifty minutes; OUT=docs/benchmarks.md writes them down; ONLY=size replaces only its own there; ONLY=simulation TRACE=FILE plays yours, too
 	@$(BIN)/python -m benchmarks $(if $(TRACE),--trace "$(TRACE)") $(if $(OUT),--out $(OUT)) $(ONLY)
 
 compare: $(VENV)/.ready  ## All policies on the carried traces, some hours: make compare OUT=out/compare SEEDS=5 SKIP=0 LEAD_IN=168 HOURS=168 TRACES=DIR

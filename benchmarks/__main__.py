@@ -72,7 +72,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     arguments.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default: all")
     arguments.add_argument("--trace", type=Path, action="append", default=[], metavar="FILE", help="the simulation plays it, too")
-    arguments.add_argument("--out", type=Path, help="write it to this page, too; of a page that is there, only these sections")
+    arguments.add_argument("--out", type=Path, help="write the tables to this page, too; named sections replace only their own")
     asked = arguments.parse_args()
     unknown = [name for name in asked.sections if name not in SECTIONS]
     if unknown:

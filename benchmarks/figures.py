@@ -48,7 +48,7 @@ class Figures:
 
 
 def replaced(page: str, figures: Iterable[Figures]) -> str:
-    """Put these tables in the place of those of the same title on a page; what the page lacks goes to its end."""
+    """Replace the tables of a page that have these titles; tables that the page lacks go to its end."""
     made = {figure.title: figure.markdown() for figure in figures}
     head, *blocks = re.split("^(?=## )", page, flags=re.MULTILINE)
     sections = {block.partition("\n")[0].removeprefix("## "): block.rstrip("\n") + "\n" for block in blocks} | made

@@ -11,7 +11,7 @@ from typing import Any
 from autoscaler.adapters.aws import translated
 from autoscaler.errors import ConfigError
 
-# Strangers make it ask no more often than this, nor while it cannot be read.
+# A wrong token has the secret read again at most this often; after a read that failed, any token at most every half minute.
 _READ_AGAIN_SECONDS, _TRIED_AGAIN_SECONDS = 300.0, 30.0
 _LEAST_CHARACTERS = 24
 
@@ -32,7 +32,7 @@ class SharedSecret:
         if self._is(given):
             return True
         if self.clock() - self._tried_at >= (_READ_AGAIN_SECONDS if self._was_read else _TRIED_AGAIN_SECONDS):
-            self._tried_at, self._was_read = self.clock(), False  # also if it cannot be read: the next stranger costs nothing
+            self._tried_at, self._was_read = self.clock(), False  # before the call: one that fails counts as well
             self._token, self._was_read = self._read(), True
         return self._is(given) if self._was_read else None
 

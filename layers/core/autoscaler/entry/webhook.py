@@ -26,7 +26,10 @@ _REQUEST = TypeAdapter(_Request)
 
 
 def ring(event: Any) -> dict[str, Any]:
-    """Answer 202 and have a look taken, 403 if the secret is wrong, or 503; no log line and no answer holds the secret."""
+    """Answer 202 and have a look taken, 403 if the token is wrong, 503 if the secret cannot be read or no look be asked for.
+
+    No log line and no answer holds the secret.
+    """
     try:
         is_ours = bootstrap.webhook_secret().is_known(_token(event))
     except AutoscalerError as error:

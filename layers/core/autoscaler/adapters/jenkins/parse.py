@@ -328,7 +328,7 @@ def job_of(url: str) -> str:
 
 
 def _job_of_run(run: str) -> str:
-    # Each run has another number, and there are few jobs. After "job" it is no number, but a name.
+    # All runs of a job share one entry of the cache, whatever their number. Digits after "job" are a job's name.
     path, _, last = run.rpartition("/")
     return _readable(f"{path}/0" if last.isdecimal() and path.rpartition("/")[2] != "job" else run)
 
