@@ -86,15 +86,13 @@ def new_plan() -> Plan:
     return Plan(folder, python, int(os.environ.get("PORT", "14566")))
 
 
-def fleet_file(url: str, *, warm_pool: str | None) -> str:
-    """A fleet file of one pool on demand and one of spot; ``warm_pool``: the key's value, None: a version that does not know the key."""
-    is_today = warm_pool is not None
-    pools = [(POOL, f"warm_pool: {warm_pool}" if is_today else ""), (SPOT_POOL, "market: spot")]
-    rerun = ", rerun: {}" if is_today else ""
+def fleet_file(url: str, *, warm_pool: str) -> str:
+    """A fleet file of one pool on demand and one of spot; ``warm_pool``: the key's value."""
+    pools = [(POOL, f"warm_pool: {warm_pool}"), (SPOT_POOL, "market: spot")]
     return f"""fleet: {FLEET}
 limits: {{max_agents: 10, max_launches_per_hour: 60, max_usd_per_hour: 5, max_usd_per_month: 500}}
 controllers:
   main: {{url: "{url}", secret: jenkins/main}}
-defaults: {{wait_usd_per_hour: 20, idle_seconds: 60, queue_maturity_seconds: 0, drain_settle_seconds: 1{rerun}}}
+defaults: {{wait_usd_per_hour: 20, idle_seconds: 60, queue_maturity_seconds: 0, drain_settle_seconds: 1, rerun: {{}}}}
 pools:{"".join(_POOL.format(name=name, fleet=FLEET, more=more) for name, more in pools)}
 """

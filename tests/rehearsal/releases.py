@@ -1,4 +1,4 @@
-"""The released version that the upgrade begins with: the newest tag, or 0.2.0, which has none."""
+"""The released version that the upgrade begins with."""
 
 import re
 import subprocess
@@ -11,22 +11,21 @@ _TAG = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """``knows_reservations``: it reads the record of an agent that a person has, and the keys of the rehearsal's fleet file."""
+    """A version that people may run, and its commit."""
 
     version: str
     commit: str
-    knows_reservations: bool = True
 
 
-# Its last commit: the notes of 0.2.0 are unchanged since.
-_UNTAGGED = Release("0.2.0", "f48fb6908599eeb7b6d18dc7d7dc4d6c8d584f21", knows_reservations=False)
+# A clone without tags rehearses the same upgrade as one with them.
+_NEWEST_KNOWN = Release("0.3.0", "d4c45eedc6bbf48fbe8496510055a34455c668fd")
 
 
 def newest_release() -> Release:
-    """The newest tagged release before the commit that is checked out."""
+    """The newest release before the commit that is checked out: the newest tag, unless the version named here is newer."""
     head = _git("rev-parse", "HEAD").strip()
     tagged = [Release(tag, commit) for tag in _git("tag").split() if _TAG.fullmatch(tag) and (commit := _commit(tag)) != head]
-    return max(tagged, key=_order, default=_UNTAGGED)
+    return max([*tagged, _NEWEST_KNOWN], key=_order)
 
 
 def _order(release: Release) -> tuple[int, ...]:

@@ -49,12 +49,13 @@ def _interrupt(scene: Scene) -> str:
 
 
 def _terminate_from_outside(scene: Scene) -> str:
-    """Return the node of an instance that somebody ended under a build."""
-    scene.queue(_OUTSIDE, build_seconds=20)
+    """Return the node of an instance that somebody ended under a build, which lasts longer than two passes on a busy machine."""
+    scene.queue(_OUTSIDE, build_seconds=60)
     scene.until("from outside: the build has begun", lambda: _OUTSIDE in scene.jenkins.nodes_by_job())
     scene.passes()  # no build is known to be lost that no pass has seen
     node = scene.jenkins.nodes_by_job()[_OUTSIDE]
     scene.account.ec2.terminate_instances(InstanceIds=[instance_of(node)])
+    scene.report.until("from outside: the build is lost", lambda: scene.jenkins.lost() != [])
     return node
 
 

@@ -9,7 +9,7 @@ from rehearsal.emulator import emulator
 from rehearsal.jenkins import jenkins
 from rehearsal.machines import machines
 from rehearsal.operator import Operator
-from rehearsal.plan import FLEET, POOL, SPOT_POOL, Plan, fleet_file
+from rehearsal.plan import POOL, SPOT_POOL, Plan, fleet_file
 from rehearsal.project import build, clone, tree_of
 from rehearsal.releases import Release, newest_release
 from rehearsal.report import Report
@@ -28,7 +28,7 @@ def play(plan: Plan, report: Report) -> None:
         stack.enter_context(emulator(plan))
         report.step(f"6 upgrade: from {release.version} to today's version, and back")
         old, today = tree_of(plan, release), clone(plan, "today")
-        build(plan, old, fleet_file(controller.url, warm_pool=_WARM if release.knows_reservations else None))
+        build(plan, old, fleet_file(controller.url, warm_pool=_WARM))
         report.note(f"built {release.version}")
         build(plan, today, fleet_file(controller.url, warm_pool=_WARM))
         prepare(account, controller.secret)
@@ -78,28 +78,16 @@ def _go_back(scene: Scene, old: Path, release: Release) -> None:
     report.check(f"{release.version} is deployed again", scene.account.stack()["StackStatus"], "UPDATE_COMPLETE")
     scene.passes()
     shown = scene.operator.ask("status")
-    unread = [] if release.knows_reservations else [f"record#{reserved}"]
     report.check(f"{release.version} keeps the hold", [hold["pool"] for hold in shown["holds"]], [SPOT_POOL])
-    report.check(f"{release.version} names what it cannot read", shown["status"]["unread"], unread)
+    report.check(f"{release.version} reads every record", shown["status"]["unread"], [])
     report.check("builds go on", scene.results(*_BACK_JOBS), dict.fromkeys(_BACK_JOBS))
     scene.jenkins.let_end(*_BACK_JOBS)
     scene.until("builds that began before the way back", lambda: scene.results(*_BACK_JOBS), scene.all_succeed(*_BACK_JOBS), seconds=400)
     scene.until("instances but for the reserved one", lambda: list(scene.account.instances()), [reserved], seconds=240)
-    if release.knows_reservations:
-        scene.operator.run("release", _node_of(reserved), "--for", "alice")
-    else:
-        _end_by_hand(scene, reserved)
+    scene.operator.run("release", _node_of(reserved), "--for", "alice")
     scene.until("instances in the end", lambda: list(scene.account.instances()), [])
     scene.until("nodes in the end", scene.jenkins.nodes, {}, seconds=180)
     scene.until("records in the end", scene.records, {})
-
-
-def _end_by_hand(scene: Scene, instance: str) -> None:
-    """What docs/operations.md says under *state unread*: delete the node, terminate the instance, delete the item."""
-    scene.jenkins.live.controller.delete_node(_node_of(instance))
-    scene.account.ec2.terminate_instances(InstanceIds=[instance])
-    key = {"fleet": {"S": FLEET}, "item": {"S": f"record#{instance}"}}
-    scene.account.client("dynamodb").delete_item(TableName=scene.account.outputs()["State"], Key=key)
 
 
 def _node_of(instance: str) -> str:
