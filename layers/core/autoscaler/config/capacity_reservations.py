@@ -40,7 +40,7 @@ class CapacityReservationSettings(Section):
         description="block: a Capacity Block. EC2 ends its machines 30 minutes before its end, and agents take no new builds for as long "
         "before that as 95 % of builds take. reservation: an On-Demand Capacity Reservation; at its end agents take no new builds.",
     )
-    starts_at: _Instant | None = Field(None, description="When it begins, such as 2026-12-01T11:30Z. Without it: it has begun.")
+    starts_at: _Instant | None = Field(None, description="When it begins, such as 2026-12-01T11:30Z. Default: it has begun.")
     ends_at: _Instant | None = Field(None, description="When it ends, likewise. A block must have it; without it a reservation goes on.")
 
 

@@ -51,8 +51,8 @@ class ControllerSettings(Section):
     )
     host_role_id: Annotated[str, StringConstraints(pattern=ROLE_ID)] | None = Field(
         None,
-        description="Unique id of the IAM role that the machine of this controller alone has (AROA..., aws iam get-role): with it the "
-        "agents' service there tells memory, disk and processors. Without it, what Jenkins tells of itself is all that is known.",
+        description="Unique id of the IAM role that the machine of this controller alone has (AROA..., aws iam get-role). If set, the "
+        "agents' service there may report memory, disk and processors. If not, only Jenkins' own figures are known.",
     )
 
 

@@ -9,6 +9,6 @@ MaxJobSecondsKey = Annotated[
     Field(
         description="A job whose builds are predicted to take longer is no demand for the pool, and no agent of the pool counts for it. "
         "Jenkins may still start it on a free executor of the pool: keep exclusive: true, and give the pool a label of its own. "
-        "Without it: jobs may take any time.",
+        "Default: jobs may take any time.",
     ),
 ]

@@ -13,8 +13,8 @@ JobParametersKey = Annotated[
     Field(
         max_length=100,
         description="Parameters that tell builds of a job apart in autoscaler jobs and eta, by the full name of the job; * stands for any "
-        "letters, slashes, too: {nightly/*: [ARCH, SUITE]}. Name those with few values, on which durations depend. With it each look asks "
-        "Jenkins for the parameters of what waits and runs; without it for none.",
+        "letters, slashes, too: {nightly/*: [ARCH, SUITE]}. Name those with few values, on which durations depend. If set, "
+        "each look also reads the parameters of waiting and running builds.",
     ),
 ]
 

@@ -51,10 +51,10 @@ class PriceSettings(Section):
     multiplier: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] | None = Field(
         None,
         description="What is paid of the list price on demand: 0.72 where a Savings Plan or a contract takes 28 % off. Limits, decisions "
-        "and costs go by it. Not for spot, and not for usd_per_hour, which is what is paid. Without it: 1.",
+        "and costs go by it. Not for spot, and not for usd_per_hour, which is what is paid. Default: 1.",
     )
     region: Annotated[str, AfterValidator(_carried)] | None = Field(
-        None, description=f"AWS region of the prices; it must be one that is carried. Without it: {HOME}."
+        None, description=f"AWS region of the prices; it must be one that is carried. Default: {HOME}."
     )
     system: Literal["linux", "windows", "rhel", "suse"] | None = Field(
         None, description="Operating system that is billed, where it is not what platform says: rhel and suse cost more than linux."
@@ -63,7 +63,7 @@ class PriceSettings(Section):
 
 PricesKey = Annotated[
     PriceSettings | None,
-    Field(description="Which of the carried prices a pool goes by, and what is paid of them. Without it: those of us-east-1, in full."),
+    Field(description="Which of the carried prices a pool goes by, and what is paid of them. Default: those of us-east-1, in full."),
 ]
 
 

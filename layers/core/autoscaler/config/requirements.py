@@ -63,7 +63,7 @@ AllocationKey = Annotated[
     Annotated[Allocation, Field(strict=False)] | None,
     Field(
         description="Which of several instance types and subnets EC2 takes. in-order: as they are written, for spot among those with "
-        "capacity. by-price: the cheapest on demand; for spot what is cheap and seldom taken back (price-capacity-optimized). Without it: "
+        "capacity. by-price: the cheapest on demand; for spot what is cheap and seldom taken back (price-capacity-optimized). Default: "
         "in-order for instance_types, by-price for instance_requirements.",
     ),
 ]

@@ -45,12 +45,12 @@ class ScheduleSettings(Section):
     """Hours of the week in which a pool has other numbers. Where two of a pool hold at once, the later in the list wins, key by key."""
 
     days: Annotated[list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]], Field(min_length=1)] | None = Field(
-        None, description="Days of the week on which it begins, such as [mon, tue]. Without it: every day."
+        None, description="Days of the week on which it begins, such as [mon, tue]. Default: every day."
     )
     begins: TimeOfDay = Field(
         alias="from",
-        description="When it begins, by the clocks of time_zone. Of a time that comes twice, where clocks are put back, the first counts; "
-        "one that never comes, where they are put forward, is the moment at which they are.",
+        description="When it begins, by the clocks of time_zone. If a change of the clocks repeats the time, the first one counts. If it "
+        "skips the time, the schedule starts at the change.",
     )
     ends: TimeOfDay = Field(
         alias="to", description="When it ends, likewise: on the same day, 24:00 at its end; on the day after where it is not after from."

@@ -50,7 +50,7 @@ class KindSettings(Section):
 
     of: list[KindName] = Field([], description="Kinds that it is a speciality of, beside those that its name tells: gpu-p3 is one of gpu.")
     labels: Annotated[list[Label], Field(min_length=1)] | None = Field(
-        None, description="Labels of its agents; jobs that need the kind ask for them. Without it: its name, and each part of it after a +."
+        None, description="Labels of its agents; jobs that need the kind ask for them. Default: its name, and each part of it after a +."
     )
 
 
@@ -74,15 +74,15 @@ class Tuning(Section):
     boot_timeout_seconds: Annotated[float, Field(ge=60, le=86_400)] | None = Field(
         None,
         description="An agent that has not connected after this long is replaced. Time in which its controller answers nobody, or is in "
-        "quiet mode, does not count. Must exceed boot_seconds. Without it, 2400 on Windows.",
+        "quiet mode, does not count. Must exceed boot_seconds. Default on Windows: 2400.",
     )
     max_idle_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = Field(
         None, description="Longest that an idle agent is kept, however soon demand is expected back."
     )
     idle_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = Field(
         None,
-        description="A fixed time for which an idle agent is kept. Without it the time is learned from how soon demand came back, and "
-        "from what a boot costs.",
+        description="A fixed time for which an idle agent is kept. By default the time is learned from how soon demand came back, "
+        "and from what a boot costs.",
     )
     drain_settle_seconds: Annotated[float, Field(ge=1, le=30)] | None = Field(
         None, description="Between the mark on an idle agent and the second look that lets it be terminated, at least this long passes."
@@ -97,23 +97,23 @@ class Tuning(Section):
     )
     spot_max_usd_per_hour: Usd | None = Field(
         None,
-        description="Highest spot price to pay for a machine an hour, in US dollars; it is sent to EC2. Without it: the on-demand price.",
+        description="Highest spot price to pay for a machine an hour, in US dollars; it is sent to EC2. Default: the on-demand price.",
     )
     volume_gib: Annotated[float, Field(ge=0, le=65_536)] | None = Field(
         None,
-        description="Size of all volumes of an agent in GiB, to count their price. Without it the functions read sizes and types from the "
-        "launch template and its image; validate, and a size that neither says, count 100 on Linux, 150 on Windows.",
+        description="Size of all volumes of an agent in GiB, to count their price. By default the functions read sizes and types from "
+        "the launch template and its image; validate, and a size that neither says, count 100 on Linux, 150 on Windows.",
     )
     volume_usd_per_gib_month: Annotated[float, Field(ge=0, le=100)] | None = Field(
         None, description="US dollars for a GiB of gp3 and month."
     )
     prices: PricesKey = None
     max_agent_hours: Annotated[float, Field(gt=0, le=87_600)] | None = Field(
-        None, description="An agent older than this is drained and replaced, a few at a time. Without it, age is no reason."
+        None, description="An agent older than this is drained and replaced, a few at a time. Default: age is no reason."
     )
     drain_timeout_seconds: Seconds | None = Field(
         None,
-        description="An agent that has been draining for longer than this raises an alarm; it is never killed for it. Without it: none.",
+        description="An agent that has been draining for longer than this raises an alarm; it is never killed for it. Default: none.",
     )
     quarantine: Quarantine | None = Field(
         None,
@@ -122,7 +122,7 @@ class Tuning(Section):
         "it is cordoned and stays for you to inspect. off: it stays in use.",
     )
     max_builds: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
-        None, description="An agent that has had so many builds takes no more and is replaced. Without it: any number."
+        None, description="An agent that has had so many builds takes no more and is replaced. Default: any number."
     )
     reuse: Literal["always", "never"] | None = Field(
         None,
@@ -167,23 +167,23 @@ class PoolSettings(Tuning):
 
     labels: Annotated[list[Label], Field(min_length=1)] | None = Field(
         None,
-        description="Labels of the pool's agents in Jenkins, beside those of its kind; jobs ask for them. Without it and without a kind: "
-        "the pool's name.",
+        description="Labels of the pool's agents in Jenkins, beside those of its kind; jobs ask for them. Default, if it has no kind: the "
+        "pool's name.",
     )
     kind: KindName | None = Field(
         None,
-        description="Kind of the pool's machines, one of kinds. Where it is a speciality of others, its agents carry their labels only "
-        "while they are lent.",
+        description="Kind of the pool's machines, one of kinds. If it is a speciality of other kinds, its agents carry those "
+        "kinds' labels only while they are lent.",
     )
     lend: Lending | None = Field(
         None,
         strict=False,
-        description="When an idle agent is lent to jobs that ask for a kind of which its own is a speciality. idle: while nobody who needs "
-        "the speciality waits or is foreseen. always: while nobody who needs it waits. Without it: never where an executor costs more than "
+        description="When an idle agent is lent to jobs that ask for the general kind. idle: while nobody who needs "
+        "the speciality waits or is foreseen. always: while nobody who needs it waits. Default: never where an executor costs more than "
         "one of the general kind's pools, else idle.",
     )
     controllers: Annotated[list[str], Field(min_length=1)] | None = Field(
-        None, description="Names of the controllers that the pool serves. Without it: all."
+        None, description="Names of the controllers that the pool serves. Default: all."
     )
     share: Share = Field(
         Share.NONE,
@@ -201,19 +201,19 @@ class PoolSettings(Tuning):
     )
     launch_template_version: Annotated[str, StringConstraints(pattern=VERSION)] | None = Field(
         None,
-        description="Version of the launch template. Without it: $Latest of the stack's own templates, $Default of yours.",
+        description="Version of the launch template. Default: $Latest of the stack's own templates, $Default of yours.",
     )
     image_parameter: Annotated[str, StringConstraints(pattern=PARAMETER, max_length=1011)] | None = Field(
         None,
         description="SSM parameter whose value is the id of the image to launch, such as /ci/linux-image. A new value reaches the next "
-        "launch: one agent tries it before others follow. The stack's parameter ImageParameterArns must name it. Without it: the launch "
+        "launch: one agent tries it before others follow. The stack's parameter ImageParameterArns must name it. Default: the launch "
         "template's image.",
     )
     instance_types: InstanceTypes = None
     instance_requirements: Requirements = None
     allocation: AllocationKey = None
     subnets: list[Annotated[str, StringConstraints(min_length=1)]] = Field(
-        [], description="Ids of subnets in order of preference, such as [subnet-0a1b2c3d], one a zone. Without it: the launch template's."
+        [], description="Ids of subnets in order of preference, such as [subnet-0a1b2c3d], one a zone. Default: the launch template's."
     )
     platform: Platform = Field(
         Platform.LINUX, strict=False, description="Operating system: it sets prices, and the defaults of remote_dir and volume_gib."
@@ -228,7 +228,7 @@ class PoolSettings(Tuning):
     max_usd_per_hour: UsdPerHour = None
     max_usd_per_month: UsdPerMonth = None
     priority: Annotated[int, Field(ge=-1000, le=1000)] = Field(
-        0, description="Where a limit keeps jobs of several pools waiting, those of a higher priority go first, whatever their team spent."
+        0, description="If a limit keeps jobs of several pools waiting, those of a higher priority go first, whatever their team spent."
     )
     min_agents: Count = Field(0, description="Agents that are always there, idle or not. They cost money day and night.")
     warm_executors: Count = Field(0, description="Executors that are kept free beyond what runs and waits, so that jobs start at once.")
@@ -238,14 +238,14 @@ class PoolSettings(Tuning):
     max_hours_per_day: HoursPerDay = None
     usd_per_hour: Usd | None = Field(
         None,
-        description="Price of one machine an hour, in US dollars, for all instance types of the pool. Without it: the carried on-demand "
+        description="Price of one machine an hour, in US dollars, for all instance types of the pool. Default: the carried on-demand "
         "prices, those of us-east-1; spot_discount is taken off for spot.",
     )
     capacity_reservation: CapacityReservationKey = None
     max_job_seconds: MaxJobSecondsKey = None
     remote_dir: Annotated[str, StringConstraints(min_length=1)] | None = Field(
         None,
-        description="Jenkins' root directory on the agent. Without it: /home/jenkins/agent on Linux, C:\\jenkins on Windows.",
+        description="Jenkins' root directory on the agent. Default: /home/jenkins/agent on Linux, C:\\jenkins on Windows.",
     )
     exclusive: bool = Field(
         default=True,

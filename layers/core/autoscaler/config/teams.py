@@ -12,28 +12,28 @@ from autoscaler.domain.facts.fleet import Ceilings, Team
 Most = Annotated[int, Field(ge=1, le=100_000)]
 # Limits that a pool and a team may have, beside those of the whole fleet.
 LaunchesPerHour = Annotated[
-    Most | None, Field(description="Most of its agents launched within any 60 minutes. Without it: the wider limits alone.")
+    Most | None, Field(description="Most of its agents launched within any 60 minutes. Default: the wider limits alone.")
 ]
 UsdPerHour = Annotated[
     Usd | None,
     Field(
-        description="Most that all of its agents together may cost an hour, in US dollars, counted as limits.max_usd_per_hour is. Without "
-        "it: the wider limits alone."
+        description="Most that all of its agents together may cost an hour, in US dollars, counted as limits.max_usd_per_hour is. Default: "
+        "the wider limits alone."
     ),
 ]
 UsdPerMonth = Annotated[
     Usd | None,
     Field(
         description="Most that its agents may cost in a calendar month (UTC), in US dollars; limits.at_month_limit says what happens to "
-        "them once it is spent. Without it: the wider limits alone."
+        "them once it is spent. Default: the wider limits alone."
     ),
 ]
 HoursPerDay = Annotated[
     Annotated[float, Field(ge=1, le=2_400_000, allow_inf_nan=False)] | None,
     Field(
         description="Most hours that the pool's agents may run in a calendar day (UTC), all together. Once they are used, nothing is "
-        "launched until midnight, and no agent takes another build; running builds are not killed, so what they take comes on top. Without "
-        "it: any number."
+        "launched until midnight, and no agent takes another build; running builds are not killed, so what they take comes on top. "
+        "Default: any number."
     ),
 ]
 
@@ -44,11 +44,11 @@ class TeamSettings(Section):
     pools: Annotated[list[str], Field(min_length=1)] = Field(description="Names of the team's pools.")
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = Field(
         1.0,
-        description="Where a limit keeps several teams waiting, the one goes first that spent the fewest dollars for its weight in the "
+        description="If a limit keeps several teams waiting, the team goes first that spent the fewest dollars for its weight in the "
         "last four hours. 2: twice the share of a team of weight 1.",
     )
     max_agents: Most | None = Field(
-        None, description="Most agents at once, of all pools of the team together. Without it: the wider limits alone."
+        None, description="Most agents at once, of all pools of the team together. Default: the wider limits alone."
     )
     max_launches_per_hour: LaunchesPerHour = None
     max_usd_per_hour: UsdPerHour = None

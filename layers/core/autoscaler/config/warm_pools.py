@@ -17,7 +17,7 @@ class WarmPoolSettings(Section):
         "stopped; those that run, beyond the pool's min_agents, count: they will be stopped.",
     )
     max_agents: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
-        None, description="Most stopped agents at once; they do not count in the pool's max_agents. Without it: as many as those."
+        None, description="Most stopped agents at once; they do not count in the pool's max_agents. Default: as many as those."
     )
     max_age_hours: Annotated[float, Field(gt=0, le=87_600)] = Field(
         168.0,
@@ -34,7 +34,7 @@ class WarmPoolSettings(Section):
     instance_stores: bool = Field(
         default=False,
         description="Stop agents of types with instance stores (m5d, g5, i4i), too. These disks are empty after each start: your image, or "
-        "a service that runs at each boot, must format and mount them again. Without it such types are terminated.",
+        "a service that runs at each boot, must format and mount them again. By default, agents of such types are terminated.",
     )
 
 
