@@ -137,7 +137,7 @@ def _tried(request: Request, file: Path, orders: list[dict[str, Any]]) -> list[d
 
 
 def _started(request: Request, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Send all orders. Where one fails after all, say which were started before it."""
+    """Send all orders. If one fails after all, say which were started before it."""
     answers: list[dict[str, Any]] = []
     for number, order in enumerate(orders, 1):
         try:

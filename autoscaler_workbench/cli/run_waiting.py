@@ -49,7 +49,7 @@ def leave(answer: dict[str, Any]) -> None:
 def until_ended(answer: dict[str, Any], ask: Ask, sleep: Sleep) -> dict[str, Any]:
     """Ask for each open order again until none is; return the last answer, in the order of the first.
 
-    ``ask`` tells of the order with an id. Where it fails for now, it is asked again: nothing of an order depends on it.
+    ``ask`` reads the order with an id. If it fails for now, it is asked again: nothing of an order depends on it.
     """
     with _Progress() as progress:
         while open_ := [entry["id"] for entry in answer["runs"] if entry["outcome"] is None]:

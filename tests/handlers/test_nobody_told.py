@@ -40,7 +40,7 @@ def test_without_a_confirmed_subscription_doctor_and_status_say_that_nobody_is_t
     fine, detail = doctor(here)[CHECK]
     assert fine is False
     assert detail == status(here)
-    assert detail.startswith("nobody is told of alarms: ")
+    assert detail.startswith("nobody receives the alarms: ")
     assert said in detail
 
 
@@ -54,7 +54,7 @@ def test_without_a_topic_nobody_is_told():
     with deployed_in_memory(environment={"ALARM_TOPIC": ""}) as here:
         here.call("scale_up", event("tick"))
         assert doctor(here)[CHECK][0] is False
-        assert status(here).startswith("nobody is told of alarms")
+        assert status(here).startswith("nobody receives the alarms")
 
 
 def test_where_sns_does_not_answer_the_doctor_says_so_and_the_status_comes_all_the_same(here):
@@ -66,4 +66,4 @@ def test_where_sns_does_not_answer_the_doctor_says_so_and_the_status_comes_all_t
 def test_the_status_ends_with_it(here, capsys):
     here.stored.notifier.subscribed = ()
     print_status(here.call("operate", event("status")))
-    assert capsys.readouterr().out.splitlines()[-1].startswith("nobody is told of alarms: set AlarmEmail")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("nobody receives the alarms: set AlarmEmail")

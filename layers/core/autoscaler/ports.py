@@ -121,7 +121,7 @@ class Compute(Protocol):
         """List what carries our fleet tag and has not ended. May lag by 30 s: absence proves nothing."""
 
     def ended_lately(self) -> tuple[Instance, ...]:
-        """List what carries our fleet tag and has terminated, as long as EC2 tells of it: for an hour about."""
+        """List what carries our fleet tag and has terminated, as long as EC2 shows it: for about an hour."""
 
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
         """Ask for instances by id; ids unknown to EC2 are `NOT_FOUND`."""
@@ -248,7 +248,7 @@ class StateStore(Protocol):
         """Read one record alone; None where there is none, or it cannot be read."""
 
     def note_devices(self, machine: str, devices: Devices) -> None:
-        """Replace what a machine tells of its devices. It is forgotten a day later; losing it costs a look."""
+        """Replace a machine's report about its devices. It is forgotten a day later; losing it costs a look."""
 
     def add_record(self, record: Record) -> None:
         """Write a new record; `ConflictError` if there is one for this instance, or another instance has its node."""
@@ -319,7 +319,7 @@ class History(Protocol):
     """What was done lately. No pass reads it; losing it costs nothing but the answer to a person."""
 
     def note(self, events: Sequence[Event]) -> None:
-        """Add events, in the order in which they happened. Of a day with very many only the last are kept."""
+        """Add events, in the order in which they happened. If a day has very many, only the last are kept."""
 
     def since(self, at: float, now: float) -> list[Event]:
         """Return the events from then on, oldest first; two weeks are kept."""

@@ -1,4 +1,4 @@
-"""Records as 0.2.0 keeps them: whom an instance serves, and as which node, stands in the record itself, and not in ``bindings``.
+"""Records as 0.2.0 keeps them: the record itself says whom an instance serves, and as which node. There are no ``bindings``.
 
 0.3.0 leaves such a record as it is while nothing about its agent changes, and what it writes has both forms. Both are read.
 """

@@ -13,7 +13,7 @@ _LONGEST_URL = 200
 
 
 def url_problem(url: str) -> str | None:
-    """Say what is wrong with a controller's URL, never a password that stands in it; None: nothing is."""
+    """Say what is wrong with a controller's URL, never a password in it; None: nothing is."""
     shown = shortened(re.sub(r"^([a-z]+://)?.*@", r"\1***@", url, flags=re.IGNORECASE | re.DOTALL), _LONGEST_URL)
     try:
         parsed = AnyHttpUrl(url)

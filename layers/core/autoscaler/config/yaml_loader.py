@@ -70,7 +70,7 @@ class Loader(yaml.SafeLoader):
             raise _refused(f"is no {node.tag.rpartition(':')[2]}, as its tag says", at_of(node)) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as PyYAML calls it
-        """Read a mapping; a key that stands in it twice is an error."""
+        """Read a mapping; a key that occurs twice is an error."""
         keys: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)

@@ -1,6 +1,6 @@
 """What a machine says that it is connected as.
 
-It is no identity: it only tells what a lost record said, or what an answer must not leave out. Whoever lies about it does so about their
+It is no identity: it only tells what a lost record said, or what an answer must not leave out. An agent that lies about it lies about its
 own machine alone.
 """
 

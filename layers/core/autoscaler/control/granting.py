@@ -224,7 +224,7 @@ def _as_it_is(granted: Granted, slot: Node) -> Granted:
 
 
 def _win(ports: Ports, granted: Granted, node: str) -> Granted:
-    """Change it to ``registered`` before there is a node. Whoever condemned the record meanwhile has won the race."""
+    """Change it to ``registered`` before there is a node. If another pass condemned the record meanwhile, that one has won the race."""
     record = granted.record
     if record.state not in _ASKED_FOR:
         return granted

@@ -11,7 +11,7 @@ from autoscaler.ports import Ports
 def last_month(ports: Ports, told: Told, situation: Situation) -> tuple[str, Message | None]:
     """Return the month that people know of once this message is sent, if there is one.
 
-    A month is told of when all of it is in its item: the first look of the next one adds the rest. Until then each look asks again.
+    A month is reported once all of it is in its item: the first look of the next one adds the rest. Until then each look asks again.
     """
     last = month_before(month_name(situation.now))
     if ports.notifier is None or told.month >= last:

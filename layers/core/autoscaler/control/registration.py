@@ -68,7 +68,7 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust, asked: As
 
 
 def _hear(ports: Ports, controller: str, caller: Caller, trust: Trust, asked: Asked) -> Heard | Refused:
-    """Keep what the machine of a controller tells. Whoever has that role is that machine: it alone has it."""
+    """Keep what the machine of a controller reports. That machine alone has the role."""
     try:
         if refused := authenticate_host(caller, trust):
             return refused
@@ -96,7 +96,7 @@ class _Request:
         return self.host.id if self.host else self.caller.session
 
     def too_often(self) -> Refused | None:
-        """Refuse one that asks more often than an agent does. What it tells of itself is kept in the same write."""
+        """Refuse one that asks more often than an agent does. Its report about itself is kept in the same write."""
         devices = self._devices() if self.asked.devices else None
         if self.ports.rate_limiter.admit(self.id, now=self.ports.clock(), telemetry=self.asked.telemetry, devices=devices):
             return None
@@ -161,7 +161,7 @@ class _Request:
     def _unchanged(self) -> list[Connection] | None:
         """Answer one that is what it should be from its own records alone: agents ask often, and EC2 and Jenkins need not know.
 
-        What it says of itself is no identity: it is compared with its records. Whoever lies learns what it has said.
+        Its claims about itself are no identity: they are compared with its records. A liar learns only its own claims.
         """
         told: list[Connection] = []
         for record in self._records() if self.asked.connected else ():

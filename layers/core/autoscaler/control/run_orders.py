@@ -1,6 +1,6 @@
 """Orders runs, carries each order on look by look, and ends it: what is started is written down before Jenkins is asked.
 
-Whoever writes an order down holds no lease: of two at once the second one loses, by the order's version, and does nothing. Cut off after
+Orders are written down without the lease: of two at once the second one loses, by the order's version, and does nothing. Cut off after
 that, a build may have been started: the next look finds it by its parameter, or knows that there is none.
 """
 

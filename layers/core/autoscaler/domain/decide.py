@@ -13,7 +13,7 @@ it pays that nobody waits for the slowest boot; never beyond a limit.
    and an agent that is needed again is started before one is launched.
 Once the month's money is spent, all agents are cordoned and go this way, until the month ends or its limit is raised; so do those of a
 pool whose hours of the day are used, until midnight.
-Where a controller was not read completely, or its queue in parts, restarted lately or is about to shut down, none of the three happens.
+If a controller was not read completely, or its queue in parts, restarted lately or is about to shut down, none of the three happens.
 """
 
 from collections.abc import Callable

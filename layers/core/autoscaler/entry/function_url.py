@@ -30,7 +30,7 @@ OURS = {"X-Autoscaler": "registration"}
 
 
 class _Iam(BaseModel):
-    """The caller as AWS authenticated it. Of what the caller itself sent only the body is read, which identifies nobody.
+    """The caller as AWS authenticated it. Only the body is read of what the caller itself sent; it identifies nobody.
 
     For that reason it is not Powertools' ``LambdaFunctionUrlModel``, which checks the caller's headers and body too, and demands a
     User-Agent: an instance that is refused here powers off.

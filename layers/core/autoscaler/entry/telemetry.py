@@ -1,4 +1,4 @@
-"""Reads what an agent tells of its machine. It is anybody's text: bounded and checked, and what makes no sense is dropped."""
+"""Reads an agent's report about its machine. Anybody may have written it: it is bounded and checked, and nonsense is dropped."""
 
 from typing import Annotated, Any
 

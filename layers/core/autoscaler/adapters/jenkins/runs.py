@@ -1,4 +1,4 @@
-"""Translates what Jenkins tells of one run, one job and one queue item."""
+"""Translates Jenkins' answers about one run, one job and one queue item."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Node blocks of pipelines: what a run's flow graph tells of them, and those that left their executor and whose end is not known yet."""
+"""Node blocks of pipelines: what a run's flow graph shows, and those that left their executor and whose end is not known yet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

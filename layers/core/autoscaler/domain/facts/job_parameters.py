@@ -11,7 +11,7 @@ _VALUE_CHARACTERS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobParameters:
-    """Names of parameters by patterns of full names of jobs. Of a job that several match, those of all of them count."""
+    """Names of parameters by patterns of full names of jobs. If several match a job, the names of all of them count."""
 
     by_pattern: tuple[tuple[str, tuple[str, ...]], ...] = ()
 

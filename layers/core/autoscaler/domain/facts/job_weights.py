@@ -31,7 +31,7 @@ class PluginWeight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobWeights:
-    """Weights by patterns of full names of jobs. Of a job that several match, the first counts; what none matches weighs 1.
+    """Weights by patterns of full names of jobs. If several match a job, the first counts; a job that none matches weighs 1.
 
     ``known``: of the jobs of each source, those that weigh more than 1.
     """

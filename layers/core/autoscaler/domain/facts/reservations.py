@@ -1,4 +1,4 @@
-"""Reservations: an agent that a person has for a while. Data only: it stands in the agent's record, and in the launch made for it."""
+"""Reservations: an agent that a person has for a while. Data only, kept in the agent's record and in the launch made for it."""
 
 from dataclasses import dataclass
 

@@ -25,7 +25,10 @@ class Room:
     is_full: bool
 
     def is_shown_by(self, node: Node) -> bool:
-        """Tell whether a node has so many executors. Without its labels nobody takes those too many: they are left until there is room."""
+        """Tell whether a node has so many executors.
+
+        If its labels are off, no build takes the executors beyond that: they are left until there is room.
+        """
         return node.executors >= self.executors if self.is_full else node.executors == self.executors
 
 

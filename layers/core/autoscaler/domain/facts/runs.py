@@ -1,4 +1,4 @@
-"""Builds as Jenkins tells of each of them: how one ended, what it was started with, and what else its job has."""
+"""Builds as Jenkins shows each of them: how one ended, what it was started with, and what else its job has."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 
 class Interruption(StrEnum):
-    """What stopped a build that did not come to its own end. Of a freestyle build whose agent is gone Jenkins notes nothing."""
+    """What stopped a build that did not come to its own end. Jenkins notes nothing about a freestyle build whose agent is gone."""
 
     PERSON = "person"
     AGENT_GONE = "agent-gone"  # a pipeline's: its node was removed, or did not come back in time

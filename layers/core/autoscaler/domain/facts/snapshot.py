@@ -337,7 +337,7 @@ class Snapshot:
     run_orders: tuple[RunOrder, ...] | None = ()  # that are open; None: they could not be read
     unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
     unread_as: Mapping[str, UnreadRecord] = field(default_factory=dict)  # what can be told of records among these, by name
-    devices: Mapping[str, Devices] = field(default_factory=dict)  # by machine, as far as it tells of them
+    devices: Mapping[str, Devices] = field(default_factory=dict)  # by machine, as far as it reports them
 
     @cached_property
     def unread_records(self) -> Mapping[str, UnreadRecord]:

@@ -1,4 +1,4 @@
-"""What the agent of a machine tells of it: memory, disks, processors, graphics cards, and what its builds use. Data, no decisions."""
+"""What the agent of a machine reports: memory, disks, processors, graphics cards, and what its builds use. Data, no decisions."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """Items of the queue that an old Jenkins dropped on their way to an agent: what it asks of them, and what is done about each.
 
 Before 2.517 (LTS 2.528.1) an item that is handed to an executor, whose node goes offline or away in the same instant, is taken out of the
-queue and forgotten. Of whatever else leaves the queue Jenkins tells for five minutes whether it began or was cancelled. So what was in
+queue and forgotten. For any other item that left the queue, Jenkins says for five minutes whether it began or was cancelled. So what was in
 the queue within that time, and is unknown in two looks of the same session while its job is there, was dropped. A pipeline goes on waiting
 for its node block then, until a person ends it: Jenkins offers no way to give it another item.
 """

@@ -101,7 +101,7 @@ def taken_back(records: Iterable[Record], end_reasons: Mapping[str, str]) -> dic
 
 
 def offerings_of(agent: Agent, instance: Instance | None) -> Iterator[str]:
-    """Name the scopes of the offerings that an agent may be of. Of an instance that has ended EC2 lists no subnet any more."""
+    """Name the scopes of the offerings that an agent may be of. EC2 lists no subnet of an instance that has ended."""
     for offering in agent.pool.offerings:
         is_its_place = instance is None or (offering.market == instance.market and offering.subnet in {"", instance.subnet})
         if offering.instance_type == agent.record.instance_type and is_its_place:

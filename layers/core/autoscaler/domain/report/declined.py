@@ -107,7 +107,7 @@ def _branches(job: str) -> str:
 
 
 def told_of_job(situation: Situation, job: str) -> Iterator[str]:
-    """Say which pools decline a job, and which take it. Of a job that does not wait: the pools that have run it."""
+    """Say which pools decline a job, and which take it. If it does not wait, name the pools that have run it."""
     waiting = [
         (controller, entry) for controller in situation.demands for entry in _declined_items(situation, controller) if entry.item.job == job
     ]

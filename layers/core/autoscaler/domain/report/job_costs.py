@@ -70,7 +70,7 @@ def opened(metered: Month, now: float, version: int) -> CostBatch:
 
 
 def note_metered(batch: CostBatch, metered: Month) -> CostBatch:
-    """Add what the meter counted since the last look. Where it has less than before, it was lost and began again at zero."""
+    """Add what the meter counted since the last look. If it has less than before, it was lost and began again at zero."""
     if metered.name != batch.month or metered.metered_at <= batch.metered_at:
         return batch
     spent = dict(batch.spent)

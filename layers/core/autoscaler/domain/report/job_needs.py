@@ -1,6 +1,6 @@
-"""Note what builds used in the statistics of their jobs, once they have ended and their machine has told of it.
+"""Note what builds used in the statistics of their jobs, once they have ended and their machine has reported it.
 
-An agent tells of each build from its beginning on, and of one that has ended in two reports more: nothing is kept of those that run.
+An agent reports each build from its beginning on, and twice more after it has ended: nothing is kept about running builds.
 Only builds count that looks followed on this very machine: what a report says of any other teaches nothing.
 """
 

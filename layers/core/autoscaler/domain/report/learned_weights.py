@@ -18,7 +18,7 @@ _SHARE = 0.95
 
 
 def next_weights(known: Mapping[str, int], rows: Iterable[JobRow], fleet: Fleet) -> dict[str, int]:
-    """Carry weights on by the rows of the jobs that ended. Of a job in several pools the largest counts."""
+    """Carry weights on by the rows of the jobs that ended. If a job ran in several pools, the largest weight counts."""
     found: dict[str, int] = {}
     for row in rows:
         if weight := _weight(row, fleet):

@@ -70,7 +70,7 @@ def _estimated(month: MonthCosts, fleet: Fleet) -> Iterator[str]:
         yield f"By estimate, {'in that sum' if one.metered else 'beside it'}: {one.name} {dollars(one.usd)} ({one.how})"
 
 
-_END_OF_TIME = datetime(9000, 1, 1, tzinfo=UTC).timestamp()  # a month that is told of is over
+_END_OF_TIME = datetime(9000, 1, 1, tzinfo=UTC).timestamp()  # a month that is reported is over
 
 
 def _usd_by_name(month: MonthCosts, fleet: Fleet, by: By) -> dict[tuple[str, str], float]:

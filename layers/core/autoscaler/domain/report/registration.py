@@ -105,7 +105,7 @@ def authenticate(caller: Caller, trust: Trust) -> Refused | None:
 
 
 def authenticate_host(caller: Caller, trust: Trust) -> Refused | None:
-    """Refuse a caller with the role of a host that is of another account. Whoever has that role is the host: it alone has it."""
+    """Refuse a caller with the role of a host that is of another account. The host alone has that role."""
     if caller.account != trust.account:
         return Refused(status=Status.FORBIDDEN, reason="the caller is of another account")
     return None

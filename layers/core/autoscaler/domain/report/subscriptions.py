@@ -19,6 +19,6 @@ def nobody_is_told(subscriptions: Sequence[Subscription]) -> str:
     if any(subscription.confirmed for subscription in subscriptions):
         return ""
     if not subscriptions:
-        return f"nobody is told of alarms: {_CURE}"
+        return f"nobody receives the alarms: {_CURE}"
     addresses = ", ".join(sorted({subscription.address for subscription in subscriptions}))
-    return f"nobody is told of alarms: open the link in the mail that AWS sent to {addresses}; without such a mail, {_CURE}"
+    return f"nobody receives the alarms: open the link in the mail that AWS sent to {addresses}; without such a mail, {_CURE}"

@@ -61,7 +61,7 @@ _BOOTS = (Phase.REQUESTED, Phase.CONNECTING)
 class Cause:
     """What keeps jobs waiting. ``name``: the same for all of them; ``says``: in the words of EC2, of Jenkins or of a person.
 
-    ``is_limit``: name and title are those of the message that tells of this limit later on.
+    ``is_limit``: name and title are those of the message that reports this limit later on.
     """
 
     name: str

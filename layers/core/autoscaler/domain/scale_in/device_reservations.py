@@ -1,6 +1,6 @@
 """Devices that people have: of a machine that serves several controllers at once a person gets one device, and builds go on beside them.
 
-It stands in the record of the machine's first side. The agent hears of it when it asks, and holds a lease for the person until it is over.
+It is kept in the record of the machine's first side. The agent hears of it when it asks, and holds a lease for the person until it is over.
 """
 
 from collections.abc import Iterable, Iterator
@@ -103,7 +103,7 @@ def _is_usable(agent: Agent) -> bool:
 def _why_none(situation: Situation, mine: list[Agent], target: str) -> str:
     silent = sorted(one.record.machine for one in mine if free_devices(situation, one.record.machine) is None)
     if silent:
-        return f"{', '.join(silent)} of {target} said of no devices lately: gpu-lease hands them out, and the agent tells of them"
+        return f"{', '.join(silent)} of {target}: no recent report of devices; the agent reports those that gpu-lease hands out"
     return f"no device of {target} is free"
 
 

@@ -142,7 +142,7 @@ def homes(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> Iter
 
 
 class _Resolver:
-    """From what an item tells of its label to pools, once per distinct text."""
+    """From an item's text about its label to pools, once per distinct text."""
 
     def __init__(self, view: ControllerView, fleet: Fleet, records: Iterable[Record], distrust: Distrust = NO_DISTRUST) -> None:
         self._view = view

@@ -1,6 +1,6 @@
 """Launched versions: what instances were launched from, what each pool launches, and which new image waits to be tried.
 
-Where the fleet file names an image's parameter, an image that never booted is tried with one agent; all others are launched as was proven.
+If the fleet file names an image's parameter, an image that never booted is tried with one agent; all others are launched as was proven.
 """
 
 from collections.abc import Mapping

@@ -130,7 +130,7 @@ class _Heard:
 
 
 def _hear(heard: _Heard, run: str, blocks: list[GoneBlock], graphs: Graphs, known: ReadRun | None) -> None:
-    """Note what the graph of one run tells of the blocks that left."""
+    """Note what the graph of one run shows about the blocks that left."""
     if known is not None and known.too_large:
         heard.count_for_nobody("too_large", len(blocks))
         return

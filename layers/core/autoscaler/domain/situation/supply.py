@@ -175,7 +175,7 @@ def _freed_by_weight(situation: Situation, agent: Agent, ends: Iterable[tuple[fl
 def free_executors(situation: Situation, agent: Agent) -> int:
     """Count the executors of a connected agent that are free: where its machine serves several controllers, those that devices are for.
 
-    As far as the machine tells of its devices; where it does not, as many builds as it has executors run on all sides together.
+    As far as the machine reports its devices. If it does not, as many builds as it has executors run on all sides together.
     """
     executors = agent.executors
     here = executors - agent.taken_executors
