@@ -23,7 +23,7 @@ NOBODY = 65534
 FOR_NETWORK = ("PIP_", "UV_", "SSL_", "REQUESTS_", "HTTP", "http", "NO_PROXY", "no_proxy")
 ALL_OF = ("agent", "packaging")
 # They compute for minutes on one worker, and meet nothing of the machine.
-NONE_OF = ("environment", "planted", "seams", "faults", "properties")
+NONE_OF = ("environment", "planted", "seams", "faults", "properties", "scenarios")
 FILES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py") if not {*NONE_OF} & {*path.parts})
 
 
