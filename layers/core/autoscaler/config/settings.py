@@ -102,7 +102,7 @@ class Tuning(Section):
     volume_gib: Annotated[float, Field(ge=0, le=65_536)] | None = Field(
         None,
         description="Size of all volumes of an agent in GiB, to count their price. By default the functions read sizes and types from "
-        "the launch template and its image; validate, and a size that neither says, count 100 on Linux, 150 on Windows.",
+        "the launch template and its image. If neither names a size, 100 GiB count on Linux and 150 on Windows. validate counts as much.",
     )
     volume_usd_per_gib_month: Annotated[float, Field(ge=0, le=100)] | None = Field(
         None, description="US dollars for a GiB of gp3 and month."
