@@ -22,7 +22,7 @@ LEAST = {
     "another share": 4,
     "a deleted node": 3,
     "a host without power": 2,
-    "a host out of the fleet file": 1,
+    "a host out of the fleet file": 0.4,
     "a host's service restarts": 1,
     "calls about job statistics that failed": 100,
     "a world in which runs are ordered": 25,
