@@ -47,7 +47,7 @@ everything: $(VENV)/.ready $(SAM_VENV)/.ready $(MINISTACK_VENV)/.ready
 test-fast: $(VENV)/.ready  ## For everyday work, within a minute: the decision, the command line, the ports
 	HYPOTHESIS=fast $(PYTEST) --python-only tests/unit tests/contract tests/properties $(DRAWS_SAY_LITTLE:%=--ignore=tests/properties/%.py)
 
-slow: $(VENV)/.ready  ## Every case of what `make test` samples, an hour: cut-offs, interleavings, properties, planted bugs, time-lines
+slow: $(VENV)/.ready  ## Every case of what `make test` samples, two hours on two cores: cut-offs, interleavings, properties, planted bugs, time-lines
 	WHOLE=1 HYPOTHESIS=slow $(BIN)/pytest -n $(JOBS) --dist worksteal tests/faults tests/properties tests/planted tests/scenarios $(wildcard tests/seams)
 	PYTHONPATH=tests:. $(BIN)/python -m support.sampling
 
