@@ -77,7 +77,7 @@ def _hold(scene: Scene) -> None:
 
 def _is_launched(scene: Scene) -> bool:
     steps = [step["step"] for step in scene.operator.ask("plan")["plan"]["steps"]]
-    return "launch" in steps or len(instances_of(scene, SPOT_POOL)) == 1
+    return steps == ["launch"] or (not steps and len(instances_of(scene, SPOT_POOL)) == 1)
 
 
 def _launch_and_drain(scene: Scene) -> str:

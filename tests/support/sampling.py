@@ -1,6 +1,6 @@
 """The cases that a run tries if cases are many and alike: a sample, and more of those whose files changed since the last full run.
 
-The commit's hash draws, so each commit tries other cases; with ``CI=true`` more of those whose files changed. With ``WHOLE=1``
+The commit's hash draws, so each commit tries other cases; with ``CI=true`` more of them. With ``WHOLE=1``
 (`make slow`) every case is tried.
 ``python -m support.sampling`` notes the commit that a full run tried, in ``tests/slow.json``.
 """
@@ -20,7 +20,7 @@ WHOLE = bool(os.environ.get("WHOLE"))
 ONE_IN = 1 if WHOLE else 8
 IN_CI = os.environ.get("CI") == "true"
 ONE_IN_CHANGED = 1 if WHOLE else 4 if IN_CI else 8
-ONE_IN_TIME_LINES = 1 if WHOLE else 6
+ONE_IN_TIME_LINES = 1 if WHOLE else 4 if IN_CI else 6
 # A time-line with so many cases or more is tried with a third of them.
 MANY, ONE_IN_MANY = 4, 3
 # In so many parts a full run tries long lists, so that all cores have work until the end.
