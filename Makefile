@@ -19,7 +19,7 @@ export SAM_CLI_TELEMETRY := 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all everything test-fast slow soak same mutate compare rehearse live check check-template format build wheel bench pictures reference user-data components prices lock clean
+.PHONY: help setup demo test test-all everything test-fast slow soak same walk mutate compare rehearse live check check-template format build wheel bench pictures reference user-data components prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ soak: $(VENV)/.ready  ## Hostile worlds and random ones, each for half of the ti
 
 same: $(VENV)/.ready  ## Does each pass still decide what was recorded? make same TRACES=DIR ONLY="short slots"; RECORD=1 records anew
 	@PYTHONPATH=tests:. $(BIN)/python -m oracle $(if $(RECORD),--record) $(if $(TRACES),--traces $(TRACES)) $(ONLY)
+
+walk: $(VENV)/.ready  ## Statements of the layer and the tests, and what a plain fleet enters of them; fails if a figure has risen; RECORD=1 records them
+	@PYTHONPATH=tests:. $(BIN)/python -m ratchet $(if $(RECORD),--record)
 
 mutate: $(VENV)/.ready  ## Mutants of domain and control, and the share that the tests find: make mutate MODULES=retire ONE_IN=1
 	PYTHONPATH=tests:. $(BIN)/python -m support.mutation "$(or $(MODULES),.)" $(or $(ONE_IN),10) $(JOBS)

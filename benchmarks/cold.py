@@ -34,7 +34,7 @@ _BASE = "empty: boto3 and Powertools"
 
 def measure() -> Iterator[Figures]:
     """Measure the three handlers and the two they are compared with."""
-    with TemporaryDirectory() as directory, _surroundings() as environment:
+    with TemporaryDirectory() as directory, surroundings() as environment:
         layer, runtime, fleet = _deploy(Path(directory))
         bare = _without_bytecode(layer, Path(directory) / "bare")
         functions = [path.parent for path in sorted(demo.FUNCTIONS.glob("*/app.py"))]
@@ -86,12 +86,18 @@ def event_of(function: str) -> str:
 
 
 def _run(event: str, environment: dict[str, str]) -> _Run:
-    command = [sys.executable, "-S", str(ROOT / "benchmarks" / "cold_start.py"), event]
+    took = start_cold(event, environment, "-S")["took"]
+    return _Run(*(float(part) for part in took))
+
+
+def start_cold(event: str, environment: dict[str, str], *options: str) -> dict[str, list[str]]:
+    """Call a handler in an interpreter of its own; return what it printed of itself by the first word of each line."""
+    command = [sys.executable, *options, str(ROOT / "benchmarks" / "cold_start.py"), event]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd="/")
-    last = (done.stdout.strip().splitlines() or [""])[-1].split()
-    if done.returncode or last[:1] != ["took"]:
+    lines = [line.split() for line in done.stdout.splitlines()[-2:]]
+    if done.returncode or [line[0] for line in lines] != ["loaded", "took"]:
         raise RuntimeError(f"the handler did not run: {done.stderr[-2000:]}")
-    return _Run(*(float(part) for part in last[1:]))
+    return {line[0]: line[1:] for line in lines}
 
 
 def _deploy(directory: Path) -> tuple[Path, Path, Path]:
@@ -120,9 +126,9 @@ def _without_bytecode(layer: Path, target: Path) -> Path:
 
 
 @contextmanager
-def _surroundings() -> Iterator[dict[str, str]]:
-    """A world and a local AWS on loopback, and the environment that points there."""
-    settings = load_settings(EXAMPLE_FLEET)
+def surroundings(fleet_file: Path = EXAMPLE_FLEET) -> Iterator[dict[str, str]]:
+    """Serve a world and a local AWS on loopback, and yield the environment that points there."""
+    settings = load_settings(fleet_file)
     world = build_world(settings.domain(), start_at=time(), seed=1)
     with ExitStack() as stack:
         server = stack.enter_context(ApiServer())
@@ -131,7 +137,7 @@ def _surroundings() -> Iterator[dict[str, str]]:
         aws = ThreadedMotoServer(port=0, verbose=False)
         aws.start()
         stack.callback(aws.stop)
-        stack.enter_context(demo.environment(server, settings, EXAMPLE_FLEET))
+        stack.enter_context(demo.environment(server, settings, fleet_file))
         _, port = aws.get_host_and_port()
         os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{port}"
         demo.create_table()
