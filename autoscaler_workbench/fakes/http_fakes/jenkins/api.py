@@ -1,6 +1,7 @@
 """Jenkins' REST API: requests in, answers out, with the status codes and headers of the recordings; no sockets here."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from urllib.parse import unquote
 
 from autoscaler_workbench.fakes.http_fakes.jenkins import inbound
 from autoscaler_workbench.fakes.http_fakes.jenkins.answers import builtin_json, computers_json, item_json, node_json, queue_json, root_json
-from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml
+from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, job_config_xml, node_of_form, read_config_xml
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import (
     UNSAFE_LETTERS,
     JobRefusedError,
@@ -18,26 +19,23 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import (
     RefusedBuildError,
     full_name_of,
 )
+from autoscaler_workbench.fakes.http_fakes.jenkins.pages import LONG_PAGE, STARTING, failure_page
 from autoscaler_workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune, without_executors
 from autoscaler_workbench.fakes.http_fakes.messages import Request, Response
 from autoscaler_workbench.fakes.world.faults import Faults
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Stopper
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
-from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.jenkins.stop import stop
 
 # io.jenkins.plugins.casc.core.CascKeepNode, as a form spells it.
 KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
 CRUMB = "0faafd05f3cf51c429d61c10d061a61d649649d1b14a01e64e3d26630eccefdc"
-_STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><body>Jenkins is getting ready to work</body></html>"
 _LOGIN_PAGE = b"<!DOCTYPE html><html><head><title>Sign in to Example</title></head><body><form></form></body></html>"
 LOGIN_PAGE = Response(200, {"Server": "nginx", "Content-Type": "text/html"}, _LOGIN_PAGE)
 _BALANCERS_PAGE = b"<html>\r\n<head><title>403 Forbidden</title></head>\r\n<body><center><h1>403 Forbidden</h1></center></body>\r\n</html>"
 BALANCER_REFUSES = Response(403, {"Server": "awselb/2.0", "Content-Type": "text/html"}, _BALANCERS_PAGE)
-_LONG_PAGE = "<html><title>Jenkins</title>" + " " * 70_000 + "</html>"
 _READ_BY_EVERYBODY = {"jnlpJars", "stand-in"}  # agents have no account
 _READ_CONFIGURATION = "hudson.model.Item.ExtendedRead"
-_HEAVY = "hudson.plugins.heavy__job.HeavyJobProperty"
 _CONNECT = "hudson.model.Computer.Connect"
 _EXTENDED_READ = "hudson.model.Computer.ExtendedRead"
 _SYSTEM_READ = "hudson.model.Hudson.SystemRead"
@@ -69,6 +67,7 @@ class JenkinsApi:
     jobs: Jobs = field(init=False)
     casc_export: str | None = None  # what the plugin Configuration as Code exports; None: it is not installed
     login_at: str = ""  # where a login proxy in front of it sends every POST; GETs of the API pass
+    on_tomcat: bool = False  # its container; else it is Jetty, which Jenkins brings
     login_page: bool = False  # a login service in front of it answers every GET with its own page, and 200
     in_front: dict[str, Response] = field(default_factory=dict)  # by method: what something in front of it answers in its place
     acted: int = 0  # calls that may have changed something
@@ -93,7 +92,7 @@ class JenkinsApi:
 
     def _answer(self, request: Request) -> Response:
         if self.controller.up == "starting":
-            return self._html(503, _STARTING, mark=False)
+            return self._html(503, STARTING, mark=False)
         refused = self._refused(request)
         if refused:
             return refused
@@ -144,10 +143,8 @@ class JenkinsApi:
         """A job's config.xml, as far as anybody reads it: what the Heavy Job plugin keeps there."""
         if job not in self.controller.builds_of:
             return self._not_found()
-        weight = self.controller.heavy.get(job)
-        heavy = f'<{_HEAVY} plugin="heavy-job@1.1">\n      <weight>{weight}</weight>\n    </{_HEAVY}>' if weight else ""
-        body = f"<?xml version='1.1' encoding='UTF-8'?>\n<project>\n  <properties>\n    {heavy}\n  </properties>\n</project>"
-        return Response(200, self._headers() | {"Content-Type": "application/xml"}, body.encode())
+        body = job_config_xml(self.controller.heavy.get(job))
+        return Response(200, self._headers() | {"Content-Type": "application/xml"}, body)
 
     def _file_of(self, name: str, what: str) -> Response:
         """What of a node is no JSON."""
@@ -288,17 +285,20 @@ class JenkinsApi:
         return self._create_job(full_name, request)
 
     def _build(self, full_name: str, given: Mapping[str, str] | None, user: str) -> Response:
+        """Queue a build; 303 for an item that waits already, if it has parameters (recorded; JENKINS-66105)."""
+        waiting = list(self.controller.queue)
         try:
             build = self.jobs.build(full_name, given, user)
         except RefusedBuildError as error:
-            return self._html(error.status, _LONG_PAGE)
-        return self._done(201, {"Location": f"{self.base}queue/item/{build.run_item or build.id}/"})
+            return self._html(error.status, LONG_PAGE)
+        status = 303 if given is not None and build in waiting else 201
+        return self._done(status, {"Location": f"{self.base}queue/item/{build.run_item or build.id}/"})
 
     def _create_job(self, folder: str, request: Request) -> Response:
         try:
             self.jobs.create(folder, request.query.get("name", ""), request.body)
         except JobRefusedError as error:
-            return self._html(400, "<html></html>", {"X-Error": str(error)})
+            return self._failure(str(error))
         return self._done()
 
     def _config(self, name: str) -> Response:
@@ -328,10 +328,10 @@ class JenkinsApi:
         if known is None:
             return self._not_found()
         if _CANCEL in self.lacks:
-            return self._html(422, _LONG_PAGE)
+            return self._html(422, LONG_PAGE)
         build = next((build for build in self.controller.queue if str(build.id) == item), None)
         if build is None or build.is_pending:
-            return self._html(500, _LONG_PAGE)
+            return self._html(500, LONG_PAGE)
         self.controller.abort(build, Stopper.CANCELLED_ITEM if build.kind is Kind.PIPELINE else Stopper.PERSON)
         return self._done(204)
 
@@ -344,28 +344,26 @@ class JenkinsApi:
             return self._html(403, "<html>no such agent</html>")
         return self._done()
 
+    def _failure(self, message: str) -> Response:
+        """Refuse a form. Tomcat sends no header that is not Latin-1; Jetty writes blanks in place of what is not (recorded: e06)."""
+        header = {} if self.on_tomcat else {"X-Error": re.sub("[‘’]", " ", message)}
+        return self._html(400, failure_page(message), header)
+
     def _not_found(self) -> Response:
-        return self._html(404, _LONG_PAGE)
+        return self._html(404, LONG_PAGE)
 
     def _create(self, request: Request) -> Response:
         name = request.query.get("name", "")
         try:
             form = json.loads(request.form.get("json", ""))
         except ValueError:
-            return self._html(500, _LONG_PAGE)
+            return self._html(500, LONG_PAGE)
         if name in self.controller.nodes:
-            return self._html(400, "<html></html>", {"X-Error": f"Agent called  {name}  already exists"})
+            return self._failure(f"Agent called ‘{name}’ already exists")
         if set(name) & UNSAFE_LETTERS:
-            return self._html(400, "<html></html>", {"X-Error": "is an unsafe character"})
-        node = Node(
-            name=name,
-            labels=tuple(str(form.get("labelString", "")).split()),
-            executors=int(form.get("numExecutors", 1)),
-            exclusive=form.get("mode") == "EXCLUSIVE",
-            description=str(form.get("nodeDescription", "")),
-            remote_dir=str(form.get("remoteFS", "")),
-            survives_reload=KEEP_PROPERTY in dict(form.get("nodeProperties") or {}) and self.keeps_nodes,
-        )
+            return self._failure("‘/’ is an unsafe character")
+        node = node_of_form(name, form)
+        node.survives_reload = KEEP_PROPERTY in dict(form.get("nodeProperties") or {}) and self.keeps_nodes
         self.controller.add_node(node)
         return self._redirect("/computer/")
 
@@ -374,7 +372,7 @@ class JenkinsApi:
             try:
                 body = prune(body, parse_tree(request.query["tree"]))
             except TreeSyntaxError:
-                return self._html(500, _LONG_PAGE)
+                return self._html(500, LONG_PAGE)
         elif request.query.get("depth", "0") == "0":
             body = without_executors(body)
         headers = self._headers() | {"Content-Type": "application/json;charset=utf-8"} | self._marks()
@@ -392,7 +390,8 @@ class JenkinsApi:
 
     def _headers(self) -> dict[str, str]:
         now = datetime.fromtimestamp(self.controller.timeline.now, UTC)
-        return {"Server": "Jetty(12.0.17)", "Date": format_datetime(now, usegmt=True), "X-Content-Type-Options": "nosniff"}
+        server = {} if self.on_tomcat else {"Server": "Jetty(12.0.17)"}
+        return server | {"Date": format_datetime(now, usegmt=True), "X-Content-Type-Options": "nosniff"}
 
     def _marks(self) -> dict[str, str]:
         return {"X-Jenkins": self.controller.version, "X-Jenkins-Session": self.controller.session}

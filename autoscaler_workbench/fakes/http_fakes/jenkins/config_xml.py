@@ -1,8 +1,10 @@
-"""Writes a node's ``config.xml`` as Jenkins 2.504.3 does (recording c22), and reads what may be changed from a new one."""
+"""Writes a node's ``config.xml`` as Jenkins 2.504.3 does (recording c22), reads changes from a new one, and reads the form of a node."""
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 
@@ -27,6 +29,25 @@ _SLAVE = """<?xml version="1.1" encoding="UTF-8"?>
   <nodeProperties/>
 </slave>
 """
+_HEAVY = "hudson.plugins.heavy__job.HeavyJobProperty"
+
+
+def job_config_xml(weight: int | None) -> bytes:
+    """Write down of a job what anybody reads: the weight that the Heavy Job plugin gives it."""
+    heavy = f'<{_HEAVY} plugin="heavy-job@1.1">\n      <weight>{weight}</weight>\n    </{_HEAVY}>' if weight else ""
+    return f"<?xml version='1.1' encoding='UTF-8'?>\n<project>\n  <properties>\n    {heavy}\n  </properties>\n</project>".encode()
+
+
+def node_of_form(name: str, form: Mapping[str, Any]) -> Node:
+    """Make the node that a form describes."""
+    return Node(
+        name=name,
+        labels=tuple(str(form.get("labelString", "")).split()),
+        executors=int(form.get("numExecutors", 1)),
+        exclusive=form.get("mode") == "EXCLUSIVE",
+        description=str(form.get("nodeDescription", "")),
+        remote_dir=str(form.get("remoteFS", "")),
+    )
 
 
 def config_xml(node: Node) -> bytes:

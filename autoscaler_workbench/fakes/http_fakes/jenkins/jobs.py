@@ -106,10 +106,10 @@ class Jobs:
         Instead of a label, a pipeline may have ``params.NAME``, and a freestyle job a parameter of the plugin NodeLabel.
         """
         if not name or set(name) & UNSAFE_LETTERS:
-            raise JobRefusedError("is an unsafe character")
+            raise JobRefusedError("it has an unsafe character")
         full = f"{folder}/{name}" if folder else name
         if full in self.folders or full in self.jobs:
-            raise JobRefusedError(f"A job already exists with the name  {name} ")
+            raise JobRefusedError(f"A job already exists with the name ‘{name}’")
         root = ET.fromstring(config)  # noqa: S314 - what our own tests wrote
         if root.tag == "com.cloudbees.hudson.plugins.folder.Folder":
             self.folders.add(full)
@@ -245,9 +245,9 @@ class Jobs:
 def _equal_item(controller: Controller, job: str, label: str | None, started: Started) -> Build | None:
     """Find what waits of a job that was asked for with the same parameters: Jenkins queues no other one beside it.
 
-    A pipeline's own item leaves the queue at once, so that there is none to merge with.
+    The items of a pipeline and of a matrix leave the queue at once, so that there is none to merge with.
     """
-    alike = (b for b in controller.queue if b.job == job and b.kind is Kind.FREESTYLE and b.started_at is None and not b.is_pending)
+    alike = (b for b in controller.queue if (b.job, b.kind, b.configuration, b.is_taken) == (job, Kind.FREESTYLE, "", False))
     equal = (build for build in alike if set(build.started_with.parameters) == set(started.parameters))
     return next((build for build in equal if build.label == label), None)
 
