@@ -39,7 +39,7 @@ from autoscaler.errors import DoubtfulError, NoAnswerError, RefusedBuildError, T
 _NOT_DONE = (RefusedRequestError, NotThereError, InTheWayError, StartingError, NoAnswerError)
 _CANCEL = "queue/cancelItem"
 _QUEUE = jenkins.Q_INFO.partition("?")[0]
-_ITEM = re.compile(r"/queue/item/(\d+)/?$")
+_ITEM = re.compile(r"(?:^|/)queue/item/(\d+)/?$")
 
 
 class JenkinsBuilds:

@@ -28,8 +28,9 @@ _GZIP = 47  # zlib's word for "gzip or zlib, as it says itself"
 _NO_CRUMB = "No valid crumb"
 # Jenkins answers a POST to one of these with a way back to what is below it.
 _LEADS_BACK = ("computer", "queue")
-# What Jenkins answers a POST that it has carried out (recorded: e06, e08, b00). A document is answered with 200 and no page.
-_DONE = (requests.codes.created, requests.codes.no_content, requests.codes.found)
+# What Jenkins answers a POST that it has carried out (recorded: e06, e08, b00; 303: the item that it was asked for waits already).
+# A document is answered with 200 and no page.
+_DONE = (requests.codes.created, requests.codes.no_content, requests.codes.found, requests.codes.see_other)
 _IN_THE_WAY = "a login page or a proxy is in the way"
 
 
@@ -299,7 +300,7 @@ def refuse_redirect(method: str, url: str, status: int, headers: Mapping[str, st
     if not requests.codes.multiple_choices <= status < requests.codes.bad_request:
         return
     asked, led = urlsplit(url), urlsplit(urljoin(url, headers.get("Location", "")))
-    below = [part for part in _LEADS_BACK if f"/{part}/" in asked.path]
+    below = [part for part in _LEADS_BACK if f"/{part}/" in f"{asked.path.partition('/job/')[0]}/"]  # a folder may have such a name
     done = method == "POST" and status in {requests.codes.found, requests.codes.see_other}  # others mean: ask again, elsewhere
     back = done and (not below or f"/{below[0]}/" in f"{led.path}/")
     if not back or led.path.rstrip("/") == asked.path.rstrip("/"):
