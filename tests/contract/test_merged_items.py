@@ -74,7 +74,7 @@ def test_the_name_of_a_folder_changes_nothing(here, folder):
 def test_a_login_page_is_no_item(here, status, place):
     start = starting(here, "REF")
     here.stand.api.in_front["POST"] = Response(status, {"Location": LOGINS[place]}, b"")
-    with pytest.raises(RedirectedError, match="a redirect to .*a login page or a proxy is in the way"):
+    with pytest.raises(RedirectedError, match=r"a redirect to .*a login page or a proxy is in the way"):
         start()
 
 

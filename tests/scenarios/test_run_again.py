@@ -213,3 +213,30 @@ def test_in_a_frozen_pool_nothing_is_started_until_it_is_thawed():
     assert builds(day) == [(1, Ended.KILLED)]
     day.minutes(10)
     assert [number for number, _ in builds(day)] == [1, 2]
+
+
+def test_a_lost_build_whose_parameters_wait_already_is_that_item_and_nothing_is_left_to_a_person():
+    """A schedule has asked for the same: Jenkins answers with its item (303)."""
+    day = a_day()
+    jobs = define(day, "job", "REF")
+    _, instance = running(day, jobs, given={"REF": "x"})
+    day.world.ec2.end(instance)
+    waits = jobs.build("job", {"REF": "x"})
+    day.minutes(45)
+    assert builds(day) == [(1, Ended.KILLED), (2, Ended.FINISHED)]
+    assert answers(day) == [("job/job/1", "started", 1)]
+    assert [one.item for one in day.fleet.state.reruns.values()] == [waits.id]
+    assert reasons(day) == []
+
+
+def test_two_lost_builds_with_equal_parameters_are_one_item_that_answers_for_both():
+    day = a_day(executors=2)
+    jobs = define(day, "job", "REF")
+    first = jobs.build("job", {"REF": "x"}, "a")
+    day.minutes(6)
+    jobs.build("job", {"REF": "x"}, "b")
+    day.minutes(2)
+    day.world.ec2.end(instance_of(day, first))
+    day.minutes(45)
+    assert builds(day) == [(1, Ended.KILLED), (2, Ended.KILLED), (3, Ended.FINISHED)]
+    assert answers(day) == [("job/job/1", "started", 1), ("job/job/2", "started", 1)]

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.run_orders import Until
 from autoscaler.domain.report.run_orders import Outcome
 from autoscaler.errors import AutoscalerError, ConfigError
-from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.faults import Fault, Faults
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_pool
 from support.ordering import a_day, asked, builds, cancel, define, instance_of, order, pool_of, states, told
@@ -234,3 +234,42 @@ def test_a_controller_that_the_fleet_file_names_no_more_leaves_its_runs_in_doubt
     cancel(day, entry.id)
     day.minutes(3)
     assert sorted(states(told(day, entry.id))) == ["in-doubt", "stopped"]
+
+
+def forget_the_parameter(day):
+    """The job is configured anew, without the parameter that tells its builds apart."""
+    jobs = day.fleet.apis["main"].jobs.jobs
+    jobs["job"] = replace(jobs["job"], declares={"AGENT_LABEL": ""})
+
+
+def test_builds_that_jenkins_has_put_together_are_not_counted_twice():
+    day = a_day(faults=Faults())
+    define(day)
+    day.fleet.faults.plan(Fault("run_orders add_order", after=True))
+    with pytest.raises(AutoscalerError):
+        order(day, asked(2, on="cpu"))  # written down; the next look starts its builds
+    forget_the_parameter(day)
+    day.minutes(30)
+    [kept] = day.fleet.run_orders.orders.values()
+    entry = told(day, kept.id)
+    assert [build.ended for build in builds(day)] == [Ended.FINISHED]
+    assert sorted(states(entry)) == ["passed", "refused"]
+    assert (entry.outcome, entry.summary) == (Outcome.UNFINISHED, "1 of 2 refused")
+    [why] = [part.why for part in entry.parts if part.state == "refused"]
+    assert why == (
+        "Jenkins put it together with another run that waits in its queue: the job declares no AUTOSCALER_RUN_ID any more, "
+        "which tells its builds apart"
+    )
+
+
+def test_a_build_of_one_order_is_no_build_of_another_one():
+    day = a_day(faults=Faults())
+    define(day)
+    for request in ("a", "b"):
+        day.fleet.faults.plan(Fault("run_orders add_order", after=True))
+        with pytest.raises(AutoscalerError):
+            order(day, asked(on="cpu"), request_id=request)
+    forget_the_parameter(day)
+    day.minutes(30)
+    outcomes = sorted(told(day, kept.id).outcome for kept in day.fleet.run_orders.orders.values())
+    assert ([build.ended for build in builds(day)], outcomes) == ([Ended.FINISHED], [Outcome.PASSED, Outcome.UNFINISHED])

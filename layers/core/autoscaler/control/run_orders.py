@@ -26,6 +26,7 @@ from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, Refus
 from autoscaler.ports import Ports
 
 STARTS_A_LOOK = 30
+_PUT_TOGETHER = "Jenkins put it together with another run that waits in its queue: the job declares no"
 
 
 def carry_orders_on(ports: Ports, fleet: Fleet, invocation: Invocation, reports: Sequence[Report]) -> list[Outcome]:
@@ -43,7 +44,10 @@ def carry_orders_on(ports: Ports, fleet: Fleet, invocation: Invocation, reports:
 
 @dataclass(slots=True, kw_only=True)
 class RunKeeper:
-    """Carries orders on. ``memory``: what the pass before it knew of nodes and lost builds."""
+    """Carries orders on. ``memory``: what the pass before it knew of nodes and lost builds.
+
+    ``queued``: controllers and queue items of builds that were started and are not known to have begun.
+    """
 
     ports: Ports
     store: RunOrderStore
@@ -51,6 +55,7 @@ class RunKeeper:
     memory: Memory = field(default_factory=Memory)
     starts: int = STARTS_A_LOOK  # of builds in one look; 0: the fleet file lets nobody order runs any more, and none is started
     outcomes: list[Outcome] = field(default_factory=list)  # of orders that have ended
+    queued: set[tuple[str, int | None]] = field(default_factory=set)
 
     def carry_on_all(self) -> None:
         """Carry every open order on. What fails of one is made good in the next look, and keeps no other one waiting.
@@ -58,6 +63,8 @@ class RunKeeper:
         Each look begins with another one, so that none has to wait for ever if time or requests do not suffice for all.
         """
         orders = self.store.open_orders()
+        parts = [part for order in orders for part in order.parts if part.last and part.last.state is TryState.QUEUED]
+        self.queued |= {(part.target.controller, part.last.item) for part in parts if part.last}
         asking = lookups(self.ports, self.memory, orders, self._is_time)
         first = int(self.ports.clock() // MINUTE_SECONDS) % max(1, len(orders))
         for order in (*orders[first:], *orders[:first]):
@@ -126,11 +133,18 @@ class RunKeeper:
         try:
             item = builds.start(job_path(order.job), dict(order.parameters) | own)
         except (RefusedBuildError, ConfigError) as error:
-            self._note(order, "start-run", where, str(error), failed=True)
-            refused = {"state": TryState.ENDED, "verdict": Verdict.REFUSED, "ended_at": self.ports.clock(), "why": str(error)}
-            return _with_try(order, action.part, **refused)
+            return self._refused(order, action, where, str(error))
+        key = action.target.controller, item
+        if key in self.queued:  # Jenkins puts equal ones together: one build must not count for two runs
+            return self._refused(order, action, where, f"{_PUT_TOGETHER} {order.run_parameter} any more, which tells its builds apart")
+        self.queued.add(key)
         self._note(order, "start-run", where, f"{action.try_id}: queue item {item}")
         return _with_try(order, action.part, state=TryState.QUEUED, item=item)
+
+    def _refused(self, order: RunOrder, action: Start, where: str, why: str) -> RunOrder:
+        self._note(order, "start-run", where, why, failed=True)
+        refused = {"state": TryState.ENDED, "verdict": Verdict.REFUSED, "ended_at": self.ports.clock(), "why": why}
+        return _with_try(order, action.part, **refused)
 
     def _is_time(self) -> bool:
         return self.ends_at - self.ports.clock() >= STEP_RESERVE_SECONDS
