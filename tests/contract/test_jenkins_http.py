@@ -12,7 +12,9 @@ import requests
 
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import (
+    InTheWayError,
     JenkinsSession,
+    LackingPermissionError,
     NotThereError,
     Patience,
     RedirectedError,
@@ -227,6 +229,34 @@ DELETE, ISSUER = [b"POST", b"/computer/cpu-1/doDelete"], [b"GET", b"/crumbIssuer
 def test_a_crumb_that_was_demanded_once_is_sent_from_then_on():
     asked = posting(NO_CRUMB, CRUMB, DONE, DONE, times=2)
     assert asked == ([DELETE, ISSUER, DELETE, DELETE], True, None)
+
+
+BARE, PROXY = http("403 Forbidden"), http("403 Forbidden", b"<title>403 Forbidden</title>", b"Server: nginx")
+NAMED = http("403 Forbidden", b"", b"X-Required-Permission: hudson.model.Computer.Delete")
+NO_ISSUER = http("404 Not Found", b"", b"X-Jenkins: 2.504.3")
+
+
+@pytest.mark.parametrize("refusal", [BARE, PROXY, http("403 Forbidden", b"", b"X-Jenkins: 2.504.3")], ids=["bare", "proxy", "Jenkins"])
+def test_a_crumb_is_got_whatever_the_page_says_that_refuses_a_change_without_one(refusal):
+    asked = posting(refusal, CRUMB, DONE, DONE, times=2)
+    assert asked == ([DELETE, ISSUER, DELETE, DELETE], True, None)
+
+
+def test_a_refusal_that_names_a_permission_is_about_no_crumb():
+    with pytest.raises(LackingPermissionError, match="Delete"):
+        posting(NAMED)
+
+
+@pytest.mark.parametrize(
+    "issuer",
+    [(PROXY,), (NO_ISSUER, PROXY), (http("200 OK", b"<html>login</html>"),)],
+    ids=["refused", "none", "login page"],
+)
+def test_what_refuses_a_change_is_named_though_no_crumb_is_to_be_had(issuer):
+    asked, _, error = posting(PROXY, *issuer)
+    assert asked == [DELETE, ISSUER, DELETE][: 1 + len(issuer)]
+    assert isinstance(error, InTheWayError)
+    assert "not Jenkins (Server nginx, page '403 Forbidden')" in str(error)
 
 
 def test_a_crumb_that_has_expired_is_replaced():

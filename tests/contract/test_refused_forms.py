@@ -94,8 +94,14 @@ def test_where_nobody_can_say_whether_a_node_is_there_nothing_is_said_of_it(here
 @pytest.mark.parametrize(
     ("page", "reason"),
     [
-        (b"<html><h1>HTTP Status 400 \xe2\x80\x93 Bad Request</h1><hr/><p><b>Message</b> job is not parameterized</p>", "job is not parameter"),
-        (b"<h2>HTTP ERROR 400 x</h2><table><tr><th>MESSAGE:</th><td>job is not parameterized</td></tr></table>", "job is not parameterized"),
+        (
+            b"<html><h1>HTTP Status 400 \xe2\x80\x93 Bad Request</h1><hr/><p><b>Message</b> job is not parameterized</p>",
+            "job is not parameter",
+        ),
+        (
+            b"<h2>HTTP ERROR 400 x</h2><table><tr><th>MESSAGE:</th><td>job is not parameterized</td></tr></table>",
+            "job is not parameterized",
+        ),
         (b"<h1>Error</h1>\n <pre>line 1\nline &lt;2&gt;</pre>", "line 1 line <2>"),
         (b"<h1>Error</h1><p>" + b"x" * 5000 + b"</p>", "x" * 100),
         (b"<h1>Error</h1><p></p>", "no reason given"),

@@ -141,6 +141,16 @@ def test_whatever_fails_is_a_reason_to_ask_again_and_then_it_goes_on(here, insta
     assert len(nodes(here)) == 1
 
 
+@pytest.mark.parametrize("on_tomcat", [False, True], ids=["Jetty", "Tomcat"])
+def test_a_node_that_was_made_without_an_answer_is_its_own_in_every_container(here, instance, on_tomcat):
+    api = here.server.jenkins["main"]
+    api.on_tomcat = on_tomcat
+    api.faults.plan(Fault("jenkins doCreateItem", after=True))
+    assert ask(here, instance.id)[0] == 503
+    assert ask(here, instance.id)[0] == 200
+    assert len(nodes(here)) == 1
+
+
 def test_a_controller_that_is_down_is_a_reason_to_ask_again(here, instance):
     here.world.controllers["main"].up = "starting"
     status, _, headers = ask(here, instance.id)

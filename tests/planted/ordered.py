@@ -49,6 +49,13 @@ ORDERED = (
         found_by=f"{_STOPPED}a_login_page_that_answers_a_stop_has_stopped_nothing",
     ),
     planted(
+        "two runs that Jenkins has put together count twice",
+        file="control/run_orders.py",
+        was="        if key in self.queued:",
+        becomes="        if False:",
+        found_by=f"{_RUNS}builds_that_jenkins_has_put_together_are_not_counted_twice",
+    ),
+    planted(
         "an item that has left the queue is cancelled again and again",
         file=_BUILDS,
         was="            return state is ItemState.CANCELLED\n",

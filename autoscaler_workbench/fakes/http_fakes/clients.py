@@ -63,7 +63,7 @@ class LocalSession:
         except StatusError as error:
             raise error_of(error.fault.status, {}, "planned") from error
         if response.status >= _BAD_REQUEST:
-            raise error_of(response.status, response.headers, response.body.decode())
+            raise error_of(response.status, response.headers, response.body.decode(errors="replace"))
         refuse_redirect(method, f"{self._api.base}{path}", response.status, response.headers)
         return Answer(response.status, response.headers, response.body)
 

@@ -29,14 +29,13 @@ from autoscaler.adapters.jenkins.session import (
     NotThereError,
     RedirectedError,
     RefusedRequestError,
-    StartingError,
 )
 from autoscaler.domain.facts.runs import Item, ItemState, Job, Run, Waiting
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import DoubtfulError, NoAnswerError, RefusedBuildError, TransientError, UnansweredError
 
 # Each is sure to have done nothing: Jenkins refused it, or was not reached.
-_NOT_DONE = (RefusedRequestError, NotThereError, InTheWayError, StartingError, NoAnswerError)
+_NOT_DONE = (RefusedRequestError, NotThereError, InTheWayError, NoAnswerError)
 _CANCEL = "queue/cancelItem"
 _QUEUE = jenkins.Q_INFO.partition("?")[0]
 _ITEM = re.compile(r"(?:^|/)queue/item/(\d+)/?$")

@@ -163,9 +163,10 @@ class JenkinsController:
         try:
             self._ask(lambda session: session.post(jenkins.CREATE_NODE, names, {**names, "json": json.dumps(form)}))
         except RefusedRequestError as error:
-            if "already exists" in str(error):
-                raise ConflictError(f"node {spec.name} exists already") from error
-            raise
+            node = self.node(spec.name)
+            if node is None or node.is_deleted:
+                raise
+            raise ConflictError(f"node {spec.name} exists already") from error
 
     def delete_node(self, name: str) -> None:
         """Delete a node."""

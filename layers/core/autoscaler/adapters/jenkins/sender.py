@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from html import unescape
 
 from autoscaler.domain.wording import shortened
 
@@ -11,7 +12,9 @@ _OWN_HEADERS = ("X-Jenkins", "X-Required-Permission", "X-Error")
 _OWN_WORDS = ("HTTP ERROR ", "/login?from=", "No valid crumb was included")
 _OWN_REALM, _OWN_SERVER = 'realm="Jenkins"', "Jetty"
 _TITLE = re.compile(r"<title[^>]*>([^<]+)</title>", re.IGNORECASE)
-_LONGEST_TITLE, _LONGEST_SERVER = 100, 40
+# Why a form is refused: below the heading of Jenkins' own page, and on those of Tomcat and Jetty.
+_REASON = re.compile(r"</h1>\s*<(?:p|pre)\b[^>]*>([^<]+)|<b>Message</b>([^<]+)|>MESSAGE:</th>\s*<td>([^<]+)")
+_LONGEST_TITLE, _LONGEST_SERVER, _LONGEST_REASON = 100, 40, 200
 _PAGE = re.compile(rb"\s*<(?:!doctype html|html)\b", re.IGNORECASE)
 
 
@@ -33,6 +36,13 @@ def is_of_jenkins(headers: Mapping[str, str], text: str) -> bool:
 def has_title(text: str) -> bool:
     """Tell whether a page has a title, by which its sender may be known."""
     return _TITLE.search(text) is not None
+
+
+def reason_of(headers: Mapping[str, str], text: str) -> str:
+    """Return why a request was refused, for people: only Jetty's answers have the header (recorded: e06), so no decision rests on it."""
+    found = _REASON.search(text)
+    told = headers.get("X-Error") or (found[found.lastindex or 0] if found else "")
+    return shortened(" ".join(unescape(told).split()), _LONGEST_REASON) or "no reason given"
 
 
 def what_answered(headers: Mapping[str, str], text: str) -> str:

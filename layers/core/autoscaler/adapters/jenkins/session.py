@@ -14,7 +14,7 @@ import requests
 import urllib3
 from requests.auth import HTTPBasicAuth
 
-from autoscaler.adapters.jenkins.sender import another_sender, has_title, is_of_jenkins, is_page, what_answered
+from autoscaler.adapters.jenkins.sender import another_sender, has_title, is_of_jenkins, is_page, reason_of, what_answered
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import AutoscalerError, ConfigError, DoubtfulError, NoAnswerError, TransientError, UnansweredError
 
@@ -23,6 +23,7 @@ CONNECT_SECONDS, READ_SECONDS = 3.05, 8.0
 CALL_SECONDS = 12.0
 MAX_BYTES = 64 * 1024 * 1024
 _ERROR_BYTES = 4096
+_REASON_BYTES = 256 * 1024  # of the page of a form that is refused, whose reason stands in its midst
 _CHUNK = 256 * 1024
 _GZIP = 47  # zlib's word for "gzip or zlib, as it says itself"
 _NO_CRUMB = "No valid crumb"
@@ -159,6 +160,7 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         self._monotonic = monotonic
         self._until: float | None = None
         self._patience: Patience | None = None
+        self._status = 0  # of the last answer
 
     def trust(self, bundle: str) -> None:
         """Trust the certificate authorities in this file, and only those."""
@@ -206,18 +208,20 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
             super().maybe_add_crumb(req)
 
     def _post(self, request: requests.Request) -> Answer:
-        """POST; where Jenkins demands a crumb, which proves that nothing was done, get one and POST again."""
+        """POST; a 403 that names no permission may be about a crumb, and proves that nothing was done: get one and POST again."""
         try:
             return self._answer(request)
-        except RefusedRequestError as error:
-            if _NO_CRUMB not in str(error):
+        except (RefusedRequestError, RefusedCredentialsError, InTheWayError) as error:
+            if self._status != requests.codes.forbidden:
                 raise
+            refusal = error
         self.crumb = None
         try:
             super().maybe_add_crumb(request)
         except (ValueError, LookupError, TypeError) as error:
             self.crumb = None
-            raise TransientError("Jenkins' crumb is not understood") from error
+            not_understood = TransientError("Jenkins' crumb is not understood")
+            raise (not_understood if isinstance(refusal, RefusedRequestError) else refusal) from error
         return self._answer(request)
 
     def _answer(self, request: requests.Request) -> Answer:
@@ -248,6 +252,7 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
 
     def _response_handler(self, response: requests.Response) -> requests.Response:
         """Raise what an error or a redirect means for the loop."""
+        self._status = response.status_code
         if response.status_code >= requests.codes.bad_request:
             raise error_of(response.status_code, response.headers, response.content.decode("utf-8", "replace"))
         refuse_redirect(response.request.method or "", response.url, response.status_code, response.headers)
@@ -255,10 +260,11 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
 
     def _read(self, response: requests.Response, until: float, lost: type[TransientError]) -> bytes:
         """Read the body within limits of size and time; of an error page only the beginning."""
-        # A redirect after a POST and every error page are big, and of no use beyond their first lines.
+        # A redirect after a POST and most error pages are big, and of no use beyond their first lines.
         is_ok = response.status_code == requests.codes.ok
+        most_bytes = _REASON_BYTES if response.status_code == requests.codes.bad_request else _ERROR_BYTES
         patience, began = self._patience or Patience(MAX_BYTES), self._monotonic()
-        limit = patience.most_bytes if is_ok else _ERROR_BYTES
+        limit = patience.most_bytes if is_ok else most_bytes
         unpack = zlib.decompressobj(_GZIP) if "gzip" in response.headers.get("Content-Encoding", "") else None
         plain = bytearray()
         # As it comes, never waiting for a full chunk or for what can be decoded: a byte a second would never let the deadline be seen.
@@ -327,12 +333,12 @@ def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerEr
         starting = "getting ready" in text or "Starting" in text
         return StartingError("Jenkins is starting up (503)") if starting else TransientError(f"{sender} answered 503")
     if status < requests.codes.internal_server_error:
-        return RefusedRequestError(status, f"{sender} answered {status}: {shortened(headers.get('X-Error', 'no reason given'), 200)}")
+        return RefusedRequestError(status, f"{sender} answered {status}: {reason_of(headers, text)}")
     return FailedRequestError(status, sender)
 
 
 def _refusal(status: int, headers: Mapping[str, str], text: str, *, own: bool) -> AutoscalerError:
-    if _NO_CRUMB in text:
+    if _NO_CRUMB in text:  # for people; a proxy's page in its place does not say it
         return RefusedRequestError(status, f"Jenkins answered 403: {_NO_CRUMB}")
     if permission := headers.get("X-Required-Permission"):
         return LackingPermissionError(f"Jenkins answered 403: the account lacks {shortened(permission)}")
