@@ -276,8 +276,8 @@ def result_of(run: list[Build]) -> str | None:
 
 
 def is_run(build: Build) -> bool:
-    """Tell whether Jenkins has a build of it: of a freestyle job once it has begun."""
-    return build.kind is Kind.PIPELINE or (build.started_at is not None and not build.is_dropped)
+    """Tell whether Jenkins has a build of it: of a freestyle job once it has begun, and after a restart only if it was saved."""
+    return build.kind is Kind.PIPELINE or (build.started_at is not None and not build.is_dropped and not build.is_unsaved)
 
 
 def run_json(run: list[Build], *, with_graph: bool = True) -> Mapping[str, Any]:

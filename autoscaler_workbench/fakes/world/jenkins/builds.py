@@ -87,6 +87,8 @@ class Build:
     waits_for_input: bool = False  # of a person, in the middle of a pipeline
     stays_on_executor: bool = False  # Jenkins goes on showing it there after its end
     is_dropped: bool = False  # Jenkins forgot it before it began
+    is_whole_matrix: bool = False  # it has no executor, and waits for its configurations
+    is_unsaved: bool = False  # a restart by force ended it before Jenkins had written it down
     fails: bool = False  # whatever machine it runs on
     body: Callable[[], None] | None = None  # what begins with it; None: it takes its seconds
     flow: "Flow | None" = None  # of a run that has a script

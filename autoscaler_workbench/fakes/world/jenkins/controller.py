@@ -6,9 +6,9 @@ from itertools import count
 from random import Random
 
 from autoscaler.domain.labels import LabelExpression
-from autoscaler_workbench.fakes.world.jenkins import deleted
+from autoscaler_workbench.fakes.world.jenkins import deleted, restarts
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
-from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS, drop, hand_over, take_back
+from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS, drop, hand_over
 from autoscaler_workbench.fakes.world.jenkins.heavy import fits, leave, nothing_is_free, take
 from autoscaler_workbench.fakes.world.jenkins.monitoring import NodeMonitor, came_online
 from autoscaler_workbench.fakes.world.jenkins.nodes import Monitors, Node
@@ -118,6 +118,10 @@ class Controller:
     def kill(self, build: Build) -> None:
         """End a build that lost what it ran on, or was to run on."""
         self._end(build, Ended.KILLED)
+
+    def end_by_restart(self, build: Build) -> None:
+        """End a build with the process of Jenkins."""
+        self._end(build, Ended.RESTARTED)
 
     def forget(self, job: str) -> None:
         """Forget a job that was deleted, with its builds: one of the same name begins anew."""
@@ -281,22 +285,11 @@ class Controller:
         self.quieting_down, self.quiet_reason = False, None
         self.schedule()
 
-    def restart(self) -> None:
+    def restart(self, *, by_force: bool = False) -> None:
         """Go down and come back as recorded: freestyle builds end, pipelines wait as queue items for their own nodes."""
         self.up = "down"  # first of all: what ends below must not make room for a build that begins
         connected = [node.name for node in self.nodes.values() if node.connected]
-        take_back(self)
-        self._resuming += deleted.resume_elsewhere(self)
-        for node in self.nodes.values():
-            for build in [build for build in node.builds.values() if build.ended is None]:
-                if build.kind is Kind.FREESTYLE:
-                    self._end(build, Ended.RESTARTED)
-                else:
-                    self._resuming.append(build)
-            node.builds.clear()
-            node.connected = False
-            if not node.temporarily_offline:
-                node.cause, node.reason = None, ""
+        self._resuming += restarts.go_down(self, by_force=by_force)
         self.timeline.after(_DOWN_SECONDS, lambda: self._set_up("starting"))
         self.timeline.after(_DOWN_SECONDS + _STARTING_SECONDS, lambda: self._come_back(connected))
 

@@ -13,6 +13,7 @@ def submit_matrix(
     now, number = controller.timeline.now, controller.next_number(job)
     facts = {"controller": controller.name, "kind": Kind.FREESTYLE, "job": job, "number": number, "seconds": seconds}
     whole = Build(id=next(controller.ids), label=None, queued_at=now, buildable_at=now, started_with=by, started_at=now, **facts)  # type: ignore[arg-type]
+    whole.is_whole_matrix = True
     controller.note(whole)
     parts: list[Build] = []
     for configuration in configurations:
