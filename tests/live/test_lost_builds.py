@@ -52,9 +52,8 @@ def started_again(scene, job):
     assert (rerun.run, str(rerun.state), rerun.times) == (f"{job}/1", "started", 1)
     scene.minutes_later()
     assert list(scene.state.reruns.values()) == [rerun]
-    known = entries(scene, job)
-    assert len(known) == 2
-    [again] = [entry for entry in known if entry.item == rerun.item]
+    [again] = [entry for entry in entries(scene, job) if entry.run != f"{job}/1"]  # a restart may leave nothing of a matrix itself
+    assert again.item == rerun.item
     return rerun, again
 
 
@@ -69,7 +68,8 @@ def test_a_lost_build_is_run_again_once_with_its_parameters(scene, pool, shape, 
     if restarts:
         restart(scene.live)
         scene.look()
-        scene.minutes_later(6)  # an agent that has not come back for so long is gone
+        for _ in range(6):  # an agent that has not come back in so many looks is gone; time that nobody looked in does not count
+            scene.minutes_later()
     scene.until(lambda: bool(scene.state.reruns), "it is run again")
     rerun, again = started_again(scene, job)
     if shape != "freestyle":
@@ -151,5 +151,6 @@ def test_what_a_restart_of_jenkins_ended_is_not_lost_where_its_agent_comes_back(
     restart(scene.live)
     scene.live.until(lambda: not scene.live.node(scene.node_of(instance)).offline, "its agent is back")
     scene.look()
-    scene.minutes_later(6)
+    for _ in range(6):
+        scene.minutes_later()
     assert (scene.state.reruns, len(entries(scene, job)), scene.state.memory.lost) == ({}, 1, {})

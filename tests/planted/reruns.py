@@ -14,7 +14,28 @@ def planted(name: str, *, file: str = _JUDGE, was: str, becomes: str, found_by: 
 
 _REPEATED = "tests/scenarios/test_repeated_builds.py::test_"
 
+_RESTARTS = "tests/scenarios/test_lost_in_restarts.py::test_"
+
 RERUNS = (
+    planted(
+        "a matrix that a restart took is left to a person",
+        was="        return None\n    return replace(facts.run, path=lost.unit",
+        becomes="        return None\n    return None and replace(facts.run, path=lost.unit",
+        found_by=f"{_RESTARTS}what_was_lost_before_a_restart_is_run_again_once_with_its_parameters",
+    ),
+    planted(
+        "a matrix that somebody deleted is run again in its parts' name",
+        was=" or life is None or not life.restarted or life.since_at <= lost.seen_at:",
+        becomes=" or life is None:",
+        found_by=f"{_RESTARTS}a_matrix_that_somebody_deleted_is_left_to_them_though_its_parts_are_there",
+    ),
+    planted(
+        "a matrix that a restart took begins to count anew",
+        file="domain/repair/ran_again.py",
+        was="unit.item in {origin.item, NO_ITEM}",
+        becomes="unit.item == origin.item",
+        found_by=f"{_RESTARTS}what_is_lost_in_two_restarts_is_run_again_no_more_often_than_is_allowed",
+    ),
     planted(
         "a lost build is started beside what a person has started again",
         was="return leave_repeated(situation, lost, facts, unit, repeats) or _first_answer(",

@@ -45,13 +45,16 @@ SHAPES, WAYS = ("freestyle", "with parameters", "matrix"), (is_taken, ends, is_s
 
 
 @MANNERS
-@pytest.mark.parametrize("seconds", [1.0, 25.0], ids=["at once", "half a minute later"])
+@pytest.mark.parametrize("seconds", [1.0, 25.0, 60.0], ids=["at once", "half a minute later", "after a look"])
 @pytest.mark.parametrize(("shape", "way"), list(product(SHAPES, WAYS)))
 def test_what_was_lost_before_a_restart_is_run_again_once_with_its_parameters(shape, way, seconds, by_force):
     day = a_day(offerings=(SPOT,) if way is is_taken else (FIRM,))
     build = a_job(day, shape)
     way(day, build, instance_of(day, build))
-    day.world.timeline.sleep(seconds)
+    if seconds < 60.0:
+        day.world.timeline.sleep(seconds)
+    else:
+        day.minutes(1)
     assert build.ended is Ended.KILLED
     day.jenkins.restart(by_force=by_force)
     day.minutes(45)
@@ -76,7 +79,8 @@ def test_what_a_restart_ended_is_not_lost_if_its_agents_come_back(shape, by_forc
 
 @MANNERS
 @pytest.mark.parametrize("shape", SHAPES)
-def test_an_instance_that_ends_after_its_agent_was_back_has_taken_no_build_that_the_restart_ended(shape, by_force):
+def test_an_instance_that_ends_after_its_agent_was_back_runs_no_build_again_that_the_restart_ended(shape, by_force):
+    """A build that was not saved is not shown: whether it was lost is in doubt, and a person is told."""
     day = a_day(offerings=(FIRM,))
     build = a_job(day, shape)
     instance = instance_of(day, build)
@@ -84,7 +88,8 @@ def test_an_instance_that_ends_after_its_agent_was_back_has_taken_no_build_that_
     day.world.timeline.sleep(25.0)  # its agent is back before the next look, and is gone again by then
     day.world.ec2.end(instance)
     day.minutes(30)
-    assert (answers(day), len(builds(day))) == ([], 1)
+    assert len(builds(day)) == 1
+    assert reasons(day) == ([Reason.RERUN_IN_DOUBT] if by_force else [])
 
 
 def test_what_is_lost_in_two_restarts_is_run_again_no_more_often_than_is_allowed():
@@ -98,3 +103,15 @@ def test_what_is_lost_in_two_restarts_is_run_again_no_more_often_than_is_allowed
         day.jenkins.restart(by_force=True)
         day.minutes(20)
     assert (len(builds(day)), reasons(day)) == (2, [Reason.LOST_TOO_OFTEN])
+
+
+def test_a_matrix_that_somebody_deleted_is_left_to_them_though_its_parts_are_there():
+    day = a_day(offerings=(FIRM,))
+    build = a_job(day, "matrix")
+    [whole] = day.jenkins.builds_of["job"]
+    day.world.ec2.end(instance_of(day, build))
+    for part in day.jenkins.builds_of["job/os=linux"]:
+        day.jenkins.abort(part)
+    whole.is_unsaved = True  # as after a restart, without one
+    day.minutes(20)
+    assert (len(day.jenkins.builds_of["job"]), reasons(day)) == (1, [Reason.RERUN_IN_DOUBT])

@@ -47,18 +47,19 @@ def _facts(ports: Ports, store: RerunStore, own: str, lost: LostBuild) -> LostFa
         return LostFacts(run=run)
     unit = run if run is None or lost.unit == lost.run else builds.run(lost.unit)
     rerun = store.rerun(rerun_key(lost.controller, lost.unit, unit.started_at if unit else 0.0))
-    if unit is None or unit.building:
+    shown = unit or run  # a restart may leave a configuration without its matrix
+    if shown is None or shown.building:
         return LostFacts(run=run, unit=unit, rerun=rerun)
-    since = unit.ended_at if unit.ended_at is not None else unit.started_at
-    upstream = tuple(up for path in unit.upstream if (up := builds.run(path)) is not None)
+    since = shown.ended_at if shown.ended_at is not None else shown.started_at
+    upstream = tuple(up for path in (unit.upstream if unit else ()) if (up := builds.run(path)) is not None)
     return LostFacts(
         run=run,
         unit=unit,
-        job=builds.job(job_path_of(unit.path), since),
+        job=builds.job(job_path_of(lost.unit), since),
         rerun=rerun,
         upstream=upstream,
-        origin=origin_of(store, lost.controller, unit.parameters, own),
-        is_ordered=is_ordered(ports, lost.controller, unit.parameters, own, item=unit.item, run=unit.path),
+        origin=origin_of(store, lost.controller, shown.parameters, own),
+        is_ordered=is_ordered(ports, lost.controller, shown.parameters, own, item=shown.item, run=lost.unit),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from autoscaler.adapters.jenkins.parse import run_of
-from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Parameter, Run, Waiting
+from autoscaler.domain.facts.runs import NO_ITEM, Entry, Interruption, Item, ItemState, Job, Parameter, Run, Waiting
 from autoscaler.errors import TransientError
 
 # From which build to which one a list goes, the newest first: further lists are read only if the time in question is not reached. Each
@@ -84,7 +84,7 @@ class _Run(_Asked):
     timestamp: float
     duration: float = 0.0
     builtOn: Annotated[str, _NO_TEXT] = ""  # noqa: N815
-    queueId: int = -1  # noqa: N815
+    queueId: int = NO_ITEM  # noqa: N815
 
 
 class _Build(_Run):

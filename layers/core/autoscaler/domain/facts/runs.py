@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import unquote
 
+# The queue item of a build of which nobody tells it.
+NO_ITEM = -1
+
 
 class Interruption(StrEnum):
     """What stopped a build that did not come to its own end. Jenkins notes nothing about a freestyle build whose agent is gone."""

@@ -6,6 +6,7 @@ once: started again with the same parameters, unless a person has done that, or 
 """
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
@@ -13,7 +14,7 @@ from autoscaler.domain.facts.queued_items import item_key
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
 from autoscaler.domain.facts.run_orders import claimed_try
-from autoscaler.domain.facts.runs import Interruption, Run, hidden, job_name_of
+from autoscaler.domain.facts.runs import NO_ITEM, Interruption, Run, hidden, job_name_of
 from autoscaler.domain.repair.followed_builds import MISSING, SLACK_SECONDS, is_ordered
 from autoscaler.domain.repair.ran_again import again_or_left, is_run_again, leave
 from autoscaler.domain.repair.repeated_builds import leave_repeated
@@ -55,6 +56,14 @@ def _is_over(situation: Situation, lost: LostBuild, facts: LostFacts) -> bool:
     if facts.rerun is not None:
         return facts.rerun.state is not RerunState.WRITTEN
     return facts.has_ended and not is_lost(lost, facts)
+
+
+def _in_place_of_matrix(situation: Situation, lost: LostBuild, facts: LostFacts) -> Run | None:
+    """Return the lost part of a matrix if a restart took the whole, which Jenkins saves at its end only: it has the same parameters."""
+    life = situation.memory.sessions.get(lost.controller)
+    if facts.run is None or lost.unit == lost.run or life is None or not life.restarted or life.since_at <= lost.seen_at:
+        return None
+    return replace(facts.run, path=lost.unit, started_at=0.0, item=NO_ITEM, upstream=())
 
 
 def _is_of_an_order(situation: Situation, lost: LostBuild, facts: LostFacts) -> bool:
@@ -103,9 +112,10 @@ def _answer(situation: Situation, lost: LostBuild, repeats: Collection[str]) -> 
         return Held(pool=lost.pool, controller=lost.controller, reason=Reason.MAY_RESUME, detail=detail)
     if _is_of_an_order(situation, lost, facts) or _is_over(situation, lost, facts):
         return None
-    unit = facts.unit
+    unit = facts.unit or _in_place_of_matrix(situation, lost, facts)
     if unit is None:
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "Jenkins does not show the build any more")
+    facts = replace(facts, unit=unit)
     if facts.rerun or pool is None:
         return find(situation, lost, facts, unit, repeats)
     return leave_repeated(situation, lost, facts, unit, repeats) or _first_answer(situation, lost, facts, unit, pool)

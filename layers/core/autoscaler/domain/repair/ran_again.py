@@ -10,7 +10,7 @@ from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, LostFacts, RanAgain, Rerun, RerunPolicy, RerunState
-from autoscaler.domain.facts.runs import Run, job_name_of
+from autoscaler.domain.facts.runs import NO_ITEM, Run, job_name_of
 from autoscaler.domain.situation.situation import Situation
 
 _REMEMBERED_SECONDS = 30 * 86_400.0
@@ -34,10 +34,11 @@ def is_covered(pool: Pool, run: str) -> bool:
 def times_before(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run) -> int:
     """Count how often a build had been run again when it was lost, by what was noted of its queue item.
 
-    Its parameter only names the answer that it may come from: a person who rebuilds what we started copies that, and begins anew.
+    Its parameter only names the answer that it may come from: a person who rebuilds what we started copies that, and begins anew. Where
+    its queue item is not known, the parameter counts.
     """
     again, origin = situation.memory.reruns.get(f"{lost.controller}#{unit.item}"), facts.origin
-    is_origin = origin is not None and (origin.item == unit.item or (origin.item is None and origin.state is RerunState.WRITTEN))
+    is_origin = origin is not None and (unit.item in {origin.item, NO_ITEM} or (origin.item is None and origin.state is RerunState.WRITTEN))
     return max(again.times if again else 0, origin.times if origin is not None and is_origin else 0)
 
 
