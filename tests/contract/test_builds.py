@@ -180,6 +180,15 @@ def test_a_build_whose_agent_was_killed_ended_when_its_connection_did():
     assert 0 <= run.ended_at - read_node(node, NOW).lost_at < 0.01
 
 
+def test_a_build_whose_agent_was_killed_has_failed_before_and_after_a_restart_which_its_node_tells_nothing_of():
+    answers = recorded("answers_2.504.3_tomcat")["answers"]
+    for name in ("eight seconds later", "after a restart by SIGTERM"):
+        run = read_run(json.loads(answers[name]["body"]), "job/rec-lost/1")
+        assert (run.result, run.node, run.interruptions, 5.0 < run.ended_at - run.started_at < 10.0) == ("FAILURE", "rec-agent", (), True)
+    node = read_node({"displayName": "rec-agent", **json.loads(answers["after the restart, its node"]["body"])}, NOW)
+    assert (node.offline, node.idle, node.lost_at) == (True, True, None)
+
+
 def test_items_of_a_real_jenkins():
     left, cancelled, waiting = (
         read_item(recorded(name)["body"]) for name in ("d05_queue_item_left", "b10_queue_item_cancelled", "b02_queue_item_label_no_nodes")

@@ -39,13 +39,6 @@ BUGS = (
         found_by=("tests/contract/test_jenkins_names.py::test_a_job_of_any_name_is_followed_from_the_queue_to_its_result",),
     ),
     Bug(
-        name="a node that is there is no conflict where no header says so",
-        file="adapters/jenkins/controller.py",
-        was="            if node is None or node.is_deleted:\n",
-        becomes='            if "already exists" not in str(error):\n',
-        found_by=("tests/contract/test_refused_forms.py::test_a_node_that_is_there_is_a_conflict",),
-    ),
-    Bug(
         name="a queue item that waits for a node by name does not keep it",
         file="domain/situation/situation.py",
         was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",

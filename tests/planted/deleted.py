@@ -8,6 +8,20 @@ _COMPUTERS = "tests/unit/test_deleted_computers.py::test_"
 
 DELETED = (
     Bug(
+        name="a node that is there is no conflict where no header says so",
+        file="adapters/jenkins/controller.py",
+        was="            if node is None or node.is_deleted:\n",
+        becomes='            if "already exists" not in str(error):\n',
+        found_by=("tests/contract/test_refused_forms.py::test_a_node_that_is_there_is_a_conflict",),
+    ),
+    Bug(
+        name="what is left of a deleted node counts as a node that is there",
+        file="adapters/jenkins/controller.py",
+        was="            if node is None or node.is_deleted:\n",
+        becomes="            if node is None:\n",
+        found_by=("tests/contract/test_refused_forms.py::test_what_is_left_of_a_deleted_node_is_no_node",),
+    ),
+    Bug(
         name="what the record notes as deleted is deleted again",
         file="domain/situation/agents.py",
         was="(self.node.is_deleted or self.record.bindings[0].deleted_at > 0.0)",

@@ -19,8 +19,8 @@ _RESTARTS = "tests/scenarios/test_lost_in_restarts.py::test_"
 RERUNS = (
     planted(
         "a matrix that a restart took is left to a person",
-        was="        return None\n    return replace(facts.run, path=lost.unit",
-        becomes="        return None\n    return None and replace(facts.run, path=lost.unit",
+        was="    facts = _with_part(situation, lost, facts)\n",
+        becomes="",
         found_by=f"{_RESTARTS}what_was_lost_before_a_restart_is_run_again_once_with_its_parameters",
     ),
     planted(

@@ -21,18 +21,22 @@ def go_down(controller: "Controller", *, by_force: bool) -> list[Build]:
     matrices = [build for build in controller.builds if build.is_whole_matrix and build.ended is None]
     resuming = deleted.resume_elsewhere(controller)
     for node in controller.nodes.values():
-        for build in [build for build in node.builds.values() if build.ended is None]:
+        going = [build for build in node.builds.values() if build.ended is None]
+        resuming += [build for build in going if build.kind is Kind.PIPELINE]
+        for build in going:
             if build.kind is Kind.FREESTYLE:
                 build.is_unsaved = by_force
                 controller.end_by_restart(build)
-            else:
-                resuming.append(build)
         node.builds.clear()
         node.connected = False
         if not node.temporarily_offline:
             node.cause, node.reason = None, ""
+    _end_matrices(controller, matrices, by_force=by_force)
+    return resuming
+
+
+def _end_matrices(controller: "Controller", matrices: list[Build], *, by_force: bool) -> None:
     for whole in matrices:
         whole.is_unsaved = by_force or whole.ended is None
         if whole.ended is None:
             controller.end_by_restart(whole)
-    return resuming

@@ -51,7 +51,7 @@ def _facts(ports: Ports, store: RerunStore, own: str, lost: LostBuild) -> LostFa
     if shown is None or shown.building:
         return LostFacts(run=run, unit=unit, rerun=rerun)
     since = shown.ended_at if shown.ended_at is not None else shown.started_at
-    upstream = tuple(up for path in (unit.upstream if unit else ()) if (up := builds.run(path)) is not None)
+    upstream = tuple(up for path in shown.upstream if (up := builds.run(path)) is not None)
     return LostFacts(
         run=run,
         unit=unit,

@@ -58,12 +58,12 @@ def _is_over(situation: Situation, lost: LostBuild, facts: LostFacts) -> bool:
     return facts.has_ended and not is_lost(lost, facts)
 
 
-def _in_place_of_matrix(situation: Situation, lost: LostBuild, facts: LostFacts) -> Run | None:
-    """Return the lost part of a matrix if a restart took the whole, which Jenkins saves at its end only: it has the same parameters."""
-    life = situation.memory.sessions.get(lost.controller)
-    if facts.run is None or lost.unit == lost.run or life is None or not life.restarted or life.since_at <= lost.seen_at:
-        return None
-    return replace(facts.run, path=lost.unit, started_at=0.0, item=NO_ITEM, upstream=())
+def _with_part(situation: Situation, lost: LostBuild, facts: LostFacts) -> LostFacts:
+    """Put the lost part of a matrix, which has the same parameters, in place of a whole that a restart took before it was saved."""
+    life, part = situation.memory.sessions.get(lost.controller), facts.run
+    if facts.unit or part is None or lost.unit == lost.run or life is None or not life.restarted or life.since_at <= lost.seen_at:
+        return facts
+    return replace(facts, unit=replace(part, path=lost.unit, started_at=0.0, item=NO_ITEM, upstream=()))
 
 
 def _is_of_an_order(situation: Situation, lost: LostBuild, facts: LostFacts) -> bool:
@@ -112,10 +112,10 @@ def _answer(situation: Situation, lost: LostBuild, repeats: Collection[str]) -> 
         return Held(pool=lost.pool, controller=lost.controller, reason=Reason.MAY_RESUME, detail=detail)
     if _is_of_an_order(situation, lost, facts) or _is_over(situation, lost, facts):
         return None
-    unit = facts.unit or _in_place_of_matrix(situation, lost, facts)
+    facts = _with_part(situation, lost, facts)
+    unit = facts.unit
     if unit is None:
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "Jenkins does not show the build any more")
-    facts = replace(facts, unit=unit)
     if facts.rerun or pool is None:
         return find(situation, lost, facts, unit, repeats)
     return leave_repeated(situation, lost, facts, unit, repeats) or _first_answer(situation, lost, facts, unit, pool)
