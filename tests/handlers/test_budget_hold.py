@@ -1,12 +1,14 @@
-"""The AWS budget's hold beside holds of people: each ends by itself, and nobody's ends the budget's by accident."""
+"""The AWS budget's hold: nothing is launched, and what is idle ends. Beside it holds of people, each of which ends by itself."""
 
 import copy
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import pytest
 
 from autoscaler.errors import ConfigError
 from support.deployed import NOON, deployed_in_memory, event
+from support.scene import BOTH, scene
 
 FEBRUARY = datetime(2027, 2, 1, tzinfo=UTC).timestamp()
 MESSAGE = event("budget")
@@ -116,3 +118,91 @@ def test_plan_and_why_name_every_hold_and_until_when(here):
         assert "until the month ends, for another 16 d 15 h, by aws-budget" in told
         assert "for another 3 min" in told
         assert "by ada: incident 42" in told
+
+
+GPU = "pools: {gpu: {$pool, executors: 1, max_agents: 4, labels: [gpu]%s}}"
+BY_ADA = {"by": "ada", "reason": "incident 42", "until_resumed": True}
+
+
+@contextmanager
+def four_idle(keys="", sections=""):
+    """Four agents whose builds have just ended."""
+    with scene(sections + GPU % keys) as fleet:
+        fleet.minutes(3)
+        builds = [fleet.submit(f"job-{number}", "gpu", 10) for number in range(4)]
+        fleet.until(lambda: all(build.ended_at for build in builds), 30)
+        assert len(fleet.ready("gpu")) == 4
+        yield fleet
+
+
+@pytest.mark.parametrize(
+    "keys",
+    ["", ", min_agents: 2", ", warm_executors: 3", ", warm_pool: {min_agents: 2, max_agents: 4}"],
+    ids=["idle", "min_agents", "warm_executors", "warm_pool"],
+)
+def test_idle_agents_end_while_the_budgets_hold_lasts_whatever_the_pool_keeps_otherwise(keys):
+    with four_idle(keys) as fleet:
+        fleet.here.call("operate", MESSAGE)
+        assert fleet.until(lambda: not fleet.machines(), 180) <= 120
+        fleet.minutes(60)
+        assert fleet.machines() == []  # nor is any launched, to run or to be stopped
+
+
+def test_agents_that_are_stopped_already_end_too(here):
+    with four_idle(", warm_pool: {max_agents: 4}") as fleet:
+        fleet.until(lambda: fleet.machines(state="stopped"), 180)
+        fleet.here.call("operate", MESSAGE)
+        fleet.until(lambda: not fleet.machines(), 60)
+
+
+@pytest.mark.parametrize("place", [{}, {"pool": "gpu"}, {"controller": "main"}, {"freeze": True}], ids=str)
+def test_a_persons_hold_beside_it_goes_on_to_keep_idle_agents(place):
+    with four_idle() as fleet:
+        for order in (MESSAGE, {"action": "hold", **BY_ADA, **place}):
+            fleet.here.call("operate", order)
+        fleet.minutes(180)
+        assert len(fleet.ready("gpu")) == 4
+        fleet.order("resume", **{name: value for name, value in place.items() if name != "freeze"})
+        fleet.until(lambda: not fleet.machines(), 60)
+
+
+def test_a_persons_hold_of_one_controller_keeps_that_ones_agents_alone():
+    pools = "pools: {gpu: {$pool, executors: 1, max_agents: 4, labels: [gpu], controllers: [main, other]}}"
+    with scene(BOTH + pools) as fleet:
+        fleet.minutes(3)
+        builds = [fleet.submit("job", "gpu", 10, controller) for controller in ("main", "other")]
+        fleet.until(lambda: all(build.ended_at for build in builds), 30)
+        for order in (MESSAGE, {"action": "hold", **BY_ADA, "controller": "other"}):
+            fleet.here.call("operate", order)
+        fleet.minutes(180)
+        assert [machine.tags["autoscaler:controller"] for machine in fleet.machines()] == ["other"]
+
+
+def test_builds_that_run_end_and_jobs_begin_on_agents_that_are_there():
+    with four_idle() as fleet:
+        fleet.here.call("operate", MESSAGE)
+        long = fleet.submit("long", "gpu", 240)
+        fleet.until(lambda: len(fleet.machines()) == 1, 180)
+        fleet.until(lambda: long.ended_at, 240)
+        assert (long.result, len(fleet.ever())) == ("SUCCESS", 4)
+        late = fleet.submit("late", "gpu", 5)
+        fleet.until(lambda: late.ended_at, 20)
+        fleet.until(lambda: not fleet.machines(), 180)
+        assert len(fleet.ever()) == 4
+
+
+def test_resuming_the_budget_gives_the_pool_its_minimum_back():
+    with four_idle(", min_agents: 2") as fleet:
+        fleet.here.call("operate", MESSAGE)
+        fleet.until(lambda: not fleet.machines(), 180)
+        fleet.here.call("operate", event("resume_budget"))
+        fleet.until(lambda: len(fleet.ready("gpu")) == 2, 5)
+
+
+def test_why_and_status_say_what_the_hold_does():
+    with four_idle() as fleet:
+        fleet.here.call("operate", MESSAGE)
+        fleet.minutes(1)
+        pool = fleet.order("status")["pools"][0]["paused"]
+        for text in (pool, *(line for line in fleet.order("why", subject="gpu")["facts"] if "aws-budget" in line)):
+            assert "nothing is launched meanwhile, and idle agents end" in text
