@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from autoscaler.domain.facts.overrides import BUDGET
+from autoscaler.domain.facts.overrides import BUDGET, BUDGET_PAUSES
 from autoscaler.domain.wording import dollars, duration
 from autoscaler_workbench.cli.terminal import moment, say
 
@@ -39,7 +39,7 @@ def print_overrides(answer: Answer) -> None:
     """Say what is on hold or overridden, by whom, why, and until when."""
     for order in answer.get("holds", []):
         where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the whole fleet")
-        end = "; autoscaler resume --budget ends it before" if order["by"] == BUDGET else ""
+        end = f"; {BUDGET_PAUSES}; autoscaler resume --budget ends it before" if order["by"] == BUDGET else ""
         say(f"{where} is {'frozen' if order['freeze'] else 'on hold'} {_until(order, answer)}, by {order['by']}: {order['reason']}{end}")
     for order in (*answer.get("numbers", []), *answer.get("teams", [])):  # functions of 0.2.0 tell no teams
         whose, words = (f"team {order['team']}", _TEAM_WORDS) if "team" in order else (order["pool"], _POOL_WORDS)

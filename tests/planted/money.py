@@ -2,6 +2,8 @@
 
 from planted.bug import Bug
 
+_IDLE_AGENTS = "tests/handlers/test_budget_hold.py::test_idle_agents_end_while_the_budgets_hold_lasts_whatever_the_pool_keeps_otherwise"
+
 MONEY = (
     Bug(
         name="a person's hold of some minutes replaces the AWS budget's",
@@ -16,6 +18,20 @@ MONEY = (
         was="if hold.is_budget or hold.place != (scope, name))",
         becomes="if hold.place != (scope, name))",
         found_by=("tests/handlers/test_budget_hold.py::test_resume_ends_holds_of_people_and_the_budgets_ends_by_its_own_resume",),
+    ),
+    Bug(
+        name="a spent AWS budget keeps idle agents until the month ends",
+        file="domain/facts/overrides.py",
+        was="for hold in self.holds_on(controller, pool) if not hold.is_budget)",
+        becomes="for hold in self.holds_on(controller, pool))",
+        found_by=(f"{_IDLE_AGENTS}[idle]",),
+    ),
+    Bug(
+        name="a spent AWS budget keeps a pool's minimum until the month ends",
+        file="domain/facts/overrides.py",
+        was="min_agents=0, warm_executors=0, warm_pool=None",
+        becomes="warm_executors=0, warm_pool=None",
+        found_by=(f"{_IDLE_AGENTS}[min_agents]",),
     ),
     Bug(
         name="the month counts spot at what was expected, not at what is paid",

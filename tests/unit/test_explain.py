@@ -339,7 +339,7 @@ def test_a_stopped_agent_that_will_not_be_started_says_why():
 
 def test_a_stopped_agent_of_a_pool_that_keeps_none_any_more_is_to_go():
     facts = why("i-1", stopped(), pool=a_pool("cpu"))
-    assert "stopped 1 h ago, to be terminated: the fleet file lets this pool keep no stopped agents" in facts[1]
+    assert "stopped 1 h ago, to be terminated: this pool keeps no stopped agents now" in facts[1]
     assert any(fact.startswith("now to be done: Terminate, warm-pool-off") for fact in facts)
 
 

@@ -93,7 +93,7 @@ def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> t
 
 
 def lift_budget(ports: Ports, invocation: Invocation) -> Overrides:
-    """Lift the AWS budget's hold. Nothing was cordoned under it, so that no pass follows."""
+    """Lift the AWS budget's hold. What it let go is launched again by the next pass, if it is wanted."""
     return change(ports, invocation, resume_budget)
 
 

@@ -12,6 +12,7 @@ from autoscaler.domain.wording import duration
 
 # The author of the AWS budget's hold; no person may order under this name.
 BUDGET = "aws-budget"
+BUDGET_PAUSES = "nothing is launched meanwhile, and idle agents end"
 # The author of the hold that takes the place of orders which cannot be read.
 _NOBODY = "autoscaler"
 
@@ -32,6 +33,7 @@ class Scope(StrEnum):
 class Hold:
     """Pause launches, uncordons and scaling in; with ``freeze`` every step. ``name``: of the pool, controller or label.
 
+    The AWS budget's pauses launches alone: it is to save money, so what is idle ends, and no pool keeps agents without demand.
     Holds of different authors, and a hold and a freeze, stand side by side in one place. Each ends by itself.
     """
 
@@ -63,7 +65,7 @@ class Hold:
         what = f"{self.scope} {self.name}".strip()
         until = "until somebody resumes it" if self.ends_at is None else f"for another {duration(self.ends_at - now)}"
         if self.is_budget:
-            until = f"until the month ends, {until},"
+            return f"{what} is on hold until the month ends, {until}, by {self.by}: {self.reason}; {BUDGET_PAUSES}"
         return f"{what} is {'frozen' if self.freeze else 'on hold'} {until} by {self.by}: {self.reason}"
 
 
@@ -131,6 +133,10 @@ class Overrides:
         """All holds that a pool is under on a controller: freezes first, and what lasts longest first."""
         places = {(Scope.FLEET, ""), (Scope.CONTROLLER, controller), (Scope.POOL, pool)}
         return _by_weight(hold for hold in self.holds if hold.place in places)
+
+    def holds_of_people_on(self, controller: str, pool: str) -> tuple[Hold, ...]:
+        """The holds that pause more than launches there: all but the AWS budget's."""
+        return tuple(hold for hold in self.holds_on(controller, pool) if not hold.is_budget)
 
     @property
     def are_unknown(self) -> bool:
@@ -225,9 +231,11 @@ def override_team(overrides: Overrides, new: TeamOverride) -> Overrides:
 
 
 def in_force(fleet: Fleet, overrides: Overrides) -> Fleet:
-    """Return the fleet with the active overrides."""
+    """Return the fleet with the active overrides. While the AWS budget is spent, no pool keeps agents without demand."""
     pools = {numbers.pool: _with(fleet.pools[numbers.pool], numbers) for numbers in overrides.numbers if numbers.pool in fleet.pools}
     teams = {numbers.team: _limited(fleet.teams[numbers.team], numbers) for numbers in overrides.teams if numbers.team in fleet.teams}
+    if any(hold.is_budget for hold in overrides.holds):
+        pools = {name: replace(pool, min_agents=0, warm_executors=0, warm_pool=None) for name, pool in {**fleet.pools, **pools}.items()}
     fleet = with_held_labels(fleet, overrides)
     if not pools and not teams:
         return fleet

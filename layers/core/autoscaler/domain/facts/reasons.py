@@ -142,7 +142,7 @@ class Reason(StrEnum):
     RERUN_IN_DOUBT = "rerun-in-doubt", "It is not certain whether the build was lost, or was started again already; nothing is sent twice."
     # Why something is not done.
     MAY_RESUME = "may-resume", "The agent of a build has gone, and Jenkins has not ended the build: it may resume, or retry elsewhere."
-    HELD = "held", "A person paused scaling here (hold)."
+    HELD = "held", "A person paused scaling here (hold), or the AWS budget is spent."
     CI_FIRST = "ci-first", "The agent is one of the pool's min_agents, which are for builds and not to be reserved."
     NO_FREE_DEVICE = "no-free-device", "No machine has a free device for a person, or none says which devices are free."
     FROZEN = "frozen", "A person paused everything here, drains, too (hold --freeze)."

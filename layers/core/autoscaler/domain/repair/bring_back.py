@@ -98,5 +98,5 @@ def comes_back(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent that was stopped takes builds again: the limit holds no more, or a build is bound to it that must end."""
     if agent.phase is not Phase.DRAINING or agent.mark is None or agent.mark.kind not in _OF_LIMITS or agent.instance_ended:
         return False
-    on_hold = bool(situation.overrides.holds_on(agent.record.controller, agent.pool.name))
+    on_hold = bool(situation.overrides.holds_of_people_on(agent.record.controller, agent.pool.name))
     return situation.protected(agent) or not (situation.stopped_by(agent.pool.name) or on_hold)

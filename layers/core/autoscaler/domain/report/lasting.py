@@ -127,7 +127,7 @@ def _line(situation: Situation, row: Row, agent: Agent) -> str:
 def _causes(situation: Situation, row: Row, agent: Agent) -> Iterator[str]:
     """Say what keeps an agent where it is, in the words of Jenkins, of EC2 or of a person as far as there are any."""
     record, node = agent.record, agent.node
-    for hold in situation.overrides.holds_on(record.controller, record.pool):
+    for hold in situation.overrides.holds_of_people_on(record.controller, record.pool):
         yield hold.text(situation.now)
     if node:
         yield from _on_node(agent, node)

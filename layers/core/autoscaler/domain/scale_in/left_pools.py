@@ -37,7 +37,7 @@ def drain_left(situation: Situation, controller: str, decided: Decided) -> Itera
 def _unless_held(situation: Situation, agent: Agent, step: Cordon | Terminate) -> Iterator[Cordon | Terminate | Held]:
     """Take a step unless a person wants the agent kept, or nothing done in its pool, or most agents lost their pool at once."""
     name = agent.record.node or agent.record.instance_id
-    holds = situation.overrides.holds_on(agent.record.controller, agent.pool.name)
+    holds = situation.overrides.holds_of_people_on(agent.record.controller, agent.pool.name)
     if is_on_hold(situation, agent):
         yield hold_back(agent, Reason.MOST_POOLS_LEFT, f"{name}: {told_hold(situation)}")
     elif holds:

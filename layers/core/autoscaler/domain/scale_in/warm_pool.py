@@ -111,7 +111,7 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
     """Say why a stopped agent is kept no longer, however soon it may be needed; None where it may stay."""
     warm, stopped_seconds = pool.spec.warm_pool, situation.now - agent.record.changed_at
     if warm is None:
-        return Reason.WARM_POOL_OFF, "the fleet file lets this pool keep no stopped agents"
+        return Reason.WARM_POOL_OFF, "this pool keeps no stopped agents now"
     if pool.controller in situation.fleet.slot_controllers:
         return Reason.WARM_POOL_OFF, f"agents of {pool.controller} take static nodes now, which others could not use meanwhile"
     if not may_be_kept_stopped(agent):

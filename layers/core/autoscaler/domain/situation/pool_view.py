@@ -236,7 +236,7 @@ class PoolView:
     @property
     def on_hold(self) -> bool:
         """An operator wants nothing launched, brought back or retired here."""
-        return self.paused is Reason.HELD
+        return self.paused is Reason.HELD and bool(self.overrides.holds_of_people_on(self.controller, self.name))
 
     @property
     def has_floor(self) -> bool:
