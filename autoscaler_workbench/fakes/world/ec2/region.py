@@ -97,6 +97,7 @@ class Ec2:
 
     def create_fleet(self, request: dict[str, Any]) -> dict[str, Any]:
         """Launch what is available, in the order of priority; the same token gets the same answer."""
+        self._check_overrides(request["LaunchTemplateConfigs"][0]["Overrides"])
         if request.get("DryRun"):
             raise Ec2Error(*(self.refuse or _WOULD_HAVE))
         spelled = json.dumps(request, sort_keys=True)
@@ -250,7 +251,6 @@ class Ec2:
         tags = self._tags_of(request, template)
         self.asked[tags.get(LAUNCH_TAG, "")] = max(self.asked.get(tags.get(LAUNCH_TAG, ""), 0), wanted)
         overrides = self._in_turn(request, config["Overrides"], market)
-        self._check_overrides(overrides)
         groups: dict[str, list[str]] = {}
         errors: list[dict[str, Any]] = []
         left = wanted
@@ -368,11 +368,11 @@ class Ec2:
             instance.booted_at = self.timeline.now
             self.on_running(instance)
 
-    @staticmethod
-    def _check_overrides(overrides: list[dict[str, Any]]) -> None:
-        pairs = [(override["InstanceType"], override.get("SubnetId", "")) for override in overrides]
-        if len(set(pairs)) != len(pairs):
-            raise Ec2Error("InvalidFleetConfig", "Duplicate override")
+    def _check_overrides(self, overrides: list[dict[str, Any]]) -> None:
+        """Refuse two subnets of one zone for one type, as EC2 does: to it they are the same capacity."""
+        pools = [(override["InstanceType"], self.zones.get(override.get("SubnetId", ""), ZONE)) for override in overrides]
+        if len(set(pools)) != len(pools):
+            raise Ec2Error("InvalidFleetConfig", "The fleet configuration contains duplicate instance pools.")
 
     def _forget(self) -> None:
         ended_before = self.timeline.now - _FORGOTTEN_AFTER_SECONDS
