@@ -96,6 +96,7 @@ def _validate_live(fleet: Fleet, path: Path, *, as_json: bool) -> None:
     launched, denied = _images_by_parameter(fleet, parameters)
     read = read_templates(fleet, client, launched)
     findings, warnings = findings_of(fleet, read), [*denied, *_billed_otherwise(path, images_of(read))]
+    warnings += _subnets_of_one_zone(fleet, client)
     others = _of_no_stack(fleet, client, stacks)
     templates = {name: f"{fleet.pools[name].launch_template} {fleet.pools[name].launch_template_version}" for name in findings}
     rows = [(name, templates[name], "\n".join(found) or "safe") for name, found in findings.items()]
@@ -124,6 +125,17 @@ def _billed_otherwise(path: Path, images: Mapping[str, Mapping[str, Any]]) -> li
     """Warn of images that AWS bills otherwise than their pools are priced, each with its place in the file."""
     problems = list(billing_warnings(load_settings(path), images))
     return list(FleetFileError(str(path), located(problems, path.read_bytes())).lines) if problems else []
+
+
+def _subnets_of_one_zone(fleet: Fleet, client: Any) -> list[str]:
+    """Say which subnets of a pool are in the zone of another one of it, and when they are asked for."""
+    from autoscaler.adapters.aws import zones  # noqa: PLC0415 - needs AWS
+    from autoscaler.control.launches import told_later  # noqa: PLC0415 - with all that launches need
+
+    subnets = sorted({offering.subnet for pool in fleet.pools.values() for offering in pool.offerings} - {""})
+    zone_of = zones(client, subnets)
+    later = {pool.name: told_later(pool.offerings, zone_of) for pool in fleet.pools.values()}
+    return [f"pools.{name}.subnets: {told}" for name, told in later.items() if told]
 
 
 def _of_no_stack(fleet: Fleet, ec2: Any, stacks: Any) -> list[str]:

@@ -5,18 +5,31 @@ from contextlib import contextmanager
 
 import pytest
 
+from autoscaler.config import load_settings
+from autoscaler_workbench.cli import fleet_file
+from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
+from autoscaler_workbench.fakes.world.ec2.account import safe_template
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.deployed import event
 from support.scene import scene
+from support.worlds import stand
 
 A, A2, A3, C = "subnet-0000000a", "subnet-000000a2", "subnet-000000a3", "subnet-0000000c"
 ZONES = {A: "us-west-2a", A2: "us-west-2a", A3: "us-west-2a", C: "us-west-2c"}
 FULL = "InsufficientFreeAddressesInSubnet"
-POOL = "pools: {{cpu: {{$pool, executors: 1, max_agents: 9, queue_maturity_seconds: 0, subnets: [{subnets}]{keys}}}}}"
+POOL = "pools: {{cpu: {{launch_template: t, executors: 1, max_agents: 9, queue_maturity_seconds: 0, subnets: [{subnets}], {keys}}}}}"
+TYPE = "instance_types: [c5.xlarge]"
+FILE = f"""
+fleet: f
+limits: {{max_agents: 9, max_launches_per_hour: 9, max_usd_per_hour: 9, max_usd_per_month: 99}}
+controllers: {{main: {{url: "https://jenkins.example.org/", secret: jenkins/main}}}}
+pools: {{cpu: {{launch_template: cpu, executors: 1, max_agents: 9, {TYPE}, subnets: [{A}, {A2}, {C}]}}}}
+"""
 
 
 @contextmanager
-def a_fleet(*subnets, keys="", minutes=3):
+def a_fleet(*subnets, keys=TYPE, minutes=3):
     with scene(POOL.format(subnets=", ".join(subnets), keys=keys)) as fleet:
         fleet.world.ec2.zones |= ZONES
         fleet.minutes(minutes)
@@ -38,6 +51,18 @@ def requests(fleet, monkeypatch):
     return sent
 
 
+def calls(monkeypatch):
+    """Return the list that gets each action that EC2 is asked for."""
+    asked, real = [], Ec2Api.call
+
+    def call(api, action, request):
+        asked.append(action)
+        return real(api, action, request)
+
+    monkeypatch.setattr(Ec2Api, "call", call)
+    return asked
+
+
 def subnets_of(fleet):
     return [machine.subnet for machine in fleet.machines()]
 
@@ -56,7 +81,7 @@ def test_the_first_launch_names_the_first_subnet_of_each_zone(subnets, first, mo
 
 
 def test_each_instance_type_is_asked_for_in_each_zone(monkeypatch):
-    with a_fleet(A, A2, C, keys=", instance_types: [c5.xlarge, c6i.xlarge], launch_template: t") as fleet:
+    with a_fleet(A, A2, C, keys="instance_types: [c5.xlarge, c6i.xlarge]") as fleet:
         sent = requests(fleet, monkeypatch)
         fleet.submit("job", "cpu", 10)
         fleet.minutes(2)
@@ -85,8 +110,7 @@ def test_a_full_subnet_is_asked_for_again_once_its_pause_is_over(monkeypatch):
 
 
 def test_spot_and_on_demand_are_asked_for_in_each_zone_alike(monkeypatch):
-    keys = ", market: spot-then-on-demand, spot_usd_per_hour: 0.1"
-    with a_fleet(A, A2, C, keys=keys) as fleet:
+    with a_fleet(A, A2, C, keys=f"{TYPE}, market: spot-then-on-demand") as fleet:
         fleet.world.ec2.answers = {f"c5.xlarge/{subnet}/spot": "InsufficientInstanceCapacity" for subnet in (A, A2, C)}
         sent = requests(fleet, monkeypatch)
         build = fleet.submit("job", "cpu", 10)
@@ -97,12 +121,14 @@ def test_spot_and_on_demand_are_asked_for_in_each_zone_alike(monkeypatch):
 
 def test_zones_are_read_once_and_not_at_all_for_one_subnet(monkeypatch):
     for subnets, most in (((A, A2, C), 1), ((A,), 0), ((), 0)):
+        asked = calls(monkeypatch)
         with a_fleet(*subnets) as fleet:
             for number in range(3):
                 fleet.submit(f"job-{number}", "cpu", 60)
                 fleet.minutes(2)
             assert len(fleet.machines()) == 3
-            assert fleet.here.server.ec2.calls.count("DescribeSubnets") == most
+            assert asked.count("DescribeSubnets") == most
+        monkeypatch.undo()
 
 
 def test_while_zones_cannot_be_read_each_request_names_one_subnet(monkeypatch):
@@ -145,3 +171,17 @@ def test_the_world_refuses_two_subnets_of_a_zone_as_ec2_does():
         for dry in ({}, {"DryRun": True}):
             with pytest.raises(Exception, match="duplicate instance pools"):
                 fleet.world.ec2.create_fleet(json.loads(json.dumps(request)) | dry)
+
+
+def test_validate_live_says_it_too_and_does_not_fail(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    with stand("memory", load_settings(path).domain()) as here:
+        here.world.ec2.zones |= ZONES
+        here.world.ec2.template_data["cpu"] = safe_template("f")
+        client = LocalEc2Client(here.ec2_face)
+        monkeypatch.setattr("boto3.client", {"ec2": client, "cloudformation": None, "ssm": None}.__getitem__)
+        monkeypatch.setattr(fleet_file, "_of_no_stack", lambda *_: [])
+        fleet_file.validate(file=path, live=True, as_json=True)
+    [warning] = json.loads(capsys.readouterr().out)["warnings"]
+    assert warning.startswith(f"pools.cpu.subnets: {A2} (us-west-2a): asked for once")

@@ -240,9 +240,9 @@ COSTLY = (
     ),
     Bug(
         name="a launch that was refused counts as one that was had",
-        file="control/apply.py",
-        was="if result.outcome is Outcome.DONE:\n            self.had",
-        becomes="if result.count:\n            self.had",
+        file="control/launches.py",
+        was="detail=str(error)), (refused,))",
+        becomes="detail=str(error)), (refused,), (Had(pool=step.pool, asked=step.offerings, types=frozenset()),))",
         found_by=("tests/scenarios/test_capacity.py::test_a_refusal_that_says_nothing_of_machines_is_no_shortage",),
     ),
     Bug(

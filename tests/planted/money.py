@@ -34,6 +34,13 @@ MONEY = (
         found_by=(f"{_IDLE_AGENTS}[min_agents]",),
     ),
     Bug(
+        name="a request names two subnets of a zone, so that EC2 refuses every launch",
+        file="control/launches.py",
+        was="zones.get(one.subnet, one.subnet)",
+        becomes="one.subnet",
+        found_by=("tests/handlers/test_subnets_of_one_zone.py::test_each_instance_type_is_asked_for_in_each_zone",),
+    ),
+    Bug(
         name="the month counts spot at what was expected, not at what is paid",
         file="domain/facts/metering.py",
         was="usd = record.reserved_usd_per_hour if price is None else price + volume",

@@ -21,7 +21,9 @@ FIRM = an_offering(subnet="subnet-a", usd_per_hour=3.0)
 
 def a_day(*offerings, **pool):
     given = {"offerings": offerings or (SPOT,), "idle_seconds": 600.0, "max_agents": 20, "queue_maturity_seconds": 0.0}
-    return Day(in_memory(a_pool("cpu", **(given | pool)), max_launches_per_hour=1000)).minutes(2)
+    day = Day(in_memory(a_pool("cpu", **(given | pool)), max_launches_per_hour=1000))
+    day.world.ec2.zones["subnet-b"] = "us-west-2b"
+    return day.minutes(2)
 
 
 def launched(day):

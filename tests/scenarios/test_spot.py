@@ -12,7 +12,9 @@ FIRM = tuple(an_offering(subnet=subnet, usd_per_hour=3.0) for subnet in ("subnet
 
 
 def a_day(*offerings, **facts):
-    return Day(in_memory(a_pool("cpu", offerings=offerings, idle_seconds=600.0, **facts)))
+    day = Day(in_memory(a_pool("cpu", offerings=offerings, idle_seconds=600.0, **facts)))
+    day.world.ec2.zones["subnet-b"] = "us-west-2b"
+    return day
 
 
 def no_capacity(day, *offerings):

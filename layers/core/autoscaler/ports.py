@@ -141,11 +141,11 @@ class Compute(Protocol):
     def compose(self, launch: Launch, intent_id: str) -> str:
         """Compose the exact request, with its client token made from the intent id. Calls nothing."""
 
-    def launch(self, request: str) -> LaunchAnswer:
-        """Send a composed request.
+    def zones(self, subnets: Collection[str]) -> Mapping[str, str]:
+        """Return the zones of several subnets, without those that EC2 does not know; of one alone, nothing. `TransientError`."""
 
-        Raises `UnansweredError` (it may have taken effect), `MismatchError` (it has, once), `LaunchRefusedError` (it has not).
-        """
+    def launch(self, request: str) -> LaunchAnswer:
+        """Send a composed request. `UnansweredError`: it may have taken effect; `MismatchError`: it has, once; `LaunchRefusedError`: no."""
 
     def try_launch(self, launch: Launch) -> None:
         """Ask EC2 whether it would let us launch; launches nothing. `LaunchRefusedError` where it would not, `UnansweredError`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from autoscaler.adapters.aws import code_of, filtered, pages, translated
+from autoscaler.adapters.aws import code_of, filtered, pages, translated, zones
 from autoscaler.adapters.launch_templates import check_templates, volume_keys
 from autoscaler.adapters.other_fleets import instances_of_no_stack
 from autoscaler.domain.report.executions import Executions
@@ -31,8 +31,8 @@ class AwsAccount:
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
         """Ask twice for all pools: where their subnets are, and which types are offered there."""
         wanted = sorted({offering.subnet for offering in self._offerings()} - {""})
-        zones, offered = self._zones(wanted), self._offered(self._types())
-        found = {name: tuple(_lacking(pool.offerings, zones, offered)) for name, pool in self._fleet.pools.items()}
+        zone_of, offered = zones(self._clients("ec2"), wanted), self._offered(self._types())
+        found = {name: tuple(_lacking(pool.offerings, zone_of, offered)) for name, pool in self._fleet.pools.items()}
         return {name: lines for name, lines in found.items() if lines}
 
     def unsafe_templates(self, images: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
@@ -82,10 +82,6 @@ class AwsAccount:
 
     def _types(self) -> list[str]:
         return sorted({offering.instance_type for offering in self._offerings()})
-
-    def _zones(self, subnets: list[str]) -> dict[str, str]:
-        found = filtered(self._clients("ec2"), "describe_subnets", "subnet-id", subnets)
-        return {raw["SubnetId"]: raw["AvailabilityZone"] for page in found for raw in page["Subnets"]}
 
     def _offered(self, types: list[str]) -> set[tuple[str, str]]:
         """Return instance type and zone of everything that is offered."""

@@ -35,6 +35,12 @@ def filtered(client: Any, method: str, name: str, values: Sequence[str], **more:
         yield from pages(client, method, {"Filters": filters, **more})
 
 
+def zones(client: Any, subnets: Sequence[str]) -> dict[str, str]:
+    """Return the zones of subnets, without those that EC2 does not know; `TransientError`."""
+    found = filtered(client, "describe_subnets", "subnet-id", subnets)
+    return {raw["SubnetId"]: raw["AvailabilityZone"] for page in found for raw in page["Subnets"]}
+
+
 def code_of(error: ClientError) -> str:
     """Return AWS' code of the error."""
     return str(error.response.get("Error", {}).get("Code", "Unknown"))

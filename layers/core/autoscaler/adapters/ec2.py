@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from autoscaler.adapters.aws import code_of, pages, translated
+from autoscaler.adapters.aws import code_of, pages, translated, zones
 from autoscaler.adapters.volumes import read_volumes
 from autoscaler.domain.facts.fleet import Allocation, Market, Offering
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
@@ -63,6 +63,7 @@ class Ec2Compute:
         self._client = client
         self._launcher = launcher
         self._fleet = fleet
+        self._zones: dict[str, str] = {}  # of subnets
 
     def instances(self) -> tuple[Instance, ...]:
         """List by tag, stopping and stopped ones too: they cost money and leak."""
@@ -158,6 +159,12 @@ class Ec2Compute:
             ],
         }
         return json.dumps(request, sort_keys=True)
+
+    def zones(self, subnets: Collection[str]) -> Mapping[str, str]:
+        """Ask once for each: a subnet stays in its zone."""
+        if len(subnets) > 1:
+            self._zones |= zones(self._client(), sorted({*subnets} - self._zones.keys() - {""}))
+        return self._zones
 
     def launch(self, request: str) -> LaunchAnswer:
         """Send a composed request, and translate the answer."""

@@ -213,7 +213,9 @@ class PoolSettings(Tuning):
     instance_requirements: Requirements = None
     allocation: AllocationKey = None
     subnets: list[Annotated[str, StringConstraints(min_length=1)]] = Field(
-        [], description="Ids of subnets in order of preference, such as [subnet-0a1b2c3d], one a zone. Default: the launch template's."
+        [],
+        description="Ids of subnets in order of preference, such as [subnet-0a1b2c3d]. A request names one of each zone. "
+        "Default: the launch template's.",
     )
     platform: Platform = Field(
         Platform.LINUX, strict=False, description="Operating system: it sets prices, and the defaults of remote_dir and volume_gib."

@@ -229,15 +229,14 @@ class _Actuator:
         return "" if controller in self._fleet.slot_controllers else why_no_node(self.tried, controller)
 
     def _launch(self, step: Launch) -> Result:
-        result, refusals, types = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
+        result, refusals, had = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._snapshot.memory, self._holder)
         tried = [one for one in refusals if step.tries and result.outcome is Outcome.FAILED and may_be_the_image(one.code)]
         if tried:  # what else is launched in the pool goes on
             codes = ", ".join(sorted({one.text for one in tried}))
             self.refused_canaries.append((step.pool, version_of(step.template_version, step.image), f"EC2 answered {codes}"))
         others = tuple(one for one in refusals if one not in tried)
         self.refused += [(step.pool, others)] if others else []
-        if result.outcome is Outcome.DONE:
-            self.had.append(Had(pool=step.pool, asked=step.offerings, types=types))
+        self.had += had
         return result
 
     def _terminate(self, step: Terminate) -> Result:

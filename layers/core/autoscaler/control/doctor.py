@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from autoscaler.build_ports import Builds
 from autoscaler.control.build_permissions import may_build, may_cancel
 from autoscaler.control.invocation import Invocation
+from autoscaler.control.launches import in_one_request, told_later
 from autoscaler.control.measure import believable_telemetry
 from autoscaler.control.notify import why_nobody_is_told
 from autoscaler.control.observe import observe, spot_types
@@ -23,7 +24,7 @@ from autoscaler.domain.report.quotas import Need, needs
 from autoscaler.domain.report.telemetry import silent
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, end_command, listed
-from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, UnansweredError
+from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, TransientError
 from autoscaler.ports import Account, Compute, Controller, Ports
 
 _LATE_SECONDS = 180.0
@@ -87,7 +88,7 @@ def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:
     for pool in fleet.launched.pools.values():
         try:
             found += _launches(compute, pool)
-        except UnansweredError as error:
+        except TransientError as error:
             return [*found, Finding(about=pool.name, what=_LAUNCH, fine=False, detail=f"{error}; the other pools were not tried")]
     return found
 
@@ -329,13 +330,14 @@ def _launches(compute: Compute, pool: Pool) -> Iterator[Finding]:
 
 
 def _launch(compute: Compute, pool: Pool, market: Market) -> Finding:
-    offerings = tuple(offering for offering in pool.offerings if offering.market is market)
+    offerings = [offering for offering in pool.offerings if offering.market is market]
+    zones = compute.zones({offering.subnet for offering in offerings})
     one = Launch(
         controller=pool.controllers[0],
         pool=pool.name,
         count=1,
         market=market,
-        offerings=offerings,
+        offerings=in_one_request(offerings, zones, {}),
         keep_until=0.0,
         intent_id=None,
         reason=Reason.MANUAL,
@@ -345,7 +347,7 @@ def _launch(compute: Compute, pool: Pool, market: Market) -> Finding:
         compute.try_launch(one)
     except LaunchRefusedError as error:
         return Finding(about=pool.name, what=_LAUNCH, fine=False, detail=str(error))
-    return Finding(about=pool.name, what=_LAUNCH, fine=True, detail="")
+    return Finding(about=pool.name, what=_LAUNCH, fine=True, detail=told_later(offerings, zones))
 
 
 def _passes(snapshot: Snapshot) -> Iterator[Finding]:

@@ -6,7 +6,7 @@
 - settled: every instance of it has a record. What was asked for and not got is a new launch with a new token.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,16 +15,18 @@ from autoscaler.domain.facts.capacity import ReservedPrice
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
 from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.left_pools import with_left
+from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import day_of, levels_out_of_hours, month_of, spent_levels
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import Binding, Instance, Record, RecordState
 from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.facts.volumes import with_volumes
-from autoscaler.domain.launch.backoff import Refusal
+from autoscaler.domain.launch.backoff import Had, Refusal
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
-from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, UnansweredError
+from autoscaler.domain.situation.trials import of_offering, open_trial
+from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, TransientError, UnansweredError
 from autoscaler.ports import LaunchAnswer, Ports, StoredState
 
 # A launch that was not answered took effect within the client's time-out of 10 s, if it did, and is listed 30 s later at most. Until then
@@ -35,15 +37,46 @@ RESEND_LAUNCH_SECONDS = 600.0
 
 
 class Launched(NamedTuple):
-    """What became of one launch: what EC2 refused of it, and the instance types that it got."""
+    """What became of one launch: what EC2 refused of it, and what it brought."""
 
     result: Result
     refused: tuple[Refusal, ...] = ()
-    types: frozenset[str] = frozenset()
+    had: tuple[Had, ...] = ()
 
 
-def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> Launched:
-    """Write an intent under the lease of ``holder``, send it, settle it by the answer."""
+def in_one_request(offerings: Sequence[Offering], zones: Mapping[str, str], refused_at: Mapping[str, float]) -> tuple[Offering, ...]:
+    """Keep one offering of each type, zone and market: EC2 refuses a request with two subnets of a zone for one type.
+
+    That is the one which EC2 refused longest ago, or never; of several the first. A subnet of an unknown zone counts as one of its own.
+    """
+    by_turn = sorted(offerings, key=lambda offering: refused_at.get(offering.key, 0.0))
+    kept = {(one.instance_type, zones.get(one.subnet, one.subnet), one.market): one.key for one in reversed(by_turn)}
+    return tuple(offering for offering in offerings if offering.key in kept.values())
+
+
+def told_later(offerings: Sequence[Offering], zones: Mapping[str, str]) -> str:
+    """Say which subnets are asked for only if another one of their zone is refused; "" if there are none."""
+    asked = in_one_request(offerings, zones, {})
+    later = dict.fromkeys(f"{offering.subnet} ({zones[offering.subnet]})" for offering in offerings if offering not in asked)
+    return f"{', '.join(later)}: asked for once EC2 has refused another subnet of the same zone" if later else ""
+
+
+def _of_one_request(ports: Ports, step: Launch, memory: Memory) -> Launch:
+    """Leave out what EC2 would refuse the request for. While zones cannot be read, one subnet is asked for, which EC2 takes in any case."""
+    subnets = {offering.subnet for offering in step.offerings}
+    try:
+        zones = ports.compute.zones(subnets)
+    except TransientError as error:
+        ports.log("zones_not_read", error=str(error), hint="each request names one subnet until the zones of all are known")
+        zones = dict.fromkeys(subnets, "")
+    scopes = {offering.key: of_offering(step.pool, offering) for offering in step.offerings}
+    refused_at = {key: trial.failed_at for key, scope in scopes.items() if (trial := open_trial(memory, scope))}
+    return replace(step, offerings=in_one_request(step.offerings, zones, refused_at))
+
+
+def launch(ports: Ports, pool: Pool, step: Launch, memory: Memory, holder: str) -> Launched:
+    """Write an intent under the lease of ``holder``, send it, settle it by the answer. ``memory``: what EC2 refused lately."""
+    step = _of_one_request(ports, step, memory)
     intent = _written(ports, step)
     try:
         ports.state.add_intent(intent, holder=holder)
@@ -65,7 +98,7 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> Launched:
     why = ", ".join(sorted({refusal.text for refusal in refusals})) or "no reason given"
     detail = "" if got >= step.count else f"{got} of {step.count}: {why}"
     result = Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got)
-    return Launched(result, refusals, _types(answer))
+    return Launched(result, refusals, (Had(pool=step.pool, asked=step.offerings, types=_types(answer)),) if got else ())
 
 
 def _written(ports: Ports, step: Launch) -> Intent:

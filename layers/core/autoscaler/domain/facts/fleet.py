@@ -45,7 +45,7 @@ class Allocation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offering:
-    """Instance type x subnet (one per zone; "" is the launch template's own) x market, and its price.
+    """Instance type x subnet ("" is the launch template's own) x market, and its price.
 
     ``usd_per_hour``: of the machine, as is expected: what plans go by. Limits reserve the most that may be paid, since a spot price may
     rise to the on-demand price after the launch.
