@@ -57,7 +57,7 @@ def in_one_request(offerings: Sequence[Offering], zones: Mapping[str, str], refu
 def told_later(offerings: Sequence[Offering], zones: Mapping[str, str]) -> str:
     """Say which subnets are asked for only if another one of their zone is refused; "" if there are none."""
     asked = in_one_request(offerings, zones, {})
-    later = dict.fromkeys(f"{offering.subnet} ({zones[offering.subnet]})" for offering in offerings if offering not in asked)
+    later = sorted({f"{offering.subnet} ({zones[offering.subnet]})" for offering in offerings if offering not in asked})
     return f"{', '.join(later)}: asked for once EC2 has refused another subnet of the same zone" if later else ""
 
 
@@ -69,8 +69,7 @@ def _of_one_request(ports: Ports, step: Launch, memory: Memory) -> Launch:
     except TransientError as error:
         ports.log("zones_not_read", error=str(error), hint="each request names one subnet until the zones of all are known")
         zones = dict.fromkeys(subnets, "")
-    scopes = {offering.key: of_offering(step.pool, offering) for offering in step.offerings}
-    refused_at = {key: trial.failed_at for key, scope in scopes.items() if (trial := open_trial(memory, scope))}
+    refused_at = {one.key: trial.failed_at for one in step.offerings if (trial := open_trial(memory, of_offering(step.pool, one)))}
     return replace(step, offerings=in_one_request(step.offerings, zones, refused_at))
 
 
@@ -94,11 +93,15 @@ def launch(ports: Ports, pool: Pool, step: Launch, memory: Memory, holder: str) 
         refused = Refusal(code=error.code, offering_key="", asked=step.offerings, denied=error.denied)
         return Launched(Result(step=step, outcome=Outcome.FAILED, detail=str(error)), (refused,))
     settle(ports, pool, sent, answer)
-    got, refusals = len(answer.instances), _refusals(step, answer)
+    got, types = len(answer.instances), frozenset(instance_type for _, instance_type, _ in answer.instances)
+    refusals = tuple(
+        Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=types, met=got >= step.count, denied=e.denied)
+        for e in answer.errors
+    )
     why = ", ".join(sorted({refusal.text for refusal in refusals})) or "no reason given"
     detail = "" if got >= step.count else f"{got} of {step.count}: {why}"
     result = Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got)
-    return Launched(result, refusals, (Had(pool=step.pool, asked=step.offerings, types=_types(answer)),) if got else ())
+    return Launched(result, refusals, (Had(pool=step.pool, asked=step.offerings, types=types),) if got else ())
 
 
 def _written(ports: Ports, step: Launch) -> Intent:
@@ -119,18 +122,6 @@ def _written(ports: Ports, step: Launch) -> Intent:
         to_stop=step.to_stop,
         reservation=step.reservation,
     )
-
-
-def _refusals(step: Launch, answer: LaunchAnswer) -> tuple[Refusal, ...]:
-    had = _types(answer)
-    met = len(answer.instances) >= step.count
-    return tuple(
-        Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=had, met=met, denied=e.denied) for e in answer.errors
-    )
-
-
-def _types(answer: LaunchAnswer) -> frozenset[str]:
-    return frozenset(instance_type for _, instance_type, _ in answer.instances)
 
 
 def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> None:
