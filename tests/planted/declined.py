@@ -2,9 +2,16 @@
 
 from planted.bug import Bug
 
-_DAYS = "tests/scenarios/test_max_job_seconds.py::"
+_DAYS, _FREE = "tests/scenarios/test_max_job_seconds.py::", "tests/scenarios/test_long_jobs_on_free_executors.py::"
 
 DECLINED = (
+    Bug(
+        name="long jobs on free executors of a pool for short ones are told again after each pause",
+        file="domain/report/messages.py",
+        was='"runs-long/": 3 * DAY_SECONDS',
+        becomes='"runs-long/": LIMIT_OVER_SECONDS',
+        found_by=(f"{_FREE}test_six_long_builds_on_a_free_agent_are_told_once_with_what_to_do_in_jenkins[linux]",),
+    ),
     Bug(
         name="a free agent that a plugin keeps from the jobs its pool declines is at fault",
         file="domain/situation/distrust.py",

@@ -76,7 +76,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
     found += _account(ports, account, fleet.launched, snapshot.images if snapshot else {})
     found += _price_ages(ports, fleet)
     found += _instance_stores(fleet.launched)
-    found += _long_jobs(fleet)
+    found += _long_jobs(assess(snapshot, fleet).fleet if snapshot else fleet)
     if snapshot and snapshot.records:
         found += _telemetry(ports, assess(snapshot, fleet))
     return [*found, *(_passes(snapshot) if snapshot else ())]
@@ -230,9 +230,14 @@ def _instance_stores(fleet: Fleet) -> Iterator[Finding]:
 
 
 def _long_jobs(fleet: Fleet) -> Iterator[Finding]:
-    """Say of pools that decline long jobs whether Jenkins starts them there all the same, on an executor that is free."""
+    """Say of pools that decline long jobs whether Jenkins starts them there all the same, on an executor that is free, and which ran."""
     for pool in fleet.pools.values():
         if pool.max_job_seconds is not None:
+            jobs = sorted(
+                {job for name in pool.controllers for job in fleet.declined.by_own_builds(name, pool.name)} if fleet.declined else ()
+            )
+            detail = f"{listed(jobs)} ran there, and takes longer: {CURE}, and long jobs another one" if jobs else ""
+            yield Finding(about=pool.name, what="runs short jobs alone (max_job_seconds)", fine=None if jobs else True, detail=detail)
             fine, why = jobs_without_label(pool, fleet)
             yield Finding(about=pool.name, what="takes no jobs without a label (max_job_seconds)", fine=fine, detail=why)
             if shared := labels_of_others(pool, fleet):

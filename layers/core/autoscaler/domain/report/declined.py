@@ -1,18 +1,26 @@
-"""Jobs that pools decline since they take too long: who is told, and what `why` says. Only a fleet with `max_job_seconds` loads this."""
+"""Jobs that pools decline since they take too long: who is told, and what `why` says. Only a fleet with `max_job_seconds` loads this.
+
+Jenkins starts such a job on a free executor all the same if it asks for a label of the pool: that is told, too.
+"""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 from shlex import quote
 
 from autoscaler.domain.facts.declined import Decline
 from autoscaler.domain.facts.waiting_items import QueueItem
 from autoscaler.domain.forecast.stages import project_of
+from autoscaler.domain.report.free_executors import CURE
 from autoscaler.domain.report.told import Seen
+from autoscaler.domain.situation.remaining import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration, listed
 
-TOO_LONG = "too-long/"
+TOO_LONG, RUN_LONG = "too-long/", "runs-long/"
 _RUNBOOK = "operations.md#jobs-too-long"
+# A build that has run for so many times the limit is too long, though nobody has seen one of its job end.
+_SURELY_TOO_LONG = 1.5
 # People who read so many messages of one controller know what the key does.
 _MOST_TOLD = 20
 _NAMED = 5
@@ -41,6 +49,26 @@ def declines_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple
         fresh = [name for name in seen if name not in names_told][: max(0, _MOST_TOLD - len(names_told))]
         yield from ((name, seen[name]) for name in seen if name in names_told or name in fresh)
         yield from _still_told(situation, controller, [name.removeprefix(begins) for name in names_told if name not in seen])
+        yield from _of_running(situation, controller)
+
+
+def _of_running(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]]:
+    """Name the pools on whose agents builds run that are too long for them."""
+    for name, pool in situation.pools_of(controller).items():
+        most, learned = pool.spec.max_job_seconds or inf, situation.snapshot.learned[controller]
+        ran = {build: elapsed_seconds(build, learned, situation.now) for build in pool.builds}
+        long = {
+            build.job: f"{build.job} for {duration(seconds)} so far"
+            for build, seconds in ran.items()
+            if seconds > _SURELY_TOO_LONG * most or situation.fleet.declines(controller, name, build.job, of_pipeline=build.is_block)
+        }
+        if long:
+            text = (
+                f"{name} is for jobs of up to {duration(most)} (max_job_seconds), and runs {listed([*long.values()], _NAMED)}.\n"
+                "Jenkins starts a job wherever an executor is free and the node has its labels. "
+                f"In Jenkins, {CURE}, and long jobs another one."
+            )
+            yield f"{RUN_LONG}{controller}/{name}", Seen(f"long jobs run on {name}", text, _RUNBOOK, f"autoscaler why {name}")
 
 
 def _of_waiting(situation: Situation, controller: str, begins: str) -> Iterator[tuple[str, Seen]]:
@@ -51,8 +79,7 @@ def _of_waiting(situation: Situation, controller: str, begins: str) -> Iterator[
             then = "No pool takes it. It waits until Jenkins starts it on an executor that is free anyway, or somebody changes the limit."
             yield name_of_untaken(controller, entry.item), Seen(_title("", entry.subject), f"{why}\n{then}", _RUNBOOK, ask)
         for decline in entry.declines if entry.takers else ():
-            then = f"{listed(entry.takers)} {'takes' if len(entry.takers) == 1 else 'take'} it instead."
-            text = f"{_why(decline, entry.item.job)}.\n{then}"
+            text = f"{_why(decline, entry.item.job)}.\n{_takers(entry)}."
             yield f"{begins}{decline.pool}:{entry.subject}", Seen(_title(decline.pool, entry.subject), text, _RUNBOOK, ask)
 
 
@@ -119,9 +146,8 @@ def told_of_job(situation: Situation, job: str) -> Iterator[str]:
 
 
 def _takers(entry: _DeclinedItem) -> str:
-    if not entry.takers:
-        return f"no pool takes {entry.item.job}"
-    return f"{listed(entry.takers)} {'takes' if len(entry.takers) == 1 else 'take'} {entry.item.job} instead"
+    takes = "take" if len(entry.takers) > 1 else "takes"
+    return f"{listed(entry.takers) or 'no pool'} {takes} {entry.item.job}{' instead' if entry.takers else ''}"
 
 
 def told_of_pool(situation: Situation, controller: str, pool: str) -> Iterator[str]:

@@ -51,8 +51,15 @@ DAY_SECONDS = 86_400.0
 SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 
 
-# These come and go while their cause lasts: between two trials, or while another job waits. The others end by an event.
-_COMES_AND_GOES = ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", OTHER_FLEET, TWO_SESSIONS, WAITS)
+# These come and go while their cause lasts: between two trials, or while another job waits. The others end by an event. Of a pool that
+# long jobs run on they are over if none did for three days: one that runs on workdays is told of once.
+_COMES_AND_GOES = {
+    **dict.fromkeys(
+        ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", OTHER_FLEET, TWO_SESSIONS, WAITS),
+        LIMIT_OVER_SECONDS,
+    ),
+    "runs-long/": 3 * DAY_SECONDS,
+}
 
 # Problems that a message of its own has told, and that count for an hour what has been mended since.
 _EXPLAINED = "explained/"
@@ -167,7 +174,7 @@ def _over_after(name: str) -> float:
     comes_in_waves = name.startswith(WAITS) and any(reason in name for reason in _IN_WAVES)
     if comes_in_waves or name.startswith(f"{PROBLEM}agents-limit/"):
         return WAVES_OVER_SECONDS
-    return LIMIT_OVER_SECONDS if name.startswith(_COMES_AND_GOES) else 0.0
+    return next((seconds for prefix, seconds in _COMES_AND_GOES.items() if name.startswith(prefix)), 0.0)
 
 
 def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
