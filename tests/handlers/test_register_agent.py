@@ -15,6 +15,7 @@ from autoscaler.telemetry import logger
 from autoscaler_workbench.fakes.identity import function_url_event
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.nodes import secret_of
+from support.by_hand import launched_by_hand
 from support.deployed import deployed_in_memory, event
 from support.worlds import environment
 
@@ -244,3 +245,12 @@ def test_one_that_was_stopped_and_that_a_person_starts_becomes_the_same_node_in_
     assert nodes(here) == [record.node]
     [again] = state.read().records
     assert (again.state, again.life, again.node_life, len(again.starts)) == (RecordState.REGISTERED, 1, 1, 1)
+
+
+def test_an_instance_that_nobody_but_a_person_launched_gets_nothing_whatever_its_tags_say(here, instance):
+    """Launch more like this copies tags, role and user data: the copy asks who it is."""
+    copied = {key: value for key, value in instance.tags.items() if not key.startswith("aws:")}
+    copy = launched_by_hand(here.world, "mxnet-ci", days=0.001, tags=copied, profile=instance.profile)
+    status, told, _ = ask(here, copy.id)
+    assert (status, told["message"]) == (403, "the instance carries the tags of fleet mxnet-ci, and that did not launch it")
+    assert nodes(here) == []

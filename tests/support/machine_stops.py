@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.snapshot import RecordState
-from autoscaler_workbench.fakes.world.ec2.region import Ec2Error
+from autoscaler_workbench.fakes.world.ec2.error_codes import Ec2Error
 from autoscaler_workbench.fakes.world.ec2.stopping import NO_CAPACITY
 
 WARM_POOLS = st.sampled_from(

@@ -14,7 +14,7 @@ from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.aws.services import GET_PARAMETERS
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.messages import Request
-from autoscaler_workbench.fakes.world.ec2.region import Ec2Error
+from autoscaler_workbench.fakes.world.ec2.error_codes import Ec2Error
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, StatusError
 
 _BAD_REQUEST = 400

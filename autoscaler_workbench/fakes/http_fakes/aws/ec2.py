@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from autoscaler_workbench.fakes.http_fakes.aws.ec2_query import answer_xml, error_xml, request_of
 from autoscaler_workbench.fakes.world.ec2.account import vcpus_of
+from autoscaler_workbench.fakes.world.ec2.error_codes import Ec2Error
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
-from autoscaler_workbench.fakes.world.ec2.region import Ec2, Ec2Error, name_of_template
+from autoscaler_workbench.fakes.world.ec2.region import Ec2, name_of_template
 from autoscaler_workbench.fakes.world.ec2.spot_market import ZONE, told_prices
 from autoscaler_workbench.fakes.world.faults import Faults
 

@@ -1,4 +1,4 @@
-"""The error codes with which EC2 refuses a launch, of everything or of one offering."""
+"""EC2's errors, and the codes with which it refuses a launch, of everything or of one offering."""
 
 from typing import Any
 
@@ -36,6 +36,16 @@ _DENIED = (
     "perform: iam:PassRole on resource: arn:aws:iam::123456789012:role/agent because no identity-based policy allows the iam:PassRole "
     "action. Encoded authorization failure message: 4sBcD"
 )
+
+
+class Ec2Error(Exception):
+    """EC2 answers with an error: its code, its HTTP status."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        """Keep what EC2 says."""
+        super().__init__(message)
+        self.code = code
+        self.status = status
 
 
 def refused(override: dict[str, Any], market: str, code: str) -> dict[str, Any]:

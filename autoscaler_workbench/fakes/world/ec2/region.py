@@ -9,12 +9,13 @@ from random import Random
 from typing import Any
 
 from autoscaler_workbench.fakes.world.ec2.account import QUOTAS, Account
-from autoscaler_workbench.fakes.world.ec2.error_codes import refused
+from autoscaler_workbench.fakes.world.ec2.error_codes import Ec2Error, refused
 from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.ec2.reserved import FULL, Reserved, end_in_time, named_by, room_in, why_refused
 from autoscaler_workbench.fakes.world.ec2.spot_market import LINUX, ZONE, price_at, too_dear_at
 from autoscaler_workbench.fakes.world.ec2.stopping import BY_API, begin_start, begin_stop, force_stop, why_not_started, why_not_stopped
+from autoscaler_workbench.fakes.world.ec2.tags import FLEET_ID_TAG, check_tags, keys_of
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.fakes.world.timeline import Timeline
 
@@ -44,16 +45,6 @@ def _most(override: dict[str, Any]) -> float:
 def name_of_template(specification: dict[str, Any]) -> str:
     """The launch template that a request names, by name or by id: here they are the same."""
     return str(specification.get("LaunchTemplateName") or specification["LaunchTemplateId"])
-
-
-class Ec2Error(Exception):
-    """EC2 answers with an error: its code, its HTTP status."""
-
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
-        """Keep what EC2 says."""
-        super().__init__(message)
-        self.code = code
-        self.status = status
 
 
 @dataclass(slots=True)
@@ -98,6 +89,7 @@ class Ec2:
     def create_fleet(self, request: dict[str, Any]) -> dict[str, Any]:
         """Launch what is available, in the order of priority; the same token gets the same answer."""
         self._check_overrides(request["LaunchTemplateConfigs"][0]["Overrides"])
+        check_tags(keys_of(request))
         if request.get("DryRun"):
             raise Ec2Error(*(self.refuse or _WOULD_HAVE))
         spelled = json.dumps(request, sort_keys=True)
@@ -115,6 +107,7 @@ class Ec2:
 
     def try_instance(self, request: dict[str, Any]) -> dict[str, Any]:
         """Dry-run RunInstances: refuse what could not be launched. Nothing launches by it."""
+        check_tags(keys_of(request))
         template = name_of_template(request["LaunchTemplate"])
         if "SubnetId" in request and self.data_of(template).get("NetworkInterfaces"):
             raise Ec2Error(
@@ -147,6 +140,7 @@ class Ec2:
 
     def tag(self, instance_id: str, tags: dict[str, str]) -> None:
         """Add tags to an instance, replacing those of the same name."""
+        check_tags(tags)
         self._known(instance_id).tags.update(tags)
         self.changes += 1
 
@@ -251,7 +245,7 @@ class Ec2:
         tags = self._tags_of(request, template)
         self.asked[tags.get(LAUNCH_TAG, "")] = max(self.asked.get(tags.get(LAUNCH_TAG, ""), 0), wanted)
         overrides = self._in_turn(request, config["Overrides"], market)
-        groups: dict[str, list[str]] = {}
+        groups: dict[str, list[Instance]] = {}
         errors: list[dict[str, Any]] = []
         left = wanted
         for override in overrides:
@@ -259,17 +253,18 @@ class Ec2:
                 errors.append(refused(override, market, "SpotMaxPriceTooLow"))
                 continue
             got, code = self._take(override, market, left, wanted, reserved)
-            launched = [self._launch(override, market, template, tags, reserved).id for _ in range(got)]
-            if launched:
+            if got:
+                launched = [self._launch(override, market, template, tags, reserved) for _ in range(got)]
                 groups.setdefault(override["InstanceType"], []).extend(launched)
             left -= got
             if left:
                 errors.append(refused(override, market, code))
-        return {
-            "FleetId": f"fleet-{self.chance.getrandbits(64):016x}",
-            "Errors": errors,
-            "Instances": [{"InstanceIds": ids, "InstanceType": kind, "Lifecycle": market} for kind, ids in groups.items()],
-        }
+        fleet = f"fleet-{self.chance.getrandbits(64):016x}"
+        for instance in (one for launched in groups.values() for one in launched):
+            instance.tags[FLEET_ID_TAG] = fleet
+        ids = {kind: [instance.id for instance in launched] for kind, launched in groups.items()}
+        instances = [{"InstanceIds": ids[kind], "InstanceType": kind, "Lifecycle": market} for kind in ids]
+        return {"FleetId": fleet, "Errors": errors, "Instances": instances}
 
     def _in_turn(self, request: dict[str, Any], overrides: list[dict[str, Any]], market: str) -> list[dict[str, Any]]:
         """Put offerings in the order in which EC2 turns to them: by priority, or by spot price; as they are written where none is known."""
@@ -287,6 +282,7 @@ class Ec2:
     def _tags_of(self, request: dict[str, Any], template: str) -> dict[str, str]:
         """The tags of the instances that are asked for, and the one that EC2 adds."""
         version = request["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"].get("Version", "$Default")
+        check_tags(keys_of(self.template_data.get(template, {})))
         given: list[dict[str, str]] = next((t["Tags"] for t in request["TagSpecifications"] if t["ResourceType"] == "instance"), [])
         own = {"aws:ec2launchtemplate:version": str(self.version_of(template, str(version)))}
         return {tag["Key"]: tag["Value"] for tag in given} | own
