@@ -6,6 +6,7 @@ from autoscaler.config import FleetSettings, check
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
 from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.ec2.tags import FLEET_ID_TAG
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.world import NODE_TAG, World, build_world
@@ -93,13 +94,14 @@ def _node(spec: NodeSpec) -> Node:
 def _instance(fleet: Fleet, number: int) -> Instance:
     pool = fleet.pools[f"pool-{number % _POOLS}"]
     tags = {"fleet": fleet.name, "pool": pool.name, "controller": "main", "launch": f"l-{number}"}
+    own = {FLEET_ID_TAG: "fleet-1"}
     return Instance(
         id=f"i-{number:017x}",
         instance_type=pool.offerings[0].instance_type,
         subnet="",
         market="on-demand",
         template=pool.launch_template,
-        tags={f"autoscaler:{name}": value for name, value in tags.items()},
+        tags=own | {f"autoscaler:{name}": value for name, value in tags.items()},
         launched_at=_START - 1800.0,
         visible_at=_START - 1800.0,
         state="running",

@@ -5,6 +5,7 @@ import pytest
 from autoscaler.domain.facts.instance_stores import never_stopped
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault
+from support.by_hand import launched_by_hand
 from support.deployed import EXAMPLE, deployed_in_memory, event
 
 # What is wrong without a permission, each with the permission that Jenkins names. Disconnect implies Connect: who lacks Connect lacks both.
@@ -264,3 +265,12 @@ def test_types_that_a_warm_pool_never_stops_are_named_and_volumes_that_the_price
         assert (left_out["fine"], "g4dn.8xlarge, g5.8xlarge" in left_out["detail"]) == (None, True)
         assert "g3.8xlarge" not in left_out["detail"]
         assert "set volume_gib to 500 in the fleet file" in told["mxnetlinux-gpu", "launch template, image, way out"]["detail"]
+
+
+def test_a_machine_that_the_fleet_did_not_launch_is_named_with_the_commands_that_end_it_or_take_its_tag_off(fleet):
+    instance = launched_by_hand(fleet.world, "mxnet-ci", pool="utility")
+    said = wrong(fleet)["aws", "the fleet launched what has its tags"]
+    assert f"aws ec2 terminate-instances --instance-ids {instance.id}" in said
+    assert f"aws ec2 delete-tags --resources {instance.id} --tags Key=autoscaler:fleet" in said
+    del instance.tags["autoscaler:fleet"]
+    assert ("aws", "the fleet launched what has its tags") not in wrong(fleet)

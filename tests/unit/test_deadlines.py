@@ -53,6 +53,7 @@ NODES = {
     "marked by a monitor": replace(ONLINE, **MARKED, cause=OfflineCause.OTHER, reason="disk low"),
 }
 STATES = [state for state in RecordState if state is not RecordState.GONE]
+OURS = [state for state in InstanceState if state is not InstanceState.FOREIGN]  # what we did not launch is no agent
 AGES = {"young": NOW - 60.0, "old": LONG_AGO}
 CIRCUMSTANCES = [Circumstances(now=NOW), *(Circumstances(now=NOW, **{name: True}) for name in ("is_kept", "is_bound", "refuses"))]
 
@@ -68,7 +69,7 @@ def look_at(state, fate, node, began_at, *, was_connected, complete=True, **fact
 
 def rows_met(**facts):
     met = set()
-    for state, fate, node, began_at, was_connected in product(STATES, InstanceState, NODES.values(), AGES.values(), (False, True)):
+    for state, fate, node, began_at, was_connected in product(STATES, OURS, NODES.values(), AGES.values(), (False, True)):
         [agent] = assess(look_at(state, fate, node, began_at, was_connected=was_connected, **facts), FLEET).agents
         met |= {row_of(agent, circumstances).name for circumstances in CIRCUMSTANCES}
     return met

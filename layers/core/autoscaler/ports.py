@@ -118,13 +118,13 @@ class Compute(Protocol):
     """EC2, for the instances with our fleet tag."""
 
     def instances(self) -> tuple[Instance, ...]:
-        """List what carries our fleet tag and has not ended. May lag by 30 s: absence proves nothing."""
+        """List what has our fleet tag and has not ended: `FOREIGN` if we did not launch it. May lag by 30 s: absence proves nothing."""
 
     def ended_lately(self) -> tuple[Instance, ...]:
-        """List what carries our fleet tag and has terminated, as long as EC2 shows it: for about an hour."""
+        """List what we launched and has terminated, as long as EC2 shows it: for about an hour."""
 
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
-        """Ask for instances by id; ids unknown to EC2 are `NOT_FOUND`."""
+        """Ask for instances by id; ids unknown to EC2 are `NOT_FOUND`, and what we did not launch `FOREIGN` until it has terminated."""
 
     def end_reasons(self, ids: Collection[str]) -> Mapping[str, str]:
         """Ask why instances have ended, in EC2's codes. What EC2 does not know, or gives no reason for, is left out."""

@@ -1,7 +1,7 @@
 """The life of an instance as EC2 documents it, which MiniStack shortens: states take time, and calls in a wrong state are refused.
 
-Also what its launches lack: dry runs, client tokens, the subnet's zone, the tag of the template's version; and the filter ``instance-id``,
-without which DescribeInstances answers with every instance. A terminated instance is listed for an hour.
+Also what its launches lack: dry runs, client tokens, the subnet's zone, the tags that EC2 writes (fleet, template's version); and the
+filter ``instance-id``, without which DescribeInstances answers with every instance. A terminated instance is listed for an hour.
 """
 
 import os
@@ -93,8 +93,10 @@ def _launching(launch):
             instance = ec2._instances[instance_id]
             _put(instance, "pending", "")
             _put_later(_PENDING_SECONDS, instance, "pending", "running")
+            tags = ec2._tags.setdefault(instance_id, [])
+            tags.append({"Key": "aws:ec2:fleet-id", "Value": f"fleet-{ec2._p(parameters, 'ClientToken')}"})
             if version.isdecimal():
-                ec2._tags.setdefault(instance_id, []).append({"Key": "aws:ec2launchtemplate:version", "Value": version})
+                tags.append({"Key": "aws:ec2launchtemplate:version", "Value": version})
             zone = ec2._subnets.get(instance["SubnetId"], {}).get("AvailabilityZone")
             if zone:
                 instance["Placement"] = instance["Placement"] | {"AvailabilityZone": zone}

@@ -4,6 +4,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 from random import Random
 from typing import Any
@@ -259,8 +260,12 @@ class Ec2:
             left -= got
             if left:
                 errors.append(refused(override, market, code))
+        return self._answer(groups, errors, market)
+
+    def _answer(self, groups: dict[str, list[Instance]], errors: list[dict[str, Any]], market: str) -> dict[str, Any]:
+        """CreateFleet's answer. EC2 writes the fleet's id on all that it launches."""
         fleet = f"fleet-{self.chance.getrandbits(64):016x}"
-        for instance in (one for launched in groups.values() for one in launched):
+        for instance in chain.from_iterable(groups.values()):
             instance.tags[FLEET_ID_TAG] = fleet
         ids = {kind: [instance.id for instance in launched] for kind, launched in groups.items()}
         instances = [{"InstanceIds": ids[kind], "InstanceType": kind, "Lifecycle": market} for kind in ids]

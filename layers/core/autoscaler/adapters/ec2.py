@@ -33,6 +33,8 @@ FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
 )
 # EC2's own: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/launch-instances-from-launch-template.html
 _TEMPLATE_VERSION_TAG = "aws:ec2launchtemplate:version"
+# EC2's own, too, so that nobody can forge them: on what CreateFleet launches, and on what it launches for an Auto Scaling group.
+_FLEET_ID_TAG, _GROUP_TAG = "aws:ec2:fleet-id", "aws:autoscaling:groupName"
 _VERSION_NUMBER = {"$Default": "DefaultVersionNumber", "$Latest": "LatestVersionNumber"}
 _CONSOLE_CHARACTERS = 8000  # of the end: why it did not boot stands there
 _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
@@ -71,11 +73,11 @@ class Ec2Compute:
 
     def ended_lately(self) -> tuple[Instance, ...]:
         """List by tag, too."""
-        return self._in_states([str(InstanceState.TERMINATED)])
+        return self._in_states([str(InstanceState.TERMINATED)], {"Name": "tag-key", "Values": [_FLEET_ID_TAG]})
 
-    def _in_states(self, states: list[str]) -> tuple[Instance, ...]:
-        filters = [{"Name": f"tag:{FLEET_TAG}", "Values": [self._fleet.name]}, {"Name": "instance-state-name", "Values": states}]
-        return tuple(instance_of(raw) for raw in self._describe(filters))
+    def _in_states(self, states: list[str], *more: Any) -> tuple[Instance, ...]:
+        ours = {"Name": f"tag:{FLEET_TAG}", "Values": [self._fleet.name]}
+        return tuple(instance_of(raw) for raw in self._describe([ours, {"Name": "instance-state-name", "Values": states}, *more]))
 
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
         """Ask by id with a filter: one unknown id must not fail the whole call."""
@@ -83,7 +85,7 @@ class Ec2Compute:
         ordered = sorted(ids)
         for start in range(0, len(ordered), _IDS_A_CALL):
             for raw in self._describe([{"Name": "instance-id", "Values": ordered[start : start + _IDS_A_CALL]}]):
-                fates[raw["InstanceId"]] = InstanceState(raw["State"]["Name"])
+                fates[raw["InstanceId"]] = _state_of(raw)
         return fates
 
     def end_reasons(self, ids: Collection[str]) -> Mapping[str, str]:
@@ -105,7 +107,7 @@ class Ec2Compute:
         found = [raw for reservation in answer["Reservations"] for raw in reservation.get("Instances", [])]
         if not found:
             raise TransientError(f"DescribeInstances shows nothing of {instance_id}, and does not say that it is unknown")
-        return InstanceState(found[0]["State"]["Name"])
+        return _state_of(found[0])
 
     def identity(self, instance_id: str) -> Identity | None:
         """Ask by id with a filter, whatever tags the instance has: an unknown id is then an empty answer."""
@@ -113,7 +115,7 @@ class Ec2Compute:
             tags = _tags(raw)
             return Identity(
                 instance_id=raw["InstanceId"],
-                state=InstanceState(raw["State"]["Name"]),
+                state=_state_of(raw),
                 fleet=tags.get(FLEET_TAG, ""),
                 controller=tags.get(CONTROLLER_TAG, ""),
                 profile=raw.get("IamInstanceProfile", {}).get("Arn", ""),
@@ -332,7 +334,7 @@ def instance_of(raw: Any) -> Instance:
     tags = _tags(raw)
     return Instance(
         id=raw["InstanceId"],
-        state=InstanceState(raw["State"]["Name"]),
+        state=_state_of(raw),
         pool=tags.get(POOL_TAG, ""),
         controller=tags.get(CONTROLLER_TAG, ""),
         launch=tags.get(LAUNCH_TAG, ""),
@@ -348,6 +350,14 @@ def instance_of(raw: Any) -> Instance:
         subnet=raw.get("SubnetId", ""),
         keeps_disk=raw.get("RootDeviceType", "ebs") == "ebs",
     )
+
+
+def _state_of(raw: Any) -> InstanceState:
+    """Read the state of an instance that CreateFleet launched; of any other one only its end. EC2 takes the tags off what has ended."""
+    state, tags = InstanceState(raw["State"]["Name"]), _tags(raw)
+    is_launched = _FLEET_ID_TAG in tags and _GROUP_TAG not in tags
+    has_ended = state is InstanceState.TERMINATED or (state.ended and not tags)
+    return state if is_launched or has_ended else InstanceState.FOREIGN
 
 
 def _tags(raw: Any) -> dict[str, str]:

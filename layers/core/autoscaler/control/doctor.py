@@ -19,6 +19,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.free_executors import CURE, jobs_without_label, labels_of_others
+from autoscaler.domain.report.left_the_file import told_foreign
 from autoscaler.domain.report.price_age import WAY_OUT, price_ages
 from autoscaler.domain.report.quotas import Need, needs
 from autoscaler.domain.report.telemetry import silent
@@ -62,10 +63,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
     snapshot = None
     try:
         snapshot = observe(ports, fleet, ports.state.read(), invocation)
-        found.append(Finding(about="aws", what="state and ec2:DescribeInstances", fine=True, detail=f"{len(snapshot.instances)} instances"))
-        if snapshot.unread:
-            names = ", ".join(snapshot.unread[:5])
-            found.append(Finding(about="aws", what="state is understood", fine=False, detail=f"{len(snapshot.unread)} are not: {names}"))
+        found += _seen(snapshot, fleet)
     except AutoscalerError as error:
         found.append(Finding(about="aws", what="state and ec2:DescribeInstances", fine=False, detail=str(error)))
     for controller in ports.controllers:
@@ -80,6 +78,17 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
     if snapshot and snapshot.records:
         found += _telemetry(ports, assess(snapshot, fleet))
     return [*found, *(_passes(snapshot) if snapshot else ())]
+
+
+def _seen(snapshot: Snapshot, fleet: Fleet) -> Iterator[Finding]:
+    """Tell what was read, what could not be understood, and what only looks like ours."""
+    yield Finding(about="aws", what="state and ec2:DescribeInstances", fine=True, detail=f"{len(snapshot.instances)} instances")
+    if snapshot.unread:
+        names = ", ".join(snapshot.unread[:5])
+        yield Finding(about="aws", what="state is understood", fine=False, detail=f"{len(snapshot.unread)} are not: {names}")
+    if snapshot.foreign:
+        detail = told_foreign(fleet, [instance.id for instance in snapshot.foreign])
+        yield Finding(about="aws", what="the fleet launched what has its tags", fine=False, detail=detail)
 
 
 def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:

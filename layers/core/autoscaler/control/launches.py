@@ -19,7 +19,7 @@ from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import day_of, levels_out_of_hours, month_of, spent_levels
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.snapshot import Binding, Instance, Record, RecordState
+from autoscaler.domain.facts.snapshot import Binding, Instance, InstanceState, Record, RecordState
 from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.facts.volumes import with_volumes
 from autoscaler.domain.launch.backoff import Had, Refusal
@@ -168,7 +168,8 @@ def unfinished(ports: Ports, stored: StoredState) -> list[Intent]:
 
 
 def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels: tuple[str, ...]) -> None:
-    """Write the missing record of an instance with our tags. ``labels``: those its node was created with."""
+    """Write the missing record of an instance of ours, whose time to boot begins anew. ``labels``: those its node was created with."""
+    now = ports.clock()
     _add_once(
         ports,
         Record(
@@ -183,9 +184,10 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels
             volume_usd_per_hour=_volume(pool, instance.instance_type, instance.market),
             reserved=_reserved_price(pool),
             launched_at=instance.launched_at,
-            registered_at=instance.launched_at if node else None,
+            registered_at=now if node else None,
             keep_until=0.0,
-            changed_at=ports.clock(),
+            changed_at=now,
+            rotated_at=now,
             version=version_of(instance.template_version, instance.image) if pool.image_parameter else "",
             labels=labels,
             by_weight=bool(labels),
@@ -211,7 +213,8 @@ def _launched_by(intent: Intent, stored: StoredState, listed: Collection[Instanc
     recorded = frozenset(record.instance_id for record in stored.records if record.launch == intent.id and record.is_instance)
     unlisted = {*stored.unread} - {f"record#{instance.id}" for instance in listed}
     is_unclear = any(name.startswith("record#") for name in unlisted)
-    return _Brought(tuple(instance for instance in listed if instance.launch == intent.id), recorded, is_unclear)
+    launched = (instance for instance in listed if instance.launch == intent.id and instance.state is not InstanceState.FOREIGN)
+    return _Brought(tuple(launched), recorded, is_unclear)
 
 
 def _recover(ports: Ports, pool: Pool, intent: Intent, brought: _Brought, *, on_hold: bool) -> None:

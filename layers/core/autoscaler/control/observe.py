@@ -28,8 +28,9 @@ from autoscaler.ports import Controller, Ports, StoredState
 def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> Snapshot:
     """Look at everything once. A controller that cannot be read makes only its own view incomplete."""
     views = look_at_controllers(ports)
-    instances = ports.compute.instances()
-    unlisted = _unlisted(stored, fleet, views.values(), instances)
+    listed = ports.compute.instances()
+    instances = tuple(instance for instance in listed if instance.state is not InstanceState.FOREIGN)
+    unlisted = _unlisted(stored, fleet, views.values(), listed)
     fates = dict(ports.compute.fates(unlisted)) if unlisted else {}
     unknown_alone = _ask_alone(ports, stored, fates)
     snapshot = _snapshot(ports, fleet, stored, views, invocation)
@@ -38,6 +39,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
     return replace(
         snapshot,
         instances=instances,
+        foreign=tuple(instance for instance in listed if instance.state is InstanceState.FOREIGN),
         records=with_true_volumes(snapshot.records, fleet, {**stored.memory.volumes, **volumes}, instances),
         volumes=volumes,
         fates=fates,

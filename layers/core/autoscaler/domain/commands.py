@@ -22,7 +22,7 @@ from autoscaler.domain.facts.overrides import Scope, asks_for
 from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Start, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.snapshot import Snapshot
+from autoscaler.domain.facts.snapshot import InstanceState, Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of
@@ -40,6 +40,7 @@ from autoscaler.domain.situation.left_pools import is_controller_left
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, hold_back, plan_of, uncordon, without_frozen
 from autoscaler.domain.situation.trials import open_trial
+from autoscaler.domain.wording import end_command
 
 _UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE, MarkClass.MONITOR}
 # What a monitor took offline may be drained as well: then it ends once idle, whatever the monitor says.
@@ -207,7 +208,9 @@ def _end_stray(situation: Situation, order: EndInstance) -> Terminate | Held:
     for instance in strays_unseen_for_ever(situation):
         if order.target in {instance.id, instance.node}:
             return _end_now(instance.controller, instance.pool, instance.id, order)
-    return Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no instance of this fleet; give its instance id")
+    is_foreign = situation.snapshot.states.get(order.target) is InstanceState.FOREIGN
+    hint = f"the fleet did not launch it; to end it: {end_command([order.target])}" if is_foreign else "give its instance id"
+    return Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no instance of this fleet; {hint}")
 
 
 def _is_one_instance(agents: list[Agent]) -> bool:

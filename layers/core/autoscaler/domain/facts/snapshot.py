@@ -106,7 +106,7 @@ class ControllerView:
 
 
 class InstanceState(StrEnum):
-    """EC2's states, and one for ids that EC2 does not know."""
+    """EC2's states, one for ids that EC2 does not know, and one for what we did not launch, whatever its tags say."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -115,6 +115,7 @@ class InstanceState(StrEnum):
     SHUTTING_DOWN = "shutting-down"
     TERMINATED = "terminated"
     NOT_FOUND = "not-found"
+    FOREIGN = "foreign"
 
     @property
     def ended(self) -> bool:
@@ -218,7 +219,7 @@ class Record:
     started_for: str = ""  # the person's request that it was last started for
     starts: tuple[float, ...] = ()  # when it was started again: within an hour of the last one
     version: str = ""  # that it was launched from, where its pool names an image's parameter
-    rotated_at: float = 0.0  # when it was last given to another controller
+    rotated_at: float = 0.0  # when it was last given to another controller, or adopted
     leaves: tuple[Binding, ...] = ()  # controllers that it served before, whose nodes are yet to be deleted
     role_id: str = ""  # unique id of the role that it registered with
     to_stop: bool = False  # it was launched to be stopped, and never was an agent: its disk has seen no build
@@ -249,7 +250,7 @@ class Record:
 
     @property
     def began_at(self) -> float:
-        """When its present life began: its launch, its last start, or when it was given to another controller."""
+        """When its present life began: its launch, its last start, or when it was adopted or given to another controller."""
         return max(self.starts[-1] if self.starts else self.launched_at, self.rotated_at)
 
     @property
@@ -315,7 +316,7 @@ class Snapshot:
     pass_id: str
     request_id: str  # one run of a function; it may hold two passes
     controllers: Mapping[str, ControllerView]
-    instances: tuple[Instance, ...]
+    instances: tuple[Instance, ...]  # that carry our tags, and that we launched
     fates: Mapping[str, InstanceState]  # by id, of what records or nodes name and the listing does not show
     records: tuple[Record, ...]
     intents: tuple[Intent, ...]
@@ -328,6 +329,7 @@ class Snapshot:
     end_reasons: Mapping[str, str] = field(default_factory=dict)  # EC2's codes, by id, of what ended before it registered
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
     ended: tuple[Instance, ...] = ()  # of which EC2 still tells; asked for after a gap in the looks
+    foreign: tuple[Instance, ...] = ()  # that carry our tags, and that we did not launch
     spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered
     volumes: Mapping[str, PoolVolumes] = field(default_factory=dict)  # read in this look, by pool
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
@@ -353,7 +355,7 @@ class Snapshot:
     @cached_property
     def states(self) -> Mapping[str, InstanceState]:
         """The state of each machine by the id of its record: EC2's, where it was asked; a host is there."""
-        seen = {**self.fates, **{instance.id: instance.state for instance in self.instances}}
+        seen = {**self.fates, **{instance.id: instance.state for instance in (*self.instances, *self.foreign)}}
         for record in self.records:
             if record.is_host:
                 seen[record.instance_id] = InstanceState.RUNNING

@@ -1,7 +1,8 @@
-"""Agents whose pool or controller left the fleet file, for people: which, what becomes of them, and what only a person can decide."""
+"""What a person decides: agents whose pool or controller left the fleet file, and machines with our tags that we did not launch."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.snapshot import Record
 from autoscaler.domain.repair.left_controllers import agents_unseen_for_ever, strays_unseen_for_ever
 from autoscaler.domain.report.offline import told_offline
@@ -11,8 +12,9 @@ from autoscaler.domain.scale_in.left_pools import told_hold, why_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left_pools import is_controller_left, is_left, is_on_hold
 from autoscaler.domain.situation.left_sides import why_not_wanted
+from autoscaler.domain.situation.other_deadlines import FOREIGN
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, dollars, duration, listed
+from autoscaler.domain.wording import counted, dollars, duration, end_command, listed
 
 _RUNBOOK = "operations.md#left-the-fleet-file"
 _NAMED = 10
@@ -28,6 +30,9 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         yield f"left/pool/{pool}", _pool_seen(situation, pool, agents)
     for (controller, pool), names in _unseen(situation).items():
         yield f"left/controller/{controller}/{pool}", _controller_seen(situation, controller, pool, names)
+    if ids := _foreign(situation):
+        title = f"{listed(ids, 2)}: tags of fleet {situation.fleet.name}, and not launched by it"
+        yield "foreign", Seen(title, told_foreign(situation.fleet, ids), f"operations.md#{FOREIGN}", f"autoscaler why {ids[0]}", daily=True)
 
 
 def left_behind(situation: Situation) -> tuple[str, ...]:
@@ -37,6 +42,7 @@ def left_behind(situation: Situation) -> tuple[str, ...]:
     lines += _hosts_and_sides(situation)
     for (controller, _), names in _unseen(situation).items():
         lines += [f"{name}: {_nobody_sees(controller)}; {_end(instance)}" for instance, name in names.items()]
+    lines += [told_foreign(situation.fleet, [name]) for name in _foreign(situation)]
     return tuple(lines)
 
 
@@ -57,8 +63,19 @@ def told_left(situation: Situation, agent: Agent) -> Iterator[str]:
         yield f"{why_left(situation, agent)}: {_what_becomes_of(situation, agent)}"
 
 
+def told_foreign(fleet: Fleet, ids: Sequence[str]) -> str:
+    """Say that instances with our tags are not ours, and how a person takes the tags off or ends them."""
+    return (
+        f"EC2 shows the tags of fleet {fleet.name} on {listed(ids, _NAMED)}, and not aws:ec2:fleet-id, which it alone writes: the fleet "
+        f"did not launch this, and does nothing to it. Take the tag off: aws ec2 delete-tags --resources {' '.join(ids)} --tags "
+        f"Key=autoscaler:fleet. Or end it: {end_command(ids)}"
+    )
+
+
 def told_stray(situation: Situation, name: str) -> Iterator[str]:
-    """Say the same of an instance without a record."""
+    """Say what a person can do about an instance without a record."""
+    if name in _foreign(situation):
+        yield told_foreign(situation.fleet, [name])
     for instance in strays_unseen_for_ever(situation):
         if name in {instance.id, instance.node}:
             yield f"{_nobody_sees(instance.controller)}; put the controller back, or run: {_end(instance.id)}"
@@ -92,6 +109,10 @@ def _unseen(situation: Situation) -> dict[tuple[str, str], dict[str, str]]:
     for instance in strays_unseen_for_ever(situation):
         found.setdefault((instance.controller, instance.pool), {})[instance.id] = f"{instance.node or instance.id} ({instance.id})"
     return found
+
+
+def _foreign(situation: Situation) -> list[str]:
+    return [name for name, past in situation.memory.rows.items() if past.row == FOREIGN]
 
 
 def _pool_seen(situation: Situation, pool: str, agents: list[Agent]) -> Seen:

@@ -6,7 +6,7 @@ when EC2 has twice been asked for it alone, ten minutes apart, and when its node
 EC2 and Jenkins disagree about many agents at once, something is wrong with what we see.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
@@ -39,6 +39,8 @@ FORGOTTEN_ASKED_A_LOOK = 10
 # A pipeline stays on the executor of a machine that died, and Jenkins ends it only when its node is deleted: after a day on which EC2
 # did not know the machine and nobody connected, nobody will.
 FORGOTTEN_BUSY_AFTER_SECONDS = 86_400.0
+# A list may show an instance before its tags, for seconds; by then it has them, or never had any.
+TAGS_SHOWN_SECONDS = 600.0
 # A sweep over a larger share of a pool is more likely our own mistake than the world's.
 SWEEP_SHARE = 0.3
 SWEEP_AT_LEAST = 2
@@ -202,9 +204,9 @@ def join_agents(
     nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
     views, states, memory = snapshot.controllers, snapshot.states, snapshot.memory
     facts: dict[str, _Facts] = {}
-    for record in snapshot.records:
+    for record in _of_agents(snapshot):
         pool, instance_id, controller = _pool_of(record, fleet), record.instance_id, record.controller
-        if pool is None or record.state is RecordState.GONE:
+        if pool is None:
             continue
         node, view = nodes.get((controller, record.node or "")), views.get(controller)
         state = _believed(states.get(instance_id), node, gone.of(record.machine, is_left=view is None or pool.has_left))
@@ -217,6 +219,15 @@ def join_agents(
     name = "agents", bool(snapshot.instances)
     joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet, snapshot.taken_at))
     return tuple(joined.values())
+
+
+def _of_agents(snapshot: Snapshot) -> Iterator[Record]:
+    """Find the open records of what we launched. Of what is new EC2 may show the tags later than the rest."""
+    for record in snapshot.records:
+        is_new = snapshot.taken_at - record.launched_at < TAGS_SHOWN_SECONDS and record.machine in snapshot.fates
+        is_foreign = snapshot.states.get(record.instance_id) is InstanceState.FOREIGN and not is_new
+        if record.state is not RecordState.GONE and not is_foreign:
+            yield record
 
 
 def _pool_of(record: Record, fleet: Fleet) -> Pool | None:

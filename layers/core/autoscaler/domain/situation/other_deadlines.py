@@ -2,7 +2,7 @@
 
 from autoscaler.domain.situation.deadlines import Row
 
-LEFT_THE_FILE = "left-the-file"
+LEFT_THE_FILE, FOREIGN = "left-the-file", "foreign"
 
 OTHER_ROWS = (
     Row(
@@ -19,8 +19,17 @@ OTHER_ROWS = (
         recognised_by="an instance of ours without a record",
         ended_by="it gets a record",
         deadline="two looks",
-        then="it gets a record, and a row above",
+        then="it gets a record, a row above, and `boot_timeout_seconds` from then on",
         told="no",
+        of_agents=False,
+    ),
+    Row(
+        name=FOREIGN,
+        recognised_by="an instance with our tags that CreateFleet did not launch: it lacks `aws:ec2:fleet-id`, which EC2 alone writes",
+        ended_by="a person takes the tags off, or ends the instance",
+        deadline="none",
+        then="nothing is done to it: it is no agent, and is never adopted, stopped or terminated",
+        told="at once, then daily",
         of_agents=False,
     ),
     Row(

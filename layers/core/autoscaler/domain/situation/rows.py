@@ -10,12 +10,13 @@ from autoscaler.domain.situation import deadlines
 from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
 from autoscaler.domain.situation.deadlines import AGENT_ROWS, Row
 from autoscaler.domain.situation.looks import EC2
-from autoscaler.domain.situation.other_deadlines import LEFT_THE_FILE
+from autoscaler.domain.situation.other_deadlines import FOREIGN, LEFT_THE_FILE
 from autoscaler.domain.situation.situation import Situation
 
 _OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 _ON = (InstanceState.PENDING, InstanceState.RUNNING)
 _BY_NAME = {row.name: row for row in AGENT_ROWS}
+_WITHOUT_AGENT = {InstanceState.SHUTTING_DOWN: deadlines.SHUTS_DOWN.name, InstanceState.FOREIGN: FOREIGN}
 _HOST_AWAY = (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING, Phase.LOST)
 _GIVEN_UP = {
     RecordState.CONDEMNED: deadlines.ENDS,
@@ -127,12 +128,14 @@ def _is_unseen(situation: Situation, agent: Agent) -> bool:
 
 
 def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InRow]:
-    """Carry on since when agents have no controller any more, and since when instances shut down whose records are closed."""
+    """Carry on since when agents have no controller any more, instances shut down whose records are closed, and others have our tags."""
     snapshot = situation.snapshot
     left = {record.instance_id: (LEFT_THE_FILE, record.pool) for record in snapshot.living if left_the_file(situation, record)}
-    ending = [instance for instance in snapshot.instances if instance.state is InstanceState.SHUTTING_DOWN and instance.id not in taken]
+    pools = {instance.id: instance.pool for instance in snapshot.instances}
+    ids = pools.keys() | {name for name, state in snapshot.states.items() if state is InstanceState.FOREIGN}
+    others = {name: (row, pools.get(name, "")) for name in ids - {*taken} if (row := _WITHOUT_AGENT.get(snapshot.states[name]))}
     rows: dict[str, InRow] = {}
-    for name, (row, pool) in (left | {instance.id: (deadlines.SHUTS_DOWN.name, instance.pool) for instance in ending}).items():
+    for name, (row, pool) in (left | others).items():
         past = situation.memory.rows.get(name)
         since_at = past.since_at if past is not None and past.row == row else situation.now
         rows[name] = InRow(row=row, since_at=since_at, pool=pool)
