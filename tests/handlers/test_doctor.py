@@ -7,6 +7,7 @@ from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.by_hand import launched_by_hand
 from support.deployed import EXAMPLE, deployed_in_memory, event
+from support.worlds import a_world_node
 
 # What is wrong without a permission, each with the permission that Jenkins names. Disconnect implies Connect: who lacks Connect lacks both.
 PERMISSIONS = {
@@ -269,8 +270,13 @@ def test_types_that_a_warm_pool_never_stops_are_named_and_volumes_that_the_price
 
 def test_a_machine_that_the_fleet_did_not_launch_is_named_with_the_commands_that_end_it_or_take_its_tag_off(fleet):
     instance = launched_by_hand(fleet.world, "mxnet-ci", pool="utility")
-    said = wrong(fleet)["aws", "the fleet launched what has its tags"]
+    said = wrong(fleet)["aws", "only agents have its tags"]
     assert f"aws ec2 terminate-instances --instance-ids {instance.id}" in said
     assert f"aws ec2 delete-tags --resources {instance.id} --tags Key=autoscaler:fleet" in said
     del instance.tags["autoscaler:fleet"]
-    assert ("aws", "the fleet launched what has its tags") not in wrong(fleet)
+    assert ("aws", "only agents have its tags") not in wrong(fleet)
+
+
+def test_another_autoscaler_of_our_labels_is_named(fleet):
+    fleet.world.controllers["main"].add_node(a_world_node("autoscaler-beacon-other~cpu", "utility", connected=False))
+    assert "fleet other; labels of both: utility; " in wrong(fleet)["main", "no other autoscaler"]

@@ -3,6 +3,7 @@
 from planted.bug import Bug
 
 _BY_HAND = "tests/scenarios/test_launched_by_hand.py"
+_TWO = "tests/scenarios/test_two_stacks.py"
 FOREIGN = (
     Bug(
         name="what carries our tags is ours, whoever launched it",
@@ -21,22 +22,22 @@ FOREIGN = (
     Bug(
         name="a record of a machine that we did not launch is an agent, and ended as one",
         file="domain/situation/agents.py",
-        was="if record.state is not RecordState.GONE and not is_foreign:",
-        becomes="if record.state is not RecordState.GONE:",
+        was=" and (is_new or snapshot.states.get(record.instance_id) is not InstanceState.FOREIGN):",
+        becomes=":",
         found_by=(f"{_BY_HAND}::test_a_record_that_an_earlier_release_made_of_it_ends_nothing",),
     ),
     Bug(
         name="an agent whose tags EC2 shows late is forgotten, and launched twice",
         file="domain/situation/agents.py",
-        was="is InstanceState.FOREIGN and not is_new",
-        becomes="is InstanceState.FOREIGN",
+        was="(is_new or snapshot.states.get(record.instance_id) is",
+        becomes="(snapshot.states.get(record.instance_id) is",
         found_by=(f"{_BY_HAND}::test_an_own_instance_whose_tags_ec2_shows_late_stays_an_agent",),
     ),
     Bug(
         name="a machine with copied tags and the role of agents gets a node and its secret",
         file="domain/report/registration.py",
-        was="if identity.state is InstanceState.FOREIGN:",
-        becomes="if False:",
+        was="if identity.fleet != fleet.name or identity.state is InstanceState.FOREIGN:",
+        becomes="if identity.fleet != fleet.name:",
         found_by=(
             "tests/handlers/test_register_agent.py::test_an_instance_that_nobody_but_a_person_launched_gets_nothing_whatever_its_tags_say",
         ),
@@ -47,5 +48,19 @@ FOREIGN = (
         was="            rotated_at=now,\n",
         becomes="",
         found_by=(f"{_BY_HAND}::test_an_agent_that_is_adopted_after_the_state_was_lost_gets_its_time_to_boot_from_then",),
+    ),
+    Bug(
+        name="a stack with labels of its own is told as a mistake",
+        file="domain/report/other_autoscalers.py",
+        was="if other == situation.fleet.name or _shared(situation, view, nodes)}",
+        becomes="}",
+        found_by=(f"{_TWO}::test_two_stacks_with_labels_of_their_own_are_no_mistake",),
+    ),
+    Bug(
+        name="two stacks of one name in two regions are never told",
+        file="domain/report/other_autoscalers.py",
+        was="is_far or described != (fleet.name, fleet.home)",
+        becomes="described[0] != fleet.name",
+        found_by=(f"{_TWO}::test_two_stacks_of_one_name_are_told_and_keep_off_each_others_builds",),
     ),
 )

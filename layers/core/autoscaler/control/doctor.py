@@ -20,6 +20,7 @@ from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.free_executors import CURE, jobs_without_label, labels_of_others
 from autoscaler.domain.report.left_the_file import told_foreign
+from autoscaler.domain.report.other_autoscalers import told_others
 from autoscaler.domain.report.price_age import WAY_OUT, price_ages
 from autoscaler.domain.report.quotas import Need, needs
 from autoscaler.domain.report.telemetry import silent
@@ -63,7 +64,10 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
     snapshot = None
     try:
         snapshot = observe(ports, fleet, ports.state.read(), invocation)
-        found += _seen(snapshot, fleet)
+        found.append(Finding(about="aws", what="state and ec2:DescribeInstances", fine=True, detail=f"{len(snapshot.instances)} instances"))
+        if snapshot.unread:
+            names = ", ".join(snapshot.unread[:5])
+            found.append(Finding(about="aws", what="state is understood", fine=False, detail=f"{len(snapshot.unread)} are not: {names}"))
     except AutoscalerError as error:
         found.append(Finding(about="aws", what="state and ec2:DescribeInstances", fine=False, detail=str(error)))
     for controller in ports.controllers:
@@ -75,20 +79,9 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
     found += _price_ages(ports, fleet)
     found += _instance_stores(fleet.launched)
     found += _long_jobs(assess(snapshot, fleet).fleet if snapshot else fleet)
-    if snapshot and snapshot.records:
-        found += _telemetry(ports, assess(snapshot, fleet))
+    if snapshot:
+        found += _situation(ports, assess(snapshot, fleet))
     return [*found, *(_passes(snapshot) if snapshot else ())]
-
-
-def _seen(snapshot: Snapshot, fleet: Fleet) -> Iterator[Finding]:
-    """Tell what was read, what could not be understood, and what only looks like ours."""
-    yield Finding(about="aws", what="state and ec2:DescribeInstances", fine=True, detail=f"{len(snapshot.instances)} instances")
-    if snapshot.unread:
-        names = ", ".join(snapshot.unread[:5])
-        yield Finding(about="aws", what="state is understood", fine=False, detail=f"{len(snapshot.unread)} are not: {names}")
-    if snapshot.foreign:
-        detail = told_foreign(fleet, [instance.id for instance in snapshot.foreign])
-        yield Finding(about="aws", what="the fleet launched what has its tags", fine=False, detail=detail)
 
 
 def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:
@@ -288,6 +281,16 @@ def _spot_prices(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
         untold = types - {key.partition("/")[0] for key in prices}
         detail = f"none of {', '.join(sorted(untold))}, which count at the most that may be paid" if untold else f"{len(types)} types"
         yield Finding(about="aws", what=_SPOT_PRICES, fine=not untold, detail=detail)
+
+
+def _situation(ports: Ports, situation: Situation) -> Iterator[Finding]:
+    """Name what only looks like ours, and other autoscalers; tell whether agents say what they use."""
+    if foreign := [instance.id for instance in situation.snapshot.foreign]:
+        yield Finding(about="aws", what="only agents have its tags", fine=False, detail=told_foreign(situation.fleet, foreign))
+    for view in situation.views():
+        yield from (Finding(about=view.name, what="no other autoscaler", fine=False, detail=line) for line in told_others(situation, view))
+    if situation.snapshot.records:
+        yield from _telemetry(ports, situation)
 
 
 def _telemetry(ports: Ports, situation: Situation) -> Iterator[Finding]:

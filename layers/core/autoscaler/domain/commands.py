@@ -209,7 +209,7 @@ def _end_stray(situation: Situation, order: EndInstance) -> Terminate | Held:
         if order.target in {instance.id, instance.node}:
             return _end_now(instance.controller, instance.pool, instance.id, order)
     is_foreign = situation.snapshot.states.get(order.target) is InstanceState.FOREIGN
-    hint = f"the fleet did not launch it; to end it: {end_command([order.target])}" if is_foreign else "give its instance id"
+    hint = f"to end it: {end_command([order.target])}" if is_foreign else "give its instance id"
     return Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no instance of this fleet; {hint}")
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec, labels_given
+from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec, in_home, labels_given
 
 
 def beacon_specs(fleet: Fleet, controller: str) -> tuple[NodeSpec, ...]:
@@ -33,8 +33,8 @@ def _beacon_spec(fleet: Fleet, name: str, labels: tuple[str, ...]) -> NodeSpec:
         executors=1,
         exclusive=True,
         remote_dir="/nonexistent",
-        description=f"Kept by the autoscaler of fleet {fleet.name} with the labels {' '.join(labels)}. It never connects; while it "
-        "exists, Jenkins' queue tells which labels it waits for, even when no agent is there. Put back when deleted.",
+        description=f"Kept by the autoscaler of fleet {fleet.name}{in_home(fleet)} with the labels {' '.join(labels)}. It never connects; "
+        "while it exists, Jenkins' queue tells which labels it waits for, even when no agent is there. Put back when deleted.",
     )
 
 

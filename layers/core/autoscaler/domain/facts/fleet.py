@@ -381,7 +381,8 @@ def agent_spec(fleet: Fleet, pool: Pool, instance_id: str, controller: str = "")
         executors=pool.executors,
         exclusive=pool.exclusive,
         remote_dir=f"/home/{user}/agent" if user else pool.remote_dir,
-        description=f"Agent {name} of fleet {fleet.name}, {_how(instance_id)} the autoscaler on instance {instance_id}{_in(fleet)}.",
+        description=f"Agent {name} of fleet {fleet.name}, {'connected' if instance_id.startswith(HOST) else 'launched'} by the autoscaler "
+        f"on instance {instance_id}{in_home(fleet)}.",
     )
 
 
@@ -390,9 +391,6 @@ def node_name(pool: str, machine: str) -> str:
     return machine.removeprefix(HOST) if machine.startswith(HOST) else f"{pool}-{machine.removeprefix('i-')}"
 
 
-def _how(instance_id: str) -> str:
-    return "connected by" if instance_id.startswith(HOST) else "launched by"
-
-
-def _in(fleet: Fleet) -> str:
+def in_home(fleet: Fleet) -> str:
+    """Write where a fleet runs, as the descriptions of its nodes say it."""
     return f" in {fleet.home}" if fleet.home else ""

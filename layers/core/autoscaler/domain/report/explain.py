@@ -6,7 +6,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Build, Instance, Snapshot
+from autoscaler.domain.facts.snapshot import Build, Snapshot
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.broken import broken_pool
 from autoscaler.domain.report.controllers import told_controller
@@ -251,13 +251,10 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
     for instance_id, unread in situation.snapshot.unread_records.items():
         if subject in {instance_id, unread.node}:
             yield f"the record of {instance_id} was written by another version, and nothing is done to the agent: {unread.text}"
-    yield from (_foreign(instance) for instance in situation.snapshot.instances if instance.id == subject)
+    if instance := situation.instances.get(subject):
+        yield f"{subject} is {instance.state} and carries the fleet's tag, and is no agent on record"
     yield from told_stray(situation, subject)
     yield from _decided(plans, _about({subject}))
-
-
-def _foreign(instance: Instance) -> str:
-    return f"{instance.id} is {instance.state} and carries the fleet's tag, and is no agent on record"
 
 
 def _of_job(situation: Situation, plans: Sequence[Plan], subject: str, asked: str | None) -> Iterator[str]:

@@ -31,8 +31,16 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     for (controller, pool), names in _unseen(situation).items():
         yield f"left/controller/{controller}/{pool}", _controller_seen(situation, controller, pool, names)
     if ids := _foreign(situation):
-        title = f"{listed(ids, 2)}: tags of fleet {situation.fleet.name}, and not launched by it"
-        yield "foreign", Seen(title, told_foreign(situation.fleet, ids), f"operations.md#{FOREIGN}", f"autoscaler why {ids[0]}", daily=True)
+        yield (
+            FOREIGN,
+            Seen(
+                f"{listed(ids, 2)}: tags of fleet {situation.fleet.name}, and not launched by it",
+                told_foreign(situation.fleet, ids),
+                f"operations.md#{FOREIGN}",
+                f"autoscaler why {ids[0]}",
+                daily=True,
+            ),
+        )
 
 
 def left_behind(situation: Situation) -> tuple[str, ...]:

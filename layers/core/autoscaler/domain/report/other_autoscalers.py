@@ -3,11 +3,13 @@
 Two autoscalers launch for the same job. Two controllers look like one that restarts again and again, where nothing can be judged.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from autoscaler.domain.facts.node_descriptions import read_description
+from autoscaler.domain.facts.fleet import Fleet, in_home
+from autoscaler.domain.facts.node_descriptions import described_instance, read_description
 from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.domain.report.told import Seen
+from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.two_sessions import two_sessions
 from autoscaler.domain.wording import counted, listed
@@ -34,18 +36,28 @@ def others_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[s
 def told_others(situation: Situation, view: ControllerView) -> Iterator[str]:
     """Say it in a line each."""
     for other, nodes in _others(situation, view).items():
-        yield _both(situation, view, _titled(other, nodes)) + f"; nodes of the other: {listed(sorted(node.name for node in nodes), 3)}"
+        yield (
+            f"{_both(situation, view, _titled(other, nodes))}; labels of both: {listed(_shared(situation, view, nodes), 5) or 'none'}; "
+            f"nodes of the other: {listed(sorted(node.name for node in nodes), 3)}"
+        )
     if sessions := two_sessions(view, situation.memory.sessions.get(view.name)):
         yield _two(view, sessions)
 
 
 def _others(situation: Situation, view: ControllerView) -> dict[str, list[Node]]:
-    """Find the nodes that other autoscalers made, or took, by the name of the fleet: a beacon or a label says no home."""
+    """Find the nodes that other autoscalers of our labels, or of our name, made or took, by the name of the fleet."""
     others: dict[str, list[Node]] = {}
+    elsewhere = _elsewhere(situation)
     for node in view.nodes:
-        if node.agent and (other := _fleet_of(situation, node)):
+        if node.agent and (other := _fleet_of(situation.fleet, node, elsewhere)):
             others.setdefault(other, []).append(node)
-    return others
+    return {other: nodes for other, nodes in others.items() if other == situation.fleet.name or _shared(situation, view, nodes)}
+
+
+def _shared(situation: Situation, view: ControllerView, nodes: Iterable[Node]) -> list[str]:
+    """Return the labels of jobs that both serve."""
+    labels = {label for pool in situation.fleet.pools_of(view.name) for label in pool.labels}
+    return sorted(labels & {label for node in nodes for label in node.labels})
 
 
 def _titled(other: str, nodes: list[Node]) -> str:
@@ -54,34 +66,38 @@ def _titled(other: str, nodes: list[Node]) -> str:
     return f"{other} in {listed(sorted(homes - {''}))}" if homes - {""} else other
 
 
-def _fleet_of(situation: Situation, node: Node) -> str:
-    """Return the name of the other fleet that a node is of; "" for any other node."""
-    fleet = situation.fleet
+def _fleet_of(fleet: Fleet, node: Node, elsewhere: Collection[str]) -> str:
+    """Return the name of the other fleet that a node is of; "" for any other node. ``elsewhere``: instances of another region."""
     if described := read_description(node.name, node.description):
-        name, home = described
-        if (name, home) == (fleet.name, fleet.home):
-            return ""
-        return name
+        is_far = not node.offline and described_instance(fleet, node.name, node.description) in elsewhere
+        return described[0] if is_far or described != (fleet.name, fleet.home) else ""
     named = node.name.removeprefix(_BEACON).partition("~")[0] if node.name.startswith(_BEACON) else ""
     labels = sorted(label.removeprefix(_LABEL) for label in node.labels if label.startswith(_LABEL))
     return next((name for name in (named, *labels) if name and name != fleet.name), "")
 
 
-def _ours(situation: Situation) -> str:
-    return situation.fleet.name + (f" in {situation.fleet.home}" if situation.fleet.home else "")
+def _elsewhere(situation: Situation) -> set[str]:
+    """Name the instances without a record that EC2 has not known for minutes: if one is connected, it runs in another region."""
+    missing = situation.snapshot.memory.missing.items()
+    return {name for name, known in missing if situation.now - known.since_at >= FORGOTTEN_ASK_AGAIN_SECONDS} - {
+        record.machine for record in situation.snapshot.records
+    }
 
 
 def _both(situation: Situation, view: ControllerView, other: str) -> str:
-    return f"two autoscalers act on {view.name}: fleet {_ours(situation)}, and fleet {other}"
+    return f"two autoscalers act on {view.name}: fleet {situation.fleet.name}{in_home(situation.fleet)}, and fleet {other}"
 
 
 def _other(situation: Situation, view: ControllerView, other: str, nodes: list[Node]) -> Seen:
-    labels = {label for pool in situation.fleet.pools_of(view.name) for label in pool.labels}
-    shared = sorted(labels & {label for node in nodes for label in node.labels})
+    shared = _shared(situation, view, nodes)
     names = f"The other has {counted(len(nodes), 'node')} there: {listed(sorted(node.name for node in nodes), 5)}.\n" if nodes else ""
     doubled = f"Both serve {listed(shared, 5)}, and both launch for a job that asks for it.\n" if shared else ""
-    gone = "Take the controller out of one of the two fleet files. If the other autoscaler is gone, delete its nodes in Jenkins."
-    text = f"T{_both(situation, view, other)[1:]}.\n{names}{doubled}{gone}"
+    are_alike = other.partition(" ")[0] == situation.fleet.name
+    mend = "Give one of the two stacks another FleetName" if are_alike else "Give their pools different labels"
+    text = (
+        f"T{_both(situation, view, other)[1:]}.\n{names}{doubled}{mend}, or take the controller out of one of the two fleet files. "
+        "If the other autoscaler is gone, delete its nodes in Jenkins."
+    )
     return Seen(f"two autoscalers on {view.name}: {situation.fleet.name} and {other}", text, _RUNBOOK, "autoscaler status")
 
 

@@ -129,10 +129,8 @@ def judge(caller: Caller, trust: Trust, identity: Identity | None, record: Recor
 
 
 def _not_ours(profile: str, identity: Identity, fleet: Fleet) -> Refused | None:
-    if identity.fleet != fleet.name:
-        return Refused(status=Status.FORBIDDEN, reason=f"the instance is not of fleet {fleet.name}")
-    if identity.state is InstanceState.FOREIGN:
-        return Refused(status=Status.FORBIDDEN, reason=f"the instance carries the tags of fleet {fleet.name}, and that did not launch it")
+    if identity.fleet != fleet.name or identity.state is InstanceState.FOREIGN:
+        return Refused(status=Status.FORBIDDEN, reason=f"the instance is none that fleet {fleet.name} launched")
     if identity.profile != profile:
         return Refused(status=Status.FORBIDDEN, reason="the instance's profile is not that of the caller's role")
     return None

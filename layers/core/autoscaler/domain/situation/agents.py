@@ -225,8 +225,7 @@ def _of_agents(snapshot: Snapshot) -> Iterator[Record]:
     """Find the open records of what we launched. Of what is new EC2 may show the tags later than the rest."""
     for record in snapshot.records:
         is_new = snapshot.taken_at - record.launched_at < TAGS_SHOWN_SECONDS and record.machine in snapshot.fates
-        is_foreign = snapshot.states.get(record.instance_id) is InstanceState.FOREIGN and not is_new
-        if record.state is not RecordState.GONE and not is_foreign:
+        if record.state is not RecordState.GONE and (is_new or snapshot.states.get(record.instance_id) is not InstanceState.FOREIGN):
             yield record
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import InRow
-from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.situation import deadlines
 from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
 from autoscaler.domain.situation.deadlines import AGENT_ROWS, Row
@@ -130,7 +130,7 @@ def _is_unseen(situation: Situation, agent: Agent) -> bool:
 def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InRow]:
     """Carry on since when agents have no controller any more, instances shut down whose records are closed, and others have our tags."""
     snapshot = situation.snapshot
-    left = {record.instance_id: (LEFT_THE_FILE, record.pool) for record in snapshot.living if left_the_file(situation, record)}
+    left = {record.instance_id: (LEFT_THE_FILE, record.pool) for record in snapshot.living if record.controller not in snapshot.controllers}
     pools = {instance.id: instance.pool for instance in snapshot.instances}
     ids = pools.keys() | {name for name, state in snapshot.states.items() if state is InstanceState.FOREIGN}
     others = {name: (row, pools.get(name, "")) for name in ids - {*taken} if (row := _WITHOUT_AGENT.get(snapshot.states[name]))}
@@ -140,11 +140,6 @@ def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[s
         since_at = past.since_at if past is not None and past.row == row else situation.now
         rows[name] = InRow(row=row, since_at=since_at, pool=pool)
     return rows
-
-
-def left_the_file(situation: Situation, record: Record) -> bool:
-    """Tell whether the fleet file does not name the controller of a record any more."""
-    return record.controller not in situation.snapshot.controllers
 
 
 def row_named(name: str) -> Row | None:
