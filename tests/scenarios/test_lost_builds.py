@@ -103,6 +103,18 @@ def test_a_step_whose_agent_is_away_is_given_up_by_jenkins_after_five_minutes_an
     assert answers(day) == [("job/job/1", "started", 1)]
 
 
+def test_a_pipeline_whose_agent_dies_while_its_shell_starts_has_failed_at_once_and_is_run_again():
+    day = a_day(min_agents=1).minutes(6)
+    pipeline = define(day, kind=Kind.PIPELINE).build("job", None, "somebody")
+    while pipeline.started_at is None:
+        day.world.timeline.sleep(1.0)
+    day.fleet.scale_down()
+    day.jenkins.disconnect(pipeline.node, killed_by="a test")
+    assert (pipeline.ended, pipeline.stopped_by) == (Ended.KILLED, None)
+    day.minutes(4)
+    assert answers(day) == [("job/job/1", "started", 1)]
+
+
 @pytest.mark.parametrize("seconds_to_the_look", [8.0, 30.0], ids=["agents are not back yet", "agents are back"])
 def test_a_build_that_a_restart_of_jenkins_ended_is_not_lost(seconds_to_the_look):
     day = a_day()

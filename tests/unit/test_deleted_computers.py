@@ -15,6 +15,7 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import run_json
 from autoscaler_workbench.fakes.http_fakes.messages import Request
 from autoscaler_workbench.fakes.in_process import InProcessController
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Stopper
+from autoscaler_workbench.fakes.world.jenkins.script import Sh, node, submit_script
 from autoscaler_workbench.fakes.world.world import build_world
 from support.builders import NOW, a_fleet, a_pool
 from support.worlds import a_world_node
@@ -106,6 +107,23 @@ def test_a_step_whose_agent_is_away_for_five_minutes_is_given_up(here, seconds, 
     here.later(100)
     assert here.pipeline.ended is ended
     assert here.causes() == (["RemovedNodeTimeoutCause"] if ended else [])
+
+
+@pytest.mark.parametrize(("seconds", "ended"), [(1, Ended.KILLED), (3, None)])
+def test_a_pipeline_whose_agent_dies_while_sh_is_just_starting_ends_at_once(here, seconds, ended):
+    here.jenkins.add_node(a_world_node("two", "other"))
+    here.pipeline = here.jenkins.submit("young", "other", 1200.0, kind=Kind.PIPELINE)
+    here.later(seconds).jenkins.disconnect("two")
+    assert (here.pipeline.ended, here.causes()) == (ended, [])
+    assert run_json([here.pipeline])["result"] == ("FAILURE" if ended else None)
+
+
+@pytest.mark.parametrize(("seconds", "result"), [(61, "FAILURE"), (63, None)])
+def test_each_sh_of_a_script_has_a_start_of_its_own(here, seconds, result):
+    here.jenkins.add_node(a_world_node("two", "other"))
+    flow = submit_script(here.jenkins, "script", node("other", Sh(60.0), Sh(60.0)))
+    here.later(seconds).jenkins.disconnect("two")
+    assert flow.result == result
 
 
 def test_what_waits_for_a_person_waits_for_its_agent_too(here):
