@@ -12,6 +12,7 @@ from autoscaler.adapters.jenkins.runs import read_item, read_job, read_run, read
 from autoscaler.domain.facts.runs import Interruption, ItemState, Parameter, job_path_of, matrix_of
 from autoscaler.errors import AutoscalerError, RefusedBuildError, TransientError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from support.live_jobs import BEGUN
 from support.rig import begun, ended, live_rig, world_rig
 
 RUN_ID = "AUTOSCALER_RUN_ID"
@@ -87,7 +88,7 @@ def test_a_pipeline_whose_agent_goes_waits_for_it(here):
     here.add_agent(agent, cpu)
     job = here.define("pipe", cpu, 600.0, kind=Kind.PIPELINE)
     run = begun(here, job, here.builds.start(job, None))
-    here.until(lambda: not here.controller.node(agent).idle, "it has its node")
+    here.until(lambda: BEGUN in here.console(run), "sh has begun")
     here.kill_agent(agent)
     lost = here.builds.run(run)
     assert (lost.building, lost.result, lost.is_pipeline, lost.node) == (True, "", True, "")

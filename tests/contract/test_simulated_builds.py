@@ -15,6 +15,7 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Started
 from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS
+from support.live_jobs import BEGUN
 from support.rig import begun, ended, world_rig
 from support.worlds import stand
 
@@ -132,7 +133,7 @@ def test_a_pipeline_whose_machine_was_stopped_waits_for_it_and_fails_once_it_is_
         here.add_agent("agent-1", "cpu")
         job = here.define("pipe", "cpu", 600.0, kind=Kind.PIPELINE)
         run = begun(here, job, here.builds.start(job, None))
-        here.until(lambda: not here.controller.node("agent-1").idle, "it has its node")
+        here.until(lambda: BEGUN in here.console(run), "sh has begun")
         here.stand.jenkins.disconnect("agent-1", killed_by="its machine was stopped")
         here.stand.world.move_to(here.stand.world.timeline.now + 200.0)
         assert here.builds.run(run).building

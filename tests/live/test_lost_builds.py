@@ -38,6 +38,8 @@ def running(scene, pool, shape, way=Scene.cut_off, seconds=600.0):
     agents = [scene.launch_by_hand(pool, market) for _ in range(2 if shape == "matrix" else 1)]
     scene.ports.builds["main"].start(job, GIVEN if declares else None)
     live.until(lambda: all(not live.node(scene.node_of(agent)).idle for agent in agents), "the build runs")
+    if shape == "pipeline":
+        live.until_sh_runs(f"{job}/1")
     scene.look()
     return job, agents[0]
 

@@ -170,6 +170,7 @@ def test_a_pipeline_that_is_lost_is_started_again_by_its_order_once_jenkins_has_
     agent = scene.launch_by_hand(pools[0], "spot")
     live.until(lambda: not live.node(scene.node_of(agent)).idle, "it runs")
     [lost] = shown(scene, order_id)
+    live.until_sh_runs(lost.run)
     scene.interrupt(agent)
     for _ in range(10):
         scene.minutes_later()

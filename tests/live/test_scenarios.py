@@ -101,6 +101,7 @@ def test_a_drain_goes_on_through_a_restart_of_jenkins(scene):
     node = scene.node_of(instance)
     job = live.submit("long", pool, 3 * live.build_seconds, kind=Kind.PIPELINE).rpartition("/")[2]
     live.until(lambda: not live.node(node).idle, "the build runs")
+    live.until_sh_runs(live.node(node).builds[0].run)
     scene.run(passes.carry_out, DrainNodes(nodes=(node,), reason="a test", request_id=None))
     scene.look()
     restart(live)

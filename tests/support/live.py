@@ -167,6 +167,14 @@ class LiveJenkins:
         assert node is not None, f"node {name} is not there"
         return node
 
+    def console(self, run: str) -> str:
+        """What a run has printed."""
+        return self.session.fetch(f"{run}/consoleText").decode(errors="replace")
+
+    def until_sh_runs(self, run: str) -> None:
+        """Wait until the `sh` of a pipeline has begun on its agent. If the agent dies before, Jenkins ends the pipeline at once."""
+        self.until(lambda: live_jobs.BEGUN in self.console(run), f"sh has begun: {run}", seconds=300.0)
+
     def result(self, job: str) -> str | None:
         """How the last build of a job ended; None while it runs or waits."""
         shown = self.session.get(f"{self._job_path(job)}/api/json", "lastBuild[result,building]").json()

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 
 MATRIX, LABEL_PARAMETER = "hudson.matrix.MatrixProject", "org.jvnet.jenkins.plugins.nodelabelparameter"
+BEGUN = "+ sleep "  # in a build's console, once its shell runs: Jenkins starts it by `sh -xe`
 _XML = "<?xml version='1.1' encoding='UTF-8'?>"
 _SLEEPS = "<builders><hudson.tasks.Shell><command>sleep {seconds:g}</command></hudson.tasks.Shell></builders><publishers/><buildWrappers/>"
 _FREESTYLE = (

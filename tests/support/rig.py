@@ -44,6 +44,7 @@ class Rig(Protocol):
     def submit(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE) -> str: ...
     def define(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE, declares: tuple[str, ...] = ()) -> str: ...
     def stop(self, run: str) -> None: ...
+    def console(self, run: str) -> str: ...
     def kill_agent(self, name: str) -> None: ...
     def own_node(self, name: str) -> None: ...
     def until(self, check: Callable[[], bool], what: str, *, hint: Callable[[], str] = str) -> None: ...
@@ -92,6 +93,9 @@ class WorldRig:
     def stop(self, run: str) -> None:
         [build] = self.stand.jenkins.runs[f"{run}/"]
         self.stand.jenkins.abort(build)
+
+    def console(self, run: str) -> str:
+        return self.stand.api.jobs.console(run.split("/")) or ""
 
     def kill_agent(self, name: str) -> None:
         self.stand.jenkins.disconnect(name, killed_by="a test")
@@ -144,6 +148,9 @@ class LiveRig:
 
     def stop(self, run: str) -> None:
         self.live.session.post(f"{run}/stop")
+
+    def console(self, run: str) -> str:
+        return self.live.console(run)
 
     def kill_agent(self, name: str) -> None:
         self.live.kill_agent(name)

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from autoscaler_workbench.fakes.http_fakes.jenkins import inbound
 from autoscaler_workbench.fakes.http_fakes.jenkins.answers import builtin_json, computers_json, item_json, node_json, queue_json, root_json
-from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, job_config_xml, node_of_form, read_config_xml
+from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, node_of_form, read_config_xml
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import (
     UNSAFE_LETTERS,
     JobRefusedError,
@@ -129,8 +129,8 @@ class JenkinsApi:
                 return Response(200, self._headers(), inbound.AGENT_JAR)
             case ["job", *_, "itemCategories"] if not self._hides_jobs:
                 return self._json(self.jobs.kinds(), request)
-            case ["job", *_, "config.xml"] if not self._hides_jobs:
-                return self._lacking(_READ_CONFIGURATION) or self._configuration("/".join(parts[1:-1:2]))
+            case ["job", *place, "config.xml" | "consoleText" as what] if not self._hides_jobs:
+                return self._file_of_job(["job", *place], what)
             case [*place, "api", "json"]:
                 body = self._body(place)
                 return self._not_found() if body is None else self._json(body, request)
@@ -139,12 +139,12 @@ class JenkinsApi:
             case _:
                 return self._not_found()
 
-    def _configuration(self, job: str) -> Response:
-        """A job's config.xml, as far as anybody reads it: what the Heavy Job plugin keeps there."""
-        if job not in self.controller.builds_of:
-            return self._not_found()
-        body = job_config_xml(self.controller.heavy.get(job))
-        return Response(200, self._headers() | {"Content-Type": "application/xml"}, body)
+    def _file_of_job(self, place: list[str], what: str) -> Response:
+        """What of a job is no JSON: its config.xml, or the console of one of its runs."""
+        if what == "config.xml" and (refused := self._lacking(_READ_CONFIGURATION)):
+            return refused
+        kind, text = ("text/plain", self.jobs.console(place)) if what == "consoleText" else ("application/xml", self.jobs.config_xml(place))
+        return self._not_found() if text is None else Response(200, self._headers() | {"Content-Type": kind}, text.encode())
 
     def _file_of(self, name: str, what: str) -> Response:
         """What of a node is no JSON."""

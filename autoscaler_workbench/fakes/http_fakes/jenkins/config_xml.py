@@ -32,10 +32,10 @@ _SLAVE = """<?xml version="1.1" encoding="UTF-8"?>
 _HEAVY = "hudson.plugins.heavy__job.HeavyJobProperty"
 
 
-def job_config_xml(weight: int | None) -> bytes:
+def job_config_xml(weight: int | None) -> str:
     """Write down of a job what anybody reads: the weight that the Heavy Job plugin gives it."""
     heavy = f'<{_HEAVY} plugin="heavy-job@1.1">\n      <weight>{weight}</weight>\n    </{_HEAVY}>' if weight else ""
-    return f"<?xml version='1.1' encoding='UTF-8'?>\n<project>\n  <properties>\n    {heavy}\n  </properties>\n</project>".encode()
+    return f"<?xml version='1.1' encoding='UTF-8'?>\n<project>\n  <properties>\n    {heavy}\n  </properties>\n</project>"
 
 
 def node_of_form(name: str, form: Mapping[str, Any]) -> Node:

@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from autoscaler_workbench.fakes.http_fakes.jenkins.answers import actions_of
+from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import job_config_xml
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.jenkins.flow import graph_of
@@ -227,6 +228,19 @@ class Jobs:
         """The stages of a run; none where Jenkins has no such run (yet)."""
         builds = self.controller.runs.get(f"{job_path(full_name)}{number}/", [])
         return builds if builds and is_run(builds[0]) else []
+
+    def config_xml(self, place: list[str]) -> str | None:
+        """A job's config.xml, as far as anybody reads it."""
+        job = full_name_of(place)
+        return job_config_xml(self.controller.heavy.get(job)) if job in self.controller.builds_of else None
+
+    def console(self, place: list[str]) -> str | None:
+        """What a run has printed, as far as anybody reads it: where it runs, and the trace of its shell; None: there is no run."""
+        builds = self.run_at(full_name_of(place[:-1]), place[-1])
+        now = self.controller.timeline.now
+        lines = [f"Running on {build.node}\n" for build in builds if build.node]
+        lines += [f"+ sleep {build.seconds:g}\n" for build in builds if build.sh_has_begun(now)]
+        return "".join(lines) if builds else None
 
     def _listed(self, build: Build) -> Mapping[str, Any]:
         return {**run_json(self.controller.runs[build.run_path], with_graph=False), "url": self.base + build.run_path}

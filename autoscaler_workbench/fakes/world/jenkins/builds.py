@@ -12,6 +12,9 @@ from autoscaler_workbench.fakes.world.jenkins.urls import job_path
 if TYPE_CHECKING:
     from autoscaler_workbench.fakes.world.jenkins.flow import Flow
 
+# From the step `sh` until the agent has begun its script.
+_SH_STARTS_SECONDS = 2.0
+
 
 class Kind(StrEnum):
     """What asks for an executor."""
@@ -83,6 +86,7 @@ class Build:
     stopped_by: Stopper | None = None
     takes_card: bool = False  # by a lease, before its work begins
     leased_at: float | None = None
+    sh_at: float | None = None  # when the newest `sh` of a script was called; without a script it begins with the build
     is_pending: bool = False  # it was handed to an executor that has not begun
     waits_for_input: bool = False  # of a person, in the middle of a pipeline
     stays_on_executor: bool = False  # Jenkins goes on showing it there after its end
@@ -101,6 +105,11 @@ class Build:
     def lost_its_machine(self) -> bool:
         """What it ran has ended with a machine that was stopped or lost its power, whatever may connect there later."""
         return "was stopped" in self.killed_by or "lost its power" in self.killed_by
+
+    def sh_has_begun(self, now: float) -> bool:
+        """Tell whether its script runs on the agent. Until then it is lost with the agent; afterwards it waits for the agent."""
+        called_at = self.sh_at or self.started_at
+        return called_at is not None and now >= called_at + _SH_STARTS_SECONDS
 
     @property
     def is_taken(self) -> bool:

@@ -208,7 +208,7 @@ class Controller:
         self.schedule()
 
     def disconnect(self, name: str, *, killed_by: str = "") -> None:
-        """Lose a node's agent: freestyle builds end at once, a pipeline's stay on their executor and wait for it."""
+        """Lose a node's agent: freestyle builds end at once, pipelines whose `sh` has begun stay on their executor and wait for it."""
         node = self.nodes.get(name)
         if node is None:
             return

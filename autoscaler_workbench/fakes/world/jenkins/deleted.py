@@ -1,5 +1,6 @@
 """Pipelines of the simulated Jenkins that lose their agent or their node, as seen on 2.504.3 with workflow-durable-task-step 1442.
 
+- An agent that goes away while `sh` is just starting there: the pipeline fails at once.
 - An agent that stays away: a step that needs it, such as ``sh``, is aborted after five minutes. A pipeline that waits for a person is not.
 - A deleted node: its computer stays listed, offline and without executors, as long as a pipeline is on it. Five minutes after the
   deletion the plugin looks for that computer, and ends what is there. If its agent is back by then, under a node of the same name, the
@@ -71,9 +72,14 @@ def _end_what_is_there(controller: "Controller", build: Build) -> None:
 
 
 def goes_away(controller: "Controller", node: Node) -> None:
-    """Let the agent of a node go away: what a pipeline runs there is given up unless the agent is back in time."""
+    """Let the agent of a node go away: what a pipeline runs there is given up unless the agent is back in time, or at once."""
     since = node.away_since = controller.timeline.now
-    waiting = [build for build in node.builds.values() if build.kind is Kind.PIPELINE]
+    pipelines = [build for build in node.builds.values() if build.kind is Kind.PIPELINE]
+    for build in pipelines:
+        if not (build.waits_for_input or build.sh_has_begun(since)):
+            build.killed_by = build.killed_by or f"the agent of {node.name} went away before sh had begun"
+            controller.kill(build)
+    waiting = [build for build in pipelines if build.ended is None]
     if waiting:
         controller.timeline.after(_WAITS_SECONDS, lambda: _end_those_that_wait(controller, node, since, waiting))
 

@@ -138,6 +138,7 @@ class _Run:
     def _sh(self, doing: Sh, after: Step, place: _Place, done: Done) -> None:
         step = self.graph.add("StepAtomNode", "Shell Script", (after,))
         build = place.blocks[-1]
+        build.sh_at = self.controller.timeline.now
         self.open[step.id] = build, partial(self._step_ends, step, done)
         self.controller.timeline.after(doing.seconds, lambda: self._sh_ends(doing, step, build, done))
 
