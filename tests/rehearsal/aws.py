@@ -7,9 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import boto3
+from botocore.config import Config
 
 from rehearsal.plan import ACCOUNT, FLEET, REGION, STACK, Plan
 
+# On a busy machine a function takes its time, and a call that is sent twice would invoke it twice.
+_PATIENT = Config(connect_timeout=120, read_timeout=600, retries={"total_max_attempts": 1})
 _TICK = {
     "version": "0",
     "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
@@ -34,7 +37,7 @@ class Account:
     plan: Plan
 
     def client(self, service: str) -> Any:
-        return self._session.client(service, endpoint_url=self.plan.aws_url)
+        return self._session.client(service, endpoint_url=self.plan.aws_url, config=_PATIENT)
 
     @cached_property
     def _session(self) -> boto3.Session:

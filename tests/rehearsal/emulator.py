@@ -16,6 +16,8 @@ from rehearsal.plan import ACCOUNT, REGION, Plan
 @contextmanager
 def emulator(plan: Plan) -> Iterator[None]:
     """Run it; everything that it holds is in memory, and gone in the end."""
+    if not plan.emulator_python.exists():
+        raise RuntimeError("the emulated AWS is not installed; `make rehearse` installs it")
     (plan.logs / "ec2.log").write_text("", encoding="utf-8")
     plan.trouble_file.unlink(missing_ok=True)
     temporary = plan.folder / "tmp"
@@ -51,14 +53,14 @@ def emulator(plan: Plan) -> Iterator[None]:
         process.wait()
 
 
-def _wait_until_ready(plan: Plan, process: subprocess.Popen[bytes], seconds: float = 60.0) -> None:
+def _wait_until_ready(plan: Plan, process: subprocess.Popen[bytes], seconds: float = 600.0) -> None:
     deadline = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            urllib.request.urlopen(f"{plan.aws_url}/_ministack/health", timeout=5).close()
+            urllib.request.urlopen(f"{plan.aws_url}/_ministack/health", timeout=60).close()
         except OSError:
             time.sleep(0.2)
         else:
             return
     log = (plan.logs / "emulator.log").read_text(encoding="utf-8", errors="replace")[-1500:]
-    raise RuntimeError(f"the emulator does not answer at {plan.aws_url}; is the port taken? PORT=... names another one\n{log}")
+    raise RuntimeError(f"the emulator does not answer at {plan.aws_url}\n{log}")

@@ -21,6 +21,8 @@ from rehearsal.plan import REGION
 
 _BOOT_SECONDS = 1.0  # from `running` until the service begins
 _LOOK_SECONDS = 0.5
+# Its agent's goodbye to the simulated Jenkins must not be cut off on a busy machine.
+_SHUTDOWN_SECONDS = 120.0
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class Machines:
     def end(self, follower: threading.Thread) -> None:
         """Follow no more, and then end all services: ``follower`` would begin them again."""
         self._ended.set()
-        follower.join(15)
+        follower.join(2 * _SHUTDOWN_SECONDS)
         for instance_id in list(self.services):
             self._switch_off(instance_id)
 
@@ -107,7 +109,7 @@ class Machines:
         for process in processes:
             _signal(process, signal.SIGTERM)
         try:
-            service.wait(10)
+            service.wait(_SHUTDOWN_SECONDS)
         except subprocess.TimeoutExpired:
             for process in processes:
                 _signal(process, signal.SIGKILL)

@@ -21,7 +21,7 @@ class Operator:
         """Run a command; return what it printed. `RuntimeError` if it ends with another status than expected."""
         command = [ROOT / ".venv" / "bin" / "autoscaler", *words]
         done = subprocess.run(
-            command, cwd=self.plan.folder, env=self.plan.environment(self.tree), capture_output=True, text=True, check=False, timeout=180
+            command, cwd=self.plan.folder, env=self.plan.environment(self.tree), capture_output=True, text=True, check=False, timeout=900
         )
         with (self.plan.logs / "operator.log").open("a", encoding="utf-8") as log:
             log.write(f"$ autoscaler {' '.join(words)}\n{done.stdout}{done.stderr}\n")

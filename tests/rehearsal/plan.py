@@ -1,8 +1,10 @@
 """Where a rehearsal takes place: folders, ports, names, and the environment of each command."""
 
 import os
-import sys
-from dataclasses import dataclass, replace
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from packaging_root import ROOT
@@ -11,6 +13,8 @@ FLEET, STACK, POOL, LABEL = "rehearsal", "jenkins-autoscaler", "linux", "linux"
 SPOT_POOL = SPOT_LABEL = "spot"
 REGION, ACCOUNT = "us-west-2", "123456789012"
 WEBHOOK_SECRET, WEBHOOK_TOKEN = "jenkins/webhook", "a-token-of-twenty-four-characters"
+# Of each rehearsal on this machine. The last one is held from its beginning to its end, so that no other takes these ports and folders.
+_PORTS, _FIRST_PORT, _AFTER_LAST_PORT = 20, 14566, 30000
 _POOL = """
   {name}:
     labels: [{name}]
@@ -28,7 +32,7 @@ class Plan:
 
     folder: Path
     emulator_python: Path
-    port: int = 14566
+    port: int
 
     @property
     def aws_url(self) -> str:
@@ -42,11 +46,10 @@ class Plan:
     def metadata_port(self) -> int:
         return self.port + 2
 
-    def beside(self, name: str) -> "Plan":
-        """Another rehearsal at the same time, with a folder and ports of its own."""
-        plan = replace(self, folder=self.folder / name, port=self.port + 10)
-        plan.logs.mkdir(parents=True, exist_ok=True)
-        return plan
+    @property
+    def port_beside(self) -> int:
+        """The first port of another account at the same time, which has a folder of its own, too."""
+        return self.port + _PORTS // 2
 
     @property
     def logs(self) -> Path:
@@ -76,14 +79,36 @@ class Plan:
         }
 
 
-def new_plan() -> Plan:
-    """The plan of this machine; ``PORT`` names the first of twenty free ports."""
-    python = ROOT / ".venv-ministack" / "bin" / "python"
-    if not python.exists():
-        sys.exit("the emulated AWS is not installed; run it by `make rehearse`")
-    folder = ROOT / "out" / "rehearsal"
-    (folder / "logs").mkdir(parents=True, exist_ok=True)
-    return Plan(folder, python, int(os.environ.get("PORT", "14566")))
+def plan_at(port: int) -> Plan:
+    """The plan of a rehearsal whose ports begin with this one."""
+    plan = Plan(ROOT / "out" / "rehearsal" / str(port), ROOT / ".venv-ministack" / "bin" / "python", port)
+    plan.logs.mkdir(parents=True, exist_ok=True)
+    return plan
+
+
+@contextmanager
+def new_plan() -> Iterator[Plan]:
+    """A plan with free ports and a folder of its own: others may rehearse on this machine, or in this tree."""
+    for port in range(_FIRST_PORT, _AFTER_LAST_PORT, _PORTS):
+        with ExitStack() as claim:
+            if _are_taken(claim, [port + _PORTS - 1]) and _are_free(range(port, port + _PORTS - 1)):
+                yield plan_at(port)
+                return
+    raise RuntimeError(f"no {_PORTS} ports in a row are free between {_FIRST_PORT} and {_AFTER_LAST_PORT}")
+
+
+def _are_free(ports: range) -> bool:
+    with ExitStack() as stack:
+        return _are_taken(stack, ports)
+
+
+def _are_taken(stack: ExitStack, ports: Iterable[int]) -> bool:
+    """Take these ports until the stack ends; False if somebody else has one of them."""
+    with suppress(OSError):
+        for port in ports:
+            stack.enter_context(socket.create_server(("127.0.0.1", port)))
+        return True
+    return False
 
 
 def fleet_file(url: str, *, warm_pool: str) -> str:

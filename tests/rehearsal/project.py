@@ -57,7 +57,7 @@ def build(plan: Plan, tree: Path, fleet: str) -> bool:
 def run(plan: Plan, name: str, command: list[str], tree: Path, environment: dict[str, str]) -> str:
     """Run a command in a source tree; its output is in a log. `RuntimeError` with the log's end if it fails."""
     done = subprocess.run(
-        command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=600
+        command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=1800
     )
     with (plan.logs / f"{name}.log").open("a", encoding="utf-8") as log:
         log.write(done.stdout)

@@ -10,13 +10,13 @@ from rehearsal.aws import Account
 from rehearsal.jenkins import Jenkins
 from rehearsal.machines import Machines
 from rehearsal.operator import Operator
-from rehearsal.plan import Plan
+from rehearsal.plan import LABEL, Plan
 from rehearsal.report import Report
 
 
 @dataclass(slots=True)
 class Scene:
-    """``without_warm_pool``: a tree that is built with another fleet file meanwhile."""
+    """``without_warm_pool``: a tree that is built with another fleet file meanwhile, for the step that deploys it."""
 
     plan: Plan
     report: Report
@@ -31,7 +31,7 @@ class Scene:
         self.account.invoke("ScaleUp")
         self.account.invoke("ScaleDown")
 
-    def until(self, subject: str, look: Callable[[], Any], expected: Any = True, *, seconds: float = 90.0) -> None:
+    def until(self, subject: str, look: Callable[[], Any], expected: Any = True) -> None:
         """Invoke passes until the expected is there."""
 
         def look_after_passes() -> Any:
@@ -39,16 +39,25 @@ class Scene:
                 self.passes()
             return seen
 
-        self.report.until(subject, look_after_passes, expected, seconds=seconds)
+        self.report.until(subject, look_after_passes, expected)
 
-    def queue(self, *jobs: str, build_seconds: float, label: str | None = None) -> None:
-        """Queue a build of each job."""
+    def queue(self, *jobs: str, label: str = LABEL) -> None:
+        """Queue a build of each job. It lasts until it is told to end."""
         for job in jobs:
-            self.jenkins.queue(job, build_seconds, *([label] if label else []))
+            self.jenkins.queue(job, label)
 
-    def all_succeed(self, *jobs: str) -> dict[str, str]:
-        """What `results` shows once the builds of these jobs have ended well."""
-        return dict.fromkeys(jobs, "SUCCESS")
+    def until_at_work(self, *jobs: str, subject: str = "agents at work") -> None:
+        """Invoke passes until the builds of these jobs run, each on an agent."""
+        self.until(subject, lambda: len(self.nodes_of(*jobs)), len(jobs))
+
+    def until_ended(self, *jobs: str, subject: str = "builds") -> None:
+        """Tell the builds of these jobs to end, and invoke passes until they have ended well."""
+        self.until(subject, lambda: self.told_to_end(*jobs), dict.fromkeys(jobs, "SUCCESS"))
+
+    def told_to_end(self, *jobs: str) -> dict[str, str | None]:
+        """Tell the builds of these jobs that run to end well; their results."""
+        self.jenkins.let_end(*jobs)
+        return self.results(*jobs)
 
     def results(self, *jobs: str) -> dict[str, str | None]:
         """The result of the last build of each of these jobs; None while it waits or runs."""

@@ -11,18 +11,17 @@ from rehearsal.machines import machines
 from rehearsal.operator import Operator
 from rehearsal.plan import POOL, SPOT_POOL, Plan, fleet_file
 from rehearsal.project import build, clone, tree_of
-from rehearsal.releases import Release, newest_release
+from rehearsal.releases import NEWEST_RELEASE, Release
 from rehearsal.report import Report
 from rehearsal.scene import Scene
 
 _OLD_JOBS, _NEW_JOBS, _BACK_JOBS = ("old-1", "old-2"), ("new-1",), ("back-1", "back-2")
-_LONG_SECONDS = 300.0  # longer than a deployment takes on a busy machine
 _WARM = "{min_agents: 2, max_agents: 3}"
 
 
 def play(plan: Plan, report: Report) -> None:
     """Play it in an account of its own."""
-    account, release = Account(plan), newest_release()
+    account, release = Account(plan), NEWEST_RELEASE
     with ExitStack() as stack:
         controller = stack.enter_context(jenkins(plan))
         stack.enter_context(emulator(plan))
@@ -36,8 +35,8 @@ def play(plan: Plan, report: Report) -> None:
         report.check(f"{release.version} is deployed", account.stack()["StackStatus"], "CREATE_COMPLETE")
         instances = stack.enter_context(machines(account, controller.live.java, old))
         scene = Scene(plan, report, account, controller, Operator(plan, old), instances)
-        scene.queue(*_OLD_JOBS, build_seconds=_LONG_SECONDS)
-        scene.until("agents at work", lambda: len(scene.nodes_of(*_OLD_JOBS)), 2)
+        scene.queue(*_OLD_JOBS)
+        scene.until_at_work(*_OLD_JOBS)
         _go_forward(scene, today)
         _go_back(scene, old, release)
         report.check("builds that were lost", controller.lost(), [])
@@ -56,20 +55,19 @@ def _go_forward(scene: Scene, today: Path) -> None:
     status = scene.operator.ask("status")["status"]
     report.check("status: what could not be read", (status["unread"], status["problems"]), ([], {}))
     report.check("builds go on", scene.results(*_OLD_JOBS), dict.fromkeys(_OLD_JOBS))
-    scene.jenkins.let_end(*_OLD_JOBS)
-    scene.until("builds that began before the upgrade", lambda: scene.results(*_OLD_JOBS), scene.all_succeed(*_OLD_JOBS), seconds=400)
-    scene.queue(*_NEW_JOBS, build_seconds=5)
-    scene.until("builds after the upgrade", lambda: scene.results(*_NEW_JOBS), scene.all_succeed(*_NEW_JOBS))
+    scene.until_ended(*_OLD_JOBS, subject="builds that began before the upgrade")
+    scene.queue(*_NEW_JOBS)
+    scene.until_ended(*_NEW_JOBS, subject="builds after the upgrade")
 
 
 def _go_back(scene: Scene, old: Path, release: Release) -> None:
     report = scene.report
-    scene.until("an agent is stopped", lambda: bool(scene.machines.stopped), seconds=300)
+    scene.until("an agent is stopped", lambda: bool(scene.machines.stopped))
     scene.operator.run("set", POOL, "--max-stopped", "0", "--minutes", "10080")
-    scene.queue(*_BACK_JOBS, build_seconds=_LONG_SECONDS)
-    scene.until("agents at work", lambda: len(scene.nodes_of(*_BACK_JOBS)), 2)
+    scene.queue(*_BACK_JOBS)
+    scene.until_at_work(*_BACK_JOBS)
     scene.operator.run("hold", "--pool", SPOT_POOL, "--until-resumed", "--reason", "rehearsal")
-    scene.operator.run("reserve", POOL, "--for", "alice", "--hours", "1")
+    scene.operator.run("reserve", POOL, "--for", "alice", "--hours", "8")
     scene.until("reservations", lambda: [bool(entry["node"]) for entry in scene.operator.ask("reservations")["reservations"]], [True])
     reserved = scene.operator.ask("reservations")["reservations"][0]["instance_id"]
     scene.until("stopped agents are emptied", lambda: {"stopped", "stopping"} & set(scene.states()), set())
@@ -81,12 +79,11 @@ def _go_back(scene: Scene, old: Path, release: Release) -> None:
     report.check(f"{release.version} keeps the hold", [hold["pool"] for hold in shown["holds"]], [SPOT_POOL])
     report.check(f"{release.version} reads every record", shown["status"]["unread"], [])
     report.check("builds go on", scene.results(*_BACK_JOBS), dict.fromkeys(_BACK_JOBS))
-    scene.jenkins.let_end(*_BACK_JOBS)
-    scene.until("builds that began before the way back", lambda: scene.results(*_BACK_JOBS), scene.all_succeed(*_BACK_JOBS), seconds=400)
-    scene.until("instances but for the reserved one", lambda: list(scene.account.instances()), [reserved], seconds=240)
+    scene.until_ended(*_BACK_JOBS, subject="builds that began before the way back")
+    scene.until("instances but for the reserved one", lambda: list(scene.account.instances()), [reserved])
     scene.operator.run("release", _node_of(reserved), "--for", "alice")
     scene.until("instances in the end", lambda: list(scene.account.instances()), [])
-    scene.until("nodes in the end", scene.jenkins.nodes, {}, seconds=180)
+    scene.until("nodes in the end", scene.jenkins.nodes, {})
     scene.until("records in the end", scene.records, {})
 
 

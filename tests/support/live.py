@@ -121,12 +121,21 @@ class LiveJenkins:
             )
         self.until(lambda: not self.node(name).offline, f"{name} is online", hint=lambda: (directory / "log").read_text()[-500:])
 
-    def define(self, job: str, label: str, seconds: float, kind: Kind = Kind.FREESTYLE, declares: tuple[str, ...] = ()) -> str:
+    def define(
+        self,
+        job: str,
+        label: str,
+        seconds: float,
+        kind: Kind = Kind.FREESTYLE,
+        declares: tuple[str, ...] = (),
+        ended_by: Path | None = None,
+    ) -> str:
         """Make a job in the folder, with string parameters and one password for each name with that word; return its path.
 
         One whose label is ``params.NAME`` runs where this parameter says: in a freestyle job it is one of the plugin NodeLabel.
+        ``ended_by``: a file on this machine whose appearance ends a freestyle build well before its time is over.
         """
-        return self._create(job, live_jobs.config(kind, label, seconds, declares))
+        return self._create(job, live_jobs.config(kind, label, seconds, declares, ended_by))
 
     def define_matrix(self, job: str, label: str, seconds: float, values: tuple[str, ...], declares: tuple[str, ...] = ()) -> str:
         """Make a matrix in the folder, with one configuration for each value of its axis ``os``, all on one label; return its path."""

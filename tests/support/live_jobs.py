@@ -6,6 +6,7 @@ As XStream writes them: hudson.model.Project, CpsFlowDefinition, hudson.matrix.M
 LabelParameterDefinition. A parameter of a class that Jenkins does not know is left out of the job that it makes.
 """
 
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
@@ -13,7 +14,9 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 MATRIX, LABEL_PARAMETER = "hudson.matrix.MatrixProject", "org.jvnet.jenkins.plugins.nodelabelparameter"
 BEGUN = "+ sleep "  # in a build's console, once its shell runs: Jenkins starts it by `sh -xe`
 _XML = "<?xml version='1.1' encoding='UTF-8'?>"
-_SLEEPS = "<builders><hudson.tasks.Shell><command>sleep {seconds:g}</command></hudson.tasks.Shell></builders><publishers/><buildWrappers/>"
+_SLEEPS = (
+    "<builders><hudson.tasks.Shell><command>sleep {seconds:g}{until}</command></hudson.tasks.Shell></builders><publishers/><buildWrappers/>"
+)
 _FREESTYLE = (
     f"{_XML}<project><description/><keepDependencies>false</keepDependencies><properties>{{declared}}</properties>"
     "<scm class='hudson.scm.NullSCM'/>{where}<disabled>false</disabled>"
@@ -33,14 +36,15 @@ _MATRIX = (
 )
 
 
-def config(kind: Kind, label: str, seconds: float, declares: tuple[str, ...]) -> str:
+def config(kind: Kind, label: str, seconds: float, declares: tuple[str, ...], ended_by: Path | None = None) -> str:
     """A job that runs on a label, or where one of its parameters says: ``params.NAME``."""
     by = label.removeprefix("params.") if label.startswith("params.") else ""
     if kind is Kind.PIPELINE:
         script = f"node({label if by else _quoted(label)}) {{ sh 'sleep {seconds:g}' }}"
         return _PIPELINE.format(script=escape(script), declared=_declared(declares))
     where = "<canRoam>true</canRoam>" if by else f"<assignedNode>{escape(label)}</assignedNode><canRoam>false</canRoam>"
-    return _FREESTYLE.format(where=where, seconds=seconds, declared=_declared(declares, by))
+    until = f" & while kill -0 $! && test ! -e '{ended_by}'; do sleep 1; done; kill $! || true" if ended_by else ""
+    return _FREESTYLE.format(where=where, seconds=seconds, until=escape(until), declared=_declared(declares, by))
 
 
 def _quoted(label: str) -> str:
@@ -50,7 +54,7 @@ def _quoted(label: str) -> str:
 def matrix_config(label: str, seconds: float, values: tuple[str, ...], declares: tuple[str, ...]) -> str:
     """A matrix with a configuration for each value of the axis ``os``."""
     axes = _axis("LabelAxis", "label", (label,)) + _axis("TextAxis", "os", values)
-    return _MATRIX.format(axes=axes, seconds=seconds, declared=_declared(declares))
+    return _MATRIX.format(axes=axes, seconds=seconds, until="", declared=_declared(declares))
 
 
 def _axis(kind: str, name: str, values: tuple[str, ...]) -> str:

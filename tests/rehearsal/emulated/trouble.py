@@ -1,15 +1,15 @@
 """Trouble on demand. The file ``trouble.json`` is read anew at each call; what it does not name goes well.
 
-``{"slow": {"TransactWriteItems": 15}}``: DynamoDB does what the action says, and answers so many seconds later.
-``{"throttled": ["PutItem", "Query"]}``: DynamoDB refuses these actions.
+``{"cut_off": {"function": NAME, "writes": "intent#"}}``: a transaction that holds such a key is written, and the function ends before it
+knows, as one does whose time is over. ``{"throttled": ["PutItem", "Query"]}``: DynamoDB refuses these actions.
 """
 
-import asyncio
 import json
 import os
 from functools import wraps
 from pathlib import Path
 
+from ministack.core import lambda_runtime
 from ministack.core.responses import error_response_json
 from ministack.services import dynamodb
 
@@ -34,9 +34,16 @@ def _troubled(handle):
             text = "The level of configured provisioned throughput for the table was exceeded."
             return error_response_json("ProvisionedThroughputExceededException", text, 400)
         result = await handle(method, path, headers, body, query)
-        if seconds := wanted.get("slow", {}).get(action):
-            log(f"{action} is answered after {seconds} s")
-            await asyncio.sleep(seconds)
+        cut_off = wanted.get("cut_off")
+        if cut_off and action == "TransactWriteItems" and cut_off["writes"].encode() in body:
+            _cut_off(cut_off["function"])
         return result
 
     return answer
+
+
+def _cut_off(function):
+    log(f"{function} is cut off")
+    for worker in [worker for workers in lambda_runtime._workers.values() for worker in workers]:
+        if worker.func_name == function and worker.in_use:
+            worker._proc.kill()
