@@ -90,8 +90,9 @@ def test_what_was_learned_is_kept_by_controller(state):
     learned = Learned(
         samples={"cpu\njob": (1.0, 2.0)},
         running={"k": Sighting(job="ü", pool="cpu", since_at=1.0, node="n", run="job/x/1")},
-        streaks={"n": Streak(failures=2, since_at=1.0, jobs=("a", "ü"))},
+        streaks={"n": Streak(failures=2, since_at=1.0, jobs=("a", "ü"), pool="cpu", passed=("ü",))},
         succeeded_at={"cpu": 2.0},
+        failing={"ü": "n", "b": ""},
         results={"cpu": PoolResults(succeeded=3.0, failed=1.5)},
         blocks=Blocks(
             running={"k": (Shown("ü", 7), Shown("b", 9))},

@@ -3,7 +3,7 @@
 from planted.bug import Bug
 
 UNIT, DAYS = "tests/unit/test_node_blocks.py", "tests/scenarios/test_stage_results.py"
-ASKED = "tests/handlers/test_stage_results.py"
+ASKED, QUARANTINE = "tests/handlers/test_stage_results.py", "tests/scenarios/test_quarantine.py"
 BLOCKS = (
     Bug(
         name="the end of a run counts beside its node blocks",
@@ -55,10 +55,17 @@ BLOCKS = (
         found_by=(f"{ASKED}::test_at_most_two_hundred_kilobytes_are_read_in_a_pass",),
     ),
     Bug(
-        name="the blocks of one run are a proof each",
-        file="domain/facts/streaks.py",
-        was="        return self.failures - sum(run.failures - 1 for run in self.runs)\n",
-        becomes="        return self.failures\n",
-        found_by=("tests/unit/test_streaks.py::test_blocks_of_one_run_have_one_cause_unless_others_of_it_succeed_elsewhere_in_the_pool",),
+        name="a machine is blamed for each failure of one job",
+        file="domain/scale_in/build_results.py",
+        was="jobs = (*streak.jobs, job)[-_NAMED:] if is_alone and job not in streak.jobs else streak.jobs",
+        becomes="jobs = (*streak.jobs, f'{job} {streak.failures}')[-_NAMED:]",
+        found_by=(f"{QUARANTINE}::test_one_broken_job_takes_no_machine_however_often_it_fails",),
+    ),
+    Bug(
+        name="a machine is blamed for the parts of one matrix",
+        file="domain/scale_in/build_results.py",
+        was='return whole if whole and "=" in last else job',
+        becomes="return job",
+        found_by=(f"{QUARANTINE}::test_the_parts_of_a_matrix_are_one_job",),
     ),
 )

@@ -76,7 +76,7 @@ def what_was_learned() -> None:
     day.minutes(8)
     names = [name for name in day.nodes() if name.startswith("cpu-")]
     learned = day.fleet.state.learned["main"]
-    streaks = {name: Streak(failures=4, since_at=now, jobs=("a", "b", "c")) for name in names[:1]}
+    streaks = {name: Streak(failures=4, since_at=now, jobs=("a", "b", "c", "d"), pool="cpu") for name in names[:1]}
     day.fleet.state.learned["main"] = replace(learned, streaks=streaks, succeeded_at={"cpu": now + 300.0})
     for name in names[:1]:
         day.jenkins.nodes[name].fails_builds = True

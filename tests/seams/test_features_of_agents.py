@@ -238,13 +238,13 @@ def test_an_agent_is_replaced_at_the_first_look_at_which_it_is_older_than_its_ma
 
 @feature("domain/scale_in/replace.py", "domain/scale_in/build_results.py", "control/measure.py")
 @pytest.mark.parametrize("quarantine", ["replace", "keep", "off"])
-def test_an_agent_on_which_five_builds_in_a_row_fail_goes_into_quarantine_at_the_look_after_the_fifth(quarantine):
+def test_an_agent_on_which_builds_of_four_jobs_in_a_row_fail_goes_into_quarantine_at_the_look_after_the_fourth(quarantine):
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, min_agents: 2, quarantine: {quarantine}}}}}") as here:
         here.minutes(4)
         broken = here.nodes()[0]
         broken.fails_builds = True
         [machine] = [one for one in here.machines() if here.node_of(one) is broken]
-        for number in range(5):
+        for number in range(4):
             assert not broken.offline
             for which in ("a", "b"):
                 here.submit(f"job-{number}-{which}", "cpu", 1.5)

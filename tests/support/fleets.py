@@ -142,7 +142,7 @@ def learned(chance: Random, names: list[str]) -> Learned:
         weights={"job": weight},
         heavy_jobs={"job": PluginWeight(weight=weight, read_at=NOW)},
         samples={pool_key(pool): (chance.choice([60.0, 9000.0, 9000.0]),) for pool in ("cpu", "gpu")},
-        streaks={failing: Streak(failures=9, since_at=NOW - 3000, jobs=("job",))} if failing else {},
+        streaks={failing: Streak(failures=9, since_at=NOW - 3000, jobs=tuple("abcde"))} if failing else {},
         succeeded_at={"cpu": NOW - 60, "gpu": NOW - 60, "utility": NOW - 60},
     )
 

@@ -18,7 +18,7 @@ from support.builders import a_mark as mark_of
 from support.decisions import scale_down
 
 FAILED, SUCCEEDED = BuildResult.FAILED, BuildResult.SUCCEEDED
-STREAK = Streak(failures=5, since_at=NOW - 600.0, jobs=("a", "b"))
+STREAK = Streak(failures=5, since_at=NOW - 600.0, jobs=("a", "b", "c", "d", "e"), pool="cpu")
 
 
 def agents(count, **facts):
@@ -55,7 +55,7 @@ def learned_from(before, results, *running, gone=()):
 
 def test_failures_in_a_row_are_counted_until_a_build_succeeds():
     first = learned_from(Learned(), {"job/a/1": FAILED, "job/b/1": FAILED}, gone=[("a", "job/a/1"), ("b", "job/b/1")])
-    assert first.learned.streaks == {"cpu-1": Streak(failures=2, since_at=NOW, jobs=("a", "b"))}
+    assert first.learned.streaks == {"cpu-1": Streak(failures=2, since_at=NOW, jobs=("a", "b"), pool="cpu")}
     assert first.tallies == {"cpu": Tally(succeeded=0, failed=2)}
     second = learned_from(first.learned, {"job/a/2": SUCCEEDED}, gone=[("a", "job/a/2")])
     assert (second.learned.streaks, second.learned.succeeded_at) == ({}, {"cpu": NOW})
@@ -73,7 +73,7 @@ def test_the_streak_of_a_node_that_is_gone_is_forgotten():
 def test_a_machine_on_which_builds_fail_while_others_succeed_is_taken():
     [step], _ = taken(Learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW - 60}))
     assert (step.node, step.reason) == ("cpu-1", Reason.FAILURE_STREAK)
-    assert step.detail == "5 builds of 2 jobs failed in a row on it within 10 min, while others of its pool succeeded"
+    assert step.detail == "5 builds failed in a row on it within 10 min, of 5 jobs that fail on no other; others of its pool succeeded"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_machine_on_which_builds_fail_while_others_succeed_is_taken():
         Learned(streaks={"cpu-1": STREAK}),
         Learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW - 700}),
         Learned(streaks={"cpu-1": STREAK}, succeeded_at={"gpu": NOW - 60}),
-        Learned(streaks={"cpu-1": replace(STREAK, failures=4)}, succeeded_at={"cpu": NOW - 60}),
+        Learned(streaks={"cpu-1": replace(STREAK, jobs=("a", "b", "c", "d"))}, succeeded_at={"cpu": NOW - 60}),
     ],
     ids=["nothing succeeds", "nothing has since", "only elsewhere", "too few"],
 )

@@ -79,11 +79,12 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
 
 def _with_results(learned: Learned, before: Learned, ended: Collection[Ended], view: ControllerView) -> Learned:
     """Carry on what is known of results."""
-    streaks, succeeded_at = note_streaks(before, ended, view, learned.seen_at)
+    streaks = note_streaks(before, ended, view, learned.seen_at)
     return replace(
         learned,
-        streaks=streaks,
-        succeeded_at=succeeded_at,
+        streaks=streaks.of,
+        succeeded_at=streaks.succeeded_at,
+        failing=streaks.failing,
         results=note_pool_results(before.results, ended),
         ends=count_ends(before, view, tally(ended), learned.seen_at),
     )

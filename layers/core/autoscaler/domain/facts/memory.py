@@ -382,6 +382,7 @@ class Learned:
     followers: Mapping[str, Follower] = field(default_factory=dict)  # by the job that follows
     streaks: Mapping[str, Streak] = field(default_factory=dict)  # by node
     succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool
+    failing: Mapping[str, str] = field(default_factory=dict)  # jobs that last failed, and on which node; "": on several
     results: Mapping[str, PoolResults] = field(default_factory=dict)  # of builds, by pool
     blocks: Blocks = field(default_factory=Blocks)  # of pipelines
     builds: Mapping[str, int] = field(default_factory=dict)  # that began on a node, of pools that allow only so many

@@ -1,13 +1,14 @@
 """Results of builds that ran in the last look and are gone now: by pool, and failures in a row by node."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.blocks import BlockEnd, GoneBlock
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.run_answers import BuildResult, CountedEnds
 from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.domain.facts.streaks import FailedRun, PoolResults, Streak
+from autoscaler.domain.facts.streaks import PoolResults, Streak
+from autoscaler.domain.forecast.stages import project_of
 
 # How builds ended is asked for no longer than this a look: a slow controller must not keep it from saving what it saw, or the next look
 # would ask for the same again.
@@ -15,6 +16,7 @@ RESULTS_SECONDS = 10.0
 # One request each; what ends beyond that in one look stays unknown.
 _ASKED_AT_ONCE = 50
 _NAMED = 20
+_FAILING = 500  # jobs
 DAY_SECONDS = 86_400.0
 # Results of a pool that are remembered, before older ones fade.
 _MOST_COUNTED, _FADES = 200.0, 0.5
@@ -38,7 +40,6 @@ class Ended:
     run: str
     since_at: float
     result: BuildResult | None
-    is_block: bool = False
 
 
 def gone_since(before: Learned, view: ControllerView) -> list[Sighting]:
@@ -79,7 +80,7 @@ def ended_on(
         for build in gone
     ]
     of_runs = [
-        Ended(node=block.node, pool=block.pool, job=block.job, run=block.run, since_at=block.since_at, result=end.result, is_block=True)
+        Ended(node=block.node, pool=block.pool, job=block.job, run=block.run, since_at=block.since_at, result=end.result)
         for block, end in blocks
     ]
     return tuple(sorted((*builds, *of_runs), key=lambda end: end.since_at))
@@ -97,18 +98,52 @@ def tally(ended: Iterable[Ended]) -> dict[str, Tally]:
     return counts
 
 
-def note_streaks(before: Learned, ended: Collection[Ended], view: ControllerView, now: float) -> tuple[dict[str, Streak], dict[str, float]]:
-    """Carry on the failure streaks of present nodes, and when a build last succeeded, by pool."""
-    there = {node.name for node in view.nodes}
-    streaks = {node: streak for node, streak in before.streaks.items() if node in there}
-    succeeded_at = dict(before.succeeded_at)
+@dataclass(slots=True, kw_only=True)
+class Streaks:
+    """The failure streaks of nodes, when builds last succeeded by pool, and where jobs failed since they last succeeded."""
+
+    of: dict[str, Streak]
+    succeeded_at: dict[str, float]
+    failing: dict[str, str]
+
+    def succeed(self, end: Ended, now: float) -> None:
+        """End the streak of its node; the failures of its project's jobs on other nodes count one by one from now on."""
+        self.of.pop(end.node, None)
+        self.succeeded_at[end.pool] = now
+        self.failing.pop(blamed_job(end.job), None)
+        project = project_of(blamed_job(end.job))
+        for node, streak in self.of.items():
+            if streak.pool == end.pool and project in map(project_of, streak.jobs) and project not in streak.passed:
+                self.of[node] = replace(streak, passed=(*streak.passed, project)[-_NAMED:])
+
+    def fail(self, end: Ended, now: float) -> None:
+        """Carry on the streak of its node. A job that failed on two nodes blames neither, until it succeeds."""
+        job = blamed_job(end.job)
+        is_alone = self.failing.pop(job, end.node) == end.node
+        self.failing[job] = end.node if is_alone else ""
+        if not is_alone:
+            self.of = {node: replace(streak, jobs=tuple(name for name in streak.jobs if name != job)) for node, streak in self.of.items()}
+        streak = self.of.get(end.node) or Streak(failures=0, since_at=now, jobs=())
+        jobs = (*streak.jobs, job)[-_NAMED:] if is_alone and job not in streak.jobs else streak.jobs
+        self.of[end.node] = replace(streak, failures=streak.failures + 1, jobs=jobs, pool=end.pool)
+
+
+def note_streaks(before: Learned, ended: Iterable[Ended], view: ControllerView, now: float) -> Streaks:
+    """Carry on the failure streaks of present nodes."""
+    streaks = Streaks(of=dict(before.streaks), succeeded_at=dict(before.succeeded_at), failing=dict(before.failing))
     for end in ended:
-        if end.result is BuildResult.SUCCEEDED:
-            streaks.pop(end.node, None)
-            succeeded_at[end.pool] = now
-        elif end.result is BuildResult.FAILED and end.node in there:
-            streaks[end.node] = _longer(streaks.get(end.node), end, now)
-    return {node: _compared(node, streak, ended) for node, streak in streaks.items()}, succeeded_at
+        if end.result is not None:
+            (streaks.succeed if end.result is BuildResult.SUCCEEDED else streaks.fail)(end, now)
+    there = {node.name for node in view.nodes}
+    streaks.of = {node: streak for node, streak in streaks.of.items() if node in there}
+    streaks.failing = dict(list(streaks.failing.items())[-_FAILING:])
+    return streaks
+
+
+def blamed_job(job: str) -> str:
+    """Name the job whose code runs: the configurations of a matrix, such as ``os=linux,gpu=yes``, are one job."""
+    whole, _, last = job.rpartition("/")
+    return whole if whole and "=" in last else job
 
 
 def note_pool_results(before: Mapping[str, PoolResults], ended: Iterable[Ended]) -> dict[str, PoolResults]:
@@ -121,34 +156,15 @@ def note_pool_results(before: Mapping[str, PoolResults], ended: Iterable[Ended])
     return counted
 
 
+def causes(streak: Streak) -> int:
+    """Count the causes that these failures have if it is not the machine.
+
+    A job is one, however often it fails. The jobs of a project (branches of a repository) are one until something of it succeeds elsewhere.
+    """
+    return len({job if project_of(job) in streak.passed else project_of(job) for job in streak.jobs})
+
+
 def chance_of_streak(streak: Streak, results: PoolResults) -> float:
     """Return how likely these failures are without any fault of their machine, by how often builds of its pool fail elsewhere."""
     failed = max(0.0, results.failed - streak.failures)
-    return float(((failed + 1.0) / (failed + results.succeeded + 2.0)) ** streak.independent)
-
-
-def _longer(streak: Streak | None, failed: Ended, now: float) -> Streak:
-    before = streak or Streak(failures=0, since_at=now, jobs=())
-    jobs = before.jobs if failed.job in before.jobs else (*before.jobs, failed.job)[-_NAMED:]
-    runs = {run.run: run for run in before.runs}
-    if failed.is_block:
-        known = runs.get(failed.run, FailedRun(run=failed.run, job=failed.job, pool=failed.pool))
-        runs[failed.run] = replace(known, failures=known.failures + 1)
-    return Streak(failures=before.failures + 1, since_at=before.since_at, jobs=jobs, runs=tuple(runs.values())[-_NAMED:])
-
-
-def _compared(node: str, streak: Streak, ended: Iterable[Ended]) -> Streak:
-    """Note how blocks of the same runs and jobs ended on other nodes in this look."""
-    others = [end for end in ended if end.node != node and end.result is not None] if streak.runs else []
-    return replace(streak, runs=tuple(_beside(run, others) for run in streak.runs)) if others else streak
-
-
-def _beside(run: FailedRun, others: Iterable[Ended]) -> FailedRun:
-    same = [end for end in others if end.run == run.run]
-    well = [end for end in others if end.job == run.job and end.result is BuildResult.SUCCEEDED]
-    return replace(
-        run,
-        succeeded=run.succeeded + sum(end.result is BuildResult.SUCCEEDED and end.pool == run.pool for end in same),
-        failed=run.failed + sum(end.result is BuildResult.FAILED for end in same),
-        job_succeeded=run.job_succeeded or bool(well),
-    )
+    return float(((failed + 1.0) / (failed + results.succeeded + 2.0)) ** causes(streak))

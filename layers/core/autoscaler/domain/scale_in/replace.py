@@ -27,7 +27,7 @@ from autoscaler.domain.facts.streaks import PoolResults, Streak
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.turns import may_be_refused
-from autoscaler.domain.scale_in.build_results import chance_of_streak
+from autoscaler.domain.scale_in.build_results import causes, chance_of_streak
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.canary import is_canary, why_replaced
@@ -43,9 +43,8 @@ from autoscaler.domain.wording import duration, durations_apart
 # The disruption budget: agents replaced for their machine, template or age, at most this share of a pool an hour.
 TAKEN_SHARE = 0.2
 TAKEN_AT_LEAST = 1
-# Failures in a row that make a machine suspect, where others of its pool succeed: of builds that fail one time in four by
-# themselves, one in a thousand such rows. If builds of the pool fail less often, three or four are as unlikely; the code is no likelier
-# cause then if something of the same jobs succeeds elsewhere meanwhile.
+# Jobs that fail in a row and make a machine suspect, where others of its pool succeed: of builds that fail one time in four by
+# themselves, one in a thousand such rows. If builds of the pool fail less often, three or four are as unlikely.
 QUARANTINE_FAILURES, QUARANTINE_FAILURES_AT_LEAST = 5, 3
 QUARANTINE_CHANCE = 0.001
 # A build is overdue at 3 times, hung at 10 times the longest run of its job, if the job was seen 5 times; never hung within an hour.
@@ -152,21 +151,16 @@ def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None
         and learned.succeeded_at.get(agent.pool.name, 0.0) > streak.since_at
     ):
         lasted, jobs = duration(situation.now - streak.since_at), len(streak.jobs)
-        of_jobs = f"of {jobs} jobs " if jobs > 1 else f"of {streak.jobs[0]} "
-        detail = f"{streak.failures} builds {of_jobs}failed in a row on it within {lasted}, while others of its pool succeeded"
-        return Reason.FAILURE_STREAK, detail
+        failed = f"{streak.failures} builds failed in a row on it within {lasted}"
+        return Reason.FAILURE_STREAK, f"{failed}, of {jobs} jobs that fail on no other; others of its pool succeeded"
     return next(_far_overdue(situation, agent, agent.node.builds, learned), None)
 
 
 def _is_no_chance(streak: Streak, results: PoolResults | None) -> bool:
     """Tell whether so many failures in a row point to the machine."""
-    if streak.causes >= QUARANTINE_FAILURES:
+    if (count := causes(streak)) >= QUARANTINE_FAILURES:
         return True
-    return (
-        results is not None
-        and streak.independent >= QUARANTINE_FAILURES_AT_LEAST
-        and chance_of_streak(streak, results) <= QUARANTINE_CHANCE
-    )
+    return results is not None and count >= QUARANTINE_FAILURES_AT_LEAST and chance_of_streak(streak, results) <= QUARANTINE_CHANCE
 
 
 def _far_overdue(situation: Situation, agent: Agent, builds: Iterable[Build], learned: Learned) -> Iterator[tuple[Reason, str]]:
