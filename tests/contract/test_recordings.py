@@ -63,8 +63,8 @@ def test_after_a_restart_not_even_the_controllers_own_monitors_tell_anything():
     ("name", "result"),
     [
         ("d06_build_running_freestyle", None),
-        ("d07_build_completed_freestyle", RunEnd(result=BuildResult.SUCCEEDED, seconds=1.522)),
-        ("d07_build_aborted", RunEnd(result=None, seconds=1456.099)),
+        ("d07_build_completed_freestyle", RunEnd(result=BuildResult.SUCCEEDED, seconds=1.522, item=42)),
+        ("d07_build_aborted", RunEnd(result=None, seconds=1456.099, item=53)),
     ],
 )
 def test_how_builds_of_a_real_jenkins_ended(name, result):

@@ -57,15 +57,15 @@ BLOCKS = (
     Bug(
         name="a machine is blamed for each failure of one job",
         file="domain/scale_in/build_results.py",
-        was="jobs = (*streak.jobs, job)[-_NAMED:] if is_alone and job not in streak.jobs else streak.jobs",
-        becomes="jobs = (*streak.jobs, f'{job} {streak.failures}')[-_NAMED:]",
+        was="jobs = (*streak.jobs, failed.job)[-_NAMED:] if is_alone and failed.job not in streak.jobs else streak.jobs",
+        becomes="jobs = (*streak.jobs, f'{failed.job} {streak.failures}')[-_NAMED:]",
         found_by=(f"{QUARANTINE}::test_one_broken_job_takes_no_machine_however_often_it_fails",),
     ),
     Bug(
         name="a machine is blamed for the parts of one matrix",
         file="domain/scale_in/build_results.py",
-        was='return whole if whole and "=" in last else job',
-        becomes="return job",
+        was="return job_name_of(self.run)",
+        becomes='return self.run.rpartition("/")[0]',
         found_by=(f"{QUARANTINE}::test_the_parts_of_a_matrix_are_one_job",),
     ),
 )

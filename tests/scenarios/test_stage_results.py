@@ -193,11 +193,13 @@ def test_blocks_that_follow_each_other_on_one_executor_between_looks_are_told_ap
     assert [(block, end) for _, block, end in ended(day)] == [("Build", "succeeded"), ("Test", "failed")]
 
 
-def test_a_block_too_short_for_a_look_takes_nothing_from_another():
+def test_a_block_too_short_for_a_look_counts_for_its_node_and_takes_nothing_from_another():
     day = a_day()
     run(day, Parallel({"short": (node("cpu", Sh(5.0, fails=True)),), "long": (node("cpu", Sh(LONG)),)}))
     day.minutes(5)
-    assert ends(day) == [("long", "succeeded")]
+    assert ends(day) == [("", "failed"), ("long", "succeeded")]
+    assert {on for on, name, _ in ended(day) if not name} == {build.node for build in day.jenkins.builds if build.stage == "short"}
+    assert results(day) == (1, 1)
 
 
 def test_a_restart_neither_ends_a_block_nor_counts_it_twice():

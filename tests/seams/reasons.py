@@ -181,4 +181,13 @@ REASONS: dict[str, str] = {
     "Streak.pool": "matters for branches of one repository, which no scene has: tests/unit/test_streaks.py",
     "Streak.passed": "matters for branches of one repository, which no scene has: tests/unit/test_streaks.py",
     "Learned.failing": "matters for jobs that fail on two nodes, which no scene has: tests/unit/test_streaks.py",
+    "SeenItems.session": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
+    "SeenItems.next": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
+    "SeenItems.open": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
+    "SeenItems.misses": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
+    "Learned.items": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
+    "RunEnd.item": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
+    "Item.node": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
+    "Item.end": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
+    "Item.block": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
 }

@@ -1,7 +1,5 @@
 """Streaks of failures: which of them point to the machine, and which to the code."""
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.domain.facts.memory import Learned
@@ -14,15 +12,15 @@ GOOD, BAD = BuildResult.SUCCEEDED, BuildResult.FAILED
 
 
 def an_end(node, job, result, pool="cpu"):
-    return Ended(node=node, pool=pool, job=job, run=f"job/{job}/1", since_at=NOW, result=result)
+    run = f"job/{'/job/'.join(job.split('/'))}/1".replace("/job/os=", "/os=")
+    return Ended(node=node, pool=pool, run=run, since_at=NOW, result=result)
 
 
 def streaks(*ended):
     """The streaks after these ends, a look each."""
     view, learned = a_view(*(an_agent(number)[1] for number in (1, 2, 3))), Learned()
     for end in ended:
-        noted = note_streaks(learned, [end], view, NOW)
-        learned = replace(learned, streaks=noted.of, succeeded_at=noted.succeeded_at, failing=noted.failing)
+        learned = note_streaks(learned, [end], view, NOW)
     return learned.streaks
 
 

@@ -72,13 +72,13 @@ class Controller(Protocol):
         """Take an item out of the queue; False if it has left."""
 
     def result(self, run: str) -> RunEnd | None:
-        """Return how a run ended; None while it runs, or when it is gone."""
+        """Return how a run ended, aborted or not; None while it runs, and where Jenkins does not show it."""
 
     def graph(self, run: str, most_steps: int) -> RunGraph | None:
         """Read a pipeline's run step by step, so many steps at most; None where Jenkins does not show it."""
 
-    def has_ended(self, run: str) -> bool:
-        """Tell whether a run has ended, however; False while it runs, and where Jenkins does not show it."""
+    def node_of_block(self, run: str, step: int) -> str:
+        """Return the node that a pipeline's node block had, by the step that asked for it; "" where Jenkins does not tell."""
 
     def whether_ended(self, run: str) -> RunAnswer:
         """Ask a run whether it has ended, though an executor shows it."""

@@ -15,14 +15,13 @@ WAITING, BLOCKED, BUILDABLE = "WaitingItem", "BlockedItem", "BuildableItem"
 _BUILTIN = "the Jenkins controller's built-in node"
 _BUILTIN_LABELS = frozenset({"built-in"})
 _MONITORS = "hudson.node_monitors"
-_LEFT_ITEMS_SECONDS = 300.0  # for so long Jenkins tells what became of an item
-_PLACEHOLDER = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$PlaceholderTask"
+PLACEHOLDER = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$PlaceholderTask"
 
 
 def queue_json(controller: Controller, base: str) -> dict[str, Any]:
     """``/queue/api/json``: listed backwards, the last is next."""
     said: dict[str, str] = {}
-    items = [_item(controller, build, base, said) for build in reversed(controller.queue)]
+    items = [queued_json(controller, build, base, said) for build in reversed(controller.queue)]
     return {"_class": "hudson.model.Queue", "discoverableItems": [], "items": items}
 
 
@@ -171,7 +170,8 @@ def item_kind(controller: Controller, build: Build) -> str:
     return BLOCKED if build.blocked or quieted else BUILDABLE
 
 
-def _item(controller: Controller, build: Build, base: str, said: dict[str, str]) -> dict[str, Any]:
+def queued_json(controller: Controller, build: Build, base: str, said: dict[str, str]) -> dict[str, Any]:
+    """Show an item of the queue. ``said``: reasons, as far as they are known."""
     kind, at = item_kind(controller, build), int(build.buildable_at * 1000)
     state = {"blocked": build.blocked or kind == BLOCKED, "buildable": kind == BUILDABLE, "stuck": False}
     times = {"inQueueSince": int(build.queued_at * 1000), "timestamp" if kind == WAITING else "buildableStartMilliseconds": at}
@@ -182,46 +182,8 @@ def _item(controller: Controller, build: Build, base: str, said: dict[str, str])
         "url": f"queue/item/{build.id}/",
         "why": why_of(controller, build, said),
     }
-    shown = {"_class": f"hudson.model.Queue${kind}", "task": _task(build, base)} | about | state | times
+    shown = {"_class": f"hudson.model.Queue${kind}", "task": task_json(build, base)} | about | state | times
     return shown | ({"pending": build.is_pending} if kind == BUILDABLE else {})
-
-
-def left_item_json(build: Build, base: str) -> dict[str, Any]:
-    """``/queue/item/ID/api/json`` of what has left the queue: it was cancelled, or its build began."""
-    cancelled = build.started_at is None and build.ended is not None
-    executable = None if cancelled else {"number": build.number, "url": base + build.run_path}
-    about = {"actions": actions_of(build.started_with), "id": build.id, "task": _task(build, base), "why": None}
-    return {"_class": "hudson.model.Queue$LeftItem", "cancelled": cancelled, "executable": executable} | about
-
-
-def _run_item_json(build: Build, base: str) -> dict[str, Any]:
-    """The item by which a pipeline's run began."""
-    task = {"_class": "org.jenkinsci.plugins.workflow.job.WorkflowJob", "url": base + build.job_path}
-    about = {"actions": actions_of(build.started_with), "id": build.run_item, "task": task, "why": None}
-    executable = {"_class": "org.jenkinsci.plugins.workflow.job.WorkflowRun", "number": build.number, "url": base + build.run_path}
-    return {"_class": "hudson.model.Queue$LeftItem", "cancelled": False, "executable": executable} | about
-
-
-def item_json(controller: Controller, number: int, base: str) -> dict[str, Any] | None:
-    """``/queue/item/ID/api/json``; None: Jenkins knows no such item, or no longer. What it dropped it never knew."""
-    build = next((build for build in reversed(controller.builds) if number in (build.id, build.run_item)), None)
-    if build is None:
-        return None
-    if build.run_item == number:
-        return _run_item_json(build, base) if _is_told(controller, build.queued_at) else None
-    return None if build.is_dropped else _own_item_json(controller, build, base)
-
-
-def _own_item_json(controller: Controller, build: Build, base: str) -> dict[str, Any] | None:
-    if build in controller.queue and build.started_at is None:
-        return _item(controller, build, base, {})
-    left_at = build.started_at if build.started_at is not None else build.ended_at or 0.0
-    return left_item_json(build, base) if _is_told(controller, left_at) else None
-
-
-def _is_told(controller: Controller, left_at: float) -> bool:
-    """Tell whether Jenkins still knows what left its queue then: for minutes, and never after a restart."""
-    return left_at >= controller.up_since and controller.timeline.now - left_at < _LEFT_ITEMS_SECONDS
 
 
 def actions_of(started: Started) -> list[dict[str, Any]]:
@@ -250,11 +212,12 @@ def _upstream(path: str, kind: str = "hudson.model.Cause$UpstreamCause") -> dict
     return {"_class": kind, "upstreamBuild": int(number), "upstreamProject": name, "upstreamUrl": f"{job}/"}
 
 
-def _task(build: Build, base: str) -> dict[str, Any]:
+def task_json(build: Build, base: str) -> dict[str, Any]:
+    """Show what an item is about."""
     shown, name = build.job.replace("/", " » "), build.job.rsplit("/", 1)[-1]
     if build.kind is Kind.PIPELINE:
-        part = _part_of(build)
-        return {"_class": _PLACEHOLDER, "fullDisplayName": part, "name": part, "url": build.run_path}
+        part = part_of(build)
+        return {"_class": PLACEHOLDER, "fullDisplayName": part, "name": part, "url": build.run_path}
     if part := build.configuration:
         named = {"name": part, "displayName": part, "fullName": f"{build.job}/{part}", "fullDisplayName": f"{shown} » {part}"}
         return {
@@ -271,7 +234,7 @@ def _run_name(build: Build) -> str:
     return f"{build.job.replace('/', ' » ')} #{build.number}"
 
 
-def _part_of(build: Build) -> str:
+def part_of(build: Build) -> str:
     """Name a step of a pipeline: by the stage or branch that encloses it, if there is one."""
     return f"{_run_name(build)} ({build.stage})" if build.stage else f"part of {_run_name(build)}"
 
@@ -294,9 +257,9 @@ def _executor(number: int, build: Build | None, base: str) -> dict[str, Any]:
         began = build.queued_at if pipeline else build.started_at or build.queued_at
         # A pipeline's step tells nothing of what its run was started with.
         executor["currentExecutable"] = ({} if pipeline else {"actions": actions_of(build.started_with)}) | {
-            "_class": f"{_PLACEHOLDER}$PlaceholderExecutable" if pipeline else "hudson.model.FreeStyleBuild",
+            "_class": f"{PLACEHOLDER}$PlaceholderExecutable" if pipeline else "hudson.model.FreeStyleBuild",
             "estimatedDuration": -1,
-            "fullDisplayName": _part_of(build) if pipeline else _run_name(build),
+            "fullDisplayName": part_of(build) if pipeline else _run_name(build),
             "number": build.number,
             "timestamp": int(began * 1000),
             "url": base + build.run_path,

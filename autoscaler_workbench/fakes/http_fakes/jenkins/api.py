@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from autoscaler_workbench.fakes.http_fakes.jenkins import inbound
-from autoscaler_workbench.fakes.http_fakes.jenkins.answers import builtin_json, computers_json, item_json, node_json, queue_json, root_json
+from autoscaler_workbench.fakes.http_fakes.jenkins.answers import builtin_json, computers_json, node_json, queue_json, root_json
 from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, node_of_form, read_config_xml
+from autoscaler_workbench.fakes.http_fakes.jenkins.items import item_json, step_log
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import (
     UNSAFE_LETTERS,
     JobRefusedError,
@@ -131,6 +132,9 @@ class JenkinsApi:
                 return self._json(self.jobs.kinds(), request)
             case ["job", *place, "config.xml" | "consoleText" as what] if not self._hides_jobs:
                 return self._file_of_job(["job", *place], what)
+            case ["job", *_, "execution", "node", step, "log", "logText", "progressiveText"] if step.isdecimal() and not self._hides_jobs:
+                log = step_log(self.jobs.run_at(full_name_of(parts[:-7]), parts[-7]), int(step))
+                return self._not_found() if log is None else Response(200, self._headers() | {"Content-Type": "text/plain"}, log)
             case [*place, "api", "json"]:
                 body = self._body(place)
                 return self._not_found() if body is None else self._json(body, request)

@@ -34,6 +34,7 @@ class Controller:
         self.gone = deleted.Gone()  # nodes that were deleted under pipelines
         self.queue: list[Build] = []  # next first
         self.builds: list[Build] = []
+        self.items: dict[int, Build] = {}  # of the queue, by number
         self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
         self.builds_of: dict[str, list[Build]] = {}  # by job
         self.monitors = Monitors(since_at=0.0)  # of the built-in node
@@ -103,6 +104,7 @@ class Controller:
     def note(self, build: Build) -> None:
         """Keep a build, by its run and its job; a configuration of a matrix is a job of its own."""
         self.builds.append(build)
+        self.items |= {item: build for item in (build.id, build.run_item) if item is not None}
         self.runs.setdefault(build.run_path, []).append(build)
         self.builds_of.setdefault("/".join(filter(None, (build.job, build.configuration))), []).append(build)
 

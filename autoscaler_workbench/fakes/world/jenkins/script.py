@@ -212,6 +212,7 @@ class _Run:
         lasts: list[tuple[Step, str]] = []
 
         def begins() -> None:
+            start.node = build.node or ""
             bodies.append(self.graph.begin("Allocate node : Body : Start", start))
             self.run_all(doing.steps, bodies[0], inside, body_done)
 

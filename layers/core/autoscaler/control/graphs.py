@@ -1,6 +1,6 @@
 """Reads the flow graphs of runs whose node blocks have left their executors. Who has no pipelines is asked for none."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from autoscaler.domain.facts.blocks import Graphs, RunGraph
@@ -9,21 +9,31 @@ from autoscaler.ports import Controller, Ports
 
 # In one look at one controller. What is left is read in the next one.
 MOST_REQUESTS, MOST_BYTES = 20, 200_000
+# Of one run, a request each.
+MOST_NODES = 5
 # Of one run: a larger one is not read. A step takes some 160 bytes, more if its name is long.
 MOST_STEPS, _BYTES_OF_A_STEP = 1000, 200
 
 
-def read_graphs(ports: Ports, controller: Controller, runs: Iterable[str], until: float) -> Graphs:
-    """Read the graphs of these runs in this order, as many as fit in the bounds."""
+def read_graphs(ports: Ports, controller: Controller, runs: Iterable[str], until: float, unseen: Collection[str] = ()) -> Graphs:
+    """Read the graphs of these runs in this order, as many as fit in the bounds.
+
+    ``unseen``: runs whose blocks may have come and gone between two looks. The nodes of these are read, too, those that ended last first.
+    """
     read: dict[str, RunGraph | None] = {}
     failed: set[str] = set()
     size = 0
-    for run in list(runs)[:MOST_REQUESTS]:
+    nodes: dict[tuple[str, int], str] = {}
+    for run in dict.fromkeys((*unseen, *runs)):
         steps = min(MOST_STEPS, (MOST_BYTES - size) // _BYTES_OF_A_STEP)
-        if steps <= 0 or ports.clock() >= until:
+        if steps <= 0 or ports.clock() >= until or len(read) + len(failed) + len(nodes) >= MOST_REQUESTS:
             break
         try:
             graph = controller.graph(run, steps)
+            if graph is not None and run in unseen:
+                ended = sorted((block for block in graph.blocks if block.end), key=lambda block: -block.ended_as)[:MOST_NODES]
+                nodes |= {(run, block.asked_as): controller.node_of_block(run, block.asked_as) for block in ended}
+                graph = replace(graph, blocks=tuple(replace(b, node=nodes.get((run, b.asked_as), "")) for b in graph.blocks))
         except AutoscalerError as error:
             ports.log("graph_not_read", controller=controller.name, run=run, error=f"{type(error).__name__}: {error}")
             failed.add(run)

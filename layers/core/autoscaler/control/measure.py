@@ -1,6 +1,6 @@
 """Measures: observes, learns from the changes since the last look, and describes the fleet. Needs no lease."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -27,6 +27,7 @@ from autoscaler.domain.report.told import Told
 from autoscaler.domain.scale_in.build_results import RESULTS_SECONDS, gone_since
 from autoscaler.domain.situation.disks import next_short_of_disk
 from autoscaler.domain.situation.node_blocks import gone_blocks, runs_to_read
+from autoscaler.domain.situation.queue_items import AskedItems, items_of
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Controller, Ports, StoredState
@@ -100,8 +101,11 @@ def observe_and_learn(
         controller = port.name
         ends = _ends(ports, port, snapshot, ask_until)
         results = {run: end.result for run, end in ends.items() if end.result is not None}
-        graphs = _graphs(ports, port, snapshot, ask_until)
-        lesson = replace(learn_from_builds(situation, controller, results, graphs), ends={**_ends_of_pipelines(graphs), **ends})
+        view, before = snapshot.controllers[controller], snapshot.learned[controller]
+        items = items_of(before, view, [end.item for end in ends.values() if end.item])
+        _ask_items(ports, controller, items if view.complete else AskedItems(), ask_until)
+        graphs = _graphs(ports, port, snapshot, ask_until, items.runs)
+        lesson = replace(learn_from_builds(situation, controller, results, graphs, items), ends={**_ends_of_pipelines(graphs), **ends})
         _log_blocks(ports, controller, lesson)
         weights = learned_weights(ports, fleet, controller, snapshot.learned[controller].weights)
         heavy = heavy_jobs(ports, fleet, port, snapshot.controllers[controller], snapshot.learned[controller].heavy_jobs)
@@ -118,11 +122,22 @@ def observe_and_learn(
     return situation, lessons
 
 
-def _graphs(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until: float) -> Graphs:
+def _ask_items(ports: Ports, controller: str, items: AskedItems, ask_until: float) -> None:
+    """Ask what became of queue items, until one question fails or the time is up; the next look asks about the rest."""
+    try:
+        for item in items.to_ask():
+            if ports.clock() >= ask_until:
+                break
+            items.answers[item] = ports.builds[controller].item(item)
+    except AutoscalerError as error:
+        ports.log("item_not_read", controller=controller, error=f"{type(error).__name__}: {error}")
+
+
+def _graphs(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until: float, unseen: Collection[str]) -> Graphs:
     """Read the graphs of the pipelines of which node blocks are gone."""
     before = snapshot.learned[controller.name]
     gone = gone_blocks(before, snapshot.controllers[controller.name], snapshot.taken_at)
-    return read_graphs(ports, controller, runs_to_read(gone, before.blocks.runs, snapshot.taken_at), ask_until)
+    return read_graphs(ports, controller, runs_to_read(gone, before.blocks.runs, snapshot.taken_at), ask_until, unseen)
 
 
 def _ends_of_pipelines(graphs: Graphs) -> dict[str, RunEnd]:
@@ -131,6 +146,9 @@ def _ends_of_pipelines(graphs: Graphs) -> dict[str, RunEnd]:
 
 
 def _log_blocks(ports: Ports, controller: str, lesson: Lesson) -> None:
+    for build in lesson.unseen:
+        where = {"controller": controller, "pool": build.pool, "node": build.node, "run": build.run}
+        ports.log("build_ended", **where, result=build.result)
     for block, end in lesson.blocks:
         where = {"controller": controller, "pool": block.pool, "node": block.node, "run": block.run}
         ports.log("block_ended", **where, block=block.signature, result=end)

@@ -144,7 +144,7 @@ def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view:
     ended: set[str] = set()
     for run in _a_part_of(runs, RUNS_ASKED_A_LOOK, ports.clock()):
         try:
-            if controller.has_ended(run):
+            if controller.result(run) is not None:
                 ended.add(run)
         except AutoscalerError as error:
             ports.log("run_not_read", controller=controller.name, run=run, error=f"{type(error).__name__}: {error}")

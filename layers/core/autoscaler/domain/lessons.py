@@ -13,6 +13,7 @@ from autoscaler.domain.forecast.stages import learn_stages
 from autoscaler.domain.scale_in.build_results import (
     Ended,
     Tally,
+    came_and_went,
     count_ends,
     ended_on,
     gone_since,
@@ -23,11 +24,12 @@ from autoscaler.domain.scale_in.build_results import (
 from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
 from autoscaler.domain.situation.ended_builds import said_to_have_ended
 from autoscaler.domain.situation.node_blocks import learn_blocks
+from autoscaler.domain.situation.queue_items import AskedItems
 from autoscaler.domain.situation.situation import Situation
 
 _JOBS_KEPT = 2000
 _STAGES_KEPT = 500
-_NO_GRAPHS = Graphs()
+_NO_GRAPHS, _NO_ITEMS = Graphs(), AskedItems()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +40,21 @@ class Lesson:
     job_waits: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
     tallies: Mapping[str, Tally] = field(default_factory=dict)  # by pool
     ends: Mapping[str, RunEnd] = field(default_factory=dict)  # of builds gone since, by run; as far as Jenkins was asked
+    unseen: tuple[Ended, ...] = ()  # builds that began and ended between two looks
     blocks: tuple[tuple[GoneBlock, BlockEnd], ...] = ()  # of pipelines, that found their node
 
 
-def learn_from_builds(situation: Situation, controller: str, results: Mapping[str, BuildResult], graphs: Graphs = _NO_GRAPHS) -> Lesson:
+def learn_from_builds(
+    situation: Situation,
+    controller: str,
+    results: Mapping[str, BuildResult],
+    graphs: Graphs = _NO_GRAPHS,
+    items: AskedItems = _NO_ITEMS,
+) -> Lesson:
     """Compare this look with the last one; an incomplete view teaches nothing.
 
-    ``results``: of builds gone since, by run; ``graphs``: of pipelines whose node blocks are gone, as far as they were read.
+    ``results``: of builds gone since, by run; ``graphs``: of pipelines whose node blocks are gone, as far as they were read; ``items``: of
+    the queue, as far as they were asked about.
     """
     before, view, now = situation.snapshot.learned[controller], situation.snapshot.controllers[controller], situation.now
     if not view.complete:
@@ -57,36 +67,42 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     begun = begun_builds(fresh.values(), before, waiting)
     arrived = arrivals_of(situation, controller, begun)
     noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
-    blocks = learn_blocks(before, view, running, graphs, now)
-    ended = ended_on(gone_since(before, view), results, blocks.ends)
+    pools = {agent.node.name: pool.name for pool in situation.pools_of(controller).values() for agent in pool.agents if agent.node}
+    blocks = learn_blocks(before, view, running, graphs, now, pools)
+    fleeting = came_and_went(before, view, items.answers.values(), pools, now)
+    ended = (*ended_on(gone_since(before, view), results, blocks.ends), *fleeting)
+    nodes = [*(end.node for end in fleeting), *(block.node for block, _ in blocks.ends if not block.shown)]
     learned = Learned(
-        builds=builds_had(situation, controller, fresh.values()),
+        builds=builds_had(situation, controller, (*nodes, *(sighting.node for sighting in fresh.values()))),
         blocks=blocks.blocks,
         runs=runs,
         stages=dict(list(stages.items())[-_STAGES_KEPT:]),
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
         running=running,
         waiting=waiting,
+        items=items.next(view, graphs),
         arrivals=noted.arrivals,
         followers=noted.followers,
         schedules=noted.schedules,
         seen_at=now,
         version=before.version,
     )
-    learned = _with_results(learned, before, ended, view)
-    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tally(ended), blocks=blocks.ends)
+    learned = _with_results(learned, before, ended, view, len(nodes))
+    return Lesson(
+        learned=learned, unseen=tuple(fleeting), job_waits=job_waits(situation, controller, begun), tallies=tally(ended), blocks=blocks.ends
+    )
 
 
-def _with_results(learned: Learned, before: Learned, ended: Collection[Ended], view: ControllerView) -> Learned:
+def _with_results(learned: Learned, before: Learned, ended: Collection[Ended], view: ControllerView, unseen: int) -> Learned:
     """Carry on what is known of results."""
-    streaks = note_streaks(before, ended, view, learned.seen_at)
+    noted = note_streaks(before, ended, view, learned.seen_at)
     return replace(
         learned,
-        streaks=streaks.of,
-        succeeded_at=streaks.succeeded_at,
-        failing=streaks.failing,
+        streaks=noted.streaks,
+        succeeded_at=noted.succeeded_at,
+        failing=noted.failing,
         results=note_pool_results(before.results, ended),
-        ends=count_ends(before, view, tally(ended), learned.seen_at),
+        ends=count_ends(before, view, tally(ended), unseen, learned.seen_at),
     )
 
 

@@ -11,12 +11,11 @@ from pydantic import ValidationError
 
 from autoscaler.adapters.jenkins.config_xml import relabelled, with_executors
 from autoscaler.adapters.jenkins.connection import Connection
-from autoscaler.adapters.jenkins.flow_graph import GRAPH_TREE, read_graph
+from autoscaler.adapters.jenkins.flow_graph import GRAPH_TREE, read_graph, read_node_of_block
 from autoscaler.adapters.jenkins.health import (
     HEALTH_TREE,
     RESULT_TREE,
     WHETHER_ENDED_TREE,
-    read_has_ended,
     read_health,
     read_result,
     read_whether_ended,
@@ -184,7 +183,7 @@ class JenkinsController:
         return True
 
     def result(self, run: str) -> RunEnd | None:
-        """Ask the run itself: one small answer."""
+        """Ask the run itself: one small answer. A 404 proves nothing: it may be deleted, or hidden from this account."""
         try:
             return read_result(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json())
         except NotThereError:
@@ -198,12 +197,12 @@ class JenkinsController:
             return None
         return read_graph(answer.json(), len(answer.body), most_steps)
 
-    def has_ended(self, run: str) -> bool:
-        """Ask the run itself. A 404 proves nothing: it may be deleted, or hidden from this account."""
+    def node_of_block(self, run: str, step: int) -> str:
+        """Read the log of the step that asked for the node: a line or a few. Nothing in the REST API names the node."""
         try:
-            return read_has_ended(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json())
+            return read_node_of_block(self._get(f"{run}/execution/node/{step}/log/logText/progressiveText").body)
         except NotThereError:
-            return False
+            return ""
 
     def whether_ended(self, run: str) -> RunAnswer:
         """Ask the run itself."""

@@ -4,8 +4,9 @@ A graph is a list of steps in no order, each with the steps before it. ``StepSta
 was opened last on the way back. The colour of what closes a block tells how it ended.
 """
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -20,6 +21,8 @@ _ALLOCATE, _BODY = "Allocate node : Start", "Allocate node : Body : Start"
 # Their bodies carry a name of their own in place of "... : Body : Start".
 _STAGE, _PARALLEL, _BRANCH = "Stage : Start", "Execute in parallel : Start", "Branch: "
 _START = " : Start"
+# What ExecutorStepExecution prints to the log of the step that asked for a node.
+_RUNNING_ON = re.compile(r"^Running on (\S+) in ", re.MULTILINE)
 _CATCHES = "Catch error"  # catchError and warnError
 _NO_TEXT = BeforeValidator(lambda value: value or "")
 _NO_LIST = BeforeValidator(lambda value: value or [])
@@ -87,6 +90,12 @@ def read_graph(body: object, size: int, most_steps: int) -> RunGraph:
     return RunGraph(size=size, blocks=blocks, last=max(steps, default=0), end=end)
 
 
+def read_node_of_block(log: bytes) -> str:
+    """Read on which node a block ran from the log of the step that asked for it; "" if it does not say so."""
+    told = _RUNNING_ON.search(log.decode(errors="replace"))
+    return told[1] if told else ""
+
+
 def _actions(body: object) -> list[dict[str, Any]]:
     actions = body.get("actions") if isinstance(body, dict) else None
     return [action for action in actions if isinstance(action, dict)] if isinstance(actions, list) else []
@@ -130,13 +139,11 @@ def _block(step: _Step, *, has_ended: bool) -> NodeBlock:
     outer = next((label for around in _enclosing(step) if (label := around.label())), "")
     names = frozenset(label for label in (outer, *(step.label() for step in inside)) if label)
     closed = body.closed_by
-    if closed is None:  # of a run that has ended none goes on: Jenkins was killed, or could not end it
-        return (
-            NodeBlock(names=names, begun_as=body.id, end=BlockEnd.ABORTED, ended_as=body.id)
-            if has_ended
-            else NodeBlock(names=names, begun_as=body.id)
-        )
-    return NodeBlock(names=names, begun_as=body.id, end=_end_of(closed, inside), ended_as=closed.id)
+    block = NodeBlock(names=names, begun_as=body.id, asked_as=step.id)
+    if closed is not None:
+        return replace(block, end=_end_of(closed, inside), ended_as=closed.id)
+    # Of a run that has ended none goes on: Jenkins was killed, or could not end it.
+    return replace(block, end=BlockEnd.ABORTED, ended_as=body.id) if has_ended else block
 
 
 def _enclosing(step: _Step) -> Iterator[_Step]:

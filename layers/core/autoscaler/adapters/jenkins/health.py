@@ -9,7 +9,7 @@ from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.run_answers import BuildResult, RunAnswer, RunEnd
 from autoscaler.errors import TransientError
 
-RESULT_TREE = "building,result,duration"
+RESULT_TREE = "building,result,duration,queueId"
 # With the flow graph of a pipeline, which shows the steps that are under way.
 WHETHER_ENDED_TREE = "building,inProgress,actions[nodes[displayName,running]]"
 # As InputStep names itself in a flow graph.
@@ -30,6 +30,7 @@ class _Run(BaseModel):
     actions: Any = None
     result: str | None = None
     duration: float | None = None  # milliseconds
+    queueId: int = 0  # noqa: N815
 
 
 class _Monitor(BaseModel):
@@ -46,12 +47,8 @@ def read_result(body: object) -> RunEnd | None:
     run = _read_run(body)
     if run.building:
         return None
-    return RunEnd(result=_RESULTS.get(run.result or ""), seconds=run.duration / 1000.0 if run.duration and run.duration > 0 else None)
-
-
-def read_has_ended(body: object) -> bool:
-    """Read whether a run has ended, aborted ones too."""
-    return not _read_run(body).building
+    seconds = run.duration / 1000.0 if run.duration and run.duration > 0 else None
+    return RunEnd(result=_RESULTS.get(run.result or ""), seconds=seconds, item=max(0, run.queueId))
 
 
 def read_whether_ended(body: object) -> RunAnswer:

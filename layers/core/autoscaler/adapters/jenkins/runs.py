@@ -6,7 +6,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from autoscaler.adapters.jenkins.parse import run_of
+from autoscaler.adapters.jenkins.health import read_result
+from autoscaler.adapters.jenkins.parse import run_of, stage_of
 from autoscaler.domain.facts.runs import NO_ITEM, Entry, Interruption, Item, ItemState, Job, Parameter, Run, Waiting
 from autoscaler.errors import TransientError
 
@@ -19,7 +20,7 @@ RUN_TREE = f"_class,building,result,timestamp,duration,builtOn,queueId,{_ACTIONS
 JOB_TREE = f"buildable,property[parameterDefinitions[name]],builds[url,{RUN_TREE}]{{%d,%d}}"
 MORE_BUILDS_TREE = f"allBuilds[url,{RUN_TREE}]{{%d,%d}}"
 QUEUED_TREE = f"items[id,inQueueSince,task[url],{_ACTIONS}]"
-ITEM_TREE = "_class,cancelled,executable[url]"
+ITEM_TREE = "_class,cancelled,executable[_class,url,fullDisplayName,builtOn,building,result,duration]"
 _AGENT_GONE = ("ExecutorStepExecution$RemovedNodeCause", "ExecutorStepExecution$RemovedNodeTimeoutCause")
 _REPEATS = ("RebuildCause", "Naginator")
 _BLOCK_CANCELLED = "ExecutorStepExecution$QueueTaskCancelled"
@@ -123,13 +124,9 @@ class _Queue(_Theirs):
     items: list[_Queued]
 
 
-class _Executable(_Theirs):
-    url: Annotated[str, _NO_TEXT] = ""
-
-
 class _Item(_Theirs):
     cancelled: bool = False
-    executable: _Executable | None = None
+    executable: dict[str, Any] | None = None
 
 
 def read_run(body: object, path: str) -> Run:
@@ -217,13 +214,21 @@ def read_waiting(body: object) -> dict[int, Waiting]:
 
 
 def read_item(body: object) -> Item:
-    """Read what became of a queue item."""
+    """Read what became of a queue item. A pipeline's run, and a matrix as a whole, run on no agent."""
     item = _read(_Item, body, "a queue item")
     if item.cancelled:
         return Item(state=ItemState.CANCELLED)
-    if item.executable is not None and item.executable.url:
-        return Item(state=ItemState.STARTED, run=run_of(item.executable.url))
-    return Item(state=ItemState.WAITING)
+    executable: dict[str, Any] = item.executable or {}
+    if not executable.get("url"):
+        return Item(state=ItemState.WAITING)
+    node, is_block = str(executable.get("builtOn") or ""), str(executable.get("_class")).endswith("PlaceholderExecutable")
+    return Item(
+        state=ItemState.STARTED,
+        run=run_of(str(executable["url"])),
+        node=node,
+        end=read_result(executable) if node else None,
+        block=stage_of(str(executable.get("fullDisplayName") or "")) if is_block else None,
+    )
 
 
 def _named(causes: Iterable[dict[str, Any]]) -> tuple[str, ...]:

@@ -39,13 +39,16 @@ _RESULTS = {
 class NodeBlock:
     """A node block that got its executor. ``end``: None while it runs. ``names``: of stages and branches that an executor may show for it.
 
-    ``begun_as``, ``ended_as``: the numbers of the steps with which it began and ended.
+    ``asked_as``, ``begun_as``, ``ended_as``: the numbers of the steps with which it asked for its node, began and ended. ``node``: on which
+    it ran, if the step's log was read.
     """
 
     names: frozenset[str]
     begun_as: int = 0
     end: BlockEnd | None = None
     ended_as: int = 0
+    asked_as: int = 0
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

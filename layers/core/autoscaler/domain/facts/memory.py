@@ -11,7 +11,7 @@ from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.pool_volumes import PoolVolumes
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
-from autoscaler.domain.facts.run_answers import AskedRun, CountedEnds
+from autoscaler.domain.facts.run_answers import AskedRun, CountedEnds, SeenItems
 from autoscaler.domain.facts.streaks import PoolResults, Streak
 
 
@@ -390,6 +390,7 @@ class Learned:
     weights: Mapping[str, int] = field(default_factory=dict)  # of jobs that were seen to need more than one executor's share
     heavy_jobs: Mapping[str, PluginWeight] = field(default_factory=dict)  # as the Heavy Job plugin has them
     ends: CountedEnds = field(default_factory=CountedEnds)
+    items: SeenItems = field(default_factory=SeenItems)
     seen_at: float = 0.0
     version: int = 0
 

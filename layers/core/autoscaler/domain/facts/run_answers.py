@@ -47,8 +47,22 @@ class BuildResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeenItems:
+    """The queue items of a controller that were asked about: all before ``next``, in one session of it.
+
+    ``open``: those that had not ended; ``misses``: looks in a row in which no new one was known.
+    """
+
+    session: str = ""
+    next: int = 0  # 0: no item is known yet
+    open: tuple[int, ...] = ()
+    misses: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
     """How a run ended, and how long it took by Jenkins' clock; None where that says nothing, or is not told."""
 
     result: BuildResult | None
     seconds: float | None = None
+    item: int = 0  # by which it came; 0: not told

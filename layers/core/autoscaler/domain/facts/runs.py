@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import unquote
 
+from autoscaler.domain.facts.run_answers import RunEnd
+
 # The queue item of a build of which nobody tells it.
 NO_ITEM = -1
 
@@ -55,10 +57,17 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """What became of one queue item. ``run``: the path of its build, once that has begun."""
+    """What became of one queue item. ``run``: the path of its build, once that has begun; of a pipeline's node block that of its run.
+
+    ``node``: on which its build runs, "" where that is no agent, and of node blocks; ``end``: of a build on a node, None while it goes on;
+    ``block``: the name that an executor shows for a node block, None of what is none.
+    """
 
     state: ItemState
     run: str = ""
+    node: str = ""
+    end: RunEnd | None = None
+    block: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from autoscaler.domain.facts.blocks import BlockEnd, GoneBlock
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.run_answers import BuildResult, CountedEnds
+from autoscaler.domain.facts.runs import Item, job_name_of
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.facts.streaks import PoolResults, Streak
 from autoscaler.domain.forecast.stages import project_of
@@ -36,10 +37,14 @@ class Ended:
 
     node: str
     pool: str
-    job: str
     run: str
     since_at: float
     result: BuildResult | None
+
+    @property
+    def job(self) -> str:
+        """The job whose code ran: the configurations of a matrix are one."""
+        return job_name_of(self.run)
 
 
 def gone_since(before: Learned, view: ControllerView) -> list[Sighting]:
@@ -57,9 +62,12 @@ def _gone(before: Learned, view: ControllerView) -> dict[str, Sighting]:
     return {key: sighting for key, sighting in before.running.items() if key not in running and sighting.run and sighting.node}
 
 
-def count_ends(before: Learned, view: ControllerView, tallies: Mapping[str, Tally], now: float) -> CountedEnds:
-    """Carry on the day's count of builds that left their agents, and of those whose result was counted."""
-    ended, counted = len(_gone(before, view)), sum(tally_of_pool.succeeded + tally_of_pool.failed for tally_of_pool in tallies.values())
+def count_ends(before: Learned, view: ControllerView, tallies: Mapping[str, Tally], unseen: int, now: float) -> CountedEnds:
+    """Carry on the day's count of builds that left their agents, and of those whose result was counted. ``unseen``: by looks."""
+    ended, counted = (
+        len(_gone(before, view)) + unseen,
+        sum(tally_of_pool.succeeded + tally_of_pool.failed for tally_of_pool in tallies.values()),
+    )
     if not (ended or counted):
         return before.ends
     today = before.ends if before.ends.day_at == midnight_before(now) else CountedEnds(day_at=midnight_before(now))
@@ -71,18 +79,22 @@ def midnight_before(now: float) -> float:
     return now - now % DAY_SECONDS
 
 
+def came_and_went(before: Learned, view: ControllerView, answers: Iterable[Item], pools: Mapping[str, str], now: float) -> list[Ended]:
+    """List the builds that began and ended on our nodes between two looks. ``answers``: about items that left the queue."""
+    seen = {sighting.run for sighting in before.running.values()} | {build.run for node in view.nodes for build in node.builds}
+    builds = {item.run: item for item in answers if item.node in pools and item.run not in seen}
+    ended = [(run, item.node, item.end) for run, item in builds.items() if item.end]
+    return [Ended(node=node, pool=pools[node], run=run, since_at=now, result=end.result) for run, node, end in ended]
+
+
 def ended_on(
     gone: Iterable[Sighting], results: Mapping[str, BuildResult], blocks: Iterable[tuple[GoneBlock, BlockEnd]]
 ) -> tuple[Ended, ...]:
     """Gather what ended, what began first first. ``results``: of builds, by run, without unknown ones."""
     builds = [
-        Ended(node=build.node, pool=build.pool, job=build.job, run=build.run, since_at=build.since_at, result=results.get(build.run))
-        for build in gone
+        Ended(node=build.node, pool=build.pool, run=build.run, since_at=build.since_at, result=results.get(build.run)) for build in gone
     ]
-    of_runs = [
-        Ended(node=block.node, pool=block.pool, job=block.job, run=block.run, since_at=block.since_at, result=end.result)
-        for block, end in blocks
-    ]
+    of_runs = [Ended(node=block.node, pool=block.pool, run=block.run, since_at=block.since_at, result=end.result) for block, end in blocks]
     return tuple(sorted((*builds, *of_runs), key=lambda end: end.since_at))
 
 
@@ -98,52 +110,39 @@ def tally(ended: Iterable[Ended]) -> dict[str, Tally]:
     return counts
 
 
-@dataclass(slots=True, kw_only=True)
-class Streaks:
-    """The failure streaks of nodes, when builds last succeeded by pool, and where jobs failed since they last succeeded."""
-
-    of: dict[str, Streak]
-    succeeded_at: dict[str, float]
-    failing: dict[str, str]
-
-    def succeed(self, end: Ended, now: float) -> None:
-        """End the streak of its node; the failures of its project's jobs on other nodes count one by one from now on."""
-        self.of.pop(end.node, None)
-        self.succeeded_at[end.pool] = now
-        self.failing.pop(blamed_job(end.job), None)
-        project = project_of(blamed_job(end.job))
-        for node, streak in self.of.items():
-            if streak.pool == end.pool and project in map(project_of, streak.jobs) and project not in streak.passed:
-                self.of[node] = replace(streak, passed=(*streak.passed, project)[-_NAMED:])
-
-    def fail(self, end: Ended, now: float) -> None:
-        """Carry on the streak of its node. A job that failed on two nodes blames neither, until it succeeds."""
-        job = blamed_job(end.job)
-        is_alone = self.failing.pop(job, end.node) == end.node
-        self.failing[job] = end.node if is_alone else ""
-        if not is_alone:
-            self.of = {node: replace(streak, jobs=tuple(name for name in streak.jobs if name != job)) for node, streak in self.of.items()}
-        streak = self.of.get(end.node) or Streak(failures=0, since_at=now, jobs=())
-        jobs = (*streak.jobs, job)[-_NAMED:] if is_alone and job not in streak.jobs else streak.jobs
-        self.of[end.node] = replace(streak, failures=streak.failures + 1, jobs=jobs, pool=end.pool)
-
-
-def note_streaks(before: Learned, ended: Iterable[Ended], view: ControllerView, now: float) -> Streaks:
-    """Carry on the failure streaks of present nodes."""
-    streaks = Streaks(of=dict(before.streaks), succeeded_at=dict(before.succeeded_at), failing=dict(before.failing))
+def note_streaks(before: Learned, ended: Iterable[Ended], view: ControllerView, now: float) -> Learned:
+    """Carry on the failure streaks of present nodes, when builds last succeeded by pool, and which jobs last failed where."""
+    streaks, succeeded_at, failing = dict(before.streaks), dict(before.succeeded_at), dict(before.failing)
     for end in ended:
-        if end.result is not None:
-            (streaks.succeed if end.result is BuildResult.SUCCEEDED else streaks.fail)(end, now)
+        if end.result is BuildResult.SUCCEEDED:
+            streaks.pop(end.node, None)
+            succeeded_at[end.pool] = now
+            failing.pop(end.job, None)
+            streaks = {node: _passed(streak, end) for node, streak in streaks.items()}
+        elif end.result is BuildResult.FAILED:
+            is_alone = failing.pop(end.job, end.node) == end.node
+            failing[end.job] = end.node if is_alone else ""
+            if not is_alone:  # its code fails, and no machine
+                streaks = {
+                    node: replace(streak, jobs=tuple(job for job in streak.jobs if job != end.job)) for node, streak in streaks.items()
+                }
+            streaks[end.node] = _longer(streaks.get(end.node) or Streak(failures=0, since_at=now, jobs=()), end, is_alone=is_alone)
     there = {node.name for node in view.nodes}
-    streaks.of = {node: streak for node, streak in streaks.of.items() if node in there}
-    streaks.failing = dict(list(streaks.failing.items())[-_FAILING:])
-    return streaks
+    streaks = {node: streak for node, streak in streaks.items() if node in there}
+    return replace(before, streaks=streaks, succeeded_at=succeeded_at, failing=dict(list(failing.items())[-_FAILING:]))
 
 
-def blamed_job(job: str) -> str:
-    """Name the job whose code runs: the configurations of a matrix, such as ``os=linux,gpu=yes``, are one job."""
-    whole, _, last = job.rpartition("/")
-    return whole if whole and "=" in last else job
+def _longer(streak: Streak, failed: Ended, *, is_alone: bool) -> Streak:
+    """Add a failure. ``is_alone``: its job failed on no other node since it last succeeded."""
+    jobs = (*streak.jobs, failed.job)[-_NAMED:] if is_alone and failed.job not in streak.jobs else streak.jobs
+    return replace(streak, failures=streak.failures + 1, jobs=jobs, pool=failed.pool)
+
+
+def _passed(streak: Streak, succeeded: Ended) -> Streak:
+    """Note that something of a project succeeded elsewhere: the failures of its jobs count one by one from now on."""
+    project = project_of(succeeded.job)
+    is_news = streak.pool == succeeded.pool and project in map(project_of, streak.jobs) and project not in streak.passed
+    return replace(streak, passed=(*streak.passed, project)[-_NAMED:]) if is_news else streak
 
 
 def note_pool_results(before: Mapping[str, PoolResults], ended: Iterable[Ended]) -> dict[str, PoolResults]:

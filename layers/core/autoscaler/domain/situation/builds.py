@@ -24,13 +24,13 @@ def last_look_at(situation: Situation, controller: str) -> float | None:
     return a_look_ago if before.seen_at or (session and session.since_at <= a_look_ago) else None
 
 
-def builds_had(situation: Situation, controller: str, fresh: Iterable[Sighting]) -> dict[str, int]:
-    """Count the builds that began on each node of a pool that allows only so many, for as long as its agent is there, in all its lives."""
+def builds_had(situation: Situation, controller: str, nodes: Iterable[str]) -> dict[str, int]:
+    """Count the builds that began on nodes of pools that allow only so many, for as long as their agents are there, in all their lives."""
     known = situation.snapshot.learned[controller].builds
     had = {node: known.get(node, 0) for node in nodes_counted(situation, controller)}
-    for sighting in fresh:
-        if sighting.node in had:
-            had[sighting.node] += 1
+    for node in nodes:
+        if node in had:
+            had[node] += 1
     return {node: count for node, count in had.items() if count}
 
 

@@ -8,6 +8,7 @@ if its name fits one block alone. Numbers of steps rise with time: what ended be
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TypeAlias
 
 from autoscaler.domain.facts.blocks import (
@@ -23,17 +24,21 @@ from autoscaler.domain.facts.blocks import (
 )
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.run_answers import BuildResult
+from autoscaler.domain.facts.runs import job_name_of
 from autoscaler.domain.facts.snapshot import Build, ControllerView, Node, OfflineCause
 
 # What nothing tells for so long counts for nobody: a run may wait for its node after a restart.
 TOLD_WITHIN_SECONDS = 3600.0
 # Of one run no more is read in the long run: 20 KB a minute.
 BYTES_PER_SECOND = 20_000 / 60.0
+# So long Jenkins tells what became of a queue item, twice over.
+ITEM_SECONDS = 600.0
 _MOST_GONE = 500
 _MOST_SHOWN = 20  # names on one executor
 _MOST_LARGE = 50  # runs that are too large to be read, so that they are not tried again
 _MOST_COUNTED = 10_000.0
 _FADES = 0.5
+_NO_POOLS: Mapping[str, str] = MappingProxyType({})
 Choice: TypeAlias = tuple[GoneBlock, list[NodeBlock]]  # what left an executor, and the blocks that it may have been
 
 
@@ -88,20 +93,28 @@ def _is_due(known: ReadRun, now: float) -> bool:
     return not known.too_large and now - known.read_at >= known.size / BYTES_PER_SECOND
 
 
-def learn_blocks(before: Learned, view: ControllerView, running: Iterable[str], graphs: Graphs, now: float) -> BlockLesson:
-    """Follow node blocks for one look. ``running``: keys of builds on our executors; ``graphs``: those that this look read."""
+def learn_blocks(
+    before: Learned, view: ControllerView, running: Iterable[str], graphs: Graphs, now: float, pools: Mapping[str, str] = _NO_POOLS
+) -> BlockLesson:
+    """Follow node blocks for one look.
+
+    ``running``: keys of builds on our executors; ``graphs``: those that this look read; ``pools``: of our nodes.
+    """
     gone, known = gone_blocks(before, view, now), before.blocks.runs
     of_run: dict[str, list[GoneBlock]] = {}
     for block in gone:
         of_run.setdefault(block.run, []).append(block)
+    for run, graph in graphs.read.items():
+        if graph and any(block.node for block in graph.blocks):
+            of_run.setdefault(run, [])  # no look saw it on an executor
     builds = [build for node in view.nodes for build in node.builds if build.is_block]
-    heard = _Heard(now=now, builds=builds)
+    heard = _Heard(now=now, builds=builds, pools=pools)
     for run, blocks in of_run.items():
         _hear(heard, run, blocks, graphs, known.get(run))
     ours = set(running)
     now_running = {build.key: _shown(before, build) for build in builds if build.key in ours}
     counts = _counted(before.blocks.counts, (heard.counts, BlockCounts(assigned=float(len(heard.ends)))))
-    runs = _still_known({**known, **heard.runs}, {build.run for build in builds} | {block.run for block in heard.waiting})
+    runs = _still_known({**known, **heard.runs}, now, {build.run for build in builds} | {block.run for block in heard.waiting})
     return BlockLesson(blocks=Blocks(running=now_running, gone=tuple(heard.waiting), runs=runs, counts=counts), ends=tuple(heard.ends))
 
 
@@ -111,6 +124,7 @@ class _Heard:
 
     now: float
     builds: list[Build]
+    pools: Mapping[str, str]
     ends: list[tuple[GoneBlock, BlockEnd]] = field(default_factory=list)
     waiting: list[GoneBlock] = field(default_factory=list)
     runs: dict[str, ReadRun] = field(default_factory=dict)
@@ -169,7 +183,18 @@ def _assign(heard: _Heard, run: str, gone: list[GoneBlock], graph: RunGraph, kno
     assigned = _assigned(choices)
     heard.ends += [(part, _lost(part, block.end)) for part, block in assigned if block.end is not None]
     heard.count_for_nobody("ambiguous", len(choices) - len(assigned))
-    heard.runs[run] = ReadRun(last=graph.last, read_at=heard.now, size=graph.size, assigned=tuple(block.ended_as for _, block in assigned))
+    taken = {*(known.assigned if known else ()), *(block.ended_as for _, block in assigned)}
+    for block in graph.blocks:
+        is_shown = any(build.run == run and build.signature in block.names for build in heard.builds)
+        if block.end is not None and block.node in heard.pools and block.ended_as not in taken and not is_shown:
+            taken.add(block.ended_as)
+            heard.ends.append((_unseen(heard, run, block.node), block.end))
+    heard.runs[run] = ReadRun(last=graph.last, read_at=heard.now, size=graph.size, assigned=tuple(sorted(taken)))
+
+
+def _unseen(heard: _Heard, run: str, node: str) -> GoneBlock:
+    """Describe a block that began and ended between two looks."""
+    return GoneBlock(job=job_name_of(run), pool=heard.pools[node], node=node, run=run, since_at=heard.now, gone_at=heard.now)
 
 
 def _choices(heard: _Heard, run: str, parts: Iterable[GoneBlock], graph: RunGraph, known: ReadRun | None) -> list[Choice]:
@@ -213,7 +238,7 @@ def _parts(gone: GoneBlock, blocks: Sequence[NodeBlock]) -> list[GoneBlock]:
 
 def _fits(gone: GoneBlock, block: NodeBlock) -> bool:
     """Tell whether an executor may show these names for a block; where it shows none, that says nothing."""
-    return all(not shown.name or shown.name in block.names for shown in gone.shown)
+    return block.node in ("", gone.node) and all(not shown.name or shown.name in block.names for shown in gone.shown)
 
 
 def _fitting(gone: GoneBlock, ended: Iterable[NodeBlock]) -> list[NodeBlock]:
@@ -271,8 +296,8 @@ def _counted(before: BlockCounts, more: Iterable[BlockCounts]) -> BlockCounts:
     return BlockCounts(**{name: total * fading for name, total in totals.items()})
 
 
-def _still_known(known: Mapping[str, ReadRun], present: Iterable[str]) -> dict[str, ReadRun]:
-    """Keep what was read of runs that go on, and which runs are too large."""
+def _still_known(known: Mapping[str, ReadRun], now: float, present: Iterable[str]) -> dict[str, ReadRun]:
+    """Keep what was read of runs that go on or may have another item, and which runs are too large."""
     there = set(present)
     large = [run for run, read in known.items() if read.too_large and run not in there][-_MOST_LARGE:]
-    return {run: read for run, read in known.items() if run in there or run in large}
+    return {run: read for run, read in known.items() if run in there or run in large or now - read.read_at < ITEM_SECONDS}
