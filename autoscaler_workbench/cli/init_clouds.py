@@ -11,6 +11,7 @@ from autoscaler_workbench.cli.init_pool import MOST_EXECUTORS, Cap, Draft, count
 from autoscaler_workbench.simulate.fleets import guess_machine
 
 _DEFAULT_CAP = 10
+_MOST_BUILDS = 1_000_000
 _LEAST_BID = 0.001  # less is no bid for the EC2 plugin
 _UNUSABLE = "some labels are left out: a fleet file takes none with blanks or quotation marks"
 _CAPS = ("instanceCapStr", "instanceCap")
@@ -74,6 +75,7 @@ def _of_template(cloud: str, template: Mapping[str, Any], cap: int | None, left_
     _set_type(draft, str(template.get("type") or ""))
     _set_most(draft, template, cap)
     _set_market(draft, template.get("spotConfig"))
+    _set_uses(draft, template)
     _doubt(draft, doubt, "template", len(labels))
     yield draft
 
@@ -150,8 +152,27 @@ def _of_fleet(cloud: str, settings: Mapping[str, Any]) -> Draft:
         draft.todo["max_agents"] = f"the cloud {why}"
     if settings.get("executorScaler") not in (None, "noScaler") or settings.get("scaleExecutorsByWeight"):
         draft.todo["executors"] = "the cloud scales executors by the machine's size; a pool has one number for all its types"
+    _set_uses(draft, settings)
+    if not settings.get("disableTaskResubmit", False):
+        draft.runs_again = True
+        draft.todo["rerun"] = "the cloud ran builds again that lost their agent; so does this, if the account has Job/Build (docs/rerun.md)"
     _doubt(draft, doubt, "fleet", len(labels))
     return draft
+
+
+def _set_uses(draft: Draft, settings: Mapping[str, Any]) -> None:
+    """Take over how many builds an agent may have: both plugins end it after one where they say 0 or 1, and never where they say -1."""
+    told = settings.get("maxTotalUses")
+    uses = number(told)
+    if uses is not None:
+        draft.max_builds = min(max(uses, 1), _MOST_BUILDS)
+    elif str(told).strip() not in {"None", "", "-1"}:
+        draft.max_builds = 1
+        draft.todo["reuse"] = f"maxTotalUses is {told}, which is no number; how many builds may one agent have?"
+    if uses is not None and uses <= 1:
+        draft.todo["reuse"] = (
+            "one build an agent, as maxTotalUses says; a build shorter than a look may be followed by another (docs/migrate.md)"
+        )
 
 
 def _doubt(draft: Draft, platform: str, source: str, labels: int) -> None:

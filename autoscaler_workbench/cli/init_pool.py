@@ -33,8 +33,15 @@ class Draft:
     remote_dir: str | None = None
     exclusive: bool = True
     usd_per_hour: float | None = None
+    max_builds: int | None = None  # of one agent
+    runs_again: bool = False  # builds that were lost with their agent
     about: list[str] = field(default_factory=list)
     todo: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def reuse(self) -> str | None:
+        """How often an agent is used: once, or what the fleet file says by default."""
+        return "never" if self.max_builds == 1 else None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -148,6 +148,9 @@ def _keys(fleet: str, draft: Draft) -> dict[str, Any]:
         "warm_executors": draft.warm_executors or None,
         "remote_dir": draft.remote_dir,
         "exclusive": None if draft.exclusive else False,
+        "reuse": draft.reuse,
+        "max_builds": draft.max_builds if draft.max_builds != 1 else None,
+        "rerun": {} if draft.runs_again else None,
     }
     if draft.platform == "windows":
         keys |= {"boot_seconds": 480}

@@ -24,6 +24,10 @@ class PoolOfNewFleet(Protocol):
     def instance_types(self) -> Sequence[str] | None:
         """Types by name; None: they are described by what they need."""
 
+    @property
+    def reuse(self) -> str | None:
+        """How often an agent is used; None: as the defaults say."""
+
 
 def why_not_stopped(pool: PoolOfNewFleet) -> str:
     """Say why a new pool on the stack's own launch templates stops no agents; "": it does.
@@ -34,6 +38,8 @@ def why_not_stopped(pool: PoolOfNewFleet) -> str:
         return "no Windows agent was ever stopped and started with this stack"
     if pool.market != "on-demand":
         return "EC2 stops no spot instance that was requested once"
+    if pool.reuse == "never":
+        return "an agent of one build is stopped before it alone, and warm_pool.min_agents says how many (docs/warm-pool.md)"
     if pool.instance_types is None:
         return "types are chosen by what they have, and some may have instance stores, which are empty after a stop"
     if stores := [name for name in pool.instance_types if has_instance_store(name)]:

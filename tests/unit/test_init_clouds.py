@@ -79,6 +79,39 @@ def test_the_highest_spot_bid_is_carried_over(spot, market, bid, doubt):
 
 
 @pytest.mark.parametrize(
+    ("uses", "most", "todo"),
+    [
+        (1, 1, "one build an agent, as maxTotalUses says"),
+        ("1", 1, "one build an agent"),
+        (0, 1, "one build an agent"),
+        (5, 5, ""),
+        (-1, None, ""),
+        ("-1", None, ""),
+        (None, None, ""),
+        ("${USES}", 1, "maxTotalUses is ${USES}, which is no number"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["ec2", "fleet"])
+def test_how_many_builds_an_agent_may_have_is_carried_over(kind, uses, most, todo):
+    more = {} if uses is None else {"maxTotalUses": uses}
+    fleets = ("eC2Fleet", {"name": "a", "fleet": "asg-1", "labelString": "a", "maxSize": 3} | more)
+    fleet, text = drafted(ec2(template("a", **more)) if kind == "ec2" else fleets)
+    assert fleet.pools["a"].max_builds == most
+    assert "".join(text.split()).count("".join(f"TODO: {todo}".replace("\n", "").split())) >= 1 if todo else "maxTotalUses" not in text
+    if most == 1:
+        assert "reuse: never" in text
+        assert not fleet.pools["a"].warm_pool
+
+
+@pytest.mark.parametrize(
+    ("more", "is_carried"), [({}, True), ({"disableTaskResubmit": False}, True), ({"disableTaskResubmit": True}, False)]
+)
+def test_builds_that_the_fleet_plugin_ran_again_are_run_again(more, is_carried):
+    fleet, text = drafted(("eC2Fleet", {"name": "a", "fleet": "asg-1", "labelString": "a", "maxSize": 3} | more))
+    assert (fleet.pools["a"].rerun is not None, "TODO: the cloud ran builds again" in text) == (is_carried, is_carried)
+
+
+@pytest.mark.parametrize(
     ("kind", "most", "doubt"), [("eC2Fleet", 90, ""), ("ec2Fleet", 0, "maximum size 0"), ("eC2Fleet", None, "no maximum size")]
 )
 def test_the_largest_size_of_an_ec2_fleet(kind, most, doubt):
