@@ -75,7 +75,6 @@ def _of_template(cloud: str, template: Mapping[str, Any], cap: int | None, left_
     _set_type(draft, str(template.get("type") or ""))
     _set_most(draft, template, cap)
     _set_market(draft, template.get("spotConfig"))
-    _set_uses(draft, template)
     _doubt(draft, doubt, "template", len(labels))
     yield draft
 
@@ -95,6 +94,7 @@ def _platform_of(system: str, names: tuple[str, ...], root: Any) -> tuple[str, s
 
 
 def _set_most(draft: Draft, template: Mapping[str, Any], cap: int | None) -> None:
+    _set_uses(draft, template)
     own = next((template[key] for key in _CAPS if number(template.get(key)) is not None), None)
     most = _DEFAULT_CAP if cap is None else cap
     draft.max_agents = count({"cap": own}, "cap", max(1, most))
@@ -153,11 +153,15 @@ def _of_fleet(cloud: str, settings: Mapping[str, Any]) -> Draft:
     if settings.get("executorScaler") not in (None, "noScaler") or settings.get("scaleExecutorsByWeight"):
         draft.todo["executors"] = "the cloud scales executors by the machine's size; a pool has one number for all its types"
     _set_uses(draft, settings)
-    if not settings.get("disableTaskResubmit", False):
-        draft.runs_again = True
-        draft.todo["rerun"] = "the cloud ran builds again that lost their agent; so does this, if the account has Job/Build (docs/rerun.md)"
+    _set_rerun(draft, settings)
     _doubt(draft, doubt, "fleet", len(labels))
     return draft
+
+
+def _set_rerun(draft: Draft, settings: Mapping[str, Any]) -> None:
+    draft.runs_again = not settings.get("disableTaskResubmit", False)
+    if draft.runs_again:
+        draft.todo["rerun"] = "the cloud ran builds again that lost their agent; so does this, if the account has Job/Build (docs/rerun.md)"
 
 
 def _set_uses(draft: Draft, settings: Mapping[str, Any]) -> None:

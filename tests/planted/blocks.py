@@ -71,7 +71,7 @@ BLOCKS = (
     Bug(
         name="a build that no look saw counts for nobody",
         file="domain/lessons.py",
-        was="ended = (*ended_on(gone_since(before, view), results, blocks.ends), *fleeting)",
+        was="ended = (*ended_on(gone_since(before, view), results, blocks.ends), *unseen)",
         becomes="ended = ended_on(gone_since(before, view), results, blocks.ends)",
         found_by=("tests/scenarios/test_short_builds.py::test_a_machine_on_which_builds_fail_within_seconds_is_found_within_minutes",),
     ),

@@ -130,11 +130,10 @@ class JenkinsApi:
                 return Response(200, self._headers(), inbound.AGENT_JAR)
             case ["job", *_, "itemCategories"] if not self._hides_jobs:
                 return self._json(self.jobs.kinds(), request)
-            case ["job", *place, "config.xml" | "consoleText" as what] if not self._hides_jobs:
+            case ["job", *place, "config.xml" | "consoleText" as what]:
                 return self._file_of_job(["job", *place], what)
-            case ["job", *_, "execution", "node", step, "log", "logText", "progressiveText"] if step.isdecimal() and not self._hides_jobs:
-                log = step_log(self.jobs.run_at(full_name_of(parts[:-7]), parts[-7]), int(step))
-                return self._not_found() if log is None else Response(200, self._headers() | {"Content-Type": "text/plain"}, log)
+            case ["job", *_, "execution", "node", step, "log", "logText", "progressiveText"]:
+                return self._text(step_log(self.jobs.run_at(full_name_of(parts[:-7]), parts[-7]), step))
             case [*place, "api", "json"]:
                 body = self._body(place)
                 return self._not_found() if body is None else self._json(body, request)
@@ -145,10 +144,15 @@ class JenkinsApi:
 
     def _file_of_job(self, place: list[str], what: str) -> Response:
         """What of a job is no JSON: its config.xml, or the console of one of its runs."""
-        if what == "config.xml" and (refused := self._lacking(_READ_CONFIGURATION)):
-            return refused
-        kind, text = ("text/plain", self.jobs.console(place)) if what == "consoleText" else ("application/xml", self.jobs.config_xml(place))
-        return self._not_found() if text is None else Response(200, self._headers() | {"Content-Type": kind}, text.encode())
+        if what == "config.xml":
+            return self._lacking(_READ_CONFIGURATION) or self._text(self.jobs.config_xml(place), "application/xml")
+        return self._text(self.jobs.console(place))
+
+    def _text(self, text: str | None, kind: str = "text/plain") -> Response:
+        """What is no JSON, to those who see jobs."""
+        if text is None or self._hides_jobs:
+            return self._not_found()
+        return Response(200, self._headers() | {"Content-Type": kind}, text.encode())
 
     def _file_of(self, name: str, what: str) -> Response:
         """What of a node is no JSON."""

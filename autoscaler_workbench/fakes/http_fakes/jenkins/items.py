@@ -11,11 +11,11 @@ from autoscaler_workbench.fakes.world.jenkins.flow import graph_of
 _LEFT_ITEMS_SECONDS = 300.0  # for so long Jenkins tells what became of an item
 
 
-def step_log(run: list[Build], number: int) -> bytes | None:
+def step_log(run: list[Build], number: str) -> str | None:
     """``execution/node/ID/log/logText/progressiveText`` of the step that asked for a node; None: no such step, or it got none."""
     steps = graph_of(run).steps if run and run[0].kind is Kind.PIPELINE else []
-    node = next((step.node for step in steps if step.id == number), "")
-    return f"Still waiting to schedule task\nRunning on {node} in /home/jenkins/workspace/job\n".encode() if node else None
+    node = next((step.node for step in steps if str(step.id) == number), "")
+    return f"Still waiting to schedule task\nRunning on {node} in /home/jenkins/workspace/job\n" if node else None
 
 
 def left_item_json(build: Build, base: str) -> dict[str, Any]:

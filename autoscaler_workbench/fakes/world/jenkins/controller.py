@@ -33,8 +33,7 @@ class Controller:
         self.nodes: dict[str, Node] = {}
         self.gone = deleted.Gone()  # nodes that were deleted under pipelines
         self.queue: list[Build] = []  # next first
-        self.builds: list[Build] = []
-        self.items: dict[int, Build] = {}  # of the queue, by number
+        self.builds, self.items = list[Build](), dict[int, Build]()  # items: by their number in the queue
         self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
         self.builds_of: dict[str, list[Build]] = {}  # by job
         self.monitors = Monitors(since_at=0.0)  # of the built-in node

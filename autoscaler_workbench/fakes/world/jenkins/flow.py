@@ -79,7 +79,7 @@ def graph_of(builds: list[Build]) -> Graph:
             before = graph.begin(f"Branch: {build.stage}", root) if build.stage else root
             blocks[number] = [before, graph.begin(f"{_ALLOCATE} : Start", before)]
         elif what == "begins":
-            blocks[number][-1].node = build.node or ""
+            blocks[number][-1].node = str(build.node)
             body = graph.begin(f"{_ALLOCATE} : Body : Start", blocks[number][-1])
             step = "Wait for interactive input" if build.waits_for_input else "Shell Script"
             blocks[number] += [body, graph.add("StepAtomNode", step, (body,))]

@@ -22,18 +22,17 @@ def read_graphs(ports: Ports, controller: Controller, runs: Iterable[str], until
     """
     read: dict[str, RunGraph | None] = {}
     failed: set[str] = set()
-    size = 0
-    nodes: dict[tuple[str, int], str] = {}
+    size = requests = 0
     for run in dict.fromkeys((*unseen, *runs)):
         steps = min(MOST_STEPS, (MOST_BYTES - size) // _BYTES_OF_A_STEP)
-        if steps <= 0 or ports.clock() >= until or len(read) + len(failed) + len(nodes) >= MOST_REQUESTS:
+        if steps <= 0 or ports.clock() >= until or requests >= MOST_REQUESTS:
             break
+        requests += 1
         try:
             graph = controller.graph(run, steps)
             if graph is not None and run in unseen:
-                ended = sorted((block for block in graph.blocks if block.end), key=lambda block: -block.ended_as)[:MOST_NODES]
-                nodes |= {(run, block.asked_as): controller.node_of_block(run, block.asked_as) for block in ended}
-                graph = replace(graph, blocks=tuple(replace(b, node=nodes.get((run, b.asked_as), "")) for b in graph.blocks))
+                graph = _with_nodes(controller, run, graph)
+                requests += MOST_NODES
         except AutoscalerError as error:
             ports.log("graph_not_read", controller=controller.name, run=run, error=f"{type(error).__name__}: {error}")
             failed.add(run)
@@ -47,3 +46,10 @@ def read_graphs(ports: Ports, controller: Controller, runs: Iterable[str], until
     if read:
         ports.log("graphs_read", controller=controller.name, runs=len(read), bytes=size)
     return Graphs(read=read, failed=frozenset(failed))
+
+
+def _with_nodes(controller: Controller, run: str, graph: RunGraph) -> RunGraph:
+    """Read on which nodes the last blocks of a run ran that have ended."""
+    ended = sorted((block for block in graph.blocks if block.end), key=lambda block: -block.ended_as)[:MOST_NODES]
+    nodes = {block.asked_as: controller.node_of_block(run, block.asked_as) for block in ended}
+    return replace(graph, blocks=tuple(replace(block, node=nodes.get(block.asked_as, "")) for block in graph.blocks))

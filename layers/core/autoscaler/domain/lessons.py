@@ -21,7 +21,7 @@ from autoscaler.domain.scale_in.build_results import (
     note_streaks,
     tally,
 )
-from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
+from autoscaler.domain.situation.builds import Begun, arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
 from autoscaler.domain.situation.ended_builds import said_to_have_ended
 from autoscaler.domain.situation.node_blocks import learn_blocks
 from autoscaler.domain.situation.queue_items import AskedItems
@@ -59,6 +59,25 @@ def learn_from_builds(
     before, view, now = situation.snapshot.learned[controller], situation.snapshot.controllers[controller], situation.now
     if not view.complete:
         return Lesson(learned=before)
+    learned, begun = _of_present(situation, controller, before)
+    pools = {agent.node.name: pool.name for pool in situation.pools_of(controller).values() for agent in pool.agents if agent.node}
+    blocks = learn_blocks(before, view, learned.running, graphs, now, pools)
+    unseen = came_and_went(before, view, items.answers.values(), pools, now)
+    ended = (*ended_on(gone_since(before, view), results, blocks.ends), *unseen)
+    nodes = [*(end.node for end in unseen), *(block.node for block, _ in blocks.ends if not block.shown)]
+    learned = replace(
+        _with_results(learned, before, ended, view, len(nodes)),
+        builds=builds_had(situation, controller, (*nodes, *(sighting.node for sighting, _ in begun))),
+        blocks=blocks.blocks,
+        items=items.next(view, graphs),
+    )
+    waits = job_waits(situation, controller, begun)
+    return Lesson(learned=learned, unseen=tuple(unseen), job_waits=waits, tallies=tally(ended), blocks=blocks.ends)
+
+
+def _of_present(situation: Situation, controller: str, before: Learned) -> tuple[Learned, Begun]:
+    """Learn from what runs and waits now; return the builds that began, too."""
+    now = situation.now
     fresh, running = running_builds(situation, controller, before)
     unseen = said_to_have_ended({**situation.snapshot.memory.asked, **situation.memory.asked}, controller)
     samples = _durations(before, running.keys() | unseen, now)
@@ -67,30 +86,19 @@ def learn_from_builds(
     begun = begun_builds(fresh.values(), before, waiting)
     arrived = arrivals_of(situation, controller, begun)
     noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
-    pools = {agent.node.name: pool.name for pool in situation.pools_of(controller).values() for agent in pool.agents if agent.node}
-    blocks = learn_blocks(before, view, running, graphs, now, pools)
-    fleeting = came_and_went(before, view, items.answers.values(), pools, now)
-    ended = (*ended_on(gone_since(before, view), results, blocks.ends), *fleeting)
-    nodes = [*(end.node for end in fleeting), *(block.node for block, _ in blocks.ends if not block.shown)]
     learned = Learned(
-        builds=builds_had(situation, controller, (*nodes, *(sighting.node for sighting in fresh.values()))),
-        blocks=blocks.blocks,
         runs=runs,
         stages=dict(list(stages.items())[-_STAGES_KEPT:]),
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
         running=running,
         waiting=waiting,
-        items=items.next(view, graphs),
         arrivals=noted.arrivals,
         followers=noted.followers,
         schedules=noted.schedules,
         seen_at=now,
         version=before.version,
     )
-    learned = _with_results(learned, before, ended, view, len(nodes))
-    return Lesson(
-        learned=learned, unseen=tuple(fleeting), job_waits=job_waits(situation, controller, begun), tallies=tally(ended), blocks=blocks.ends
-    )
+    return learned, begun
 
 
 def _with_results(learned: Learned, before: Learned, ended: Collection[Ended], view: ControllerView, unseen: int) -> Learned:

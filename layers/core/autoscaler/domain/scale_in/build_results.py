@@ -123,13 +123,15 @@ def note_streaks(before: Learned, ended: Iterable[Ended], view: ControllerView, 
             is_alone = failing.pop(end.job, end.node) == end.node
             failing[end.job] = end.node if is_alone else ""
             if not is_alone:  # its code fails, and no machine
-                streaks = {
-                    node: replace(streak, jobs=tuple(job for job in streak.jobs if job != end.job)) for node, streak in streaks.items()
-                }
+                streaks = {node: _without(streak, end.job) for node, streak in streaks.items()}
             streaks[end.node] = _longer(streaks.get(end.node) or Streak(failures=0, since_at=now, jobs=()), end, is_alone=is_alone)
     there = {node.name for node in view.nodes}
     streaks = {node: streak for node, streak in streaks.items() if node in there}
     return replace(before, streaks=streaks, succeeded_at=succeeded_at, failing=dict(list(failing.items())[-_FAILING:]))
+
+
+def _without(streak: Streak, failing: str) -> Streak:
+    return replace(streak, jobs=tuple(job for job in streak.jobs if job != failing))
 
 
 def _longer(streak: Streak, failed: Ended, *, is_alone: bool) -> Streak:

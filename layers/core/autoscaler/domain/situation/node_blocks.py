@@ -5,7 +5,7 @@ its run's flow graph, which is read once a block has left its executor. What bot
 if its name fits one block alone. Numbers of steps rise with time: what ended before an executor still showed the block is another one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -101,12 +101,7 @@ def learn_blocks(
     ``running``: keys of builds on our executors; ``graphs``: those that this look read; ``pools``: of our nodes.
     """
     gone, known = gone_blocks(before, view, now), before.blocks.runs
-    of_run: dict[str, list[GoneBlock]] = {}
-    for block in gone:
-        of_run.setdefault(block.run, []).append(block)
-    for run, graph in graphs.read.items():
-        if graph and any(block.node for block in graph.blocks):
-            of_run.setdefault(run, [])  # no look saw it on an executor
+    of_run = _by_run(gone, graphs)
     builds = [build for node in view.nodes for build in node.builds if build.is_block]
     heard = _Heard(now=now, builds=builds, pools=pools)
     for run, blocks in of_run.items():
@@ -116,6 +111,15 @@ def learn_blocks(
     counts = _counted(before.blocks.counts, (heard.counts, BlockCounts(assigned=float(len(heard.ends)))))
     runs = _still_known({**known, **heard.runs}, now, {build.run for build in builds} | {block.run for block in heard.waiting})
     return BlockLesson(blocks=Blocks(running=now_running, gone=tuple(heard.waiting), runs=runs, counts=counts), ends=tuple(heard.ends))
+
+
+def _by_run(gone: Iterable[GoneBlock], graphs: Graphs) -> dict[str, list[GoneBlock]]:
+    """Sort blocks by their run; none are there of a run that no look saw, and whose nodes were read."""
+    unseen = [run for run, graph in graphs.read.items() if graph and any(block.node for block in graph.blocks)]
+    of_run: dict[str, list[GoneBlock]] = {run: [] for run in unseen}
+    for block in gone:
+        of_run.setdefault(block.run, []).append(block)
+    return of_run
 
 
 @dataclass(slots=True, kw_only=True)
@@ -183,13 +187,17 @@ def _assign(heard: _Heard, run: str, gone: list[GoneBlock], graph: RunGraph, kno
     assigned = _assigned(choices)
     heard.ends += [(part, _lost(part, block.end)) for part, block in assigned if block.end is not None]
     heard.count_for_nobody("ambiguous", len(choices) - len(assigned))
-    taken = {*(known.assigned if known else ()), *(block.ended_as for _, block in assigned)}
-    for block in graph.blocks:
-        is_shown = any(build.run == run and build.signature in block.names for build in heard.builds)
-        if block.end is not None and block.node in heard.pools and block.ended_as not in taken and not is_shown:
-            taken.add(block.ended_as)
-            heard.ends.append((_unseen(heard, run, block.node), block.end))
-    heard.runs[run] = ReadRun(last=graph.last, read_at=heard.now, size=graph.size, assigned=tuple(sorted(taken)))
+    taken = {block.ended_as for _, block in assigned}
+    unseen = [block for block in _ended(graph, known) if _is_unseen(heard, run, block, taken)]
+    heard.ends += [(_unseen(heard, run, block.node), block.end) for block in unseen if block.end]
+    taken |= {block.ended_as for block in unseen}
+    heard.runs[run] = ReadRun(last=graph.last, read_at=heard.now, size=graph.size, assigned=tuple(sorted({*taken, *_taken(known)})))
+
+
+def _is_unseen(heard: _Heard, run: str, block: NodeBlock, taken: Collection[int]) -> bool:
+    """Tell whether a block ran on a node of ours, as its log says, and neither counts for a node yet nor is shown by an executor."""
+    is_shown = any(build.run == run and build.signature in block.names for build in heard.builds)
+    return block.ended_as not in taken and block.node in heard.pools and not is_shown
 
 
 def _unseen(heard: _Heard, run: str, node: str) -> GoneBlock:
@@ -213,9 +221,13 @@ def _choices(heard: _Heard, run: str, parts: Iterable[GoneBlock], graph: RunGrap
     return choices
 
 
+def _taken(known: ReadRun | None) -> frozenset[int]:
+    return frozenset(known.assigned if known else ())
+
+
 def _ended(graph: RunGraph, known: ReadRun | None) -> list[NodeBlock]:
     """Find the blocks that have ended, and that no node had before."""
-    taken = set(known.assigned) if known else set()
+    taken = _taken(known)
     return [block for block in graph.blocks if block.end is not None and block.ended_as not in taken]
 
 

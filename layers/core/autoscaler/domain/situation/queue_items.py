@@ -84,11 +84,15 @@ def items_of(before: Learned, view: ControllerView, counted: Iterable[int]) -> A
     newest = max((*waiting, *counted), default=0)
     if before.items.session != view.session or not before.items.next:
         return AskedItems(seen=SeenItems(session=view.session, next=newest + bool(newest)), newest=newest)
+    left = [int(key.partition("\n")[0]) for key in before.waiting]
+    candidates = dict.fromkeys(item for item in (*before.items.open, *left) if item not in waiting and item not in counted)
+    seen = replace(before.items, open=tuple(candidates)[-(ITEMS_ASKED_A_LOOK // 2) :])
+    return AskedItems(seen=seen, newest=newest, shown=_shown(before, view))
+
+
+def _shown(before: Learned, view: ControllerView) -> frozenset[tuple[str, str | None]]:
     shown: set[tuple[str, str | None]] = {(build.run, build.signature) for node in view.nodes for build in node.builds}
     for key, names in before.blocks.running.items():
         shown |= {(before.running[key].run, name.name) for name in names if key in before.running}
     shown |= {(block.run, name.name) for block in before.blocks.gone for name in block.shown}
-    left = [int(key.partition("\n")[0]) for key in before.waiting]
-    candidates = dict.fromkeys(item for item in (*before.items.open, *left) if item not in waiting and item not in counted)
-    seen = replace(before.items, open=tuple(candidates)[-(ITEMS_ASKED_A_LOOK // 2) :])
-    return AskedItems(seen=seen, newest=newest, shown=frozenset(shown))
+    return frozenset(shown)
