@@ -66,7 +66,7 @@ BLOCKS = (
         file="domain/scale_in/build_results.py",
         was="return job_name_of(self.run)",
         becomes='return self.run.rpartition("/")[0]',
-        found_by=(f"{QUARANTINE}::test_the_parts_of_a_matrix_are_one_job",),
+        found_by=("tests/unit/test_streaks.py::test_the_configurations_of_a_matrix_are_one_job",),
     ),
     Bug(
         name="a build that no look saw counts for nobody",
@@ -74,12 +74,5 @@ BLOCKS = (
         was="ended = (*ended_on(gone_since(before, view), results, blocks.ends), *unseen)",
         becomes="ended = ended_on(gone_since(before, view), results, blocks.ends)",
         found_by=("tests/scenarios/test_short_builds.py::test_a_machine_on_which_builds_fail_within_seconds_is_found_within_minutes",),
-    ),
-    Bug(
-        name="a build that a look saw counts once more for its queue item",
-        file="domain/scale_in/build_results.py",
-        was=" if item.node in pools and item.run not in seen}",
-        becomes=" if item.node in pools}",
-        found_by=("tests/scenarios/test_short_builds.py::test_each_build_counts_once_however_long_it_takes",),
     ),
 )

@@ -51,7 +51,9 @@ def test_a_job_that_succeeded_since_is_a_cause_again():
 
 
 def test_the_configurations_of_a_matrix_are_one_job():
-    assert blamed(*[an_end("cpu-1", f"team/app/os={name},gpu=yes", BAD) for name in "abc"]) == (3, 1)
+    three = [an_end("cpu-1", f"team/app/os={name},gpu=yes", BAD) for name in "abc"]
+    assert blamed(*three, an_end("cpu-2", "team/other", GOOD)) == (3, 1)
+    assert blamed(*three, an_end("cpu-2", "team/app/os=d,gpu=yes", GOOD)) == (3, 1)
 
 
 def test_branches_of_one_project_are_one_cause_until_another_of_them_succeeds_elsewhere_in_the_pool():
