@@ -1,11 +1,13 @@
 """What the Linux agent samples of its machine and of its builds, from files as the kernel writes them, and from a real driver's words."""
 
+import json
 import os
 from types import SimpleNamespace
 
 import pytest
 
-from autoscaler_telemetry import SAMPLE_SECONDS, Gpus, Telemetry, Urgent, Window
+from autoscaler.entry.function_url import MOST_BYTES
+from autoscaler_telemetry import MOST_BUILDS, SAMPLE_SECONDS, Gpus, Telemetry, Urgent, Window
 
 GIB = 2**30
 TICKS = 100
@@ -197,6 +199,18 @@ def test_of_very_many_builds_those_are_told_that_were_seen_last(machine):
     told = [one["run"] for one in machine.report["builds"]]
     assert len(told) == 32
     assert {f"job/a/{number}" for number in range(90, 100)} <= set(told)
+
+
+def test_builds_choose_what_they_are_called_and_leave_room_for_the_rest_of_a_report(machine):
+    """What is larger than 64 KB is not read. A letter has up to twelve bytes in JSON."""
+    long = "\U0001f600" * 300
+    for number in range(40):
+        machine.process(100 + number, run=f"job/{number}/{long}", node=long)
+    machine.sample()
+    assert 0 < len(machine.report["builds"]) < MOST_BUILDS
+    devices = {"devices": [{key: "x" * 64 for key in ("id", "kind", "state", "user")}] * 64}
+    said = {"connected": ["x" * 300] * 20, "problem": long[:250]}
+    assert len(json.dumps(said | devices | machine.telemetry.report())) < MOST_BYTES
 
 
 def test_the_memory_of_a_card_is_the_build_s_whose_process_has_it(machine):

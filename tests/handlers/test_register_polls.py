@@ -156,7 +156,7 @@ HOSTILE = {
     "a long name": a_hostile_build(node="x" * 201),
     "no path of a run": a_hostile_build(run="../a"),
     "deep": json.loads('{"a":' * 50 + "1" + "}" * 50),
-    "large": {"memory_total": "x" * 100_000},
+    "large": {"memory_total": "x" * 50_000},
 }
 
 
