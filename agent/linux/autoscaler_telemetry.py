@@ -138,7 +138,8 @@ class Processes:
     @staticmethod
     def _build(place: str) -> tuple[str, str, str] | None:
         lines = (line.partition("=") for line in read(f"{place}/environ").split("\0"))
-        told = {name: value for name, _, value in lines if name in {"BUILD_URL", "NODE_NAME", "EXECUTOR_NUMBER"}}
+        # Builds choose what stands there. In JSON a letter that is not ASCII has up to twelve bytes, and of 64 KB nothing would be read.
+        told = {name: ascii(value)[1:-1] for name, _, value in lines}
         _, job, run = told.get("BUILD_URL", "").partition("/job/")
         return (told.get("NODE_NAME", "")[:200], told.get("EXECUTOR_NUMBER", "")[:10], f"job/{run}".rstrip("/")[:300]) if job else None
 

@@ -203,14 +203,14 @@ def test_of_very_many_builds_those_are_told_that_were_seen_last(machine):
 
 def test_builds_choose_what_they_are_called_and_leave_room_for_the_rest_of_a_report(machine):
     """What is larger than 64 KB is not read. A letter has up to twelve bytes in JSON."""
-    long = "\U0001f600" * 300
-    for number in range(40):
-        machine.process(100 + number, run=f"job/{number}/{long}", node=long)
-    machine.sample()
-    assert 0 < len(machine.report["builds"]) < MOST_BUILDS
-    devices = {"devices": [{key: "x" * 64 for key in ("id", "kind", "state", "user")}] * 64}
-    said = {"connected": ["x" * 300] * 20, "problem": long[:250]}
-    assert len(json.dumps(said | devices | machine.telemetry.report())) < MOST_BYTES
+    for letter in ("\U0001f600", "\x01", "\\", '"', "'"):
+        for number in range(40):
+            machine.process(100 + number, run=f"job/{number}/{letter * 300}", node=letter * 300)
+        machine.sample()
+        assert len(machine.report["builds"]) == MOST_BUILDS
+        devices = {"devices": [dict.fromkeys(("id", "kind", "state", "user"), "x" * 50)] * 64}
+        said = {"connected": ["x" * 300] * 3, "problem": letter * 250}
+        assert len(json.dumps(said | devices | machine.telemetry.report())) < MOST_BYTES
 
 
 def test_the_memory_of_a_card_is_the_build_s_whose_process_has_it(machine):

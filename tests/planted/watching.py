@@ -82,4 +82,11 @@ WATCHING = (
         becomes="hmac.compare_digest(",
         found_by=(f"{_WEBHOOK}whoever_does_not_know_it_is_sent_away_and_nothing_is_asked_for",),
     ),
+    Bug(
+        name="a request of any size is read",
+        file="entry/function_url.py",
+        was="return len(body[: most_bytes + 1]",
+        becomes="return len(body[:most_bytes]",
+        found_by=("tests/handlers/test_large_requests.py::test_an_agent_whose_report_is_too_large_is_told_who_it_is_and_the_log_names_it",),
+    ),
 )

@@ -44,6 +44,8 @@ class _Iam(BaseModel):
 
 
 _PROBLEM_CHARACTERS = 250
+# An agent's own reports have 20 KB at the most. A build that has its keys may send 6 MB, which take seconds and a gigabyte to read.
+MOST_BYTES = 65_536
 _Text = Annotated[str, StringConstraints(max_length=300)]
 
 
@@ -57,9 +59,9 @@ class _Device(BaseModel):
 class _Body(BaseModel):
     """What an agent says of itself. It is bounded, and whatever else it holds is not read."""
 
-    connected: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
+    connected: Annotated[tuple[_Text, ...], Field(max_length=50, fail_fast=True)] = ()
     problem: Any = ""
-    devices: Annotated[tuple[_Device, ...], Field(max_length=64)] = ()
+    devices: Annotated[tuple[_Device, ...], Field(max_length=64, fail_fast=True)] = ()
     waiting: Annotated[int, Field(ge=0, le=10_000)] = 0
     telemetry: Any = None
 
@@ -112,10 +114,13 @@ def read_caller(event: Any) -> Caller:
 
 def read_body(event: Any, caller: Caller) -> Asked:
     """Read what an agent says of itself; nothing where it says nothing, or what cannot be read: it is told who it is all the same."""
+    body, is_encoded = event.get("body"), event.get("isBase64Encoded")
+    if isinstance(body, str) and _is_too_large(body, 4 * -(-MOST_BYTES // 3) if is_encoded else MOST_BYTES):
+        log("report_too_large", machine=caller.session, characters=len(body), most_bytes=MOST_BYTES)
+        return registration.NOTHING_SAID
     try:
-        body = event["body"]
-        said = _Body.model_validate_json(b64decode(body) if event.get("isBase64Encoded") else body)
-    except (KeyError, TypeError, ValueError):
+        said = _Body.model_validate_json(b64decode(body) if is_encoded else body)
+    except (TypeError, ValueError):
         return registration.NOTHING_SAID
     devices = tuple(Device(**device.model_dump()) for device in said.devices)
     return Asked(
@@ -125,6 +130,11 @@ def read_body(event: Any, caller: Caller) -> Asked:
         waiting=said.waiting,
         telemetry=_telemetry(said.telemetry, caller),
     )
+
+
+def _is_too_large(body: str, most_bytes: int) -> bool:
+    """Tell so without reading more of it than that."""
+    return len(body[: most_bytes + 1].encode(errors="surrogatepass")) > most_bytes
 
 
 def _a_line(said: Any) -> str:

@@ -53,8 +53,8 @@ class _Report(_Model):
     root_total: _Amount | None = None
     work_free: _Amount | None = None
     work_total: _Amount | None = None
-    gpus: Annotated[tuple[_Gpu, ...], Field(max_length=MOST_GPUS)] = ()
-    builds: Annotated[tuple[_Build, ...], Field(max_length=MOST_BUILDS)] = ()
+    gpus: Annotated[tuple[_Gpu, ...], Field(max_length=MOST_GPUS, fail_fast=True)] = ()
+    builds: Annotated[tuple[_Build, ...], Field(max_length=MOST_BUILDS, fail_fast=True)] = ()
 
 
 def read_telemetry(said: Any) -> Telemetry:
