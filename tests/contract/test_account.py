@@ -78,7 +78,7 @@ def test_the_limit_on_executions_is_the_accounts(here, account):
     here.world.ec2.account.concurrent_executions = 10
     here.world.ec2.account.reserved_executions = 3
     executions = account.executions()
-    assert (executions.limit, executions.unreserved, executions.webhook) == (10, 7, None)
+    assert (executions.limit, executions.unreserved, executions.for_each) == (10, 7, None)
 
 
 def test_instances_of_fleets_that_no_stack_has_are_told_and_stacks_are_asked_for_only_then(here, account):

@@ -186,22 +186,28 @@ def test_a_fresh_accounts_ten_executions_are_said(fleet):
 
 
 @pytest.mark.parametrize(
-    ("limit", "reserved", "webhook", "advice"),
+    ("limit", "reserved", "functions", "for_each", "advice"),
     [
-        (1000, 0, "0", "deploy with WebhookConcurrency=5"),
-        (1000, 898, "0", "deploy with WebhookConcurrency=2"),
-        (1000, 900, "0", "ask for 1005, then deploy with WebhookConcurrency=5"),
-        (10, 0, "0", "ask for 105, then deploy with WebhookConcurrency=5"),
-        (1000, 0, "5", ""),
-        (1000, 0, "", ""),
+        (1000, 0, "2", "0", "deploy with PublicConcurrency=20"),
+        (1000, 0, "1", "0", "deploy with PublicConcurrency=20"),
+        (1000, 880, "1", "0", "deploy with PublicConcurrency=20"),
+        (1000, 880, "2", "0", "deploy with PublicConcurrency=10"),
+        (1000, 891, "2", "0", "ask for 1031, then deploy with PublicConcurrency=20"),
+        (1000, 891, "1", "0", "deploy with PublicConcurrency=9"),
+        (1000, 900, "2", "0", "ask for 1040, then deploy with PublicConcurrency=20"),
+        (10, 0, "1", "0", "ask for 120, then deploy with PublicConcurrency=20"),
+        (1000, 0, "2", "5", ""),
+        (1000, 0, "", "", ""),
     ],
 )
-def test_a_webhook_that_may_take_all_executions_is_named_with_a_limit_that_the_account_has_room_for(
-    fleet, monkeypatch, limit, reserved, webhook, advice
+def test_callers_who_may_take_all_executions_are_named_with_a_limit_that_the_account_has_room_for(
+    fleet, monkeypatch, limit, reserved, functions, for_each, advice
 ):
-    monkeypatch.setenv("WEBHOOK_CONCURRENCY", webhook)
+    monkeypatch.setenv("PUBLIC_CONCURRENCY", for_each)
+    monkeypatch.setenv("PUBLIC_FUNCTIONS", functions)
     fleet.world.ec2.account.concurrent_executions, fleet.world.ec2.account.reserved_executions = limit, reserved
-    found = wrong(fleet).get(("aws", "the webhook's executions"), "")
+    found = wrong(fleet).get(("aws", "executions that callers may take"), "")
+    assert ("anybody may call the webhook" in found) is (functions == "2" and bool(advice))
     assert found.endswith(advice)
     assert bool(found) is bool(advice)
 

@@ -75,14 +75,17 @@ def test_each_scheduled_function_runs_every_minute_and_nothing_is_retried(name):
     assert "ReservedConcurrentExecutions" not in FUNCTIONS[name] | SHARED
 
 
-def test_no_concurrency_is_reserved_unless_it_is_asked_for_and_then_only_the_webhooks_is_limited():
+@pytest.mark.parametrize(
+    ("webhook", "public"), [("", ["RegisterAgentFunction"]), ("ci/webhook", ["RegisterAgentFunction", "WebhookFunction"])]
+)
+@pytest.mark.parametrize("limit", ["", "5"])
+def test_no_concurrency_is_reserved_unless_it_is_asked_for_and_then_whatever_others_may_call_is_limited(webhook, public, limit):
     """CloudFormation cannot know the account's limit."""
-    for given, reserved in (("", {}), ("5", {"WebhookFunction": "5"})):
-        made = stack(WebhookSecretName="ci/webhook", WebhookConcurrency=given)
-        limits = {name: r["Properties"].get("ReservedConcurrentExecutions") for name, r in made.items() if name in FUNCTIONS}
-        assert {name: limit for name, limit in limits.items() if limit is not None} == reserved
-        assert made["OperateFunction"]["Properties"]["Environment"]["Variables"]["WEBHOOK_CONCURRENCY"] == (given or "0")
-    assert stack()["OperateFunction"]["Properties"]["Environment"]["Variables"]["WEBHOOK_CONCURRENCY"] == ""
+    made = stack(WebhookSecretName=webhook, PublicConcurrency=limit)
+    limits = {name: r["Properties"].get("ReservedConcurrentExecutions") for name, r in made.items() if name in FUNCTIONS}
+    assert {name: reserved for name, reserved in limits.items() if reserved is not None} == (dict.fromkeys(public, "5") if limit else {})
+    told = made["OperateFunction"]["Properties"]["Environment"]["Variables"]
+    assert (told["PUBLIC_CONCURRENCY"], told["PUBLIC_FUNCTIONS"]) == (limit or "0", str(len(public)))
 
 
 def test_instance_events_is_invoked_only_for_states_in_which_it_acts():

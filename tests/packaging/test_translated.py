@@ -164,7 +164,6 @@ ONLY_WITH = {
     "WindowsRootDevice": {"MakeWindowsAgents": "yes"},
     "WindowsVolumeGiB": {"MakeWindowsAgents": "yes"},
     "DockerHubSecretArn": {"ImageCachePrefix": "ci"},
-    "WebhookConcurrency": {"WebhookSecretName": "x"},
     "VpcSecurityGroupIds": {"VpcSubnetIds": "subnet-1"},
     "ControllerCpuAlarmPercent": {"ControllerInstanceId": "i-1"},
     "ControllerNetworkAlarmBytes": {"ControllerInstanceId": "i-1"},

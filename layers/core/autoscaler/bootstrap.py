@@ -203,14 +203,14 @@ def webhook_secret() -> SharedSecret:
 @cache
 def account() -> Account:
     """Return what the doctor asks about the AWS account."""
-    return AwsAccount(_client, runtime().fleet.launched, _webhook_executions())
+    return AwsAccount(_client, runtime().fleet.launched, _number("PUBLIC_FUNCTIONS") or 1, _number("PUBLIC_CONCURRENCY"))
 
 
-def _webhook_executions() -> int | None:
-    """How many executions are reserved for the webhook: 0 for no limit, None for no webhook."""
-    text = os.environ.get("WEBHOOK_CONCURRENCY", "")
+def _number(name: str) -> int | None:
+    """Read a whole number; None where nobody says."""
+    text = os.environ.get(name, "")
     if text and not text.isdecimal():
-        raise refused("WEBHOOK_CONCURRENCY", text, "must be a whole number, or empty")
+        raise refused(name, text, "must be a whole number, or empty")
     return int(text) if text else None
 
 

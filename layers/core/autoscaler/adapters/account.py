@@ -22,11 +22,11 @@ _SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 class AwsAccount:
     """One region of one account. The clients are made at the first use."""
 
-    def __init__(self, clients: Callable[[str], Any], fleet: Fleet, webhook: int | None = None) -> None:
-        """Keep whose agents are to be launched there; ``clients`` makes the client of a service, ``webhook`` is that of `Executions`."""
+    def __init__(self, clients: Callable[[str], Any], fleet: Fleet, public: int = 1, for_each: int | None = None) -> None:
+        """Keep whose agents are launched there; ``clients`` makes a service's client, ``public`` and ``for_each``: of `Executions`."""
         self._clients = clients
         self._fleet = fleet
-        self._webhook = webhook
+        self._public, self._for_each = public, for_each
 
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
         """Ask twice for all pools: where their subnets are, and which types are offered there."""
@@ -74,7 +74,7 @@ class AwsAccount:
         with translated("GetAccountSettings"):
             limits = self._clients("lambda").get_account_settings()["AccountLimit"]
         limit, unreserved = int(limits["ConcurrentExecutions"]), int(limits["UnreservedConcurrentExecutions"])
-        return Executions(limit=limit, unreserved=unreserved, webhook=self._webhook)
+        return Executions(limit=limit, unreserved=unreserved, public=self._public, for_each=self._for_each)
 
     def _offerings(self) -> Iterator[Offering]:
         for pool in self._fleet.pools.values():

@@ -323,8 +323,8 @@ def _executions(account: Account) -> Iterator[Finding]:
     detail = f"{executions.limit} at once in the whole account"
     detail += "" if executions.enough else ": bursts of agents register slowly; ask for more"
     yield Finding(about="aws", what="Lambda's concurrent executions", fine=executions.enough, detail=detail)
-    if advice := executions.advice_on_webhook:
-        yield Finding(about="aws", what="the webhook's executions", fine=False, detail=advice)
+    if advice := executions.advice_on_callers:
+        yield Finding(about="aws", what="executions that callers may take", fine=False, detail=advice)
 
 
 def _instances(compute: Compute, pool: Pool) -> Finding:

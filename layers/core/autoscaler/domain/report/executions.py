@@ -1,4 +1,4 @@
-"""Whether Lambda's concurrent executions are enough, and how many of them a public webhook may take."""
+"""Whether Lambda's concurrent executions are enough, and how many of them the functions that others may call can take."""
 
 from dataclasses import dataclass
 
@@ -6,20 +6,22 @@ from dataclasses import dataclass
 _WANTED = 50
 # What Lambda keeps for functions that reserve nothing: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
 _KEPT_UNRESERVED = 100
-# A call takes a fraction of a second; that many at once is more than all controllers of a fleet send.
-_FOR_THE_WEBHOOK = 5
+# Four hundred agents that boot at once are registered by twenty executions without a wait (make bench ONLY=burst); by five, a hundred are.
+_FOR_EACH, _LEAST = 20, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executions:
     """Executions at once in the account's region; ``unreserved``: those that no function reserves.
 
-    ``webhook``: those that are reserved for the webhook, and no more of which it gets; 0 without a limit, None without a webhook.
+    ``public``: how many functions others may call. ``for_each``: what is reserved for each of them, and no more of which it gets; 0
+    without a limit, None where nobody says.
     """
 
     limit: int
     unreserved: int
-    webhook: int | None
+    public: int
+    for_each: int | None
 
     @property
     def enough(self) -> bool:
@@ -27,13 +29,14 @@ class Executions:
         return self.limit >= _WANTED
 
     @property
-    def advice_on_webhook(self) -> str:
-        """Say how to keep the webhook's callers from taking all executions; empty if they cannot."""
-        if self.webhook != 0:
+    def advice_on_callers(self) -> str:
+        """Say how to keep callers from taking all executions; empty if they cannot."""
+        if self.for_each != 0:
             return ""
-        risk = f"anybody may call its URL, and {self.unreserved} calls at once leave none for scale_up and register_agent"
-        reservable = min(_FOR_THE_WEBHOOK, self.unreserved - _KEPT_UNRESERVED)
-        if reservable > 0:
-            return f"{risk}: deploy with WebhookConcurrency={reservable}"
-        more = self.limit + _FOR_THE_WEBHOOK - (self.unreserved - _KEPT_UNRESERVED)
-        return f"{risk}; Lambda keeps {_KEPT_UNRESERVED} unreserved: ask for {more}, then deploy with WebhookConcurrency={_FOR_THE_WEBHOOK}"
+        callers = "anybody may call the webhook, and builds register_agent" if self.public > 1 else "builds may call register_agent"
+        risk = f"{callers}, and {self.unreserved} calls at once leave none for scale_up"
+        reservable = self.unreserved - _KEPT_UNRESERVED
+        if reservable >= self.public * _LEAST:
+            return f"{risk}: deploy with PublicConcurrency={min(_FOR_EACH, reservable // self.public)}"
+        more = self.limit + self.public * _FOR_EACH - reservable
+        return f"{risk}; Lambda keeps {_KEPT_UNRESERVED} unreserved: ask for {more}, then deploy with PublicConcurrency={_FOR_EACH}"
