@@ -119,12 +119,50 @@ def test_while_a_secret_cannot_be_read_nobody_is_told_that_it_is_wrong_and_stran
     assert here.call("webhook", event("webhook"))["statusCode"] == 202
 
 
-def test_a_caller_who_knows_the_secret_that_was_read_is_let_in_though_it_cannot_be_read_any_more(here):
+@pytest.mark.parametrize("every", [1, 20, 299, 301])
+def test_a_secret_that_was_replaced_is_refused_after_five_minutes_though_callers_go_on_using_it(here, every):
     assert here.call("webhook", event("webhook"))["statusCode"] == 202
-    keep_secret(here, "hush")
-    here.world.move_to(NOON + 301)
-    assert here.call("webhook", with_token("another"))["statusCode"] == 503
+    keep_secret(here, {"token": TOKEN[::-1]})
+    for at in range(every, 700, every):
+        here.world.move_to(NOON + at)
+        assert here.call("webhook", event("webhook"))["statusCode"] == (202 if at < 300 else 403), at
+    assert here.call("webhook", with_token(TOKEN[::-1]))["statusCode"] == 202
+
+
+@pytest.mark.parametrize("value", [None, "hush"], ids=["deleted", "of another form"])
+def test_a_secret_that_was_taken_away_lets_nobody_in_after_five_minutes(here, value):
     assert here.call("webhook", event("webhook"))["statusCode"] == 202
+    here.server.secrets.pop(WEBHOOK_SECRET) if value is None else keep_secret(here, value)
+    here.world.move_to(NOON + 299)
+    assert here.call("webhook", event("webhook"))["statusCode"] == 202
+    for at in (300, 301, 330, 3600):
+        here.world.move_to(NOON + at)
+        assert {here.call("webhook", asked)["statusCode"] for asked in (event("webhook"), with_token("another"))} == {503}
+    keep_secret(here, {"token": TOKEN})
+    here.world.move_to(NOON + 3630)
+    assert here.call("webhook", event("webhook"))["statusCode"] == 202
+
+
+def test_while_secrets_manager_is_away_the_token_counts_for_ten_minutes_more_and_whoever_has_another_one_is_not_told_that_it_is_wrong(here):
+    assert here.call("webhook", event("webhook"))["statusCode"] == 202
+    here.server.secrets_fail = "InternalServiceError"
+    for at, status in ((299, 202), (300, 202), (301, 202), (600, 202), (899, 202), (900, 503), (3600, 503)):
+        here.world.move_to(NOON + at)
+        assert here.call("webhook", event("webhook"))["statusCode"] == status, at
+        assert here.call("webhook", with_token("another"))["statusCode"] == (403 if at < 300 else 503), at
+    assert [name for name, _ in here.logged].count("webhook_secret_not_read") == 5
+    here.server.secrets_fail = ""
+    here.world.move_to(NOON + 3630)
+    assert here.call("webhook", event("webhook"))["statusCode"] == 202
+    assert here.call("webhook", with_token("another"))["statusCode"] == 403
+
+
+def test_secrets_manager_is_asked_once_in_five_minutes_whoever_asks(here):
+    for at in range(0, 900, 10):
+        here.world.move_to(NOON + at)
+        for asked in (event("webhook"), with_token("another")):
+            here.call("webhook", asked)
+    assert here.server.secrets_read.count(WEBHOOK_SECRET) == 3
 
 
 def test_a_queue_that_is_gone_is_told_the_caller(here):

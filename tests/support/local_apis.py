@@ -24,13 +24,15 @@ _CODE = re.compile("<Code>(.*)</Code>")
 class LocalApis:
     """Jenkins, EC2 and a few more services. ``requests`` keeps the path of each request, in the form of `ApiServer`.
 
-    ``ec2_calls`` keeps the action and the parameters of each call to EC2.
+    ``ec2_calls`` keeps the action and the parameters of each call to EC2. ``secrets_fail``: what Secrets Manager answers instead.
     If a test serves the functions to the command line, ``functions`` and ``url`` are those of that server.
     """
 
     ec2: Ec2Api
     jenkins: dict[str, JenkinsApi]
     secrets: dict[str, str] = field(default_factory=dict)
+    secrets_read: list[str] = field(default_factory=list)
+    secrets_fail: str = ""
     requests: list[tuple[str, int]] = field(default_factory=list)
     ec2_calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     before_answer: Callable[[], None] = lambda: None
@@ -51,7 +53,7 @@ class LocalApis:
         if service == "ssm":
             return LocalSsmClient(self.ec2)
         if service == "secretsmanager":
-            return _Secrets(self.secrets)
+            return _Secrets(self)
         return _Service(self.ec2, _SERVICE_OF.get(service, service))
 
     def asked(self, path: str) -> None:
@@ -92,12 +94,13 @@ class _Ec2Client(LocalEc2Client):
 
 @dataclass(slots=True)
 class _Secrets:
-    secrets: dict[str, str]
+    apis: LocalApis
 
     def get_secret_value(self, *, SecretId: str) -> dict[str, str]:  # noqa: N803 - boto3's name
-        if SecretId not in self.secrets:
-            raise _error("ResourceNotFoundException", "GetSecretValue")
-        return {"SecretString": self.secrets[SecretId]}
+        self.apis.secrets_read.append(SecretId)
+        if refusal := self.apis.secrets_fail or ("" if SecretId in self.apis.secrets else "ResourceNotFoundException"):
+            raise _error(refusal, "GetSecretValue")
+        return {"SecretString": self.apis.secrets[SecretId]}
 
 
 _SERVICE_OF = {"lambda": "lambda-settings"}
