@@ -76,11 +76,18 @@ WATCHING = (
         found_by=("tests/unit/test_heavy_jobs.py::test_jobs_whose_configuration_may_not_be_read_keep_no_other_from_being_read",),
     ),
     Bug(
-        name="whoever knows no secret knows an empty one",
+        name="a token that callers go on using is not read again",
         file="adapters/shared_secret.py",
-        was="bool(self._token) and hmac.compare_digest(",
-        becomes="hmac.compare_digest(",
-        found_by=(f"{_WEBHOOK}whoever_does_not_know_it_is_sent_away_and_nothing_is_asked_for",),
+        was="self._read_again(now)\n",
+        becomes="self._read_again(now) if given != self._token or not given else None\n",
+        found_by=(f"{_WEBHOOK}a_secret_that_was_replaced_is_refused_after_five_minutes_though_callers_go_on_using_it",),
+    ),
+    Bug(
+        name="while Secrets Manager is away, a token counts for ever",
+        file="adapters/shared_secret.py",
+        was="_KEPT_SECONDS = 900.0",
+        becomes="_KEPT_SECONDS = 900_000.0",
+        found_by=(f"{_WEBHOOK}while_secrets_manager_is_away_the_token_counts_for_ten_minutes_more",),
     ),
     Bug(
         name="a request of any size is read",

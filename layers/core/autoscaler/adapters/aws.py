@@ -1,14 +1,16 @@
 """Helps every adapter of AWS: pages of answers, codes of errors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from autoscaler.errors import TransientError
+from autoscaler.errors import ConfigError, TransientError
 
 _VALUES_A_FILTER = 200
+# Secrets Manager answers so until somebody changes something: the secret, a permission, or a key.
+_UNTIL_CHANGED = frozenset({"ResourceNotFoundException", "AccessDeniedException", "DecryptionFailure", "InvalidRequestException"})
 
 
 def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
@@ -26,6 +28,17 @@ def translated(action: str) -> Iterator[None]:
         raise TransientError(f"{action}: {code_of(error)}") from error
     except BotoCoreError as error:
         raise TransientError(f"{action} was not answered ({type(error).__name__})") from error
+
+
+def secret_value(client: Callable[[], Any], secret: str) -> str:
+    """Read one secret, whose value appears in no error; `ConfigError` or `TransientError`."""
+    try:
+        return str(client().get_secret_value(SecretId=secret).get("SecretString", ""))
+    except ClientError as error:
+        kind = ConfigError if code_of(error) in _UNTIL_CHANGED else TransientError
+        raise kind(f"secret {secret}: {code_of(error)}") from error
+    except BotoCoreError as error:
+        raise TransientError(f"secret {secret}: Secrets Manager did not answer ({type(error).__name__})") from error
 
 
 def filtered(client: Any, method: str, name: str, values: Sequence[str], **more: str) -> Iterator[Any]:

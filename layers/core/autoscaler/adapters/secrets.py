@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from autoscaler.errors import ConfigError, TransientError
+from autoscaler.adapters.aws import secret_value
+from autoscaler.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,15 +27,6 @@ class Credentials(BaseModel):
 def read_credentials(client: Callable[[], SecretsManagerClient], secret: str) -> Credentials:
     """Read one secret; its value appears in no error."""
     try:
-        value = client().get_secret_value(SecretId=secret).get("SecretString", "")
-    except ClientError as error:
-        code = error.response.get("Error", {}).get("Code", "Unknown")
-        permanent = code in {"ResourceNotFoundException", "AccessDeniedException", "DecryptionFailure", "InvalidRequestException"}
-        kind = ConfigError if permanent else TransientError
-        raise kind(f"secret {secret}: {code}") from error
-    except BotoCoreError as error:
-        raise TransientError(f"secret {secret}: Secrets Manager did not answer ({type(error).__name__})") from error
-    try:
-        return Credentials.model_validate_json(value)
+        return Credentials.model_validate_json(secret_value(client, secret))
     except ValidationError:
         raise ConfigError(f'secret {secret}: must be JSON of the form {{"username": "...", "token": "..."}}') from None

@@ -1,4 +1,4 @@
-"""Keeps the secret that a webhook is called with, and reads it again where a caller knows another one."""
+"""Keeps the secret that a webhook is called with, and reads it again every five minutes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from autoscaler.adapters.aws import translated
+from autoscaler.adapters.aws import secret_value
 from autoscaler.errors import ConfigError
 
-# A wrong token has the secret read again at most this often; after a read that failed, any token at most every half minute.
+# Whoever asks, it is read again after this long; after a read that failed, every half minute.
 _READ_AGAIN_SECONDS, _TRIED_AGAIN_SECONDS = 300.0, 30.0
+# So long an outage of Secrets Manager does not take the webhook down; after that, the token may have been replaced long ago.
+_KEPT_SECONDS = 900.0
 _LEAST_CHARACTERS = 24
 
 
@@ -24,26 +26,34 @@ class SharedSecret:
     name: str
     clock: Callable[[], float]
     _token: str = ""
+    _read_at: float = float("-inf")
     _tried_at: float = float("-inf")
-    _was_read: bool = False
 
     def is_known(self, given: str) -> bool | None:
-        """Compare in constant time; None while the secret cannot be read. One that was replaced is read within five minutes."""
-        if self._is(given):
-            return True
-        if self.clock() - self._tried_at >= (_READ_AGAIN_SECONDS if self._was_read else _TRIED_AGAIN_SECONDS):
-            self._tried_at, self._was_read = self.clock(), False  # before the call: one that fails counts as well
-            self._token, self._was_read = self._read(), True
-        return self._is(given) if self._was_read else None
+        """Compare in constant time with what was read at most five minutes ago; None where it cannot be told.
 
-    def _is(self, given: str) -> bool:
-        return bool(self._token) and hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode(errors="surrogatepass"))
+        A read that fails is an error for whoever asks first. Asked again, the token that was read before counts for ten minutes more,
+        unless Secrets Manager says that there is no such token any more.
+        """
+        now = self.clock()
+        if now - self._read_at >= _READ_AGAIN_SECONDS and now - self._tried_at >= _TRIED_AGAIN_SECONDS:
+            self._tried_at = now  # before the call: one that fails counts as well
+            self._read_again(now)
+        age = now - self._read_at
+        if age < _KEPT_SECONDS and hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode(errors="surrogatepass")):
+            return True
+        return False if age < _READ_AGAIN_SECONDS else None
+
+    def _read_again(self, now: float) -> None:
+        try:
+            self._token, self._read_at = self._read(), now
+        except ConfigError:
+            self._read_at = float("-inf")
+            raise
 
     def _read(self) -> str:
-        with translated("GetSecretValue"):
-            value = self.client().get_secret_value(SecretId=self.name).get("SecretString", "")
         try:
-            token = json.loads(value)["token"]
+            token = json.loads(secret_value(self.client, self.name))["token"]
         except (ValueError, KeyError, TypeError, RecursionError):
             token = None
         if not isinstance(token, str) or len(token) < _LEAST_CHARACTERS:

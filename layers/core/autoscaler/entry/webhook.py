@@ -30,12 +30,13 @@ def ring(event: Any) -> dict[str, Any]:
 
     No log line and no answer holds the secret.
     """
+    secret, token = bootstrap.webhook_secret(), _token(event)
     try:
-        is_ours = bootstrap.webhook_secret().is_known(_token(event))
+        is_ours = secret.is_known(token)
     except AutoscalerError as error:
         log("webhook_secret_not_read", error=f"{type(error).__name__}: {error}")
-        return {"statusCode": 503, "body": ""}
-    if is_ours is None:  # it could not be read a moment ago, which was told then
+        is_ours = secret.is_known(token)  # by the one that was read before
+    if is_ours is None:
         return {"statusCode": 503, "body": ""}
     if not is_ours:
         log("webhook_refused")
