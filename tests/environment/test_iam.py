@@ -33,7 +33,12 @@ MANAGED = {
     "AWSLambdaBasicExecutionRole": _LOGS,
     "AWSLambdaVPCAccessExecutionRole": [*_LOGS, *_INTERFACES, "ec2:DescribeSubnets"],
 }
-OURS, THEIRS = {"aws:ResourceTag/autoscaler:fleet": FLEET}, {"aws:ResourceTag/autoscaler:fleet": "another"}
+# Anybody with ec2:CreateTags may write the fleet's tag; EC2 alone writes its own, on what CreateFleet launched.
+BY_A_FLEET = {"aws:ResourceTag/aws:ec2:fleet-id": "fleet-0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"}
+TAGGED = {"aws:ResourceTag/autoscaler:fleet": FLEET}
+OURS, THEIRS = TAGGED | BY_A_FLEET, {"aws:ResourceTag/autoscaler:fleet": "another"} | BY_A_FLEET
+OF_TEMPLATE, OVERRIDDEN = ({"ec2:IsLaunchTemplateResource": value} for value in ("true", "false"))
+IMAGE = f"arn:aws:ec2:{REGION}::image/ami-0a1"
 # One statement lets every function use the state; a life need not show each of these in each function.
 OF_THE_SHARED_STATEMENT = {"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem"}
 # The example fleet leaves subnets to its launch templates, and buys no spot.
@@ -96,9 +101,11 @@ def launching(tags: dict[str, str]) -> Iterator[Asked]:
     for action, new in (("ec2:CreateFleet", f"{EC2}:fleet/*"), ("ec2:RunInstances", f"{EC2}:instance/*")):
         yield asked(action, new, **tagged)
     yield asked("ec2:CreateFleet", f"{EC2}:launch-template/lt-0a1")
-    for resource in ("subnet/subnet-a", "security-group/sg-1", "network-interface/*", "volume/*", "launch-template/lt-0a1"):
-        yield asked("ec2:RunInstances", f"{EC2}:{resource}")
-    yield asked("ec2:RunInstances", f"arn:aws:ec2:{REGION}::image/ami-0a1")
+    # Each subnet is an override of ours; security groups and the rest are what the template names.
+    for resource in ("subnet/subnet-a", "network-interface/*", "volume/*", "launch-template/lt-0a1"):
+        yield asked("ec2:RunInstances", f"{EC2}:{resource}", **OVERRIDDEN)
+    for resource in (f"{EC2}:security-group/sg-1", f"{EC2}:key-pair/ci", f"arn:aws:ec2:{REGION}::snapshot/snap-1", IMAGE):
+        yield asked("ec2:RunInstances", resource, **OF_TEMPLATE)
     for new, action in (("fleet", "CreateFleet"), ("instance", "RunInstances"), ("volume", "RunInstances")):
         yield asked("ec2:CreateTags", f"{EC2}:{new}/*", **{"ec2:CreateAction": action})
     passed = {"iam:PassedToService": "ec2.amazonaws.com"}
@@ -184,11 +191,16 @@ def test_costs_are_written_by_one_function_and_read_by_another(decide, function,
 
 
 FOREIGN = [
-    asked("ec2:TerminateInstances", f"{EC2}:instance/i-1", **THEIRS),
-    asked("ec2:TerminateInstances", f"{EC2}:instance/i-1"),
-    *(asked(f"ec2:{action}Instances", f"{EC2}:instance/i-1", **tags) for action in ("Stop", "Start") for tags in (THEIRS, {})),
-    asked("ec2:GetConsoleOutput", f"{EC2}:instance/i-1", **THEIRS),
-    asked("ec2:CreateTags", f"{EC2}:instance/i-1", **THEIRS, **{"aws:TagKeys": ["Name"]}),
+    *(
+        asked(f"ec2:{action}Instances", f"{EC2}:instance/i-1", **tags)
+        for action in ("Terminate", "Stop", "Start")
+        for tags in (THEIRS, {}, TAGGED, BY_A_FLEET, TAGGED | {"aws:ResourceTag/aws:ec2:fleet-id": ""})
+    ),
+    *(asked("ec2:GetConsoleOutput", f"{EC2}:instance/i-1", **tags) for tags in (THEIRS, TAGGED)),
+    *(asked("ec2:CreateTags", f"{EC2}:instance/i-1", **tags, **{"aws:TagKeys": ["Name"]}) for tags in (THEIRS, TAGGED)),
+    *(asked("ec2:RunInstances", f"{EC2}:{named}", **OVERRIDDEN) for named in ("security-group/sg-1", "key-pair/ci")),
+    *(asked("ec2:RunInstances", f"{EC2}:{named}") for named in ("security-group/sg-1", "key-pair/ci")),
+    asked("ec2:RunInstances", f"arn:aws:ec2:{REGION}::snapshot/snap-1", **OVERRIDDEN),
     asked("ec2:CreateTags", f"{EC2}:instance/i-1", **OURS, **{"aws:TagKeys": ["Name", "autoscaler:fleet"]}),
     asked("ec2:RunInstances", f"{EC2}:instance/*"),
     asked("ec2:RunInstances", f"{EC2}:instance/*", **{"aws:RequestTag/autoscaler:fleet": "another"}),
@@ -247,6 +259,14 @@ OF_A_PARAMETER = {
         asked("kms:CreateGrant", KEY, **VIA, **{"kms:GrantIsForAWSResource": "true"}),
     ],
 }
+
+
+@every_function
+def test_an_image_that_no_template_names_is_launched_only_where_pools_name_parameters_of_images(decide, life, function):
+    requests = [asked("ec2:RunInstances", IMAGE, **OVERRIDDEN)]
+    assert set(decide(policies_of(function, ImageParameterArns=""), requests).values()) == {"ImplicitlyDenied"}
+    launches = any(action == "ec2:CreateFleet" for action, _, _ in needed(life, function))
+    assert set(decide(function, requests).values()) == {"Allowed" if launches else "ImplicitlyDenied"}
 
 
 def test_whoever_starts_an_instance_may_use_the_key_of_its_volumes_and_nobody_else(decide):

@@ -1,5 +1,6 @@
 """Facts of template.yaml that safety depends on."""
 
+import json
 import re
 
 import pytest
@@ -125,18 +126,52 @@ def test_instances_are_launched_only_with_our_tag_and_terminated_only_by_it():
     on_instances = [s for s in allowing("ec2:RunInstances") if any(":instance/*" in str(r) for r in s["Resource"])]
     assert [s["Condition"] for s in on_instances] == [{"StringEquals": {"aws:RequestTag/autoscaler:fleet": ours}}] * 2
     by_tag = {"StringEquals": {"aws:ResourceTag/autoscaler:fleet": ours}}
-    assert [s["Condition"] for s in allowing("ec2:TerminateInstances")] == [by_tag] * 2  # scale_down, and operate for autoscaler end
+    launched = by_tag | {"StringLike": {"aws:ResourceTag/aws:ec2:fleet-id": "fleet-*"}}
+    assert [s["Condition"] for s in allowing("ec2:TerminateInstances")] == [launched] * 2  # scale_down, and operate for autoscaler end
+    assert [s["Condition"] for s in allowing("ec2:StopInstances")] == [launched]
+    assert [s["Condition"] for s in allowing("ec2:StartInstances")] == [launched] * 3
     launches = {"StringEquals": {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}}
     assert [s["Condition"] for s in allowing("ec2:CreateTags")] == [
         *[launches] * 4,
-        {
-            "StringEquals": {"aws:ResourceTag/autoscaler:fleet": ours},
+        launched
+        | {
             "ForAllValues:StringEquals": {"aws:TagKeys": ["Name", "autoscaler:node", "autoscaler:controller"]},
         },
     ]
     assert [s["Condition"] for s in allowing("iam:PassRole")] == [
         {"StringEquals": {"iam:PassedToService": {"Sub": "ec2.${AWS::URLSuffix}"}}}
     ] * 2
+
+
+def test_what_a_launch_may_name_beside_its_template_is_a_subnet_and_with_parameters_of_images_an_image():
+    open_ = {"image", "launch-template", "network-interface", "subnet", "volume", "capacity-reservation", "spot-instances-request"}
+    named = {True: set(), False: set()}
+    for statement in allowing("ec2:RunInstances"):
+        conditions = statement.get("Condition", {})
+        kinds = set(re.findall(r":([a-z-]+)/\*", str(statement["Resource"]))) - {"fleet", "instance"}
+        named[conditions == {"Bool": {"ec2:IsLaunchTemplateResource": "true"}}] |= kinds
+    assert named == {True: {"image", "key-pair", "security-group", "snapshot"}, False: open_}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {
+            "ImageParameterArns": "a,b",
+            "WebhookSecretName": "ci/webhook",
+            "VolumeKmsKeyArn": "k" * 80,
+            "AllowCapacityReservations": "true",
+            "AllowTaggedSpotRequests": "true",
+        },
+    ],
+    ids=["shipped", "all"],
+)
+def test_policies_of_a_role_are_not_longer_than_iam_takes(parameters):
+    """All inline policies of a role together, without white space: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html."""
+    roles = {name: r["Properties"].get("Policies", []) for name, r in stack(**parameters).items() if r["Type"] == "AWS::IAM::Role"}
+    lengths = {name: len(json.dumps([p["PolicyDocument"] for p in policies], separators=(",", ":"))) for name, policies in roles.items()}
+    assert {name: length for name, length in lengths.items() if length > 10_240 - 500} == {}
 
 
 def test_each_function_may_do_only_its_own_part():
