@@ -98,6 +98,7 @@ def test_what_ec2_says_now_counts_and_not_what_the_event_said(here, agent):
 def test_a_pipeline_that_may_still_be_bound_to_it_is_left_to_the_repairs(here, agent):
     instance, node = agent
     start(here, 600.0, Kind.PIPELINE)
+    here.world.timeline.sleep(5.0)  # its shell has begun
     here.world.ec2.end(instance)
     here.world.move_to(here.world.timeline.now + 25.0)
     plan = announce(here, "instance_terminated", instance)

@@ -63,10 +63,15 @@ def _cut_off(scene: Scene) -> None:
     scene.until("cut off: instances before", lambda: instances_of(scene, SPOT_POOL), [])
     scene.queue(_CUT_OFF, label=SPOT_LABEL)
     _make_trouble(scene, {"cut_off": {"function": scene.account.function("ScaleUp"), "writes": "intent#"}})
+    before = _launches(scene)
     _, error = scene.account.try_to_invoke("ScaleUp")
     scene.report.check("cut off: the function's error", error, "Unhandled")
-    scene.report.check("cut off: launches that it had written down", len(scene.account.items("intent#")), 1)
+    scene.report.check("cut off: launches that it had written down", len(_launches(scene) - before), 1)
     _make_trouble(scene, {})
+
+
+def _launches(scene: Scene) -> set[str]:
+    return {intent["item"] for intent in scene.account.items("intent#")}
 
 
 def _ring(scene: Scene, messages: list[dict[str, Any]]) -> None:
