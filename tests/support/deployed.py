@@ -56,9 +56,11 @@ class Deployed:
 
     def invoke(self, function: str, event: Any, **context: Any) -> dict[str, Any]:
         """Return a function's answer as Lambda does; what is raised is an error of the function."""
-        handler = demo.load_handler(demo.FUNCTIONS / function / "app.py")
+        folder, variables = _code_of(function)
+        handler = demo.load_handler(folder / "app.py")
         given = demo.Context(function, context.get("request_id", f"r-{self.world.timeline.now}"), context.get("milliseconds", 55_000))
-        answer: dict[str, Any] = handler(event, given)
+        with mock.patch.dict(os.environ, variables):
+            answer: dict[str, Any] = handler(event, given)
         return answer
 
     @property
@@ -81,6 +83,17 @@ class Deployed:
             self.world.move_to(self.world.timeline.now + 60)
             for function in ("publish_metrics", "scale_up", "scale_down"):
                 self.call(function, {})
+
+
+@cache
+def _code_of(function: str) -> tuple[Path, dict[str, str]]:
+    """The folder of a function; of one that has the code of another, the template says which, and by what variables they differ."""
+    if (folder := demo.FUNCTIONS / function).exists():
+        return folder, {}
+    resources = cloudformation.read_template(ROOT / "template.yaml")["Resources"]
+    written = resources[f"{function.title().replace('_', '')}Function"]["Properties"]
+    variables = {name: value for name, value in written["Environment"]["Variables"].items() if isinstance(value, str)}
+    return ROOT / written["CodeUri"], variables
 
 
 def essential_environment() -> dict[str, str]:
