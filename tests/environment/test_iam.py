@@ -19,7 +19,7 @@ PARAMETERS = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter"
 DEPLOYED_WITH = {"ImageParameterArns": f"{PARAMETERS}/ci/warm-image", "LookEverySeconds": "60"}
 TABLE, AGENT_ROLE = GIVEN["StateTable.Arn"], GIVEN["AgentRole.Arn"]
 TOPIC = GIVEN["AlarmTopic"]  # which moto's is in the life that is recorded
-FUNCTIONS = ("publish_metrics", "scale_up", "scale_down", "operate", "register_agent", "instance_events")
+FUNCTIONS = ("publish_metrics", "scale_up", "scale_down", "operate", "ask", "register_agent", "instance_events")
 # Of which SAM makes a part of every role; as AWS writes them: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/
 _LOGS = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"]
 _INTERFACES = [
@@ -44,10 +44,15 @@ OF_THE_SHARED_STATEMENT = {"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem"}
 # The example fleet leaves subnets to its launch templates, and buys no spot.
 ONLY_WITH_SUBNETS_OR_SPOT = {"ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeSpotPriceHistory", "iam:GetRole"}
 # Asked by operate for what left the fleet file (autoscaler end, doctor); nothing has left in the life that is lived here.
-ONLY_FOR_WHAT_LEFT = {"operate": {"ec2:TerminateInstances", "cloudformation:DescribeStacks"}}
+ONLY_FOR_WHAT_LEFT = {
+    "operate": {"ec2:TerminateInstances", "cloudformation:DescribeStacks"},
+    "ask": {"cloudformation:DescribeStacks"},
+}
 # Whichever look comes first after something else is to be launched reads the volumes: in this life, none of these two.
 _VOLUMES = {"ec2:DescribeLaunchTemplateVersions", "ec2:DescribeImages"}
 NOT_FIRST = {"scale_down": _VOLUMES, "instance_events": _VOLUMES}
+WRITES = {f"dynamodb:{action}" for action in ("PutItem", "DeleteItem", "UpdateItem", "BatchWriteItem", "ConditionCheckItem")}
+READS = ("Describe", "Get", "List", "Query", "BatchGet")
 
 
 def not_in_this_life(function: str) -> set[str]:
@@ -168,7 +173,7 @@ def test_who_looks_at_instances_may_ask_what_spot_costs_and_nobody_else(decide, 
 @pytest.mark.parametrize("action", ["Query", "PutItem", "DeleteItem"])
 def test_lost_builds_are_answered_for_by_one_function_and_shown_to_people_by_another(decide, function, action):
     [answer] = decide(function, [asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": [f"{FLEET}#reruns"]})]).values()
-    allowed = {"scale_down": {"Query", "PutItem"}, "operate": {"Query"}}
+    allowed = {"scale_down": {"Query", "PutItem"}, "operate": {"Query"}, "ask": {"Query"}}
     assert answer == ("Allowed" if action in allowed.get(function, set()) else "ImplicitlyDenied")
 
 
@@ -179,6 +184,7 @@ def test_orders_of_runs_are_kept_by_two_functions_and_those_that_are_open_are_se
     [answer] = decide(function, [asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": [f"{FLEET}#{partition}"]})]).values()
     keeps = function in {"scale_down", "operate"} and action not in {"GetItem", "UpdateItem"}
     sees = function in {"scale_up", "instance_events"} and (partition, action) == ("open-runs", "Query")
+    sees = sees or (function, action) == ("ask", "Query")
     assert answer == ("Allowed" if keeps or sees else "ImplicitlyDenied")
 
 
@@ -186,8 +192,25 @@ def test_orders_of_runs_are_kept_by_two_functions_and_those_that_are_open_are_se
 @pytest.mark.parametrize("action", ["Query", "BatchGetItem", "PutItem", "DeleteItem", "GetItem", "UpdateItem"])
 def test_costs_are_written_by_one_function_and_read_by_another(decide, function, action):
     [answer] = decide(function, [asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": [f"{FLEET}#costs"]})]).values()
-    allowed = {"publish_metrics": {"BatchGetItem", "PutItem"}, "operate": {"Query", "BatchGetItem"}}
+    reads = {"Query", "BatchGetItem"}
+    allowed = {"publish_metrics": {"BatchGetItem", "PutItem"}, "operate": reads, "ask": reads}
     assert answer == ("Allowed" if action in allowed.get(function, set()) else "ImplicitlyDenied")
+
+
+def test_the_function_that_answers_may_read_and_do_nothing(decide, life):
+    granted = {
+        action
+        for policy in policies_of("ask")
+        for statement in policy["Statement"]
+        if statement["Effect"] == "Allow" and "Sid" in statement
+        for action in listed(statement["Action"])
+    }
+    assert {action for action in granted if not action.partition(":")[2].startswith(READS)} == set()
+    others = {request for function in FUNCTIONS for request in needed(life, function)}
+    does = sorted(request for request in others if not request[0].partition(":")[2].startswith(READS))
+    assert {action for action, *_ in does} > {"ec2:CreateFleet", "ec2:TerminateInstances", "ec2:CreateTags", "dynamodb:PutItem"}
+    does += [asked(action, TABLE, **{"dynamodb:LeadingKeys": [FLEET]}) for action in sorted(WRITES)]
+    assert {request: told for request, told in decide("ask", does).items() if told != "ImplicitlyDenied"} == {}
 
 
 FOREIGN = [
@@ -392,15 +415,26 @@ def listed(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-def test_an_operator_may_use_the_command_line_and_nothing_else(decide):
-    policy = stack()["OperatorPolicy"]["Properties"]["PolicyDocument"]
-    used = [asked("lambda:InvokeFunction", GIVEN[f"{name}Function.Arn"]) for name in ("Operate", "ScaleUp")]
+def of_people(policy: str, decide, *functions: str) -> None:
+    """See that a policy allows to invoke these functions, and what the command line asks AWS itself, and nothing else."""
+    document = stack()[policy]["Properties"]["PolicyDocument"]
+    used = [asked("lambda:InvokeFunction", GIVEN[f"{name}Function.Arn"]) for name in functions]
     used += [asked("cloudformation:DescribeStacks", GIVEN["AWS::StackId"]), asked("cloudwatch:DescribeAlarms", "*")]
     used += [asked(f"cloudwatch:{action}", "*") for action in ("DescribeAlarmHistory", "GetMetricData")]
-    others = [asked("lambda:InvokeFunction", GIVEN[f"{name}Function.Arn"]) for name in ("RegisterAgent", "ScaleDown")]
+    every = {name.removesuffix("Function.Arn") for name in GIVEN if name.endswith("Function.Arn")}
+    others = [asked("lambda:InvokeFunction", GIVEN[f"{name}Function.Arn"]) for name in sorted(every - set(functions))]
     others += [
         asked("ec2:TerminateInstances", f"{EC2}:instance/i-1", **OURS),
         asked("lambda:UpdateFunctionCode", GIVEN["OperateFunction.Arn"]),
+        asked("lambda:UpdateFunctionConfiguration", GIVEN["AskFunction.Arn"]),
     ]
-    assert set(decide([policy], used).values()) == {"Allowed"}
-    assert set(decide([policy], others).values()) == {"ImplicitlyDenied"}
+    assert set(decide([document], used).values()) == {"Allowed"}
+    assert set(decide([document], others).values()) == {"ImplicitlyDenied"}
+
+
+def test_an_operator_may_use_the_command_line_and_nothing_else(decide):
+    of_people("OperatorPolicy", decide, "Operate", "ScaleUp", "Ask")
+
+
+def test_who_may_only_ask_invokes_one_function(decide):
+    of_people("ReaderPolicy", decide, "Ask")

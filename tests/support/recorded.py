@@ -81,6 +81,11 @@ def record_a_life() -> Recorded:
         ):
             _call(here, recorded, "operate", asked)
         _order_runs(here, recorded)
+        for question in ("status", "overview", "names", "events", "needs", "costs", "runs", "reservations", "jobs", "plan", "doctor"):
+            _call(here, recorded, "ask", {"action": question})
+        for question in ("why", "eta"):
+            _call(here, recorded, "ask", {"action": question, "subject": "ordered"})
+        _call(here, recorded, "ask", {"action": "drain", "fleet": True})
         _call(here, recorded, "scale_up", {"action": "doctor"})
         _call(here, recorded, "register_agent", function_url_event("i-00000000000000000"))
         _call(here, recorded, "register_agent", {"body": "x"})

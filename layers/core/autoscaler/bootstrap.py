@@ -188,10 +188,21 @@ def trust() -> Trust:
 
 def access() -> Access:
     """Read what lets people into agents: ``AGENT_SESSION_MANAGER`` is yes or no, of the launch templates that this stack has made."""
-    text, name = os.environ.get("AGENT_SESSION_MANAGER", "no"), runtime().fleet.name
+    name = runtime().fleet.name
+    templates = frozenset(f"autoscaler-{kind}-{name}" for kind in ("linux", "windows", "arm64"))
+    return Access(allowed=_is_yes("AGENT_SESSION_MANAGER"), templates=templates)
+
+
+def refuses_orders() -> bool:
+    """Read whether this function only answers: ``REFUSES_ORDERS`` is yes or no."""
+    return _is_yes("REFUSES_ORDERS")
+
+
+def _is_yes(name: str) -> bool:
+    text = os.environ.get(name, "no")
     if text not in {"yes", "no"}:
-        raise refused("AGENT_SESSION_MANAGER", text, "must be yes or no")
-    return Access(allowed=text == "yes", templates=frozenset(f"autoscaler-{kind}-{name}" for kind in ("linux", "windows", "arm64")))
+        raise refused(name, text, "must be yes or no")
+    return text == "yes"
 
 
 @cache

@@ -25,29 +25,34 @@ from autoscaler.entry.operation import FleetOrder, Operation, Order
 from autoscaler.entry.operations import Costs, Doctor, Eta, Events, Jobs, Needs, Reservations, Why, read_operation
 from autoscaler.entry.refusals import answers_refusals
 from autoscaler.entry.run_operations import Runs
+from autoscaler.errors import EventRefusedError
 from autoscaler.telemetry import log, log_reports
 
 # An answer of Lambda holds 6 MB.
 _EVENTS_OF_OVERVIEW = 100
+_REFUSED = "is an order, and you may only ask: orders need the stack's OperatorPolicy"
 _NOTHING_TO_DO = (Reason.NOT_FOUND, Reason.ALREADY_DONE)
 
 
 @answers_refusals
 def handle(event: Any, context: Context) -> dict[str, Any]:
-    """Carry out an order or answer a question; an order with a request id is carried out once."""
+    """Carry out an order, if this function takes any, or answer a question; an order with a request id is carried out once."""
     wired = bootstrap.runtime()
     now = wired.ports.clock()
-    operation = read_operation(event)
+    operation, only_answers = read_operation(event), bootstrap.refuses_orders()
+    if operation.is_order and only_answers:
+        raise EventRefusedError(f"event refused: action ({operation.action}): {_REFUSED}")
     order = operation.order(wired.fleet, now)
     ends_at = now + context.get_remaining_time_in_millis() / 1000.0
     begun = Invocation(request_id=context.aws_request_id, ends_at=ends_at, by=operation.by)
-    invocation = replace(begun, dry_run=operation.dry_run, by_a_person=True)
+    # A function that only answers makes a dry run of everything: its doctor tries nothing in Jenkins.
+    invocation = replace(begun, dry_run=operation.dry_run or only_answers, by_a_person=True)
     if order is None:
         answer = _answer(wired, invocation, operation)
     else:
         carry_out = _carrying_out(wired, invocation, operation, order)
         answer = once(operation.request_id, context, carry_out) if operation.request_id and not operation.dry_run else carry_out()
-    return {"action": operation.action, "dry_run": operation.dry_run, "now_at": now} | answer
+    return {"action": operation.action, "dry_run": invocation.dry_run, "now_at": now} | answer
 
 
 def _carrying_out(wired: Runtime, invocation: Invocation, operation: Operation, order: Order) -> Callable[[], dict[str, Any]]:

@@ -28,6 +28,11 @@ class Operation(Manual):
     action: str
     by: Text = "somebody who did not say who"
 
+    @property
+    def is_order(self) -> bool:
+        """Tell whether it orders something, whatever the fleet file says to that."""
+        return type(self).order is not Operation.order
+
     def order(self, _fleet: Fleet, _now: float) -> Order | None:
         """Check what the fleet file must know, and translate."""
         return None
