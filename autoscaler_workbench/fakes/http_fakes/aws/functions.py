@@ -14,10 +14,15 @@ _ANSWERED_WITHIN_SECONDS = 120.0
 
 @dataclass(slots=True)
 class LambdaApi:
-    """Functions by name. A request waits until `serve` was called for it in the thread that the world lives in."""
+    """Functions by name. A request waits until `serve` was called for it in the thread that the world lives in.
+
+    ``denied``: those that IAM lets the caller not invoke; ``asked``: each that somebody tried to invoke.
+    """
 
     names: frozenset[str]
-    _asked: Queue[tuple[str, Any, Future[bytes]]] = field(default_factory=Queue)
+    denied: set[str] = field(default_factory=set)
+    asked: list[str] = field(default_factory=list)
+    _queue: Queue[tuple[str, Any, Future[bytes]]] = field(default_factory=Queue)
 
     def handle(self, path: str, body: bytes) -> Response:
         """Answer ``POST /2015-03-31/functions/NAME/invocations``."""
@@ -27,8 +32,12 @@ class LambdaApi:
         if parts[2] not in self.names:
             told = {"Type": "User", "message": f"Function not found: {parts[2]}"}
             return Response(404, {"x-amzn-ErrorType": "ResourceNotFoundException"}, json.dumps(told).encode())
+        self.asked.append(parts[2])
+        if parts[2] in self.denied:
+            told = {"Message": f"User: ben is not authorized to perform: lambda:InvokeFunction on resource: {parts[2]}"}
+            return Response(403, {"x-amzn-ErrorType": "AccessDeniedException"}, json.dumps(told).encode())
         future: Future[bytes] = Future()
-        self._asked.put((parts[2], json.loads(body or b"{}"), future))
+        self._queue.put((parts[2], json.loads(body or b"{}"), future))
         try:
             answer = future.result(_ANSWERED_WITHIN_SECONDS)
         except Exception as error:  # noqa: BLE001 - as Lambda does it: whatever a handler raises is told to the caller
@@ -39,7 +48,7 @@ class LambdaApi:
     def serve(self, call: Callable[[str, Any], dict[str, Any]], wait_seconds: float) -> bool:
         """Serve one invocation if one comes in time; tell whether one did."""
         try:
-            name, event, future = self._asked.get(timeout=wait_seconds)
+            name, event, future = self._queue.get(timeout=wait_seconds)
         except Empty:
             return False
         if not future.set_running_or_notify_cancel():
@@ -52,7 +61,7 @@ class LambdaApi:
 
     def serve_waiting(self, call: Callable[[str, Any], dict[str, Any]]) -> None:
         """Serve the invocations that wait now; those that come meanwhile wait for the next time."""
-        for _ in range(self._asked.qsize()):
+        for _ in range(self._queue.qsize()):
             self.serve(call, 0.0)
 
 

@@ -39,11 +39,14 @@ def _iam_error(status: int, code: str) -> Response:
 
 
 def _stacks(ec2: Ec2, _body: bytes) -> Response:
-    """Tell of the stacks that are there, with the fleet's name of each."""
+    """Tell of the stacks that are there, with the fleet's name of each and the outputs."""
+    output = "<member><OutputKey>{}</OutputKey><OutputValue>{}</OutputValue></member>"
+    outputs = "".join(output.format(*pair) for pair in ec2.account.outputs.items())
     parameter = "<member><ParameterKey>FleetName</ParameterKey><ParameterValue>{}</ParameterValue></member>"
     facts = "<StackName>{0}</StackName><CreationTime>2026-01-01T00:00:00Z</CreationTime><StackStatus>CREATE_COMPLETE</StackStatus>"
     stacks = "".join(
-        f"<member>{facts.format(name)}<Parameters>{parameter.format(name)}</Parameters></member>" for name in ec2.account.stacks
+        f"<member>{facts.format(name)}<Parameters>{parameter.format(name)}</Parameters><Outputs>{outputs}</Outputs></member>"
+        for name in ec2.account.stacks
     )
     body = f"<DescribeStacksResponse><DescribeStacksResult><Stacks>{stacks}</Stacks></DescribeStacksResult></DescribeStacksResponse>"
     return Response(200, {"Content-Type": "text/xml"}, body.encode())

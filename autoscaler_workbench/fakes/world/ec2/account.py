@@ -50,6 +50,7 @@ class Account:
     concurrent_executions: int = 1000
     reserved_executions: int = 0
     stacks: tuple[str, ...] = ()  # names of the fleets whose stacks are there
+    outputs: dict[str, str] = field(default_factory=dict)  # of each of these stacks
 
     def get_parameters(self, names: list[str]) -> dict[str, Any]:
         """Answer GetParameters of Systems Manager: what is there, and beside it the names of what is not."""
