@@ -50,7 +50,7 @@ def _names(ctx: typer.Context, incomplete: str, kinds: Iterable[str]) -> list[st
 def _asked(ctx: typer.Context, question: dict[str, Any]) -> dict[str, Any]:
     """Ask, for a moment only; return nothing where nobody answers."""
     where = {name: ctx.params[name] for name in ("stack", "local", "region", "profile") if ctx.params.get(name)}
-    deployed = Deployed(**({"stack": "jenkins-autoscaler"} | where), patience_seconds=_WITHIN_SECONDS)
+    deployed = Deployed(**({"stack": "jenkins-autoscaler"} | where), patience_seconds=_WITHIN_SECONDS, silent=True)
     try:
         return deployed.call("operate", question)
     except AutoscalerError:

@@ -19,6 +19,7 @@ from autoscaler_workbench.cli.order_options import (
     TeamOption,
     Watch,
 )
+from autoscaler_workbench.cli.remote import DeniedError
 from autoscaler_workbench.cli.request import WHERE, Request, asking, given, new_id, ordering, with_request
 from autoscaler_workbench.cli.reservations import print_reservations
 from autoscaler_workbench.cli.tables import for_people
@@ -271,11 +272,13 @@ def doctor(request: Request) -> None:
 
 
 def _examined(request: Request, function: str) -> list[dict[str, Any]]:
-    """The findings of one function; where it fails, that is the finding, so that the other is still asked."""
+    """The findings of one function; where it fails or is denied, that is the finding, so that the other is still asked."""
     try:
         findings: list[dict[str, Any]] = request.deployed.call(function, {"action": "doctor", "dry_run": request.dry_run})["findings"]
     except TransientError as error:
         return [{"about": function, "what": "answers", "fine": False, "detail": str(error)}]
+    except DeniedError as error:
+        return [{"about": function, "what": "answers", "fine": None, "detail": f"not tried: {error}"}]
     return findings
 
 

@@ -15,20 +15,28 @@ from botocore.config import Config
 
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import AutoscalerError, ConfigError, TransientError
+from autoscaler_workbench.cli.terminal import say
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published, from_json
 
-_OUTPUTS = {"scale_up": "ScaleUp", "scale_down": "ScaleDown", "operate": "Operate"}
+_OUTPUTS = {"scale_up": "ScaleUp", "scale_down": "ScaleDown", "operate": "Operate", "ask": "Ask"}
+_DENIED = "AccessDeniedException"
+_ONLY_ASKS = "answered by the stack's function Ask: you may ask, and order nothing (operate is denied to you)"
+_NO_ORDERS = f"is denied to you ({_DENIED}): orders need the stack's OperatorPolicy; with ReaderPolicy you may only ask"
 # A person's event waits up to 45 s for the lease; a call that is tried again would be done twice.
 _PATIENT_SECONDS = 90.0
 _SIGN_IN_AGAIN = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException"}
 _NOBODY_ANSWERS = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ConnectionClosedError)
 
 
+class DeniedError(ConfigError):
+    """IAM does not let the caller invoke a function. Nothing was done."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
     """One deployment. ``local``: where the demo listens; else ``stack`` is the CloudFormation stack's name.
 
-    ``patience_seconds``: for how long an answer is waited for.
+    ``patience_seconds``: for how long an answer is waited for; ``silent``: nothing is said beside the answer.
     """
 
     stack: str
@@ -36,9 +44,41 @@ class Deployed:
     region: str | None = None
     profile: str | None = None
     patience_seconds: float = _PATIENT_SECONDS
+    silent: bool = False
 
     def call(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
-        """Invoke a function and return its answer. `ConfigError` where it refuses, `TransientError` where it fails."""
+        """Invoke a function and return its answer. `ConfigError` where it refuses, `TransientError` where it fails.
+
+        To whom `operate` is denied, the function that refuses orders answers.
+        """
+        if function == "operate" and self._anywhere in _only_asked:
+            return self._invoke("ask", event)
+        try:
+            return self._invoke(function, event)
+        except DeniedError as denied:
+            if self.local is not None or _OUTPUTS["ask"] not in _outputs(self._anywhere):
+                raise
+            if function != "operate":
+                raise DeniedError(f"{function} {_NO_ORDERS}") from denied
+            return self._asked(event, denied)
+
+    def _asked(self, event: dict[str, Any], denied: DeniedError) -> dict[str, Any]:
+        """Ask the function that refuses orders; once it has answered, this process asks no other, and says so once."""
+        try:
+            answer = self._invoke("ask", event)
+        except DeniedError:
+            raise denied from None
+        _only_asked.add(self._anywhere)
+        if not self.silent:
+            say(_ONLY_ASKS, stderr=True)
+        return answer
+
+    @property
+    def _anywhere(self) -> "Deployed":
+        """The deployment, however it is asked."""
+        return replace(self, patience_seconds=_PATIENT_SECONDS, silent=False)
+
+    def _invoke(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
         name = self._name(function)
         with self._in_one_line(f"{function} could not be invoked"):
             told = self.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event).encode())
@@ -64,7 +104,7 @@ class Deployed:
 
     def output(self, name: str) -> str:
         """An output of the stack."""
-        outputs = _outputs(replace(self, patience_seconds=_PATIENT_SECONDS))
+        outputs = _outputs(self._anywhere)
         if name not in outputs:
             raise ConfigError(f"--stack ({shortened(self.stack)}): has no output {name}; is it a stack of the autoscaler?")
         return outputs[name]
@@ -132,12 +172,17 @@ class Deployed:
             return TransientError(f"{what}: {error}; are the region and the network right?")
         if isinstance(error, json.JSONDecodeError):
             return TransientError(f"{what}: what answers there is no function of the autoscaler")
+        if isinstance(error, boto.ClientError) and error.response.get("Error", {}).get("Code") == _DENIED:
+            return DeniedError(f"{what}: {error}")
         return (ConfigError if what.startswith("--stack") else TransientError)(f"{what}: {error}")
 
     def _name(self, function: str) -> str:
         if self.local is not None:
             return function
         return self.output(_OUTPUTS[function])
+
+
+_only_asked: set[Deployed] = set()  # those of which this process knows that it may only ask
 
 
 @cache

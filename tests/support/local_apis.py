@@ -24,7 +24,8 @@ _CODE = re.compile("<Code>(.*)</Code>")
 class LocalApis:
     """Jenkins, EC2 and a few more services. ``requests`` keeps the path of each request, in the form of `ApiServer`.
 
-    ``ec2_calls`` keeps the action and the parameters of each call to EC2. ``secrets_fail``: what Secrets Manager answers instead.
+    ``posts`` keeps those that may change something in Jenkins; ``ec2_calls`` keeps the action and the parameters of each call to EC2.
+    ``secrets_fail``: what Secrets Manager answers instead.
     If a test serves the functions to the command line, ``functions`` and ``url`` are those of that server.
     """
 
@@ -34,6 +35,7 @@ class LocalApis:
     secrets_read: list[str] = field(default_factory=list)
     secrets_fail: str = ""
     requests: list[tuple[str, int]] = field(default_factory=list)
+    posts: list[str] = field(default_factory=list)
     ec2_calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     before_answer: Callable[[], None] = lambda: None
     functions: LambdaApi | None = None
@@ -78,6 +80,8 @@ class Session(LocalSession):
 
     def _call(self, method: str, path: str, query: Mapping[str, str], form: Mapping[str, str], body: bytes = b"") -> Answer:
         self._apis.asked(f"/jenkins/{self._api.controller.name}/{path}")
+        if method != "GET":
+            self._apis.posts.append(path)
         return super()._call(method, path, query, form, body)
 
 

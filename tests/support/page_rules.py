@@ -41,7 +41,7 @@ NOT_RUN = {
     "aws imagebuilder": "needs Image Builder, which no stand-in has; tests/packaging/test_image.py looks at what the template makes",
     "aws cloudformation": "needs a stack; tests/packaging/test_network.py looks at what the template makes",
 }
-PLACEHOLDERS = {"N": "1", "...": "x", "EXPRESSION": "a"}
+PLACEHOLDERS = {"N": "1", "...": "x", "EXPRESSION": "a", "ARN-OF-ReaderPolicy": "arn:aws:iam::123456789012:policy/reader"}
 
 
 def starts(command: Command, with_what: str) -> bool:

@@ -53,7 +53,8 @@ def test_the_aws_commands_of_a_page_run_in_their_order(page, monkeypatch):
         image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
         [instance] = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1, InstanceType="m5.large")["Instances"]
         iam = session.client("iam")
-        iam.create_group(GroupName="ci-operators")
+        for group in ("ci-operators", "developers"):
+            iam.create_group(GroupName=group)
         policy = iam.create_policy(
             PolicyName="operators",
             PolicyDocument=json.dumps(
@@ -63,7 +64,7 @@ def test_the_aws_commands_of_a_page_run_in_their_order(page, monkeypatch):
         here = {
             "i-0123456789abcdef0": instance["InstanceId"],
             "ami-0123456789abcdef0": image,
-            "ARN-OF-OperatorPolicy": policy["Policy"]["Arn"],
+            **dict.fromkeys(("ARN-OF-OperatorPolicy", "ARN-OF-ReaderPolicy"), policy["Policy"]["Arn"]),
         }
         for command in on_local_aws(page):
             call = read_call([image if word.startswith("resolve:ssm:") else here.get(word, word) for word in command.words])
