@@ -213,6 +213,16 @@ def test_the_function_that_answers_may_read_and_do_nothing(decide, life):
     assert {request: told for request, told in decide("ask", does).items() if told != "ImplicitlyDenied"} == {}
 
 
+@every_function
+def test_a_table_that_the_stack_is_given_is_used_in_the_place_of_its_own(decide, life, function):
+    """A restored table has another name."""
+    mine = sorted(request for request in needed(life, function) if request[0].startswith("dynamodb:"))
+    restored = [(action, TABLE.replace("table/state", "table/restored-2"), context) for action, _, context in mine]
+    policies = policies_of(function, StateTableName="restored-2")
+    assert set(decide(policies, restored).values()) == {"Allowed"}
+    assert set(decide(policies, mine).values()) == {"ImplicitlyDenied"}
+
+
 FOREIGN = [
     *(
         asked(f"ec2:{action}Instances", f"{EC2}:instance/i-1", **tags)

@@ -105,6 +105,7 @@ def test_the_state_outlives_the_stack_and_can_be_restored():
     table = RESOURCES["StateTable"]
     assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
     assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["Properties"]["DeletionProtectionEnabled"] is True
     assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
     assert [key["AttributeName"] for key in table["Properties"]["KeySchema"]] == ["fleet", "item"]
 

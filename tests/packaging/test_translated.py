@@ -41,6 +41,32 @@ def test_schedules_stopped_on_purpose_are_not_missed_and_failures_still_ring(sta
     assert essential["RegisterAgentErrorsAlarm"]["AlarmActions"]
 
 
+def test_a_webhook_wakes_nobody_while_the_schedules_are_stopped():
+    for state, wakes in (("ENABLED", True), ("DISABLED", False)):
+        [woken] = kinds(stack(ScheduleState=state, WebhookSecretName="ci/webhook"), "AWS::Lambda::EventSourceMapping").values()
+        assert woken["Enabled"] is wakes
+
+
+def tables_of(**parameters):
+    """The tables that functions use, that their roles may reach, and that the stack's output names."""
+    made = stack(WebhookSecretName="ci/webhook", **parameters)
+    used = {function["Environment"]["Variables"]["STATE_TABLE"] for function in kinds(made, "AWS::Lambda::Function").values()}
+    policies = [policy for role in kinds(made, "AWS::IAM::Role").values() for policy in role.get("Policies", [])]
+    statements = [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+    reached = {str(statement["Resource"]) for statement in statements if "dynamodb:" in str(statement["Action"])}
+    return used, reached, outputs(**parameters)["State"]
+
+
+def test_every_function_uses_the_table_that_the_stack_is_given_and_may_reach_no_other():
+    table = "arn:aws:dynamodb:us-west-2:123456789012:table"
+    assert tables_of() == ({"state"}, {f"{table}/state"}, "state")
+    assert tables_of(StateTableName="restored-2") == ({"restored-2"}, {f"{table}/restored-2"}, "restored-2")
+
+
+def test_the_stacks_own_table_stays_in_it_beside_one_that_it_is_given():
+    assert stack(StateTableName="restored-2")["StateTable"] == stack()["StateTable"]
+
+
 def launch_templates(**parameters):
     return kinds(stack(**{"MakeWindowsAgents": "yes"} | parameters), "AWS::EC2::LaunchTemplate")
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -138,7 +139,7 @@ def _options(words: Sequence[str], known: dict[str, bool], positional: int) -> d
 
 def _value(shape: Any, words: list[str]) -> Any:
     if _is_flag(shape):
-        return _flag(shape, on=True)
+        return _flag(shape, on=words != ["false"])
     match shape.type_name:
         case "integer" | "long":
             return int(words[0])
@@ -148,6 +149,8 @@ def _value(shape: Any, words: list[str]) -> Any:
             return _structure(shape, words[0])
         case "blob":
             return words[0].encode()
+        case "timestamp":
+            return datetime.fromisoformat(words[0])
         case _:
             if shape.enum and words[0] not in shape.enum:
                 raise NoSuchCommandError(f"{words[0]} is none of {', '.join(shape.enum)}")

@@ -37,6 +37,7 @@ NOT_RUN = {
     "$EDITOR": "is a person's work; the parameters that it shows are checked against template.yaml",
     "aws configure": "keeps settings on a person's machine",
     "aws ssm start-session": "opens a shell on a real instance",
+    "aws dynamodb": "needs the stack's table; make rehearse runs them",
     "aws kms": "makes a key in an AWS account, which costs money; docs/warm-pool-trial.md is walked by people with one",
     "aws imagebuilder": "needs Image Builder, which no stand-in has; tests/packaging/test_image.py looks at what the template makes",
     "aws cloudformation": "needs a stack; tests/packaging/test_network.py looks at what the template makes",
