@@ -67,6 +67,11 @@ class Account:
         """The physical name of a function."""
         return self.resources()[f"{logical_id}Function"][1]
 
+    def table_of(self, logical_id: str) -> str:
+        """The state table that a function uses."""
+        configuration = self.lambdas.get_function_configuration(FunctionName=self.function(logical_id))
+        return str(configuration["Environment"]["Variables"]["STATE_TABLE"])
+
     def invoke(self, logical_id: str, event: dict[str, Any] | None = None) -> dict[str, Any]:
         """Invoke a function, with a tick if no event is given. `RuntimeError` if it fails."""
         answer, error = self.try_to_invoke(logical_id, event)

@@ -30,6 +30,8 @@ def operate(scene: Scene) -> None:
     )
     report.check("why POOL names what is there", "3 ready; at most 6" in operator.run("why", POOL))
     report.check("why NODE names its deadline", "UTC" in operator.run("why", next(iter(scene.jenkins.nodes()))))
+    report.check("ask refuses an order", "is an order" in scene.account.invoke("Ask", {"action": "drain", "fleet": True})["refused"])
+    report.check("ask answers", scene.account.invoke("Ask", {"action": "names"})["names"]["pools"], [POOL, SPOT_POOL])
     _hold(scene)
     _ask_for_costs(scene)
     not_fine = {finding["what"] for finding in operator.ask("doctor", status=1) if finding["fine"] is False}

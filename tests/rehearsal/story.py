@@ -18,6 +18,7 @@ from rehearsal.orders import instances_of, operate, until_drains_begin
 from rehearsal.plan import POOL, SPOT_POOL, WEBHOOK_TOKEN, Plan, fleet_file
 from rehearsal.project import build, clone
 from rehearsal.report import Report
+from rehearsal.restore import restore
 from rehearsal.scene import Scene
 from rehearsal.trouble import instance_of, trouble
 
@@ -155,9 +156,9 @@ def _empty(scene: Scene) -> None:
 
 def _delete(scene: Scene, tree: Path) -> None:
     report, account = scene.report, scene.account
-    table = account.outputs()["State"]
+    tables = {account.outputs()["State"], account.resources()["StateTable"][1]}
     report.check("state of the stack", delete(account, tree), "DELETE_COMPLETE")
-    report.check("tables that stay", account.client("dynamodb").list_tables()["TableNames"], [table])
+    report.check("tables that stay", set(account.client("dynamodb").list_tables()["TableNames"]), tables)
     report.check("layers that stay", account.lambdas.list_layers()["Layers"], [])
     stacks = {stack["StackName"] for stack in account.client("cloudformation").describe_stacks()["Stacks"]}
     report.check("stacks that stay: SAM's own, with the bucket of the code", stacks, {"aws-sam-cli-managed-default"})
@@ -176,5 +177,11 @@ def _delete(scene: Scene, tree: Path) -> None:
     report.check("nodes that stay", scene.jenkins.nodes(), {})
 
 
-STEPS: dict[str, Callable[[Scene], None]] = {"work": _work, "operator": operate, "trouble": trouble, "scale-in": _scale_in}
+STEPS: dict[str, Callable[[Scene], None]] = {
+    "work": _work,
+    "operator": operate,
+    "trouble": trouble,
+    "restore": restore,
+    "scale-in": _scale_in,
+}
 FIRST_STEP = next(iter(STEPS))  # the others act on the agents that it leaves, and on a clock that it has stopped

@@ -2,8 +2,8 @@
 
 from ministack.app import main
 
-from rehearsal.emulated import alarms, ec2, functions, resources, trouble
+from rehearsal.emulated import alarms, ec2, functions, resources, tables, trouble
 
-for part in (resources, functions, alarms, ec2, trouble):
+for part in (resources, functions, alarms, ec2, tables, trouble):
     part.install()
 main()
