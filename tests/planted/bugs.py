@@ -393,4 +393,18 @@ BUGS = (
             "tests/handlers/test_instance_events.py::test_an_announcement_that_could_not_be_acted_on_fails_so_that_lambda_tries_again",
         ),
     ),
+    Bug(
+        name="who may only ask gives orders",
+        file="entry/operate.py",
+        was="    if operation.is_order and only_answers:\n",
+        becomes="    if False:\n",
+        found_by=("tests/handlers/test_ask.py::test_an_order_is_refused_in_one_line_and_changes_nothing",),
+    ),
+    Bug(
+        name="a question of who may only ask tries permissions in Jenkins",
+        file="entry/operate.py",
+        was="dry_run=operation.dry_run or only_answers,",
+        becomes="dry_run=operation.dry_run,",
+        found_by=("tests/handlers/test_ask.py::test_its_doctor_tries_no_permission_in_jenkins_and_says_that_it_was_a_dry_run",),
+    ),
 )
