@@ -34,6 +34,7 @@ def test_every_log_line_is_json_with_a_constant_event(life):
             "controller_incomplete",
             "stale_tick",
             "operated",
+            "event_refused",
             "build_ended",
             "no_job_shown",
             "notified",
