@@ -13,7 +13,6 @@ from support.page_commands import Command, commands_of
 _PAGE = ROOT / "docs" / "restore.md"
 _TABLE, _MOMENT, _OWN = "autoscaler-state-2", "2026-11-28T09:00:00Z", "STATE-TABLE"  # as the page writes them
 _BEFORE, _AFTER = ("restore-1",), ("restore-2", "restore-3")  # the moment
-_LONG_SECONDS = 1800.0  # longer than the deployments take on a busy machine
 
 
 def restore(scene: Scene) -> None:
@@ -21,14 +20,14 @@ def restore(scene: Scene) -> None:
     report, account, lost_before = scene.report, scene.account, scene.jenkins.lost()
     report.step("restore: the state table as it was at a moment, under another name")
     scene.operator.run("set", POOL, "--max-stopped", "0", "--minutes", "60")  # an agent of today for each job
-    scene.queue(*_BEFORE, build_seconds=_LONG_SECONDS)
-    scene.until("agents at work at the moment", lambda: len(scene.nodes_of(*_BEFORE)), 1)
+    scene.queue(*_BEFORE)
+    scene.until_at_work(*_BEFORE, subject="agents at work at the moment")
     scene.operator.run("hold", "--pool", SPOT_POOL, "--until-resumed", "--reason", "rehearsal")
     known = {name: state for name, state in scene.records().items() if f"{POOL}-{name.removeprefix('i-')}" in scene.nodes_of(*_BEFORE)}
     moment = datetime.now(UTC)
     time.sleep(1)
-    scene.queue(*_AFTER, build_seconds=_LONG_SECONDS)
-    scene.until("agents at work since", lambda: len(scene.nodes_of(*_BEFORE, *_AFTER)), 3)
+    scene.queue(*_AFTER)
+    scene.until_at_work(*_BEFORE, *_AFTER, subject="agents at work since")
     own = account.outputs()["State"]
     _lose_everything(scene, own)
     for command in commands_of(_PAGE):
@@ -38,12 +37,11 @@ def restore(scene: Scene) -> None:
     report.check("records of the moment", {name: state for name, state in scene.records().items() if name in known}, known)
     report.check("holds of the moment", [hold["pool"] for hold in scene.operator.ask("status")["holds"]], [SPOT_POOL])
     at_work = {f"i-{node.removeprefix(f'{POOL}-')}" for node in scene.nodes_of(*_BEFORE, *_AFTER)}
-    scene.until("records of agents that the table did not know", lambda: at_work - scene.records().keys(), set(), seconds=300)
+    scene.until("records of agents that the table did not know", lambda: at_work - scene.records().keys(), set())
     status = scene.operator.ask("status")["status"]
     report.check("status: what could not be read", (status["unread"], status["problems"]), ([], {}))
     report.check("builds go on", scene.results(*_BEFORE, *_AFTER), dict.fromkeys((*_BEFORE, *_AFTER)))
-    scene.jenkins.let_end(*_BEFORE, *_AFTER)
-    scene.until("builds", lambda: scene.results(*_BEFORE, *_AFTER), scene.all_succeed(*_BEFORE, *_AFTER), seconds=400)
+    scene.until_ended(*_BEFORE, *_AFTER)
     report.check("builds that were lost since this step began", [build for build in scene.jenkins.lost() if build not in lost_before], [])
     scene.operator.run("resume", "--pool", SPOT_POOL)
     scene.operator.run("set", POOL)
