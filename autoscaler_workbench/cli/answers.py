@@ -8,11 +8,12 @@ from rich.text import Text
 
 from autoscaler.domain.report.schedules import told_entry
 from autoscaler.domain.report.telemetry import Figures
-from autoscaler.domain.wording import counted, dollars, duration, resume_command
-from autoscaler_workbench.cli.overrides import limits_now, print_overrides
+from autoscaler.domain.wording import counted, dollars, duration
+from autoscaler_workbench.cli.overrides import limits_now
 from autoscaler_workbench.cli.plan_totals import totals
 from autoscaler_workbench.cli.tables import for_people, print_rows
-from autoscaler_workbench.cli.terminal import moment, say
+from autoscaler_workbench.cli.terminal import say
+from autoscaler_workbench.ui.trouble import broken_pools, is_held, moment, problems, standing_orders, why_paused
 from autoscaler_workbench.ui.view import zone_here
 
 Answer = dict[str, Any]
@@ -20,21 +21,26 @@ _DONE_BEFORE = "already-done"
 
 
 def print_status(answer: Answer) -> None:
-    """Print broken pools first, then the pools, the limits, problems, and what people have ordered."""
+    """Print what people have ordered and what is wrong, then the pools, the limits, the schedules, and what may be saved."""
     told = answer["status"]
-    broken = {pool["pool"]: pool["broken"] for pool in told["pools"] if pool["broken"]}
-    for one in broken.values():
-        print_broken(one)
-    _print_pools(told["pools"], set(broken))
+    _say_all(standing_orders(answer))
+    print_trouble(told)
+    _print_pools(told["pools"])
     say(_limits(told))
     _print_own_limits(told)
-    _say_all(filter(None, [told.get("results"), *told.get("savings", ())]), style="dim")
-    _say_all(_problems(told), style="red")
     print_schedules(answer)
-    print_overrides(answer)
+    _say_all(filter(None, [told.get("results"), *told.get("savings", ())]), style="dim")
 
 
-def _print_pools(pools: list[dict[str, Any]], broken: set[str]) -> None:
+def print_trouble(told: dict[str, Any]) -> None:
+    """Print the broken pools, and what else is wrong."""
+    for first, *others in broken_pools(told):
+        say(first, style="bold red")
+        _say_all(f"  {line}" for line in others)
+    _say_all(problems(told), style="red")
+
+
+def _print_pools(pools: list[dict[str, Any]]) -> None:
     several = len({pool["controller"] for pool in pools}) > 1
     unused = list(filter(_is_unused, pools)) if for_people() else []
     rows = [_pool_row(pool, with_controller=several) for pool in pools if pool not in unused]
@@ -42,14 +48,13 @@ def _print_pools(pools: list[dict[str, Any]], broken: set[str]) -> None:
     if unused:
         say(f"unused: {', '.join(_where(pool, several) for pool in unused)}", style="dim")
     for pool in pools:
-        _say_all(f"{_where(pool, several)}: {line}" for line in _of_pool(pool, broken))
+        _say_all(f"{_where(pool, several)}: {line}" for line in _of_pool(pool))
 
 
-def _of_pool(pool: dict[str, Any], broken: set[str]) -> Iterator[str]:
+def _of_pool(pool: dict[str, Any]) -> Iterator[str]:
     if pool["off"] and pool["off"]["count"]:
         yield _told_stopped(pool["off"])
-    if pool["paused"] and pool["pool"] not in broken and not _is_held(pool):
-        yield pool["paused"]
+    yield from filter(None, [why_paused(pool)])
     yield from pool.get("images", ())  # functions of 0.2.0 tell none
     yield from pool.get("short", ())
 
@@ -64,12 +69,7 @@ def _print_pool_rows(rows: list[tuple[str, ...]], *, with_stopped: bool) -> None
 
 def _is_unused(pool: dict[str, Any]) -> bool:
     has_any = pool["starved"] or pool["agents"] or (pool["off"] and pool["off"]["count"])
-    return not has_any and (not pool["paused"] or _is_held(pool))
-
-
-def _is_held(pool: dict[str, Any]) -> bool:
-    """Tell whether a person paused it: the holds in force are told at the end."""
-    return bool(pool["paused"].startswith("held:"))
+    return not has_any and (not pool["paused"] or is_held(pool))
 
 
 def _told_stopped(off: dict[str, Any]) -> str:
@@ -77,16 +77,6 @@ def _told_stopped(off: dict[str, Any]) -> str:
     first, disks = ("the first ", "their disks cost") if off["count"] > 1 else ("", "its disk costs")
     since = f"{first}{duration(off['longest_seconds'])} ago"
     return f"{off['count']} of at most {counted(off['at_most'], 'agent')} stopped, {since}; {disks} {dollars(off['usd_per_hour'])} an hour"
-
-
-def print_broken(broken: dict[str, Any]) -> None:
-    """Print since when a pool is broken, why, what is tried next, and what a person can do."""
-    failed = f"its last {counted(broken['failures'], 'boot')} failed"
-    say(f"{broken['pool']} is broken, for {duration(broken['since_seconds'])} by now: {failed}", style="bold red")
-    if broken["instance_id"]:
-        say(f"  the last was {broken['instance_id']}; {broken['why'] or 'its console said nothing'}")
-    say(f"  next: {broken['next']}")
-    say(f"  once it is mended: {resume_command(broken['pool'])}")
 
 
 def _pool_row(pool: dict[str, Any], *, with_controller: bool) -> tuple[str, ...]:
@@ -140,17 +130,6 @@ def _limits_row(one: dict[str, Any]) -> tuple[str, ...]:
 
 def _used(used: float, limit: float | None, write: Callable[[Any], str]) -> str:
     return write(used) if limit is None else f"{write(used)} of {write(limit)}"
-
-
-def _problems(told: dict[str, Any]) -> Iterator[str]:
-    yield from filter(None, [told["stopped"]])
-    yield from (f"{controller}: {problem}" for controller, problem in told["problems"].items())
-    yield from (f"{controller}: shows no jobs; without Job/Read its queue looks empty" for controller in told["without_jobs"])
-    yield from (f"{name} in the state table cannot be read by this version; it counts as alive" for name in told["unread"])
-    yield from told["failing"]
-    yield from told.get("left", ())  # functions of 0.2.0 tell none
-    yield from told.get("told", ())  # functions of 0.2.0 tell none
-    yield from filter(None, [told.get("nobody_told")])
 
 
 def print_agents(answer: Answer) -> None:
@@ -240,7 +219,7 @@ def print_plan(answer: Answer) -> None:
         rows = ((_whose(entry), _where(entry, several), entry["detail"]) for entry in told["held"])
         print_rows(("not done", "where", "because"), rows, prose=("because",))
     print_schedules(answer)
-    print_overrides(answer)
+    _say_all(standing_orders(answer))
 
 
 def _whose(held: dict[str, Any]) -> str:

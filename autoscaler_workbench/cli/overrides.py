@@ -1,10 +1,9 @@
-"""Shows what people have ordered for a while: holds, and other limits of pools and teams, and until when."""
+"""Says which limits of a pool or of a team people have ordered for a while, and until when."""
 
 from typing import Any
 
-from autoscaler.domain.facts.overrides import BUDGET, BUDGET_PAUSES
-from autoscaler.domain.wording import dollars, duration
-from autoscaler_workbench.cli.terminal import moment, say
+from autoscaler.domain.wording import dollars
+from autoscaler_workbench.ui.trouble import until_when
 
 Answer = dict[str, Any]
 _POOL_WORDS = {"min_agents": "at least", "max_agents": "at most", "warm_executors": "warm executors:", "max_stopped": "stopped at most"}
@@ -24,7 +23,7 @@ def limits_now(answer: Answer) -> str:
     now, before, name = told["now"], told["fleet_file"], told[kind]
     shown = [key for key in words if _is_shown(key, now, before)]
     parts = [f"{words[key]} {_written(key, now[key])}{_instead_of(key, now[key], before[key])}" for key in shown]
-    ends = next((_until(order, answer) for order in answer[listed] if order[kind] == name), "")
+    ends = next((until_when(order, answer["now_at"]) for order in answer[listed] if order[kind] == name), "")
     whose = f"team {name}" if kind == "team" else name
     limits = ", ".join(parts) or "no limits of its own"
     return f"{whose}: {limits}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}"
@@ -35,18 +34,6 @@ def _is_shown(key: str, now: Answer, before: Answer) -> bool:
     return now.get(key) is not None and (key != "max_stopped" or bool(now[key] or before[key]))
 
 
-def print_overrides(answer: Answer) -> None:
-    """Say what is on hold or overridden, by whom, why, and until when."""
-    for order in answer.get("holds", []):
-        where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the whole fleet")
-        end = f"; {BUDGET_PAUSES}; autoscaler resume --budget ends it before" if order["by"] == BUDGET else ""
-        say(f"{where} is {'frozen' if order['freeze'] else 'on hold'} {_until(order, answer)}, by {order['by']}: {order['reason']}{end}")
-    for order in (*answer.get("numbers", []), *answer.get("teams", [])):  # functions of 0.2.0 tell no teams
-        whose, words = (f"team {order['team']}", _TEAM_WORDS) if "team" in order else (order["pool"], _POOL_WORDS)
-        given = ", ".join(f"{name} {order[name]:g}" for name in words if name in order)
-        say(f"{whose} has {given} {_until(order, answer)}, by {order['by']}: {order['reason']}")
-
-
 def _instead_of(key: str, now: float, before: float | None) -> str:
     if now == before:
         return ""
@@ -55,9 +42,3 @@ def _instead_of(key: str, now: float, before: float | None) -> str:
 
 def _written(key: str, number: float) -> str:
     return dollars(number) if key in _DOLLARS else f"{number:g}"
-
-
-def _until(order: dict[str, Any], answer: Answer) -> str:
-    if order["until_at"] is None:
-        return "until somebody resumes it"
-    return f"until {moment(order['until_at'], answer['now_at'])}, for another {duration(order['until_at'] - answer['now_at'])}"

@@ -70,7 +70,8 @@ class StackPast:
 
 def past_of(published: Published) -> Past:
     """What a demo was sent since it began, a value a minute."""
-    spend = tuple((at, datum.values[-1]) for at, datum in published if datum.name == _METRIC)
+    of_fleet = ((at, datum) for at, datum in published if datum.name == _METRIC and [name for name, _ in datum.dimensions] == ["Fleet"])
+    spend = tuple((at, datum.values[-1]) for at, datum in of_fleet)  # those of teams and pools are parts of it
     begin, end = min((at for at, _ in published), default=0.0), max((at for at, _ in published), default=0.0)
     alarms = [alarm.as_json() for alarm in of_published(published)]
     return Past(begins_at=begin, ends_at=end, spend=spend, every_seconds=60.0, alarms=alarms)

@@ -5,7 +5,8 @@ from typing import Any
 from autoscaler.domain.wording import duration
 from autoscaler_workbench.cli.answers import flat, print_plan
 from autoscaler_workbench.cli.tables import for_people, print_rows
-from autoscaler_workbench.cli.terminal import moment, say
+from autoscaler_workbench.cli.terminal import say
+from autoscaler_workbench.ui.trouble import moment
 
 Answer = dict[str, Any]
 _UNTOLD = {"done", "planned"}

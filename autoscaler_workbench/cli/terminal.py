@@ -3,7 +3,6 @@
 import importlib.util
 import json
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +86,3 @@ def show(answer: Any, print_it: Callable[[], None], *, as_json: bool) -> None:
 
 def _lines(text: str) -> Text:
     return Text("\n".join(plain(line) for line in text.split("\n")))
-
-
-def moment(at: float, now: float) -> str:
-    """Write a time of day, with the day where it is not today's."""
-    then, today = datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(now, UTC)
-    return f"{then:%H:%M} UTC" if then.date() == today.date() else f"{then:%a %d %b %H:%M} UTC"

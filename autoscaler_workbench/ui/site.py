@@ -5,6 +5,8 @@ the printed address sets, and the Host must be this machine's.
 """
 
 import hmac
+import sys
+import traceback
 from abc import ABC, abstractmethod
 from importlib.resources import files
 from pathlib import Path
@@ -20,9 +22,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from autoscaler.domain.wording import counted, dollars, moment
+from autoscaler.domain.wording import counted, dollars, shortened
 from autoscaler.errors import AutoscalerError
-from autoscaler_workbench.ui import picture, view
+from autoscaler_workbench.ui import picture, trouble, view
 from autoscaler_workbench.ui.costs import cost_table
 from autoscaler_workbench.ui.source import Looking
 
@@ -54,7 +56,7 @@ class Site(ABC):
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ]
         hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-        return Starlette(routes=routes, middleware=[hosts])
+        return Starlette(routes=routes, middleware=[hosts], exception_handlers={Exception: _failed})
 
     @abstractmethod
     def routes(self) -> list[BaseRoute]:
@@ -88,16 +90,23 @@ class Site(ABC):
     def look(self, looking: Looking, now: float | None = None) -> str:
         """Write what a look shows. ``now``: the moment to mark in the picture of a day."""
         try:
-            told, past = looking.overview(), looking.past()
+            return self._fleet(looking, now)
         except AutoscalerError as error:
             return self.render("trouble.html", error=" ".join(str(error).split()))
+        except Exception as error:  # noqa: BLE001 - the page says so and goes on: its next look may succeed
+            return self.render("trouble.html", error=reported("the page could not be written", error))
+
+    def _fleet(self, looking: Looking, now: float | None) -> str:
+        told, past = looking.overview(), looking.past()
         return self.render(
             "fleet.html",
             told=told,
+            orders=list(trouble.standing_orders(told)),
+            broken=trouble.broken_pools(told["status"]),
+            problems=[*trouble.problems(told["status"]), *filter(None, [past.unknown])],
             pools=view.pool_rows(told),
             queue=view.queue_rows(told["queue"]),
             meters=view.meters(told["status"]),
-            problems=[*view.problems(told["status"]), *filter(None, [past.unknown])],
             events=view.newest(told["events"], _EVENTS_SHOWN),
             alarms=sorted(past.alarms, key=lambda alarm: (alarm["state"] != "ALARM", alarm["alarm"])),
             spend=picture.spend_of(past, told["status"]["max_usd_per_hour"]),
@@ -108,7 +117,6 @@ class Site(ABC):
             marked=None if now is None else picture.percent_of(past, now),
             span=f"{picture.moment(past.begins_at)} to {picture.moment(past.ends_at)} UTC",
             counted=counted,
-            moment=moment,
             clock=view.clock,
         )
 
@@ -135,3 +143,16 @@ class Site(ABC):
 def no_cookie() -> Response:
     """Refuse whoever has not opened the printed address."""
     return PlainTextResponse("no cookie\n", status_code=403)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    """Answer a request whose handling failed, and say so in the terminal."""
+    return PlainTextResponse(f"{reported(f'{request.url.path} could not be answered', error)}\n", status_code=500)
+
+
+def reported(what: str, error: Exception) -> str:
+    """Write an error of the page itself as a line in the terminal, with its place; return the line for the page."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    line = f"{what}: {type(error).__name__}: {shortened(str(error), 300)}"
+    sys.stderr.write(f"autoscaler ui: {line} ({Path(place.filename).name}, line {place.lineno})\n")
+    return line

@@ -8,6 +8,7 @@ from typing import Any
 from autoscaler.domain.report.schedules import told_entry
 from autoscaler.domain.report.telemetry import Figures
 from autoscaler.domain.wording import dollars, duration
+from autoscaler_workbench.ui.trouble import why_paused
 
 HOT, BOOTING, DRAINING, IDLE, STOPPED, TROUBLE = "busy", "booting", "draining", "idle", "stopped", "trouble"
 RESERVED = "reserved"
@@ -44,12 +45,16 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolRow:
-    """One pool, with its queue and its agents. ``agents``: without those ``off``, of which ``disks`` says what they cost an hour."""
+    """One pool, with its queue and its agents. ``agents``: without those ``off``, of which ``disks`` says what they cost an hour.
+
+    ``notes``: which images run there, and which agents are short of memory or disk.
+    """
 
     name: str
     waiting: int
     longest: str
     paused: str
+    notes: tuple[str, ...]
     agents: int
     off: int
     disks: str
@@ -88,7 +93,8 @@ def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], schedules:
         name=f"{pool['controller']}/{pool['pool']}" if with_controller else pool["pool"],
         waiting=pool["starved"],
         longest=duration(pool["longest_wait_seconds"]) if pool["longest_wait_seconds"] else "",
-        paused=pool["paused"],
+        paused=why_paused(pool),
+        notes=(*pool.get("images", ()), *pool.get("short", ())),  # none before 0.3.0, and none in a recorded day
         agents=len(mine) - len(off),
         off=len(off),
         disks=f"{'disk' if len(off) == 1 else 'disks'} {dollars(usd)} an hour" if usd else "",
@@ -138,13 +144,6 @@ def _meters_of_its_own(limits: Iterable[dict[str, Any]]) -> Iterator[Meter]:
             yield _meter(f"{one['whose']}: dollars an hour", one["reserved_usd_per_hour"], one["max_usd_per_hour"], dollars)
         if one["max_usd_per_month"] is not None:
             yield _meter(f"{one['whose']}: dollars this month", one["usd_in_the_month"], one["max_usd_per_month"], dollars)
-
-
-def problems(status: dict[str, Any]) -> list[str]:
-    """List what a person should know first."""
-    found = [status["stopped"], *(f"{controller}: {problem}" for controller, problem in status["problems"].items()), *status["failing"]]
-    found += [f"{controller} shows no jobs: without Job/Read its queue looks empty" for controller in status["without_jobs"]]
-    return [one for one in [*found, *status.get("told", ()), status.get("nobody_told")] if one]  # functions of 0.2.0 tell none
 
 
 def clock(at: float | None) -> str:

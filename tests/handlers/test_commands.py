@@ -37,7 +37,7 @@ def test_hold_status_resume(here):
     assert held.stdout.startswith("pool mxnetlinux-gpu is on hold until 09:01 UTC, for another 1 h, by ")
     shown = command(here, "status").stdout
     assert "\nmxnetlinux-gpu\t1\t" in shown
-    assert shown.endswith("\npool mxnetlinux-gpu is on hold until 09:01 UTC, for another 1 h, by " + shown.rpartition(", by ")[2])
+    assert shown.startswith("pool mxnetlinux-gpu is on hold until 09:01 UTC, for another 1 h, by ")
     assert "1 of 60 agents" in shown
     assert told(here, "resume", "--pool", "mxnetlinux-gpu")["holds"] == []
 

@@ -10,7 +10,7 @@ from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.past import past_of
 from autoscaler_workbench.cli.ui import DeployedSource, serve
 from autoscaler_workbench.ui.app import Page
-from support.deployed import InMemory, deployed_in_memory, event
+from support.deployed import EXAMPLE, InMemory, deployed_in_memory, event
 
 GPU = "mxnetlinux-gpu"
 
@@ -63,6 +63,13 @@ def test_dollars_and_alarms_are_those_that_the_handlers_published(source):
     assert max(usd for _, usd in past.spend) > 0
     assert {alarm["alarm"] for alarm in past.alarms} >= {"BreakersOpen", "JobWaits"}
     assert past.ends_at - past.begins_at >= 600
+
+
+def test_dollars_of_a_team_are_no_dollars_of_the_fleet():
+    with deployed_in_memory(EXAMPLE.read_text() + "teams: {site: {pools: [utility], max_usd_per_hour: 10}}\n") as here:
+        here.pass_minutes(5)
+        spend = past_of(here.metrics).spend
+        assert len({at for at, _ in spend}) == len(spend) == 5
 
 
 def test_orders_are_carried_out_and_said_in_a_line(here, source):
