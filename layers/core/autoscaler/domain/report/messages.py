@@ -32,7 +32,7 @@ from autoscaler.domain.report.reservations import is_taken_away, reserved_now
 from autoscaler.domain.report.told import LOST, Message, Seen, Span, Told, Trouble
 from autoscaler.domain.report.told_ahead import told_by_now
 from autoscaler.domain.report.waiting import WAITS, is_slow, waits_seen
-from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
+from autoscaler.domain.scale_in.reserved import WARNING_SECONDS, lost_since
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import CREATE_BEACON, is_tripped, steps_that_keep_failing, told_boots
 from autoscaler.domain.situation.situation import Situation
@@ -280,38 +280,39 @@ def _taken(pool: str, spells: Mapping[str, Trial]) -> Seen:
 
 
 def _reservations(situation: Situation) -> Iterator[tuple[str, Seen]]:
-    """Name the reservations that are about to end, by themselves or since EC2 takes the instance."""
+    """Name the reservations that have lost their machine, or are about to end, by themselves or since EC2 takes the instance."""
     for agent, reservation in reserved_now(situation):
-        of_device = reservation in agent.record.devices_for
-        name = f"reservation/{agent.record.instance_id}" + (f"/{reservation.person}" if of_device else "")
-        if is_taken_away(agent, situation.now):
-            yield name, _taken_away(agent, reservation)
-        elif reservation.until_at - situation.now <= WARNING_SECONDS:
-            yield name, (_device if of_device else _reservation)(agent, reservation)
+        of_device, lost = reservation in agent.record.devices_for, lost_since(situation, agent) is not None
+        if lost or is_taken_away(agent, situation.now) or reservation.until_at - situation.now <= WARNING_SECONDS:
+            name = f"{LOST if lost else ''}reservation/{agent.record.instance_id}" + (f"/{reservation.person}" if of_device else "")
+            yield name, _lost(agent, reservation) if lost else _ending(situation, agent, reservation, of_device=of_device)
 
 
-def _taken_away(agent: Agent, reservation: Reservation) -> Seen:
-    name = agent.record.node or agent.record.instance_id
-    text = f"EC2 takes the spot instance of {name} back two minutes after it said so. Save what is on it now."
-    return Seen(f"EC2 takes {name} from {reservation.person}", text, "reservations.md#the-end", "autoscaler reservations")
-
-
-def _reservation(agent: Agent, reservation: Reservation) -> Seen:
-    name, ends = agent.record.node or agent.record.instance_id, moment(reservation.until_at)
-    then = "The host begins anew then" if agent.record.is_host else "The agent is terminated then"
-    then = f"{then}, with nothing left of what was on it." if agent.record.is_host else f"{then}, with everything on it."
-    text = f"{reservation.person} has {name} until {ends}: {reservation.reason}.\n{then} To keep it for longer, reserve it again."
-    return Seen(
-        f"{name} is reserved for {reservation.person} until {ends}", text, "reservations.md#the-end", f"autoscaler reserve {name} --hours 2"
+def _lost(agent: Agent, reservation: Reservation) -> Seen:
+    record, person = agent.record, reservation.person
+    name, how = (
+        record.node or record.machine,
+        "has ended" if record.registered_at else f"did not boot{record.trouble and ': '}{record.trouble}",
     )
+    text = f"{person} had reserved it until {moment(reservation.until_at)}: {reservation.reason}.\nNo other agent takes its place."
+    again = f"autoscaler reserve {record.pool} --for {person}"
+    return Seen(f"{person} has lost {name} of {record.pool}, which {how}", text, "reservations.md#lost", again)
 
 
-def _device(agent: Agent, reservation: Reservation) -> Seen:
-    name, ends = agent.record.node or agent.record.machine, moment(reservation.until_at)
-    then = "Others get it then; whatever still uses it keeps them waiting. To keep it for longer, reserve it again."
-    text = f"{reservation.person} has a device of {name} until {ends}: {reservation.reason}.\n{then}"
-    title = f"{reservation.person} has a device of {name} until {ends}"
-    return Seen(title, text, "reservations.md#one-device", f"autoscaler reserve {name} --for {reservation.person} --hours 2")
+def _ending(situation: Situation, agent: Agent, reservation: Reservation, *, of_device: bool) -> Seen:
+    person, name, ends = reservation.person, agent.record.node or agent.record.machine, moment(reservation.until_at)
+    if is_taken_away(agent, situation.now):
+        text = f"EC2 takes the spot instance of {name} back two minutes after it said so. Save what is on it now."
+        return Seen(f"EC2 takes {name} from {person}", text, "reservations.md#the-end", "autoscaler reservations")
+    if of_device:
+        title, then = f"{person} has a device of {name} until {ends}", "Others get it then; whatever still uses it keeps them waiting."
+    elif agent.record.is_host:
+        title, then = f"{name} is reserved for {person} until {ends}", "The host begins anew then, with nothing left of what was on it."
+    else:
+        title, then = f"{name} is reserved for {person} until {ends}", "The agent is terminated then, with everything on it."
+    has, page = ("a device of ", "one-device") if of_device else ("", "the-end")
+    text = f"{person} has {has}{name} until {ends}: {reservation.reason}.\n{then} To keep it for longer, reserve it again."
+    return Seen(title, text, f"reservations.md#{page}", f"autoscaler reserve {name} --for {person} --hours 2")
 
 
 def _began(situation: Situation, name: str, seen: Seen, runbooks: str) -> Message:

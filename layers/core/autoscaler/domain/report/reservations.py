@@ -10,6 +10,7 @@ from autoscaler.domain.facts.metering import missing_of
 from autoscaler.domain.facts.orders import Reserve
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
+from autoscaler.domain.scale_in.reserved import lost_since
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration
@@ -71,7 +72,11 @@ def _into_host(fleet: Fleet, record: Record) -> str:
 
 def list_reservations(situation: Situation, access: Access) -> tuple[ReservationEntry, ...]:
     """List what is reserved now, and what is launched for people, by the end."""
-    agents = [agent for agent in situation.agents if agent.record.reservation and agent.phase is not Phase.CONDEMNED]
+    agents = [
+        agent
+        for agent in situation.agents
+        if agent.record.reservation and (agent.phase is not Phase.CONDEMNED or lost_since(situation, agent))
+    ]
     found = [_entry(agent.record, _state(situation, agent), access.get_in(situation.fleet, agent.record)) for agent in agents]
     devices = [_device(situation.fleet, record, one, access) for record, one in _of_devices(situation)]
     launches = [_entry(intent, _LAUNCHED) for intent in situation.snapshot.intents if intent.reservation and missing_of(intent)]
@@ -143,8 +148,8 @@ def _reservation(of: Record | Intent) -> Reservation:
 
 def _state(situation: Situation, agent: Agent) -> str:
     """Say in a few words what a reserved agent does."""
-    if agent.instance_ended:
-        return "its instance has ended"
+    if lost_since(situation, agent):
+        return "its instance has ended: reserve another"
     if agent.record.reservation and agent.record.reservation.is_over(situation.now):
         return "is over, to begin anew" if agent.record.is_host else "is over, to be terminated"
     if agent.record.state in _STARTS:
@@ -168,11 +173,11 @@ def told_reserved(situation: Situation, agent: Agent) -> str:
 
 
 def reserved_now(situation: Situation) -> Iterator[tuple[Agent, Reservation]]:
-    """Name the agents that are reserved now, and those of which people have devices, with their reservations."""
+    """Name the agents that are reserved now, be they lost, and those of which people have devices, with their reservations."""
     for agent in situation.agents:
         yield from ((agent, one) for one in agent.record.devices_for if not one.is_over(situation.now))
         reservation = agent.record.reservation
-        if agent.phase is Phase.RESERVED and reservation and not agent.instance_ended and not reservation.is_over(situation.now):
+        if reservation and not reservation.is_over(situation.now):
             yield agent, reservation
 
 

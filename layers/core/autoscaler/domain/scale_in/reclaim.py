@@ -28,6 +28,7 @@ from autoscaler.domain.repair.stops import finish, is_off
 from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
 from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.replace import is_kept
+from autoscaler.domain.scale_in.reserved import LOST_SECONDS, lost_since
 from autoscaler.domain.scale_in.rotate import rotate, unwanted_elsewhere
 from autoscaler.domain.scale_in.warm_pool import WarmRoom, stop
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -137,7 +138,9 @@ def unfinished(situation: Situation, _decided: Decided) -> Iterator[Unfinished]:
     """Go on with agents that are to end, to stop or to start: again what was not done, free the node, close the record."""
     for agent in situation.agents:
         if agent.instance_ended and _is_node_gone(situation, agent):
-            yield _forget(situation, agent)
+            since = lost_since(situation, agent)
+            if since is None or situation.now - since >= LOST_SECONDS:
+                yield _forget(situation, agent)
         elif agent.record.state in _STOPS_OR_STARTS and is_off(agent):
             yield from finish(situation, agent)
         elif agent.phase in _TO_GO and _may_go_on(situation, agent):
@@ -160,6 +163,7 @@ def _give_back_node(situation: Situation, agent: Agent) -> Iterator[DeleteNode |
 
 def _forget(situation: Situation, agent: Agent) -> Forget:
     record = agent.record
+    whose = f"; it was reserved for {record.reservation.person}" if record.reservation else ""
     is_left = record.node is not None and is_controller_left(situation, record.controller)
     node = f"its node {record.node} may still be on {record.controller}, which left the fleet file" if is_left else "so is its node"
     return Forget(
@@ -167,7 +171,7 @@ def _forget(situation: Situation, agent: Agent) -> Forget:
         pool=record.pool,
         instance_id=record.instance_id,
         reason=Reason.INSTANCE_GONE,
-        detail=f"{record.instance_id} is gone; {node}",
+        detail=f"{record.instance_id} is gone; {node}{whose}",
     )
 
 
