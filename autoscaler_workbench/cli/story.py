@@ -111,7 +111,7 @@ def _at_most(seconds: float) -> str:
 
 
 def reason_of_wait(run: Run, build: Build) -> str:
-    """Say what kept a build waiting: the hold of its pool that lasted for most of the wait, else the boot of its agent."""
+    """Say what kept a build waiting: the hold of its pool that lasted for most of the wait, else boots that failed, or that of its agent."""
     home = run.world.home_of(build)
     until = build.started_at if build.started_at is not None else run.world.timeline.now
     lasted: Counter[str] = Counter()
@@ -124,7 +124,15 @@ def reason_of_wait(run: Run, build: Build) -> str:
     longest = max(lasted, key=lambda reason: lasted[reason], default=None)
     if home is not None and longest is not None and lasted[longest] >= (until - build.buildable_at) * _MOST:
         return f"{home.name}: {details[longest]} ({longest})"
+    if home is not None and (failed := _failed_boots(run, home.name, build.buildable_at, until)):
+        return f"{home.name}: {counted(failed, 'agent')} did not boot before"
     return "its agent had to boot" if build.started_at is not None else "no agent came up"
+
+
+def _failed_boots(run: Run, pool: str, since: float, until: float) -> int:
+    """Count the machines of a pool that ended in this time, and had never asked who they are."""
+    ended = [machine for machine in run.world.ec2.instances.values() if since < (machine.ended_at or 0.0) <= until]
+    return sum(machine.tags.get("autoscaler:pool") == pool and "autoscaler:node" not in machine.tags for machine in ended)
 
 
 def _proved(result: dict[str, Any]) -> str:

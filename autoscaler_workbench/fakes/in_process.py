@@ -140,7 +140,7 @@ class InProcessController(JenkinsController):
             set_aside=(),
             response_seconds=0.0,
             version=read_version(self._world.version),
-            shows_jobs=bool(self._world.builds or self._api.jobs.jobs or self._api.jobs.folders),
+            shows_jobs=bool(self._world.builds or self._world.defined or self._api.jobs.jobs or self._api.jobs.folders),
         )
 
     def _builtin_now(self) -> Node:

@@ -24,6 +24,7 @@ class Replay:
         self.judged: list[Build] = []
         self.rows = len(trace.rows)
         self.judged_rows = sum(row.queued_at >= trace.judged_at for row in trace.rows)
+        controller.defined |= {_job_of(row)[0].partition("/")[0] for row in trace.rows}
         for row in trace.rows:
             self._left[row.run, row.stage] += 1
         for row in trace.rows:

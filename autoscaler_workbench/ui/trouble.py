@@ -32,7 +32,10 @@ def problems(status: dict[str, Any]) -> Iterator[str]:
     """Say what else is wrong: limits of the month, controllers, our own state, steps, agents, and what people were sent."""
     yield from filter(None, [status["stopped"]])
     yield from (f"{controller}: {problem}" for controller, problem in status["problems"].items())
-    yield from (f"{controller}: shows no jobs; without Job/Read its queue looks empty" for controller in status["without_jobs"])
+    yield from (
+        f"{controller} shows not a single job: it has none yet, or our account lacks Job/Read there"
+        for controller in status["without_jobs"]
+    )
     yield from (f"{name} in the state table cannot be read by this version; it counts as alive" for name in status["unread"])
     yield from status["failing"]
     yield from status.get("left", ())  # functions of 0.2.0 tell none

@@ -162,7 +162,7 @@ COSTLY = (
     Bug(
         name="an agent that is needed gives way",
         file="domain/scale_in/surplus.py",
-        was="[: max(0, len(ready) - _least(situation, pool))]",
+        was="[: max(0, len(ready) - least_kept(situation, pool))]",
         becomes="",
         found_by=("tests/unit/test_make_room.py::test_an_agent_that_works_or_is_needed_soon_stays",),
     ),
@@ -190,8 +190,8 @@ COSTLY = (
     Bug(
         name="an agent that is there for what is to come is retired",
         file="domain/scale_in/surplus.py",
-        was="_floor(situation, pool), soon)",
-        becomes="_floor(situation, pool))",
+        was="floor_here(situation, pool), soon)",
+        becomes="floor_here(situation, pool))",
         found_by=("tests/unit/test_job_patterns.py::test_an_agent_is_kept_for_what_is_foreseen_and_no_longer",),
     ),
     Bug(

@@ -11,7 +11,7 @@ from rich.live import Live
 
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler_workbench.cli.screen import Screen
-from autoscaler_workbench.cli.story import story
+from autoscaler_workbench.cli.story import reason_of_wait, story
 from autoscaler_workbench.simulate.drive import Progress
 from autoscaler_workbench.simulate.recording import HeldSpan
 from autoscaler_workbench.simulate.run import in_memory, prepare
@@ -244,6 +244,19 @@ def test_the_last_screen_answers_four_questions(terminal, whole_day):
     assert "The longest wait was" in waited
     assert "its agent had to boot" in waited
     assert proved.startswith("0 builds killed, nothing was left over, 0 errors in ")
+
+
+def test_a_wait_for_boots_that_failed_is_no_wait_for_a_boot(example_fleet):
+    broken = {"mxnetlinux-gpu"}
+    run = prepare(load_trace(MXNET, hours=4.0, start_at=MXNET_DAY), example_fleet, hours=4.0, seed=1)
+    failed = run.world.ec2.instances
+    for _ in in_memory(run, broken=broken):
+        if any(machine.ended_at and machine.tags["autoscaler:pool"] == "mxnetlinux-gpu" for machine in failed.values()):
+            broken.clear()  # somebody mends the image
+    waited = [build for build in run.replay.builds if run.world.home_of(build).name == "mxnetlinux-gpu"]
+    longest = max(waited, key=lambda build: build.started_at - build.buildable_at)
+    reason = reason_of_wait(run, longest)
+    assert reason == "mxnetlinux-gpu: 1 agent did not boot before"
 
 
 @pytest.mark.long

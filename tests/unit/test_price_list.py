@@ -97,6 +97,8 @@ def test_the_age_of_prices_is_told_by_pool_and_old_ones_are_a_warning(tmp_path):
     path = written(tmp_path)
     windows, linux = price_ages(load_fleet(path), LISTED + 180 * DAY)
     assert (linux.told, linux.old) == ("prices of 2026-07-20, 180 days old: cpu", False)
+    [*_, replayed] = price_ages(load_fleet(path), LISTED - 1821 * DAY)  # the clock of a replay is before that day
+    assert (replayed.told, replayed.old) == ("prices of 2026-07-20: cpu", False)
     assert (windows.listed_on, windows.pools, windows.old) == ("2023-08-30", ("win",), True)
     said = [line for line in warnings_in(path, now=LISTED + 181 * DAY) if "prices of" in line]
     assert len(said) == 2

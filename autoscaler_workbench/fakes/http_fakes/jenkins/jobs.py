@@ -249,7 +249,7 @@ class Jobs:
         """Jobs and folders that stand in no folder; of jobs that were not made here, but built, the name."""
         made = self._all(name for name in (*self.folders, *self.jobs) if "/" not in name)
         known = {one["name"] for one in made}
-        built = sorted({build.job.split("/", 1)[0] for build in self.controller.builds} - known)
+        built = sorted((self.controller.defined | {build.job.split("/", 1)[0] for build in self.controller.builds}) - known)
         return [*made, *({"_class": "hudson.model.FreeStyleProject", "name": name} for name in built)]
 
     def _all(self, names: Iterable[str]) -> list[dict[str, Any]]:

@@ -36,6 +36,7 @@ class Controller:
         self.builds, self.items = list[Build](), dict[int, Build]()  # items: by their number in the queue
         self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
         self.builds_of: dict[str, list[Build]] = {}  # by job
+        self.defined: set[str] = set()  # names at the top of jobs that are there before their first build
         self.monitors = Monitors(since_at=0.0)  # of the built-in node
         self.node_monitors: list[NodeMonitor] = []  # that take nodes offline
         self.on_delete: Callable[[str], None] = lambda _node: None  # its agent's connection ends

@@ -90,7 +90,7 @@ def _of_controllers(situation: Situation) -> Iterator[str]:
             yield told
         yield from told_others(situation, view)
         if not view.shows_jobs:
-            yield f"{view.name} shows not a single job: without Job/Read the queue looks empty"
+            yield f"{view.name} shows not a single job: it has none yet, or our account lacks Job/Read there, and nothing is launched"
 
 
 def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Why an idle agent is still there: what keeping it costs and spares, by the very values that scaling in uses."""
 
-from autoscaler.domain.scale_in.surplus import least_missed
+from autoscaler.domain.forecast.keeping import needed_lately
+from autoscaler.domain.scale_in.surplus import floor_here, free_to_go, least_kept, least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -15,7 +16,7 @@ def why_kept(situation: Situation, agent: Agent) -> str | None:
     if agent.phase is not Phase.READY or not agent.idle or since is None:
         return None
     pool = situation.pools.get(agent.key)
-    if pool is None:
+    if pool is None or not (pool.window and pool.window.peaks):
         return None
     return f"kept: idle for {duration(situation.now - since)}, {_because(situation, pool, agent)}"
 
@@ -27,21 +28,26 @@ def _because(situation: Situation, pool: PoolView, agent: Agent) -> str:
         return f"and {pool.paused_detail}"
     if situation.protected(agent):
         return "and a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
-    if situation.distrust(agent.record.controller).is_tried(agent.record.node or ""):
+    if not free_to_go(situation, [agent]):
         return "and jobs wait that it did not take so far: some agents take none for minutes after they connected"
     number = _number(situation, pool, agent)
-    return _by_need(pool, number) or _worth(pool, number)
+    return _by_need(situation, pool, number) or _worth(situation, pool, number)
 
 
-def _by_need(pool: PoolView, number: int) -> str | None:
-    if number <= pool.spec.min_agents:
+def _by_need(situation: Situation, pool: PoolView, number: int) -> str | None:
+    if number <= floor_here(situation, pool):
         return f"and the pool keeps {counted(pool.spec.min_agents, 'agent')} in any case (min_agents)"
-    return "and needed now" if pool.window and pool.window.peaks and number <= pool.window.peaks[-1][1] else None
+    if number <= situation.memory.windows[pool.full_name].peaks[-1][1]:
+        return "and needed now"
+    return f"and {situation.forecasts(pool.controller)[pool.name].why}" if number <= least_kept(situation, pool) else None
 
 
-def _worth(pool: PoolView, number: int) -> str:
+def _worth(situation: Situation, pool: PoolView, number: int) -> str:
     """Set the price of keeping against what a boot costs, as `Keeping` does, and say for how long that pays."""
-    keep, costs = pool.keep, pool.keep.costs
+    keep, costs, window = pool.keep, pool.keep.costs, situation.memory.windows[pool.full_name]
+    is_watched = situation.now - window.opened_at >= keep.seconds(number)
+    if is_watched and needed_lately(window, keep.seconds, situation.now) < number:
+        return "and not needed any more: it goes as soon as nothing else is in the way"
     if keep.fixed_seconds is not None:
         return f"kept for {duration(keep.fixed_seconds)} after it was last needed (idle_seconds)"
     quarter, kept, stopped = costs.usd_per_second * _QUARTER_SECONDS, duration(keep.seconds(number)), keep.stopped

@@ -57,7 +57,8 @@ def told_row(situation: Situation, agent: Agent) -> Iterator[str]:
     limit = row.limit(agent.pool, situation.fleet.resume_timeout(agent.record.controller)) if row.limit else None
     unseen = situation.now - past.since_at - seen_seconds(situation, agent, row, past.since_at)
     until = f"{moment(past.since_at + limit + unseen)} at the latest" if limit is not None else row.deadline
-    yield f"{row.name} since {moment(past.since_at)}; deadline: {until}; then: {row.then}"
+    # For how long an idle agent is kept depends on why: `why_kept` says it.
+    yield f"{row.name} since {moment(past.since_at)}" + ("" if row is deadlines.IDLE else f"; deadline: {until}; then: {row.then}")
 
 
 def _key(row: Row, pool: str) -> str:

@@ -27,8 +27,9 @@ class PriceAge:
 
     @property
     def told(self) -> str:
-        """Say it in one line."""
-        return f"prices of {self.listed_on}, {counted(self.days, 'day')} old: {', '.join(self.pools)}"
+        """Say it in one line; no age if the clock is before that day, as in a replay."""
+        age = f", {counted(self.days, 'day')} old" if self.days >= 0 else ""
+        return f"prices of {self.listed_on}{age}: {', '.join(self.pools)}"
 
 
 def price_ages(fleet: Fleet, now: float) -> Iterator[PriceAge]:

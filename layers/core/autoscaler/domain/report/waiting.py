@@ -23,6 +23,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.another_cloud import ignored_label
 from autoscaler.domain.situation.breakers import told_boots
 from autoscaler.domain.situation.demand import Demand, Unmet
+from autoscaler.domain.situation.looks import is_gap
 from autoscaler.domain.situation.remaining import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import in_the_way, of_boot
@@ -249,7 +250,11 @@ def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others
 
 
 def _of_people_or_ec2(situation: Situation, controller: str, pools: list[str]) -> Cause | None:
-    """Name the person who holds one of these pools, or what EC2 answers instead of launching its agents."""
+    """Name the person who holds one of these pools, or what EC2 answers instead of launching its agents, or that no pass is completed."""
+    if is_gap(situation.memory.looks, situation.now):
+        title = "no pass is completed"
+        says = "Nothing is launched or terminated: scale_up and scale_down fail, as if EC2 cannot be read, or do not run."
+        return Cause(name="no-pass", title=title, says=says, runbook="operations.md#autoscaler-down")
     for name in pools:
         if holds := situation.overrides.holds_on(controller, name):
             return _of_holds(situation, holds)

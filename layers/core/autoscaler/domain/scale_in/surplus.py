@@ -30,7 +30,7 @@ def surplus(situation: Situation, controller: str, _decided: Decided) -> Iterato
 
 def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Held]:
     ready = pool.ready
-    if len(ready) <= (least := _least(situation, pool) if ready else 0):
+    if len(ready) <= (least := least_kept(situation, pool) if ready else 0):
         return []
     window = situation.memory.windows[pool.full_name]
     most = max(needed_lately(window, pool.keep.seconds, situation.now), least)
@@ -45,7 +45,7 @@ def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Hel
         seem = "seems" if extra == 1 else "seem"
         return [_held(pool, Reason.WINDOW_OPEN, f"{counted(extra, 'agent')} {seem} too many, seen for {watched} of {kept}")]
     detail = f"no more than {most} of {len(ready)} agents were needed at once for {duration(kept_seconds)}"
-    chosen = least_missed(situation, _not_tried(situation, _free_to_go(situation, ready)))[:extra]
+    chosen = least_missed(situation, free_to_go(situation, ready))[:extra]
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
 
 
@@ -73,7 +73,7 @@ def _by_machine(agents: Iterable[Agent]) -> dict[str, list[Agent]]:
 def _least_missed_machines(situation: Situation, machines: Mapping[str, list[Agent]]) -> list[str]:
     """Order the machines that are idle on all sides, and to which no build may be bound on any, by how little is lost with them."""
     loose = [sides for machine, sides in machines.items() if not devices_reserved(situation, machine)]
-    free = [sides for sides in loose if len(_not_tried(situation, _free_to_go(situation, sides))) == len(sides)]
+    free = [sides for sides in loose if len(free_to_go(situation, sides)) == len(sides)]
     idle = [sides[0] for sides in free if all(side.idle for side in sides)]
     return [agent.record.machine for agent in least_missed(situation, idle)]
 
@@ -106,35 +106,39 @@ def idle_beyond_need(situation: Situation) -> tuple[list[Agent], list[Agent]]:
 
 def _idle_beyond_need(situation: Situation, pool: PoolView, stranded: Collection[Agent]) -> list[Agent]:
     ready = [agent for agent in pool.ready if agent not in stranded] if stranded else pool.ready
-    idle = [agent for agent in _free_to_go(situation, ready) if agent.idle and agent.makes_room]
-    return least_missed(situation, idle)[: max(0, len(ready) - _least(situation, pool))] if idle else []
+    idle = [agent for agent in _not_bound(situation, ready) if agent.idle and agent.makes_room]
+    return least_missed(situation, idle)[: max(0, len(ready) - least_kept(situation, pool))] if idle else []
 
 
 def _stranded(situation: Situation, pool: PoolView) -> list[Agent]:
     """Choose the stranded agents that may go: the pool's minimum stays, unless jobs of its own wait that these cannot take."""
-    useless = _free_to_go(situation, stranded_of(situation, pool))
+    useless = _not_bound(situation, stranded_of(situation, pool))
     if not useless or has_jobs(situation, pool):
         return useless
-    return least_missed(situation, useless)[: max(0, len(pool.ready) - _floor(situation, pool))]
+    return least_missed(situation, useless)[: max(0, len(pool.ready) - floor_here(situation, pool))]
 
 
-def _least(situation: Situation, pool: PoolView) -> int:
+def least_kept(situation: Situation, pool: PoolView) -> int:
     """Count the agents that stay in any case: needed now or by a forecast, and the pool's minimum."""
     due = situation.forecasts(pool.controller).get(pool.name, NOTHING)
     soon = situation.memory.windows[pool.full_name].peaks[-1][1] + ceil((due.executors - due.stages) / pool.executors)
-    return max(_floor(situation, pool), soon)
+    return max(floor_here(situation, pool), soon)
 
 
-def _free_to_go(situation: Situation, agents: list[Agent]) -> list[Agent]:
+def _not_bound(situation: Situation, agents: list[Agent]) -> list[Agent]:
     """Leave out agents to which a build may be bound, that are kept, or that may still take a job which waits beside them."""
     free_nodes, now = situation.memory.free_nodes, situation.now
     loose = (agent for agent in agents if not situation.protected(agent) and now >= agent.record.keep_until)
     return [agent for agent in loose if not is_on_trial(free_nodes.get(f"{agent.record.controller}/{agent.record.node}"), now)]
 
 
-def _not_tried(situation: Situation, agents: list[Agent]) -> list[Agent]:
-    """Leave out agents that are tried for longer for jobs which others refused. If a limit keeps jobs waiting, they go all the same."""
-    return [agent for agent in agents if not situation.distrust(agent.record.controller).is_tried(agent.record.node or "")]
+def free_to_go(situation: Situation, agents: list[Agent]) -> list[Agent]:
+    """Leave out these, and agents that are tried for longer for jobs which others refused: for room under a limit those go all the same."""
+    return [
+        agent
+        for agent in _not_bound(situation, agents)
+        if not situation.distrust(agent.record.controller).is_tried(agent.record.node or "")
+    ]
 
 
 def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
@@ -150,7 +154,7 @@ def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
     return sorted(agents, key=loss)
 
 
-def _floor(situation: Situation, pool: PoolView) -> int:
+def floor_here(situation: Situation, pool: PoolView) -> int:
     """Return the pool's minimum, less the agents that other controllers have of it."""
     if not pool.spec.min_agents:
         return 0
