@@ -14,7 +14,8 @@ from autoscaler.control.costs import last_days, note_costs
 from autoscaler.control.observe import observe_without_instances
 from autoscaler.domain.facts.costs import Boots
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.shorter_boots import image_usd, ready_image_seconds, warm_pool_usd
+from autoscaler.domain.report.shorter_boots import image_saves, ready_image_seconds, warm_pool_saves
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler_workbench.experiment.measures import measure_run
 from autoscaler_workbench.simulate.drive import InProcess
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
@@ -47,7 +48,13 @@ class _Noting(InProcess):
         situation = assess(observe_without_instances(self.ports, self.fleet, stored, self.invocation()), self.fleet)
         days = last_days(self.ports, ceil(hours / 24) + 2, situation.memory.month)  # the load before the week, and until its jobs are done
         boots = [(pool, [day.boots.get(pool.name, Boots()) for day in days]) for pool in situation.pools.values()]
-        return sum(image_usd(*of) for of in boots), sum(warm_pool_usd(*of) for of in boots)
+        images, warm_pools = (sum(_usd(pool, way(pool, days)) for pool, days in boots) for way in (image_saves, warm_pool_saves))
+        return images, warm_pools
+
+
+def _usd(pool: PoolView, saved: tuple[float, float]) -> float:
+    """Put a price on the hours that jobs wait."""
+    return saved[0] + saved[1] * pool.spec.wait_usd_per_hour
 
 
 def measure_estimates(hours: float = _WEEK) -> Iterator[Figures]:

@@ -45,9 +45,9 @@ COSTS = (
     Bug(
         name="a warm pool saves as if its disks cost nothing, and no agent booted",
         file="domain/report/shorter_boots.py",
-        was="    return (usd + waits) * max(0, number - agents) / number - disks\n",
-        becomes="    return usd + waits\n",
-        found_by=(f"{_BOOTS}status_says_what_a_ready_image_and_a_warm_pool_would_have_saved",),
+        was="    return usd * again - disks, hours * again\n",
+        becomes="    return usd, hours\n",
+        found_by=(f"{_BOOTS}a_warm_pool_saves_less_its_disks_and_the_first_boot_of_each_agent_at_once",),
     ),
     Bug(
         name="a folded row takes its dollars along",

@@ -6,11 +6,11 @@ from statistics import median
 from autoscaler.domain.facts.costs import Boots, MonthCosts
 from autoscaler.domain.facts.fleet import Fleet, Market, Pool, Share
 from autoscaler.domain.facts.instance_stores import has_instance_store
-from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
+from autoscaler.domain.facts.metering import HOUR_SECONDS, MINIMUM_BILLED_SECONDS
 from autoscaler.domain.situation.boot_times import trusted_starts
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, duration
+from autoscaler.domain.wording import counted, duration, listed
 
 # A start takes this part of a boot: 13 s against 70 s (Karpenter, issue 3798), 10 to 30 s against 2 to 5 min (github-aws-runners, pull
 # request 5204). Assumed of boots from a ready image, too.
@@ -20,12 +20,21 @@ _LEAST_BOOT_SECONDS = 40.0
 # Less than so much, or than this share of what the pool cost, is not worth a line.
 _LEAST_USD, _LEAST_SHARE = 1.0, 0.01
 _DAY_HOURS = 24
+_LEAST_DAYS = 3  # the first of them may have been a minute; the one after it was a whole day
 
 
 def told_shorter_boots(situation: Situation, days: Sequence[MonthCosts]) -> tuple[str, ...]:
-    """Say it in one sentence for each pool. ``days``: the costs of the last days, each by itself."""
+    """Say it of all pools in one sentence, once the first day is over for a day. ``days``: the costs of the last days, each by itself."""
     pools = {pool.name: pool for pool in situation.pools.values()}  # one pool of several controllers has its boots in common
-    return tuple(line for pool in pools.values() if (line := _told(situation.fleet, pool, days)))
+    span = len(days) - next((place for place, day in enumerate(days) if day.boots), len(days))
+    ways = [way for pool in pools.values() if (way := _best(situation.fleet, pool, days))]
+    if span < _LEAST_DAYS or not ways:
+        return ()
+    saved = (
+        f"${sum(usd for usd, _, _ in ways):,.0f} of machines and {duration(sum(hours for _, hours, _ in ways) * HOUR_SECONDS)} of waiting"
+    )
+    by = listed([way for _, _, way in ways])
+    return (f"by estimate, shorter boots would have saved {saved} in the last {counted(span, 'day')}: {by} (docs/costs.md#shorter-boots)",)
 
 
 def ready_image_seconds(boot_seconds: float) -> float:
@@ -33,34 +42,29 @@ def ready_image_seconds(boot_seconds: float) -> float:
     return min(boot_seconds, max(_SHORT_SHARE * boot_seconds, _LEAST_BOOT_SECONDS))
 
 
-def _told(fleet: Fleet, pool: PoolView, days: Sequence[MonthCosts]) -> str:
+def _best(fleet: Fleet, pool: PoolView, days: Sequence[MonthCosts]) -> tuple[float, float, str] | None:
+    """Choose the way that would have saved most in a pool: dollars of machines, hours of waiting; None if none is worth a word."""
     boots = [day.boots.get(pool.name, Boots()) for day in days]
-    least = max(_LEAST_USD, _LEAST_SHARE * sum(_usd(day, pool.name) for day in days))
-    image_seconds = ready_image_seconds(pool.boot_seconds)
-    ways = [(f"a ready image that boots in {duration(image_seconds)} (docs/images.md)", image_usd(pool, boots))]
+    ways = [(*image_saves(pool, boots), f"a ready image for {pool.name}")]
     if _may_stop(fleet, pool.spec):
-        ways.append(("a warm pool (docs/warm-pool.md)", warm_pool_usd(pool, boots)))
-    worth = [(way, usd) for way, usd in ways if usd > least]
-    if not worth:
-        return ""
-    took = f"its agents boot in {duration(pool.boot_seconds)}"
-    (first, usd), others = worth[0], "".join(f", {way} about ${usd:,.0f}" for way, usd in worth[1:])
-    span = f"in the last {counted(len(days), 'day')}"
-    return f"pool {pool.name}: {took}; by estimate, {first} would have saved about ${usd:,.0f} {span}{others}"
+        ways.append((*warm_pool_saves(pool, boots), f"a warm pool for {pool.name}"))
+    worth = [usd + hours * pool.spec.wait_usd_per_hour for usd, hours, _ in ways]
+    least = max(_LEAST_USD, _LEAST_SHARE * sum(_usd(day, pool.name) for day in days))
+    return ways[worth.index(max(worth))] if max(worth) > least else None
 
 
 def _usd(day: MonthCosts, pool: str) -> float:
     return day.unused.get(pool, 0.0) + sum(used.usd for key, used in day.used.items() if key.pool == pool)
 
 
-def image_usd(pool: PoolView, boots: Sequence[Boots]) -> float:
-    """Return what shorter boots save: of the agents, and of the jobs that wait for them. ``boots``: of each day."""
+def image_saves(pool: PoolView, boots: Sequence[Boots]) -> tuple[float, float]:
+    """Return what shorter boots save: dollars of agents, and hours of jobs that wait for them. ``boots``: of each day."""
     share = 1.0 - ready_image_seconds(pool.boot_seconds) / pool.boot_seconds if pool.boot_seconds else 0.0
-    return share * sum(day.usd + day.wait_hours * pool.spec.wait_usd_per_hour for day in boots)
+    return share * sum(day.usd for day in boots), share * sum(day.wait_hours for day in boots)
 
 
-def warm_pool_usd(pool: PoolView, boots: Sequence[Boots]) -> float:
-    """Return what starts save instead of boots, less the disks of as many agents as there were at once on each day.
+def warm_pool_saves(pool: PoolView, boots: Sequence[Boots]) -> tuple[float, float]:
+    """Return the dollars and the hours that starts save instead of boots, less disks of as many agents as there were at once each day.
 
     ``boots``: of each day. That many agents boot once all the same. EC2 bills a minute of each start.
     """
@@ -68,11 +72,12 @@ def warm_pool_usd(pool: PoolView, boots: Sequence[Boots]) -> float:
     start_seconds = median(starts) if starts else _SHORT_SHARE * pool.boot_seconds
     number, agents = sum(day.number for day in boots), max((day.agents for day in boots), default=0)
     if not number or start_seconds >= pool.boot_seconds:
-        return 0.0
+        return 0.0, 0.0
+    again = max(0, number - agents) / number
     usd = sum(day.usd for day in boots) * (1.0 - max(start_seconds, MINIMUM_BILLED_SECONDS) / pool.boot_seconds)
-    waits = sum(day.wait_hours for day in boots) * (1.0 - start_seconds / pool.boot_seconds) * pool.spec.wait_usd_per_hour
+    hours = sum(day.wait_hours for day in boots) * (1.0 - start_seconds / pool.boot_seconds)
     disks = sum(day.agents for day in boots) * _DAY_HOURS * pool.spec.offerings[0].volume_usd_per_hour
-    return (usd + waits) * max(0, number - agents) / number - disks
+    return usd * again - disks, hours * again
 
 
 def _may_stop(fleet: Fleet, pool: Pool) -> bool:

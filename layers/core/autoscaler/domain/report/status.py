@@ -55,7 +55,7 @@ class Status:
     several waiting. ``stopped``: what the month's limit holds, or "". ``told``: what people were told of, and that is not over.
     ``left``: agents whose pool, controller or host left the fleet file. ``nobody_told``: why alarms reach nobody, or "".
     ``results``: how many of the day's builds count in `BuildsSucceeded` and `BuildsFailed`, or "" if all do. ``savings``: what shorter
-    boots would have saved in the last days, a sentence for each pool where that is worth it.
+    boots would have saved in the last days, in one sentence if that is worth it.
     """
 
     pools: tuple[PoolStatus, ...]
