@@ -48,11 +48,11 @@ class _Noting(InProcess):
         situation = assess(observe_without_instances(self.ports, self.fleet, stored, self.invocation()), self.fleet)
         days = last_days(self.ports, ceil(hours / 24) + 2, situation.memory.month)  # the load before the week, and until its jobs are done
         boots = [(pool, [day.boots.get(pool.name, Boots()) for day in days]) for pool in situation.pools.values()]
-        images, warm_pools = (sum(_usd(pool, way(pool, days)) for pool, days in boots) for way in (image_saves, warm_pool_saves))
+        images, warm_pools = (sum(_priced(pool, way(pool, days)) for pool, days in boots) for way in (image_saves, warm_pool_saves))
         return images, warm_pools
 
 
-def _usd(pool: PoolView, saved: tuple[float, float]) -> float:
+def _priced(pool: PoolView, saved: tuple[float, float]) -> float:
     """Put a price on the hours that jobs wait."""
     return saved[0] + saved[1] * pool.spec.wait_usd_per_hour
 
