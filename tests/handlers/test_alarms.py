@@ -210,9 +210,9 @@ def test_many_executors_that_nobody_uses(here):
     here.call("operate", event("set") | {"pool": CPU, "min_agents": 14, "max_agents": 20, "warm_executors": 0, "minutes": 600})
     here.pass_minutes(12)
     measured_for(here, 105)
-    assert "ExecutorsFree" not in ringing_in(here)
+    assert "IdleAgents" not in ringing_in(here)
     measured_for(here, 20)
-    assert "ExecutorsFree" in ringing_in(here)
+    assert "IdleAgents" in ringing_in(here)
 
 
 def test_limits_that_are_used_up_and_money_that_is_spent(poor):

@@ -21,7 +21,7 @@ from support.reserving import reserve
 def what_agents_report() -> None:
     """At the essential level: a leak, a full disk, cards, builds that use much, and a controller's own machine."""
     thresholds = replace(
-        read_thresholds(essential_environment()), agent_gpu_memory_bytes=2.0**30, free_executors=1.0, controller_cpu_percent=50.0
+        read_thresholds(essential_environment()), agent_gpu_memory_bytes=2.0**30, idle_usd_per_hour=1.0, controller_cpu_percent=50.0
     )
     cpu, gpu = a_pool("cpu", executors=2, min_agents=1, **QUICK), a_pool("gpu", max_agents=2, **QUICK)
     day = a_day_with(cpu, gpu, thresholds=thresholds)
@@ -66,7 +66,7 @@ def trouble_at_the_essential_level() -> None:
 
 def what_lasts_at_the_essential_level() -> None:
     """Idle agents, a controller's machine that is busy, a node on which builds fail."""
-    thresholds = replace(read_thresholds(essential_environment()), free_executors=1.0, controller_cpu_percent=50.0, failure_streak=3.0)
+    thresholds = replace(read_thresholds(essential_environment()), idle_usd_per_hour=1.0, controller_cpu_percent=50.0, failure_streak=3.0)
     day = a_day_with(a_pool("cpu", min_agents=3, **QUICK), a_pool("gpu", max_agents=1, **QUICK), thresholds=thresholds)
     day.minutes(2).queue(1, "gpu", seconds=60.0)
     day.minutes(5)

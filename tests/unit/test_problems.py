@@ -17,7 +17,7 @@ from support.decisions import seen
 
 AT = Thresholds(
     job_wait_seconds=1800,
-    free_executors=50,
+    idle_usd_per_hour=10,
     failure_streak=5,
     agent_disk_bytes=5 * 2**30,
     agent_memory_bytes=2**28,
@@ -104,9 +104,9 @@ def test_one_look_that_sees_otherwise_ends_nothing_that_is_seen_again():
 
 
 def test_what_must_be_so_without_a_break_begins_anew_after_one():
-    bad, good = beyond(the("executors-free"))
-    assert not any(rung(the("executors-free"), [bad] * 100 + [good] + [bad] * 100))
-    assert rung(the("executors-free"), [bad] * 117)[-3:] == [False, True, True]
+    bad, good = beyond(the("idle-agents"))
+    assert not any(rung(the("idle-agents"), [bad] * 100 + [good] + [bad] * 100))
+    assert rung(the("idle-agents"), [bad] * 117)[-3:] == [False, True, True]
 
 
 def test_a_controller_that_tells_nothing_for_a_while_is_as_it_was():
@@ -115,9 +115,9 @@ def test_a_controller_that_tells_nothing_for_a_while_is_as_it_was():
 
 
 def test_what_nobody_looked_at_for_an_hour_begins_anew():
-    bad, _ = beyond(the("executors-free"))
-    told = Told(spans={"problem/executors-free/": Span(since_at=NOW - 9000.0, seen_at=NOW - 4000.0)})
-    [judged] = looks(the("executors-free"), [bad], told)
+    bad, _ = beyond(the("idle-agents"))
+    told = Told(spans={"problem/idle-agents/": Span(since_at=NOW - 9000.0, seen_at=NOW - 4000.0)})
+    [judged] = looks(the("idle-agents"), [bad], told)
     assert judged.problems == ()
 
 

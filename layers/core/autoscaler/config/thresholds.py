@@ -8,7 +8,7 @@ from autoscaler.domain.report.rules import Thresholds
 
 _VARIABLES = {
     "job_wait_seconds": "JOB_WAIT_ALARM_SECONDS",
-    "free_executors": "FREE_EXECUTORS_ALARM",
+    "idle_usd_per_hour": "IDLE_USD_ALARM",
     "failure_streak": "FAILURE_STREAK_ALARM",
     "agent_disk_bytes": "AGENT_DISK_ALARM_BYTES",
     "agent_memory_bytes": "AGENT_MEMORY_ALARM_BYTES",

@@ -18,6 +18,7 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import dollars, duration
 
 _BOOTS = (Phase.REQUESTED, Phase.CONNECTING)
+_ALL = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,15 @@ def held_back(situation: Situation) -> list[Usage]:
         return []
     shared = [use for use in Budget(situation).levels if use.level.kind is not LevelKind.POOL and _waits(situation, use.level)]
     return [use for use in shared if use.refusal(cheapest_of(situation.fleet, use.level), None) is not None]
+
+
+def agents_used(situation: Situation, room: Budget) -> Iterator[tuple[Level, float]]:
+    """Say how much of its agents each pool and the fleet has, in per cent: all of them only if jobs wait for more than boot."""
+    for use in room.levels:
+        if use.level.kind is not LevelKind.TEAM:
+            # A pool that a person has set to no agents at all uses nothing of its limit, unless some are left.
+            percent = 100.0 * use.agents / max(use.level.ceilings.max_agents, 1)
+            yield use.level, percent if percent < _ALL or _waits(situation, use.level) else _ALL - 1
 
 
 def cheapest_of(fleet: Fleet, level: Level) -> float:

@@ -26,7 +26,7 @@ from autoscaler.domain.report.health_metrics import (
 from autoscaler.domain.report.hosts import measure_hosts
 from autoscaler.domain.report.images import boots_of_images
 from autoscaler.domain.report.lending import count_lent
-from autoscaler.domain.report.limits import measure_teams
+from autoscaler.domain.report.limits import agents_used, measure_teams
 from autoscaler.domain.report.reservations import reserved_now
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.waiting import late_unmet
@@ -154,6 +154,8 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, read
 def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
     yield one("ExecutorsBusy", sum(agent.busy_executors for agent in pool.agents), COUNT, dimensions)
     yield one("ExecutorsFree", sum(free_executors(situation, agent) for agent in pool.ready), COUNT, dimensions)
+    idle = [agent for agent in pool.ready if all(side.idle for side in situation.sides.get(agent.record.machine, (agent,)))]
+    yield one("IdleUsdPerHour", sum(usd_per_hour_of(situation, agent.record) for agent in idle), NONE, dimensions)
     for metric, phases in _AGENT_METRICS.items():
         yield one(metric, sum(_is_in(agent, phases) for agent in pool.agents), COUNT, dimensions)
     boots = tuple(seconds for life, seconds in _registered_since(situation, pool) if not life)
@@ -216,7 +218,16 @@ def _build_data(situation: Situation, pool: PoolView, dimensions: Dimensions) ->
 
 
 _COUNTED = (
-    *("QueueStarved", "ExecutorsTotal", "ExecutorsBusy", "ExecutorsFree", "BuildsOverdue", "AgentsOnline", "NodeFailureStreak"),
+    *(
+        "QueueStarved",
+        "ExecutorsTotal",
+        "ExecutorsBusy",
+        "ExecutorsFree",
+        "IdleUsdPerHour",
+        "BuildsOverdue",
+        "AgentsOnline",
+        "NodeFailureStreak",
+    ),
     *_AGENT_METRICS,
 )
 
@@ -235,9 +246,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     usd_per_hour = sum(usd_per_hour_of(situation, record) for record in records)
     yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
     yield one("UsdPerHourUsedPercent", 100.0 * room.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
-    # A pool that a person has set to no agents at all uses nothing of its limit, unless some are left.
-    shares = [room.agents_in(pool.name) / max(pool.max_agents, 1) for pool in fleet.pools.values()]
-    yield one("AgentsLimitUsedPercent", 100.0 * max([*shares, room.agents / limits.max_agents]), PERCENT, dimensions)
+    yield one("AgentsLimitUsedPercent", max(percent for _, percent in agents_used(situation, room)), PERCENT, dimensions)
     yield one("ControllersUnread", sum(not view.complete for view in situation.views()), COUNT, dimensions)
     overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
     yield one("DrainsOverdue", overdue, COUNT, dimensions)

@@ -1,15 +1,17 @@
 """Where a metric of the whole fleet comes from: the names of agents, pools, controllers and steps behind it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from autoscaler.domain.facts.levels import LevelKind
 from autoscaler.domain.facts.snapshot import Snapshot
+from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.datum import Datum
-from autoscaler.domain.report.limits import held_back
+from autoscaler.domain.report.limits import agents_used, held_back
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.situation.breakers import is_tripped, steps_that_keep_failing
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image
+from autoscaler.domain.wording import dollars
 
 
 def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str]]:
@@ -19,8 +21,12 @@ def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str
         **_of_controllers(situation),
         "StateUnread": told_unread(situation.snapshot),
         "TeamsHeldBack": [use.level.text for use in held_back(situation) if use.level.kind is LevelKind.TEAM],
-        "AgentsLimitUsedPercent": list(_full(situation)),
-        "ExecutorsFree": [f"pool {pool} ({count:g})" for pool, count in _by_pool("ExecutorsFree", data).items() if count],
+        "AgentsLimitUsedPercent": [
+            f"{level.text} (max_agents {level.ceilings.max_agents:g})"
+            for level, percent in agents_used(situation, Budget(situation))
+            if percent >= 100.0
+        ],
+        "IdleUsdPerHour": [f"pool {pool} ({dollars(usd)} an hour)" for pool, usd in _by_pool("IdleUsdPerHour", data).items() if usd],
     }
 
 
@@ -49,18 +55,6 @@ def _of_controllers(situation: Situation) -> dict[str, list[str]]:
         "ControllersUnread": [f"controller {view.name} ({view.problem})" for view in views if not view.complete],
         "ControllersWithoutJobs": [f"controller {view.name}" for view in views if not view.shows_jobs],
     }
-
-
-def _full(situation: Situation) -> Iterator[str]:
-    """Name the pools that have as many agents as they may, and the fleet where it has."""
-    there: dict[str, int] = {}
-    for agent in situation.agents:
-        there[agent.pool.name] = there.get(agent.pool.name, 0) + 1
-    for name, pool in situation.fleet.pools.items():
-        if there.get(name, 0) >= max(pool.max_agents, 1):
-            yield f"pool {name} (max_agents {pool.max_agents})"
-    if len(situation.agents) >= situation.fleet.limits.max_agents:
-        yield f"the fleet (max_agents {situation.fleet.limits.max_agents})"
 
 
 def _by_pool(metric: str, data: Sequence[Datum]) -> Mapping[str, float]:

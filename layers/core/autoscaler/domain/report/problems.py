@@ -7,7 +7,7 @@ from autoscaler.domain.report.datum import COUNT, Datum, one
 from autoscaler.domain.report.rules import Comparison, Rule
 from autoscaler.domain.report.told import Seen, Span, Told
 from autoscaler.domain.report.told_ahead import told_by_now
-from autoscaler.domain.wording import duration
+from autoscaler.domain.wording import dollars, duration
 
 # A look that sees otherwise ends nothing by itself: looks come a minute apart, and the next one has until then.
 _ONE_LOOK_SECONDS = 90.0
@@ -145,6 +145,8 @@ def _seen(breach: Breach, places: Places) -> Seen:
 def _number(metric: str, value: float) -> str:
     if metric.endswith("Bytes"):
         return f"{value / 2**30:.2f} GiB"
+    if metric == "IdleUsdPerHour":
+        return dollars(value)
     if "Seconds" in metric or metric == "QueueWait":
         return duration(value)
     return f"{value:,.0f} %" if metric.endswith("Percent") else f"{value:,g}"

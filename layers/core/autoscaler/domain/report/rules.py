@@ -19,7 +19,7 @@ class Thresholds:
     """The numbers of the stack's parameters. Of memory 0 is none."""
 
     job_wait_seconds: float
-    free_executors: float
+    idle_usd_per_hour: float
     failure_streak: float
     agent_disk_bytes: float
     agent_memory_bytes: float
@@ -221,7 +221,7 @@ _RULES = (
     Rule(
         name="no-jobs-shown",
         metric="ControllersWithoutJobs",
-        says="A controller shows not a single job, as it does without Job/Read.",
+        says="A controller shows not a single job: it has none, or our account lacks Job/Read.",
         seconds=3300.0,
         strict=True,
     ),
@@ -254,11 +254,11 @@ _RULES = (
         told_by=("waits/{controller}/unservable", "waits/{controller}/label-unknown", "too-long/{controller}/:"),
     ),
     Rule(
-        name="executors-free",
-        metric="ExecutorsFree",
-        says="Many executors have been free for two hours.",
-        given="free_executors",
-        setting="FreeExecutorsAlarm",
+        name="idle-agents",
+        metric="IdleUsdPerHour",
+        says="Idle agents have cost much for two hours.",
+        given="idle_usd_per_hour",
+        setting="IdleUsdAlarm",
         seconds=6900.0,
         strict=True,
         stays=True,
@@ -266,7 +266,7 @@ _RULES = (
     Rule(
         name="agents-limit",
         metric="AgentsLimitUsedPercent",
-        says="A limit on agents has been used up for a quarter of an hour.",
+        says="A limit on agents has kept jobs waiting for a quarter of an hour.",
         threshold=100,
         comparison=Comparison.AT_LEAST,
         seconds=_QUARTER,
