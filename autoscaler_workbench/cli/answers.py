@@ -14,7 +14,7 @@ from autoscaler_workbench.cli.plan_totals import totals
 from autoscaler_workbench.cli.tables import for_people, print_rows
 from autoscaler_workbench.cli.terminal import say
 from autoscaler_workbench.ui.trouble import broken_pools, is_held, moment, problems, standing_orders, why_paused
-from autoscaler_workbench.ui.view import zone_here
+from autoscaler_workbench.ui.view import QueueRow, queue_rows, zone_here
 
 Answer = dict[str, Any]
 _DONE_BEFORE = "already-done"
@@ -188,15 +188,19 @@ def print_queue(answer: Answer) -> None:
         if not items:
             say("nothing waits")
             return
-        rows = [(item["job"], _asks(item, several), duration(item["waiting_seconds"]), item["brief"]) for item in items]
+        rows = [(_whole_job(row), _asks(row, several), row.longest, row.brief) for row in queue_rows(items)]
         print_rows(("job", "for", "waits", "starts"), rows, prose=("starts",), figures=("waits",))
         return
     headers = tuple(items[0]) if items else ("job",)
     print_rows(headers, ([flat(item[header]) for header in headers] for item in items))
 
 
-def _asks(item: dict[str, Any], with_controller: bool) -> str:  # noqa: FBT001 - as `_where` takes it
-    return f"{item['label']} on {item['controller']}".strip() if with_controller else item["label"]
+def _whole_job(row: QueueRow) -> str:
+    return f"{row.job} ({counted(row.count, row.what)})" if row.count > 1 else row.job
+
+
+def _asks(row: QueueRow, with_controller: bool) -> str:  # noqa: FBT001 - as `_where` takes it
+    return f"{row.label} on {row.controller}".strip() if with_controller else row.label
 
 
 def print_whole_plan(answer: Answer) -> None:

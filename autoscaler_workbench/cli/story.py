@@ -111,7 +111,7 @@ def _at_most(seconds: float) -> str:
 
 
 def reason_of_wait(run: Run, build: Build) -> str:
-    """Say what kept a build waiting: the hold of its pool that lasted for most of the wait, else boots that failed, or that of its agent."""
+    """Say what kept a build waiting: a hold of its pool for most of the wait, else boots that failed, or that of its agent."""
     home = run.world.home_of(build)
     until = build.started_at if build.started_at is not None else run.world.timeline.now
     lasted: Counter[str] = Counter()

@@ -7,7 +7,7 @@ from typing import Any
 
 from autoscaler.domain.report.schedules import told_entry
 from autoscaler.domain.report.telemetry import Figures
-from autoscaler.domain.wording import dollars, duration
+from autoscaler.domain.wording import counted, dollars, duration, listed
 from autoscaler_workbench.ui.trouble import why_paused
 
 HOT, BOOTING, DRAINING, IDLE, STOPPED, TROUBLE = "busy", "booting", "draining", "idle", "stopped", "trouble"
@@ -106,24 +106,45 @@ def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], schedules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """Items of one job that wait for the same: how many, and for how long the first of them has waited."""
+    """What waits of one job on one controller: stages of a run, or builds. ``longest``: of the first of them; ``brief``: a few words.
+
+    ``detail``: what becomes of the first of them, and how much more there is to say.
+    """
 
     job: str
+    controller: str
     label: str
     count: int
+    what: str
     longest: str
+    brief: str
     detail: str
 
 
 def queue_rows(queue: Iterable[dict[str, Any]]) -> list[QueueRow]:
-    """Put items of one job together that wait for the same; they come longest first, and so do the rows."""
-    alike: dict[tuple[str, str, str], list[float]] = {}
+    """Put the items of one job together; they come longest first, and so do the rows."""
+    by_job: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for item in queue:
-        alike.setdefault((item["job"], item["label"], item["detail"]), []).append(item["waiting_seconds"])
-    return [
-        QueueRow(job=job, label=label, count=len(waits), longest=duration(max(waits)), detail=detail)
-        for (job, label, detail), waits in alike.items()
-    ]
+        by_job.setdefault((item.get("controller", ""), item["job"]), []).append(item)
+    return [_queue_row(controller, job, items) for (controller, job), items in by_job.items()]
+
+
+def _queue_row(controller: str, job: str, items: list[dict[str, Any]]) -> QueueRow:
+    first, labels, briefs, details = (
+        max(items, key=lambda item: float(item["waiting_seconds"])),
+        *(list(dict.fromkeys(item.get(key, "") for item in items)) for key in ("label", "brief", "detail")),
+    )
+    more = f" ({counted(len(details) - 1, 'other answer')} for the rest)" if len(details) > 1 else ""
+    return QueueRow(
+        job=job,
+        controller=controller,
+        label=listed(labels),
+        count=len(items),
+        what="stage" if first.get("of_pipeline") else "build",
+        longest=duration(first["waiting_seconds"]),
+        brief=listed(briefs, 1),
+        detail=f"{first['detail']}{more}",
+    )
 
 
 def meters(status: dict[str, Any]) -> list[Meter]:

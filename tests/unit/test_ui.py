@@ -219,13 +219,13 @@ def test_a_limit_is_shown_full_high_or_ok():
     ]
 
 
-def test_items_of_one_job_that_wait_for_the_same_are_one_row():
-    one = {"job": "a", "label": "gpu", "waiting_seconds": 60.0, "detail": "no executor"}
-    rows = view.queue_rows([one | {"waiting_seconds": 900.0}, one, one | {"detail": "starts at once"}])
-    assert [(row.job, row.count, row.longest, row.detail) for row in rows] == [
-        ("a", 2, "15 min", "no executor"),
-        ("a", 1, "60 s", "starts at once"),
-    ]
+def test_items_of_one_job_are_one_row_with_the_answer_about_the_first():
+    one = {"job": "a", "label": "gpu", "waiting_seconds": 60.0, "detail": "no executor", "brief": "in 4 min", "of_pipeline": True}
+    first = one | {"waiting_seconds": 900.0, "detail": "starts at once", "brief": "now"}
+    [row, other] = view.queue_rows([first, one, one | {"label": "cpu"}, one | {"job": "b"}])
+    assert (row.job, row.count, row.what, row.longest, row.label) == ("a", 3, "stage", "15 min", "gpu and cpu")
+    assert (row.brief, row.detail) == ("now and 1 more", "starts at once (1 other answer for the rest)")
+    assert (other.job, other.detail) == ("b", "no executor")
 
 
 def test_the_page_says_how_many_of_the_days_builds_count_as_results(browser, source):

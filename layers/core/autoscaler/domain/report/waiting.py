@@ -119,11 +119,18 @@ def _told_again(told: Mapping[str, Trouble], place: str) -> Iterator[tuple[str, 
 
 
 def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
-    longest = sorted(items, key=lambda item: -item.waiting_seconds)
-    jobs = listed([f"{item.job or 'a job'} for {duration(item.waiting_seconds)}" for item in longest], _NAMED)
-    text = f"{cause.says}\n{counted(len(items), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
+    by_job: dict[str, list[QueueItem]] = {}  # stages of one run, and builds of one job, are one entry
+    for item in sorted(items, key=lambda item: -item.waiting_seconds):
+        by_job.setdefault(item.job, []).append(item)
+    jobs = listed([_named(job, of) for job, of in by_job.items()], _NAMED)
+    text = f"{cause.says}\n{counted(len(by_job), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
     title = cause.title if cause.is_limit else f"jobs on {controller} wait: {cause.title}"
-    return Seen(title, text, cause.runbook, f"autoscaler why {quote(longest[0].job)}", cure=cause.cure)
+    return Seen(title, text, cause.runbook, f"autoscaler why {quote(next(iter(by_job)))}", cure=cause.cure)
+
+
+def _named(job: str, items: list[QueueItem]) -> str:
+    several = f" ({counted(len(items), 'stage' if items[0].run else 'build')})" if len(items) > 1 else ""
+    return f"{job or 'a job'}{several} for {duration(items[0].waiting_seconds)}"
 
 
 def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
@@ -365,11 +372,11 @@ def _busy(agents: list[Agent]) -> list[Agent]:
 
 
 def _longest(situation: Situation, agents: list[Agent]) -> list[str]:
-    """Name the builds that have run longest, and where."""
-    builds: list[tuple[float, str]] = []
+    """Name the builds that have run longest, each once, and where."""
+    builds: dict[str, tuple[float, str]] = {}
     for agent in agents:
         learned = situation.snapshot.learned[agent.record.controller]
         for build in agent.node.builds if agent.node else ():
-            seconds = elapsed_seconds(build, learned, situation.now)
-            builds.append((seconds, f"{name_of_build(build)} on {agent.record.node} for {duration(seconds)}"))
-    return [says for _, says in sorted(builds, reverse=True)]
+            seconds, name = elapsed_seconds(build, learned, situation.now), name_of_build(build)
+            builds[name] = max(builds.get(name, (0.0, "")), (seconds, f"{name} on {agent.record.node} for {duration(seconds)}"))
+    return [says for _, says in sorted(builds.values(), reverse=True)]
