@@ -81,7 +81,7 @@ def _row(name: str, runs: list[_Run], base: list[_Run]) -> tuple[str, ...]:
 
 def event_of(function: str) -> str:
     """The sample event of a function that knows only its own; any other takes a pass, now."""
-    path = ROOT / "events" / f"{_EVENTS.get(function, 'now')}.json"
+    [path] = (ROOT / "events").glob(f"*/{_EVENTS.get(function, 'now')}.json")
     return path.read_text(encoding="utf-8")
 
 

@@ -11,12 +11,14 @@ from autoscaler.domain.report.telemetry import Figures
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.overrides import limits_now
 from autoscaler_workbench.cli.plan_totals import totals
+from autoscaler_workbench.cli.prices import say_price, usd_per_hour
 from autoscaler_workbench.cli.tables import for_people, print_rows
 from autoscaler_workbench.cli.terminal import say
 from autoscaler_workbench.ui.trouble import broken_pools, is_held, moment, problems, standing_orders, why_paused
 from autoscaler_workbench.ui.view import QueueRow, queue_rows, zone_here
 
 Answer = dict[str, Any]
+LOST_BUILDS = {"run-again": "run again", "leave-lost": "left to you"}  # steps about builds that were lost with their agents
 _DONE_BEFORE = "already-done"
 
 
@@ -263,6 +265,18 @@ def print_events(answer: Answer) -> None:
     print_rows(headers, [_event_row(event, several) for event in answer["events"]], prose=("because",))
 
 
+def print_lost(answer: Answer) -> None:
+    """Print which builds were lost, when, and what became of each."""
+    if not answer["lost"] and for_people():
+        say("no lost build is known (docs/rerun.md says in which pools builds are followed)")
+        return
+    rows = [
+        (*_event_row(event, with_controller=True)[:1], event["subject"], LOST_BUILDS[event["what"]], event["detail"])
+        for event in answer["lost"]
+    ]
+    print_rows(("UTC", "build", "then", "because"), rows, prose=("because",))
+
+
 def _event_row(event: dict[str, Any], with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - as `_where` takes it
     because = f"{event['reason']}: {event['detail']}" if event["reason"] else event["detail"]
     where = event["where"] if with_controller else event["where"].rpartition("/")[2]
@@ -312,6 +326,7 @@ def print_launch(answer: Answer, pool: str, asked: int, keep_minutes: float) -> 
     from_stopped = f", {'all' if again == got else again} of them started again" if again else ""
     then = f"; {kept if keep_minutes else 'kept only while needed'}" if got else ""
     say(f"{got} of {counted(asked, 'agent')} of {pool} {words}{from_stopped}{then}")
+    say_price(usd_per_hour(plan), keep_minutes / 60)
     print_plan({"plan": {"steps": [step for step in plan["steps"] if step["outcome"] not in {"done", "planned"}], "held": plan["held"]}})
 
 

@@ -68,13 +68,15 @@ def costs(
     by: Annotated[By, typer.Option(help="What dollars are grouped by.")] = By.JOB,
     month: Annotated[str | None, typer.Option(metavar="YYYY-MM", help="A calendar month (UTC); default: this one.")] = None,
     since: Annotated[str | None, typer.Option(metavar="7d", help="Instead: the last days (d) or weeks (w), today included (UTC).")] = None,
+    day: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="Instead: this day alone, or yesterday (UTC).")] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
 ) -> None:
     """List what jobs cost: their time on agents, and their part of boots, idle and stopped agents. The sum is what all agents cost."""
     days = None if since is None else days_of(since)
-    if month is not None and days is not None:
-        raise typer.BadParameter("give --month or --since, not both", param_hint="--since")
-    request.ask(print_csv if csv else print_costs, watch=False, action="costs", by=by.value, **given(month=month, days=days))
+    spans = given(month=month, days=days, day=day)
+    if len(spans) > 1:
+        raise typer.BadParameter("give one of --month, --since and --day", param_hint="--since")
+    request.ask(print_csv if csv else print_costs, watch=False, action="costs", by=by.value, **spans)
 
 
 def days_of(since: str) -> int:

@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "agents": ("operate", "List every agent: what it does, for how long, and what is unusual about it."),
         "queue": ("operate", "List waiting jobs, the longest wait first, and when each should start."),
         "events": ("operate", "Show the last steps and orders with their reasons, oldest first."),
+        "lost": ("operate", "List the builds that were lost with their agents: those that ran again, and those that are left to you."),
         "alarms": ("operate", "Show the alarms that ring, and the runbook of each."),
         "reservations": ("operate", "List who has reserved which agent, until when, and how to get in."),
         "runs": ("run_orders", "List orders of builds, or tell of one; cancel one."),
@@ -58,6 +59,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Order builds of a job on machines of your choice: once more, on several different ones, or until one succeeds.",
         ),
         "purge": ("operate", "Cancel the queue items that ask for a label, after confirmation."),
+        "invoke": ("invoke", "Send a file of events/ to the function in whose folder it is, and print the answer."),
         "end": ("operate", "Terminate an instance whose controller left the fleet file, with whatever runs on it."),
     },
     "Plan ahead": {

@@ -9,6 +9,7 @@ import typer
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.cli import answers, completion, drains
 from autoscaler_workbench.cli.alarms import of_published, of_stack, print_alarms
+from autoscaler_workbench.cli.answers import LOST_BUILDS
 from autoscaler_workbench.cli.order_options import (
     ControllerOption,
     FleetOption,
@@ -19,6 +20,7 @@ from autoscaler_workbench.cli.order_options import (
     TeamOption,
     Watch,
 )
+from autoscaler_workbench.cli.prices import Yes, confirm, usd_per_hour
 from autoscaler_workbench.cli.remote import DeniedError
 from autoscaler_workbench.cli.request import WHERE, Request, asking, given, new_id, ordering, with_request
 from autoscaler_workbench.cli.reservations import print_reservations
@@ -28,7 +30,7 @@ from autoscaler_workbench.cli.terminal import plain, say
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    questions = (status, agents, queue, events, alarms, plan, why, reservations)
+    questions = (status, agents, queue, events, lost, alarms, plan, why, reservations)
     for command in (*questions, hold, resume, set_, launch, drain, reserve, release, end, purge, doctor):
         app.command(command.__name__.rstrip("_"))(command)
 
@@ -101,6 +103,16 @@ def events(
 
 
 @asking
+def lost(
+    request: Request,
+    hours: Annotated[float, typer.Option(min=0.1, max=336, help="How far back.")] = 168.0,
+) -> None:
+    """List the builds that were lost with their agents: those that ran again, and those that are left to you."""
+    answer = request.deployed.call("operate", {"action": "events", "hours": hours})
+    request.show({"lost": [event for event in answer["events"] if event["what"] in LOST_BUILDS]}, answers.print_lost)
+
+
+@asking
 def reservations(request: Request, watch: Watch = False) -> None:
     """List who has reserved which agent, until when, and how to get in."""
     request.ask(print_reservations, watch=watch, action="reservations")
@@ -162,10 +174,14 @@ def set_(
     max_usd_per_hour: Annotated[float | None, typer.Option(min=0.01, help="Dollars an hour; of a team.")] = None,
     max_usd_per_month: Annotated[float | None, typer.Option(min=0.01, help="Dollars in the month; of a team.")] = None,
     minutes: Minutes = 60.0,
+    yes: Yes = False,
 ) -> None:
     """Temporarily override a pool's or a team's limits; with no options, restore the fleet file's."""
     if (pool is None) is (team is None):
         raise typer.BadParameter("give a pool, or --team and a team")
+    if pool is not None and min_agents and not (yes or request.dry_run):
+        would = request.deployed.call("operate", {"action": "set", "pool": pool, "min_agents": min_agents, "dry_run": True})
+        confirm(min_agents * would["limits"].get("usd_per_hour", 0.0), minutes / 60, f"keep {min_agents} agents of {pool}")
     numbers = {"min_agents": min_agents, "max_agents": max_agents, "warm_executors": warm_executors, "max_stopped": max_stopped}
     numbers |= {"max_launches_per_hour": max_launches_per_hour}
     usd = {"max_usd_per_hour": max_usd_per_hour, "max_usd_per_month": max_usd_per_month}
@@ -180,10 +196,14 @@ def launch(
     controller: ControllerOption = None,
     keep_minutes: Annotated[float, typer.Option(min=0, max=10_080, help="Keep them at least this long, needed or not.")] = 60.0,
     request_id: Annotated[str | None, typer.Option(help="A request with the same id launches only once.", show_default="a new one")] = None,
+    yes: Yes = False,
 ) -> None:
     """Launch agents, within the limits; exit code 1 where fewer could be launched."""
     event = {"pool": pool, "count": count, "keep_minutes": keep_minutes, "reason": request.reason, "dry_run": request.dry_run}
     event |= {"request_id": request_id or new_id()} | given(controller=controller)
+    if not (yes or request.dry_run):
+        would = request.deployed.call("scale_up", event | {"dry_run": True})
+        confirm(usd_per_hour(would), keep_minutes / 60, f"launch {answers.launched({'plan': would})} of {count} agents of {pool}")
     answer = {"plan": request.deployed.call("scale_up", event)}
     request.show(answer, lambda answer: answers.print_launch(answer, pool, count, keep_minutes))
     if answers.refused(answer):
@@ -211,8 +231,13 @@ def reserve(
     person: Annotated[str | None, typer.Option("--for", help="Who gets it.", show_default="you")] = None,
     controller: ControllerOption = None,
     request_id: Annotated[str | None, typer.Option(help="A request with the same id reserves only once.", show_default="a new one")] = None,
+    yes: Yes = False,
 ) -> None:
     """Reserve an agent for one person. It takes no builds: it is an idle one, or a new one; or reserve a node for longer."""
+    if not (yes or request.dry_run):
+        event = {"action": "reserve", "target": target, "hours": hours, "person": person or getuser(), "by": getuser(), "dry_run": True}
+        would = request.deployed.call("operate", event | given(controller=controller, request_id=request_id))
+        confirm(usd_per_hour(would["plan"]), hours, f"launch an agent of {target}")
     request.order("reserve", target=target, hours=hours, person=person or getuser(), controller=controller, request_id=request_id)
 
 

@@ -26,7 +26,9 @@ def limits_now(answer: Answer) -> str:
     ends = next((until_when(order, answer["now_at"]) for order in answer[listed] if order[kind] == name), "")
     whose = f"team {name}" if kind == "team" else name
     limits = ", ".join(parts) or "no limits of its own"
-    return f"{whose}: {limits}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}"
+    usd = told.get("usd_per_hour", 0.0) * (now.get("min_agents") or 0)
+    price = f"; at least {dollars(usd)} an hour" if usd and now["min_agents"] != before["min_agents"] else ""
+    return f"{whose}: {limits}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}{price}"
 
 
 def _is_shown(key: str, now: Answer, before: Answer) -> bool:

@@ -18,7 +18,7 @@ from autoscaler.errors import AutoscalerError, ConfigError, TransientError
 from autoscaler_workbench.cli.terminal import say
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published, from_json
 
-_OUTPUTS = {"scale_up": "ScaleUp", "scale_down": "ScaleDown", "operate": "Operate", "ask": "Ask"}
+FUNCTIONS = {"scale_up": "ScaleUp", "scale_down": "ScaleDown", "operate": "Operate", "ask": "Ask"}
 _DENIED = "AccessDeniedException"
 _ONLY_ASKS = "answered by the stack's function Ask: you may ask, and order nothing (operate is denied to you)"
 _NO_ORDERS = f"is denied to you ({_DENIED}): orders need the stack's OperatorPolicy; with ReaderPolicy you may only ask"
@@ -179,7 +179,7 @@ class Deployed:
     def _name(self, function: str) -> str:
         if self.local is not None:
             return function
-        return self.output(_OUTPUTS[function])
+        return self.output(FUNCTIONS[function])
 
 
 _only_asked: set[Deployed] = set()  # those of which this process knows that it may only ask

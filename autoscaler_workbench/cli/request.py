@@ -25,6 +25,7 @@ from autoscaler_workbench.cli.order_options import (
 )
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.reservations import print_reserved
+from autoscaler_workbench.cli.suggestions import did_you_mean
 from autoscaler_workbench.cli.terminal import say, show
 
 NO_REASON = "no reason was given"
@@ -93,10 +94,19 @@ def with_request(*common: str) -> Callable[[Callable[..., None]], Callable[..., 
 
         @wraps(command)
         def run(**options: Any) -> None:
+            request = Request(**{one.name: options.pop(one.name) for one in shared})
             try:
-                command(Request(**{one.name: options.pop(one.name) for one in shared}), **options)
+                command(request, **options)
             except KeyError as error:  # of an answer
                 raise ConfigError(f"the deployed functions do not tell {error}: are they of another version than this command?") from error
+            except ConfigError as error:
+                if hint := did_you_mean(request.deployed, options.values()):
+                    raise ConfigError(f"{error}; {hint}") from error
+                raise
+            except typer.Exit as ended:
+                if ended.exit_code == 1 and (hint := did_you_mean(request.deployed, options.values())):
+                    say(hint, stderr=True)
+                raise
 
         taken = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own, *shared)]
         run.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]

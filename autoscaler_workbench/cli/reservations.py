@@ -4,6 +4,7 @@ from typing import Any
 
 from autoscaler.domain.wording import duration
 from autoscaler_workbench.cli.answers import flat, print_plan
+from autoscaler_workbench.cli.prices import say_price, usd_per_hour
 from autoscaler_workbench.cli.tables import for_people, print_rows
 from autoscaler_workbench.cli.terminal import say
 from autoscaler_workbench.ui.trouble import moment
@@ -41,6 +42,8 @@ def print_reserved(answer: Answer) -> None:
     busy = [step for step in plan["steps"] if step["step"] == "reserve" and step.get("result", "idle") != "idle" and step not in shown]
     for step in busy:
         say(f"{step['node']}: {step['result']}; no other one begins there")
+    for entry in answer["reservations"]:
+        say_price(usd_per_hour(plan | {"dry_run": answer["dry_run"]}), (entry["until_at"] - answer["now_at"]) / 3600)
     print_plan({"plan": {"steps": shown, "held": plan["held"]}})
 
 

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from getpass import getuser
 from typing import TYPE_CHECKING, Any
 
+from autoscaler.domain.wording import dollars
 from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler_workbench.cli.prices import usd_per_hour
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.terminal import say
 from autoscaler_workbench.ui.source import Past, Recorded
@@ -75,7 +77,8 @@ class DeployedSource:
         event = {"pool": facts["pool"], "count": wanted, "keep_minutes": _number("minutes", facts.get("minutes", "60"))}
         answer = self._deployed.call("scale_up", event | about)
         launched = sum(step.get("launched", step.get("started", 0)) for step in answer["steps"])
-        return "; ".join([f"launched {launched} of {wanted}", *(f"not done: {one['detail']}" for one in answer["held"][:1])])
+        price = f" for {dollars(usd)} an hour" if (usd := usd_per_hour({"dry_run": False} | answer)) else ""
+        return "; ".join([f"launched {launched} of {wanted}{price}", *(f"not done: {one['detail']}" for one in answer["held"][:1])])
 
 
 def serve(source: DeployedSource, port: int, *, every_seconds: float) -> None:

@@ -9,6 +9,7 @@ from autoscaler.errors import ConfigError, EventRefusedError
 from benchmarks.cold import event_of
 from packaging_root import ROOT
 from support.deployed import NOON, deployed_in_memory, event
+from support.samples import SAMPLES, function_of, samples_of
 
 
 @pytest.fixture
@@ -21,15 +22,8 @@ def steps(plan):
     return [(step["step"], step.get("pool"), step["reason"], step["outcome"]) for step in plan["steps"]]
 
 
-FUNCTION_OF = {
-    "tick": "scale_up",
-    "now": "scale_down",
-    "dry_run": "scale_up",
-    "scale_up": "scale_up",
-    "scale_up_once": "scale_up",
-    "scale_up_dry_run": "scale_up",
-    "scale_down_count": "scale_down",
-    "scale_down_nodes": "scale_down",
+FUNCTION_OF = {sample: function_of(sample) for function in ("scale_up", "scale_down") for sample in samples_of(function)} | {
+    "now": "scale_down"
 }
 
 
@@ -78,7 +72,13 @@ def test_every_sample_event_is_tested_here():
         "instance_stopped",
         "webhook",
     }  # in files of their own
-    assert {path.stem for path in (ROOT / "events").glob("*.json")} == FUNCTION_OF.keys() | elsewhere
+    assert {*SAMPLES} == FUNCTION_OF.keys() | elsewhere
+
+
+def test_every_sample_event_is_in_the_folder_of_a_function():
+    assert {path.parent.name for path in (ROOT / "events").rglob("*.json")} == {
+        path.name for path in (ROOT / "functions").iterdir() if path.is_dir()
+    }
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTION_OF))

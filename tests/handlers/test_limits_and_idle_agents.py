@@ -46,11 +46,16 @@ def test_idle_agents_are_told_by_their_dollars_and_the_dearest_pool_first():
         assert told(here, "executors free") == []
         assert told(here, "idle agents") == ["idle agents: pool gpu ($16.09 an hour), pool utility ($0.11 an hour)"]
         [text] = [text for subject, text in here.here.told() if "idle agents" in subject]
-        assert "IdleUsdPerHour of pool gpu ($16.09 an hour), pool utility ($0.11 an hour): $16.20, which is over $10.00 (IdleUsdAlarm)." in text
+        assert (
+            "IdleUsdPerHour of pool gpu ($16.09 an hour), pool utility ($0.11 an hour): $16.20, which is over $10.00 (IdleUsdAlarm)."
+            in text
+        )
 
 
 def test_many_free_executors_of_a_cheap_agent_are_told_nobody():
-    with scene("pools: {utility: {$pool, executors: 60, max_agents: 2, usd_per_hour: 0.1, min_agents: 1}}", essential_environment()) as here:
+    with scene(
+        "pools: {utility: {$pool, executors: 60, max_agents: 2, usd_per_hour: 0.1, min_agents: 1}}", essential_environment()
+    ) as here:
         here.minutes(130)
         assert told(here, "idle agents") == told(here, "executors free") == []
 

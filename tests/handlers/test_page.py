@@ -76,7 +76,7 @@ def test_orders_are_carried_out_and_said_in_a_line(here, source):
     assert source.order("hold", {"pool": GPU, "minutes": "30", "reason": "a look"}) == "hold: done"
     assert [hold["pool"] for hold in source.overview()["holds"]] == [GPU]
     assert source.order("resume", {"pool": GPU}).startswith("resume: ")
-    assert source.order("launch", {"pool": GPU, "count": "1"}) == "launched 1 of 1"
+    assert source.order("launch", {"pool": GPU, "count": "1"}).startswith("launched 1 of 1 for $")
     node = next(agent["node"] for agent in source.overview()["agents"] if agent["node"] and agent["busy"])
     assert source.order("drain", {"node": node}).startswith("drain: 1 of 1")
 

@@ -4,6 +4,7 @@ import pytest
 
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from support.asked import command, served, told
 from support.deployed import event
 from support.ringing import ringing_in
 
@@ -63,6 +64,18 @@ def test_a_lost_build_that_is_left_rings_and_is_told_of_once(here):
     assert "is left to a person: Jenkins does not show TOKEN" in why(here)
     here.pass_minutes(5)
     assert len([subject for subject, _ in here.told() if "lost build" in subject]) == 1
+
+
+def test_lost_lists_the_builds_that_were_lost_and_what_became_of_each(here):
+    with served(here, "operate"):
+        assert told(here, "lost") == {"lost": []}
+        assert "no lost build is known" in command(here, "lost", columns=120).stdout
+    lose(here, running(here, "REF"))
+    here.pass_minutes(3)
+    with served(here, "operate"):
+        [lost] = told(here, "lost")["lost"]
+        assert (lost["what"], lost["subject"]) == ("run-again", "job")
+        assert "run again" in command(here, "lost", columns=120).stdout
 
 
 def test_the_doctor_tries_the_permission_to_build_and_starts_nothing(here):

@@ -34,9 +34,10 @@ from autoscaler_workbench.report.dashboard import cloudformation
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET as EXAMPLE
 from packaging_root import ROOT
 from support.local_apis import LocalApis, apis_of
+from support.samples import path_of
 from support.stored import Stored
 
-NOON = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC, as in events/tick.json
+NOON = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC, as in events/scale_up/tick.json
 
 
 @dataclass(slots=True)
@@ -219,4 +220,4 @@ def deployed(fleet_file: Path = EXAMPLE, environment: Mapping[str, str] | None =
 
 
 def event(name: str) -> Any:
-    return json.loads((Path(__file__).parents[2] / "events" / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads(path_of(name).read_text(encoding="utf-8"))

@@ -1,17 +1,22 @@
-"""The sample events of events/, and the function that each is for."""
+"""The sample events of events/, in a folder for each function."""
+
+from pathlib import Path
 
 from packaging_root import ROOT
 
-SAMPLES = sorted(path.stem for path in (ROOT / "events").glob("*.json"))
+_FOLDERS = {path.stem: path for path in sorted((ROOT / "events").rglob("*.json"))}
+SAMPLES = sorted(_FOLDERS)
 SCHEDULED = ("publish_metrics", "scale_up", "scale_down")
-_OTHERS = {"dry_run": "scale_up", "now": "publish_metrics", "webhook": "webhook"}
-_OTHERS |= dict.fromkeys(("spot_interruption", "instance_terminated", "instance_stopped"), "instance_events")
+
+
+def path_of(sample: str) -> Path:
+    """Return the file of a sample."""
+    return _FOLDERS[sample]
 
 
 def function_of(sample: str) -> str:
-    """Return the function of a sample; that of a tick is any that is scheduled."""
-    scaled = next((function for function in ("scale_up", "scale_down", "register_agent") if sample.startswith(function)), None)
-    return scaled or _OTHERS.get(sample, "operate")
+    """Return the function of a sample; a tick is for any that is scheduled."""
+    return path_of(sample).parent.name
 
 
 def samples_of(function: str) -> list[str]:

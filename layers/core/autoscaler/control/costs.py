@@ -69,16 +69,23 @@ def _booked(store: CostStore, batch: CostBatch, at: float) -> list[MonthCosts]:
     return [share_out(store.month(batch.month), batch), share_out_day(store.month(day_name(at)), batch)]
 
 
-def list_days(ports: Ports, fleet: Fleet, days: int, by: By) -> CostList:
-    """List the costs of the last days (UTC), today included. A day on which nothing was used has none, nor one before days were kept."""
+def list_days(ports: Ports, fleet: Fleet, days: int | str, by: By) -> CostList:
+    """List the costs of the last days (UTC), today included, or of one day.
+
+    A day on which nothing was used has none, nor one before days were kept.
+    """
     kept = last_days(ports, days, ports.state.read().memory.month)
-    return replace(list_costs(joined(kept), fleet, by), days=days, days_with_costs=sum(bool(day.version) for day in kept))
+    return replace(list_costs(joined(kept), fleet, by), days=len(kept), days_with_costs=sum(bool(day.version) for day in kept))
 
 
-def last_days(ports: Ports, days: int, metered: Month) -> list[MonthCosts]:
-    """Read the costs of each of the last days (UTC), today included, as they were at one instant. ``metered``: what the passes metered."""
+def last_days(ports: Ports, days: int | str, metered: Month) -> list[MonthCosts]:
+    """Read the costs of each of the last days (UTC), today included, as they were at one instant; or of "yesterday", or of a date alone.
+
+    ``metered``: what the passes metered.
+    """
     now, store = ports.clock(), ports.costs
-    names = [day_name(now - ago * _DAY_SECONDS) for ago in reversed(range(days))]
+    names = [days] if isinstance(days, str) else [day_name(now - ago * _DAY_SECONDS) for ago in reversed(range(days))]
+    names = [day_name(now - _DAY_SECONDS)] if days == "yesterday" else names
     for _ in range(_READS):
         batch = store.batch()
         kept = ports.side_by_side([partial(store.month, name) for name in names])

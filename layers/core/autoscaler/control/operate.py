@@ -197,7 +197,8 @@ def limits(fleet: Fleet, overrides: Overrides, of: PoolOverride | TeamOverride) 
     """
     known = {"now": in_force(fleet, overrides), "fleet_file": fleet}
     if isinstance(of, PoolOverride):
-        return {"pool": of.pool} | {which: _numbers(one.pools[of.pool], POOL_NUMBERS) for which, one in known.items()}
+        usd = sum(offering.billed_usd_per_hour for offering in fleet.pools[of.pool].offerings[:1])  # of one agent; hosts have none
+        return {"pool": of.pool, "usd_per_hour": usd} | {name: _numbers(one.pools[of.pool], POOL_NUMBERS) for name, one in known.items()}
     return {"team": of.team} | {which: _numbers(one.teams[of.team].ceilings, TEAM_NUMBERS) for which, one in known.items()}
 
 

@@ -157,7 +157,7 @@ def step_json(result: Result) -> dict[str, Any]:
         facts["started"] = result.count if result.outcome is Outcome.DONE else 0
         facts["instead"] = list(dict.fromkeys(o.instance_type for o in step.otherwise.offerings)) if step.otherwise else []
     if isinstance(step, Launch):
-        facts["market"] = str(step.market)
+        facts |= {"market": str(step.market), "usd_per_hour": step.offerings[0].billed_usd_per_hour}  # of one agent
         facts["launched"] = result.count if result.outcome is Outcome.DONE else 0
     if isinstance(step, FinishStop) and step.failed:
         facts["failed"] = step.failed

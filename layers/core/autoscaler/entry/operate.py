@@ -162,7 +162,7 @@ def _about_jobs(wired: Runtime, invocation: Invocation, question: Jobs | Needs |
         case Eta():
             return {"subject": question.subject, "builds": [asdict(one) for one in jobs.eta(ports, fleet, invocation, question.subject)]}
         case Costs():
-            of_days = question.days and costs.list_days(ports, fleet, question.days, question.by)
+            of_days = (span := question.day or question.days) and costs.list_days(ports, fleet, span, question.by)
             return asdict(of_days or costs.list_month(ports, fleet, question.month, question.by))
         case Runs():
             return {"runs": [asdict(one) for one in ordering_runs.list_runs(ports, fleet, question.most, question.id)]}

@@ -262,17 +262,18 @@ class Eta(Operation):
 
 
 class Costs(Operation):
-    """The question what jobs cost in a month, or in the last days."""
+    """The question what jobs cost in a month, in the last days, or on one day."""
 
     action: Literal["costs"]
     by: By = Field(By.JOB, strict=False)
     month: Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")] | None = None
     days: Annotated[int, Field(ge=1, le=62)] | None = None
+    day: Annotated[str, Field(pattern=r"^(yesterday|[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))$")] | None = None
 
     @model_validator(mode="after")
     def _of_one_span(self) -> Self:
-        if self.month is not None and self.days is not None:
-            raise ValueError("only one of month and days can be given")
+        if sum(span is not None for span in (self.month, self.days, self.day)) > 1:
+            raise ValueError("only one of month, days and day can be given")
         return self
 
 
