@@ -56,7 +56,7 @@ class Deployed:
         try:
             return self._invoke(function, event)
         except DeniedError as denied:
-            if self.local is not None or _OUTPUTS["ask"] not in _outputs(self._anywhere):
+            if self.local is not None or FUNCTIONS["ask"] not in _outputs(self._anywhere):
                 raise
             if function != "operate":
                 raise DeniedError(f"{function} {_NO_ORDERS}") from denied

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from autoscaler.control.report import Outcome, Report, Result, boots_failed, done, starts_failed
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.plan import Cordon, Launch, LeaveLost, Rotate, RunAgain, Start, Step, Stop, Terminate
+from autoscaler.domain.facts.plan import Cordon, Launch, LeaveLost, Rotate, RunAgain, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 
 
@@ -25,14 +25,10 @@ def counts_of(reports: Sequence[Report]) -> dict[str, int]:
         "Ec2Disagrees": any(reason is Reason.EC2_DISAGREES for _, _, reason in held),
         "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
         "BuildsRunAgain": done(results, RunAgain),
-        "BuildsLeft": done([one for one in results if not _is_repeated(one.step)], LeaveLost),
+        # Nobody need see to a build that a person has started again.
+        "BuildsLeft": done([one for one in results if one.step.reason is not Reason.REPEATED_BY_PERSON], LeaveLost),
         "LeaseHeld": 0,
     }
-
-
-def _is_repeated(step: Step) -> bool:
-    """Tell whether a lost build is left to a person who has started it again: nobody need see to it."""
-    return isinstance(step, LeaveLost) and step.reason is Reason.REPEATED_BY_PERSON
 
 
 def _quarantines(results: list[Result]) -> int:

@@ -66,7 +66,9 @@ def grant(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record
     """Give an instance its node: a free slot, or one of its own name, made once in each of its lives."""
     controller = next(controller for controller in ports.controllers if controller.name == granted.record.controller)
     if granted.record.state is RecordState.STOPPED:
-        granted = replace(granted, record=_started_by_hand(ports, granted.record))
+        # It runs, as EC2 says, though nobody here started it.
+        started = begin_again(granted.record, ports.clock())
+        granted = replace(granted, record=ports.state.change_record(started, expected=RecordState.STOPPED))
     if takes_static_node(fleet, granted.record):
         slot = _take_slot(ports, fleet, controller, granted, records)
         return slot if isinstance(slot, Refused) else _connect(ports, fleet, controller, slot, user="", has_node=True)
@@ -97,11 +99,6 @@ def _is_made_again(fleet: Fleet, record: Record) -> bool:
     """Tell whether a node that a person deleted is made again: the machine is there, and may be in use on other controllers."""
     pool = fleet.pool_of(record.pool, record.controller)
     return record.is_host or (pool is not None and pool.share is Share.COOPERATIVE)
-
-
-def _started_by_hand(ports: Ports, record: Record) -> Record:
-    """Note that a stopped agent runs, as EC2 says, though nobody here started it."""
-    return ports.state.change_record(begin_again(record, ports.clock()), expected=RecordState.STOPPED)
 
 
 def _connect(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, *, user: str, has_node: bool) -> Connection:

@@ -19,14 +19,10 @@ def answers_refusals(handle: Handler) -> Handler:
         try:
             return handle(event, context)
         except EventRefusedError as refusal:
-            if _is_from_aws(event):
+            # EventBridge, SQS and SNS: each of their events has one of these keys.
+            if isinstance(event, Mapping) and ("detail-type" in event or "Records" in event):
                 raise
             log("event_refused", error=str(refusal))
             return {"refused": str(refusal)}
 
     return answered
-
-
-def _is_from_aws(event: Any) -> bool:
-    """Tell the events of EventBridge, SQS and SNS by the keys that each of them has."""
-    return isinstance(event, Mapping) and ("detail-type" in event or "Records" in event)

@@ -19,6 +19,8 @@ _MOST = 1000
 
 _Noted = TypeVar("_Noted", RanAgain, LeftBuild)
 
+_ORDINALS = {1: "first", 2: "second", 3: "third"}
+
 
 def is_run_again(fleet: Fleet, lost: LostBuild) -> bool:
     """Tell whether the fleet file as it is now wants a lost build to be run again."""
@@ -85,7 +87,7 @@ def start(situation: Situation, lost: LostBuild, facts: LostFacts, rerun: Rerun,
         found=found,
         newest=max((entry.item for entry in facts.job.entries), default=-1) if facts.job else -1,
         reason=Reason.LOST_BUILD if found is None else Reason.RERUN_FOUND,
-        detail=f"{rerun.run}: {lost.how}; it is run again for the {_ordinal(rerun.times)} time{agent}",
+        detail=f"{rerun.run}: {lost.how}; it is run again for the {_ORDINALS.get(rerun.times, str(rerun.times) + 'th')} time{agent}",
     )
 
 
@@ -144,7 +146,3 @@ def _parameters(situation: Situation, facts: LostFacts, rerun: Rerun) -> dict[st
     own, declares = situation.fleet.rerun_parameter, facts.job.declares
     given = {one.name: one.value or "" for one in facts.unit.parameters if one.name in declares}
     return given | ({own: rerun.id} if own in declares else {})
-
-
-def _ordinal(number: int) -> str:
-    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")

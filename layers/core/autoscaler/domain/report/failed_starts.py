@@ -41,7 +41,8 @@ def _pool(pool: str, trial: Trial) -> Seen:
     last = f" The last one: {trial.failed[-1]}." if trial.failed else ""
     cure = next((f"\n{cure}" for code, cure in _CURES.items() if code in trial.why), "")
     then = "Agents are launched instead, and terminated when nothing needs them."
-    text = f"{_capital(told_failed_starts(trial))}.{last}{cure}\n{then}"
+    failed = told_failed_starts(trial)
+    text = f"{failed[0].upper()}{failed[1:]}.{last}{cure}\n{then}"
     return Seen(f"stopped agents of {pool} do not start", text, _RUNBOOK, f"autoscaler why {pool}", cure=once_mended(pool))
 
 
@@ -51,7 +52,3 @@ def _machine(agent: Agent, refusals: Failing) -> Seen:
         f"EC2 refused {refusals.times} times since {moment(refusals.since_at)}: {refusals.why}.\nIt is terminated. Others serve its jobs."
     )
     return Seen(f"{name} of {agent.pool.name} does not start", text, _RUNBOOK, f"autoscaler why {agent.pool.name}")
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

@@ -7,7 +7,7 @@ from math import exp
 from typing import Any
 
 from autoscaler.domain.facts.blocks import BlockCounts
-from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Skill, Spread
+from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Spread
 from autoscaler.domain.facts.memory import TrackRecord
 from autoscaler.domain.forecast.estimates import duration_of, is_of_project
 from autoscaler.domain.forecast.spread import quantile
@@ -96,7 +96,7 @@ def job_entry(row: JobRow, tracker: JobTracker) -> JobEntry:
         waits=_quantiles(row.waits),
         durations=_quantiles(row.durations),
         next=duration_of(row, tracker),
-        off_by=_off_by(row.skill),
+        off_by=exp(row.skill.error / row.skill.weight) - 1.0 if row.skill.weight else None,
         held=share_of(row.ranges),
         starts_held=share_of(row.starts),
         first_at=row.first_at,
@@ -112,7 +112,3 @@ def share_of(record: TrackRecord) -> float | None:
 
 def _quantiles(spread: Spread) -> Quantiles | None:
     return Quantiles(p50=quantile(spread, 0.5), p95=quantile(spread, 0.95)) if spread.count else None
-
-
-def _off_by(skill: Skill) -> float | None:
-    return exp(skill.error / skill.weight) - 1.0 if skill.weight else None

@@ -1,6 +1,6 @@
 """Lists for people: every agent, and every item of the queue with what it waits for."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
@@ -126,11 +126,7 @@ def _note(situation: Situation, agent: Agent) -> str:
         return node.reason
     if situation.now < record.keep_until:
         return f"kept for another {duration(record.keep_until - situation.now)}"
-    return _about_labels(situation, agent) or told_host(situation.fleet.hosts, record)
-
-
-def _about_labels(situation: Situation, agent: Agent) -> str:
-    return told_held_labels(situation, agent) or told_lent(situation, agent)
+    return told_held_labels(situation, agent) or told_lent(situation, agent) or told_host(situation.fleet.hosts, record)
 
 
 def _note_of_mark(situation: Situation, agent: Agent) -> str:
@@ -265,7 +261,8 @@ def _of_unknown_length(situation: Situation, controller: str, start: PlannedStar
 def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fate:
     nodes = situation.distrust(controller).nodes
     since_at = min((nodes[name].since_at for name in refused.nodes), default=situation.now)
-    refusal = f"{listed(refused.nodes)} {_have(refused.nodes)} been free for {duration(situation.now - since_at)} and did not take it"
+    have = "has" if len(refused.nodes) == 1 else "have"
+    refusal = f"{listed(refused.nodes)} {have} been free for {duration(situation.now - since_at)} and did not take it"
     if not refused.nodes:
         refusal = "free executors did not take it, and their agents have ended since"
     then = f"another agent is tried for {refused.scope or 'any job'} at {clock(max(refused.until_at, situation.now))}"
@@ -273,10 +270,6 @@ def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fat
         detail = f"{refusal}; no build has begun on {controller} meanwhile; {then}"
         return _Fate("refused", "Jenkins starts nothing", detail)
     return _Fate("refused", "no free executor takes it", f"{refusal}; {then}")
-
-
-def _have(names: Collection[str]) -> str:
-    return "has" if len(names) == 1 else "have"
 
 
 def _another(pools: Iterable[PoolView]) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 
 from autoscaler.domain.facts.fleet import Fleet, Lending
@@ -275,16 +274,11 @@ def _fleet_totals(fleet: Fleet, data: Iterable[Datum]) -> Iterator[Datum]:
         values = tuple(value for part in parts for value in part.values)
         if not values:
             continue
-        if _is_worst(name):
+        if _WORST.fullmatch(name):
             values = (worst_of(name, list(values)),)
         elif all(len(part.values) == 1 for part in parts) and parts[0].unit == COUNT:
             values = (sum(values),)
         yield Datum(name=name, values=values, unit=parts[0].unit, dimensions=(("Fleet", fleet.name),))
-
-
-@lru_cache(maxsize=200)  # each look asks it of the same names
-def _is_worst(name: str) -> bool:
-    return _WORST.fullmatch(name) is not None
 
 
 def _builds(agents: Iterable[Agent]) -> Iterator[Build]:

@@ -39,7 +39,7 @@ def write_summary(month: MonthCosts, before: MonthCosts, fleet: Fleet, runbooks:
     told = ("\n".join(lines) for lines in ((total,), *sections, (more,)))
     text = "\n\n".join(part for part in told if part)
     subject = f"[{fleet.name}] {_named(month.name)}: {dollars(month.metered_usd)}, {_compared(month.metered_usd, before)}"
-    return Message(about=ABOUT + month.name, subject=_ascii(subject), text=text + "\n")
+    return Message(about=ABOUT + month.name, subject=subject.encode("ascii", "replace").decode()[:_SUBJECT_CHARACTERS], text=text + "\n")
 
 
 def _section(
@@ -92,7 +92,3 @@ def _named(month: str) -> str:
 
 def _short(name: str) -> str:
     return name if len(name) <= _NAME_CHARACTERS else f"...{name[3 - _NAME_CHARACTERS :]}"
-
-
-def _ascii(text: str) -> str:
-    return text.encode("ascii", "replace").decode()[:_SUBJECT_CHARACTERS]

@@ -1,6 +1,6 @@
 """Where a metric of the whole fleet comes from: the names of agents, pools, controllers and steps behind it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from autoscaler.domain.facts.levels import LevelKind
 from autoscaler.domain.facts.snapshot import Snapshot
@@ -15,7 +15,8 @@ from autoscaler.domain.wording import dollars
 
 
 def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str]]:
-    """Name them by metric."""
+    """Name them by metric; idle agents by pool, the dearest first."""
+    idle = {dict(one.dimensions)["Pool"]: sum(one.values) for one in data if one.name == "IdleUsdPerHour" and len(one.dimensions) > 2}
     return {
         **_of_agents(situation),
         **_of_controllers(situation),
@@ -26,7 +27,7 @@ def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str
             for level, percent in agents_used(situation, Budget(situation))
             if percent >= 100.0
         ],
-        "IdleUsdPerHour": [f"pool {pool} ({dollars(usd)} an hour)" for pool, usd in _by_pool("IdleUsdPerHour", data).items() if usd],
+        "IdleUsdPerHour": [f"pool {pool} ({dollars(usd)} an hour)" for pool, usd in sorted(idle.items(), key=lambda of: -of[1]) if usd],
     }
 
 
@@ -55,9 +56,3 @@ def _of_controllers(situation: Situation) -> dict[str, list[str]]:
         "ControllersUnread": [f"controller {view.name} ({view.problem})" for view in views if not view.complete],
         "ControllersWithoutJobs": [f"controller {view.name}" for view in views if not view.shows_jobs],
     }
-
-
-def _by_pool(metric: str, data: Sequence[Datum]) -> Mapping[str, float]:
-    """Values by pool, the largest first."""
-    found = {dict(one.dimensions)["Pool"]: sum(one.values) for one in data if one.name == metric and len(one.dimensions) > 2}
-    return dict(sorted(found.items(), key=lambda item: -item[1]))

@@ -122,15 +122,11 @@ def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
     by_job: dict[str, list[QueueItem]] = {}  # stages of one run, and builds of one job, are one entry
     for item in sorted(items, key=lambda item: -item.waiting_seconds):
         by_job.setdefault(item.job, []).append(item)
-    jobs = listed([_named(job, of) for job, of in by_job.items()], _NAMED)
+    several = {job: f" ({counted(len(of), 'stage' if of[0].run else 'build')})" * (len(of) > 1) for job, of in by_job.items()}
+    jobs = listed([f"{job or 'a job'}{several[job]} for {duration(of[0].waiting_seconds)}" for job, of in by_job.items()], _NAMED)
     text = f"{cause.says}\n{counted(len(by_job), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
     title = cause.title if cause.is_limit else f"jobs on {controller} wait: {cause.title}"
     return Seen(title, text, cause.runbook, f"autoscaler why {quote(next(iter(by_job)))}", cure=cause.cure)
-
-
-def _named(job: str, items: list[QueueItem]) -> str:
-    several = f" ({counted(len(items), 'stage' if items[0].run else 'build')})" if len(items) > 1 else ""
-    return f"{job or 'a job'}{several} for {duration(items[0].waiting_seconds)}"
 
 
 def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:

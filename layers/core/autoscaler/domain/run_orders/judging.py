@@ -145,7 +145,8 @@ def _verdict(one: Try, run: Run, lost: LostBuild | None, order: RunOrder, now: f
     if Interruption.AGENT_GONE in run.interruptions:
         return Verdict.LOST
     if lost is not None and is_lost(lost, LostFacts(run=run, unit=run)):
-        return None if _may_come_back(lost, now) else Verdict.LOST
+        # Its agent may only be late after a restart of Jenkins.
+        return None if lost.how == MISSING and now - lost.since_at < DISCONNECT_GRACE_SECONDS else Verdict.LOST
     return _by_its_own(one, run, now)
 
 
@@ -154,11 +155,6 @@ def _by_its_own(one: Try, run: Run, now: float) -> Verdict | None:
     if not run.interruptions and now - (one.ended_at or now) < SETTLE_SECONDS:
         return None
     return Verdict.ABORTED if run.result == "ABORTED" else Verdict.FAILED
-
-
-def _may_come_back(lost: LostBuild, now: float) -> bool:
-    """Tell whether an agent may only be late after a restart of Jenkins."""
-    return lost.how == MISSING and now - lost.since_at < DISCONNECT_GRACE_SECONDS
 
 
 def _why(verdict: Verdict, lost: LostBuild | None) -> str:

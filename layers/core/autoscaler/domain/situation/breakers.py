@@ -66,7 +66,7 @@ def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, st
     healed = {agent.pool.name for agent in ready if agent.record.life_id not in memory.connected}
     return {
         of_boot(pool): replace(trial, failures=0, until_at=0.0, version=current[pool])
-        if _is_of_another(trial, current.get(pool, ""))
+        if differ(trial.version, current.get(pool, ""))
         else trial
         for pool, trial in by_pool(memory, of_boot).items()
         if pool not in healed
@@ -127,10 +127,6 @@ def _last_line(console: str) -> str:
 def is_tripped(trial: Trial | None) -> bool:
     """Tell whether so many boots of a pool failed that a person must see to it."""
     return trial is not None and trial.is_open and (trial.failures >= BREAKER_FAILURES or len(trial.failed) >= BREAKER_FAILURES)
-
-
-def _is_of_another(trial: Trial, current: str) -> bool:
-    return differ(trial.version, current)
 
 
 def boots_failed(trial: Trial) -> int:
