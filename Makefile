@@ -26,7 +26,7 @@ help:   ## Show this list
 
 setup: $(VENV)/.ready  ## Create .venv with the package, the command line and the tools
 
-demo: $(VENV)/.demo  ## Watch a fleet follow a real day of the MXNet CI; with pictures in out/demo; KEEP=1: it takes commands; BROKEN=POOL: its agents never come up
+demo: $(VENV)/.demo  ## Watch a fleet follow a real day of the MXNet CI; with pictures in out/demo; KEEP=1: it takes commands, pictures in out/demo-kept; BROKEN=POOL: its agents never come up
 	@trap : INT; $(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(PORT),--port $(PORT)) $(BROKEN:%=--broken %) || [ $$? = 130 ]
 
 test: $(VENV)/.ready $(SAM_VENV)/.ready  ## Every test that Python packages alone can run, ten minutes on two cores; it samples what is many and alike

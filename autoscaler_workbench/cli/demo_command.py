@@ -124,7 +124,7 @@ def demo(
     if unknown := set(broken or ()) - settings.pools.keys():
         raise ConfigError(f"--broken ({min(unknown)}): is not one of the pools ({', '.join(settings.pools)})")
     asked = Demo(trace=trace, fleet_file=fleet, settings=settings, hours=hours, seed=seed, broken=set(broken or ()), quiet=as_json)
-    directory = report_directory(out, "demo", as_json=as_json)
+    directory = report_directory(out, "demo-kept" if keep else "demo", as_json=as_json)
     try:
         if keep:
             _keep(asked, port, directory, as_json=as_json)

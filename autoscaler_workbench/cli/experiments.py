@@ -13,6 +13,7 @@ from rich.progress import MofNCompleteColumn, Progress
 
 from autoscaler.config import load_settings
 from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.wording import counted
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.assignments import PHYSICS, load_with, physics_of, read_assignments
 from autoscaler_workbench.cli.follow import draw, follow, report_directory, tell
@@ -103,6 +104,8 @@ def compare(
         task = progress.add_task("runs", total=len(todo))
         for done, _ in run_comparison(todo, out, jobs=jobs):
             progress.update(task, completed=done)
+            if not progress.console.is_terminal:
+                say(f"{done} of {counted(len(todo), 'run')} done", stderr=True)
     report, impressions = _write_comparison(out)
     answer = {"runs": len(todo), "results": str(out / "results.csv"), "report": str(report), "impressions": impressions}
     told = "\n".join([*impressions, f"{len(todo)} runs: {out / 'results.csv'}", f"report: {report}"])

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from autoscaler.domain.wording import counted
+from autoscaler_workbench.cli.terminal import say
 from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, Trace, load_trace
 
 FleetFile = Annotated[Path, typer.Option("--fleet", help="The fleet file.", show_default="the MXNet example")]
@@ -21,5 +23,9 @@ Out = Annotated[
 
 
 def the_trace(trace: Path | None, hours: float) -> Trace:
-    """Read the trace that was named, or the carried day."""
-    return load_trace(trace or MXNET, hours=hours, start_at=MXNET_DAY if trace is None else None)
+    """Read the trace that was named, or the carried day; say on stderr if a part of the named one is left out."""
+    loaded = load_trace(trace or MXNET, hours=hours, start_at=MXNET_DAY if trace is None else None)
+    if trace is not None and len(loaded.rows) < loaded.in_file:
+        part = f"{len(loaded.rows):,} of {counted(loaded.in_file, 'job')}: the first {hours:g} h; --hours gives more"
+        say(f"{loaded.name}: {part}", stderr=True)
+    return loaded

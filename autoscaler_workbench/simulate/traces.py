@@ -36,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Rows in the order in which they were queued; ``dropped``: rows without a duration.
+    """Rows in the order in which they were queued; ``dropped``: rows without a duration; ``in_file``: all rows with one.
 
     What was queued before ``judged_at`` is a lead-in: it is played, and whoever learns may learn from it, but it is not measured.
     """
@@ -46,6 +46,7 @@ class Trace:
     judged_at: float
     rows: tuple[Row, ...]
     dropped: int
+    in_file: int = 0
 
 
 def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_hours: float = 0.0, lead_in_hours: float = 0.0) -> Trace:
@@ -69,7 +70,7 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_
     except CycleError as error:
         run, stage = error.args[1][0]
         raise ConfigError(f"{path}: run {run}: stage {stage} waits for itself (depends_on)") from error
-    return Trace(name=path.name, start_at=begin, judged_at=judged, rows=tuple(kept), dropped=len(read) - len(rows))
+    return Trace(name=path.name, start_at=begin, judged_at=judged, rows=tuple(kept), dropped=len(read) - len(rows), in_file=len(rows))
 
 
 def busiest_hour(trace: Trace) -> float:
