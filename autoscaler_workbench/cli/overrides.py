@@ -26,9 +26,14 @@ def limits_now(answer: Answer) -> str:
     ends = next((until_when(order, answer["now_at"]) for order in answer[listed] if order[kind] == name), "")
     whose = f"team {name}" if kind == "team" else name
     limits = ", ".join(parts) or "no limits of its own"
-    usd = told.get("usd_per_hour", 0.0) * (now.get("min_agents") or 0)
-    price = f"; at least {dollars(usd)} an hour" if usd and now["min_agents"] != before["min_agents"] else ""
-    return f"{whose}: {limits}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}{price}"
+    return f"{whose}: {limits}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}{_price(told)}"
+
+
+def _price(told: Answer) -> str:
+    """Say what a minimum costs an hour that is not the fleet file's."""
+    least = told["now"].get("min_agents") or 0
+    usd = told.get("usd_per_hour", 0.0) * least
+    return f"; at least {dollars(usd)} an hour" if usd and least != told["fleet_file"]["min_agents"] else ""
 
 
 def _is_shown(key: str, now: Answer, before: Answer) -> bool:

@@ -35,8 +35,7 @@ class Controller:
         self.queue: list[Build] = []  # next first
         self.builds, self.items = list[Build](), dict[int, Build]()  # items: by their number in the queue
         self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
-        self.builds_of: dict[str, list[Build]] = {}  # by job
-        self.defined: set[str] = set()  # names at the top of jobs that are there before their first build
+        self.builds_of, self.defined = dict[str, list[Build]](), set[str]()  # by job; jobs at the top that are there before any build
         self.monitors = Monitors(since_at=0.0)  # of the built-in node
         self.node_monitors: list[NodeMonitor] = []  # that take nodes offline
         self.on_delete: Callable[[str], None] = lambda _node: None  # its agent's connection ends

@@ -28,7 +28,9 @@ def _plain(node: Any) -> Any:
         return [_plain(one) for one in node]
     if not isinstance(node, dict):
         return node
-    kept: dict[str, Any] = {key: _properties(value) if key in _NAMED else _plain(value) for key, value in node.items() if key != "title"}
+    # What is named by data is gone through: a key called title is no title.
+    named = {key: {name: _plain(schema) for name, schema in value.items()} for key, value in node.items() if key in _NAMED}
+    kept: dict[str, Any] = {key: named.get(key) or _plain(value) for key, value in node.items() if key != "title"}
     if kept.get("default", "") is None:
         del kept["default"]
     if "patternProperties" in kept:
@@ -39,8 +41,3 @@ def _plain(node: Any) -> Any:
 def _without_null(kept: dict[str, Any]) -> dict[str, Any]:
     given = [one for one in kept.get("anyOf", []) if one != {"type": "null"}]
     return {key: value for key, value in kept.items() if key != "anyOf"} | given[0] if len(given) == 1 else kept
-
-
-def _properties(named: dict[str, Any]) -> dict[str, Any]:
-    """Go through what is named by data: a key called title is no title."""
-    return {name: _plain(schema) for name, schema in named.items()}

@@ -193,11 +193,15 @@ def end_for_a_person(snapshot: Snapshot, fleet: Fleet, order: EndInstance) -> Pl
 
 
 def _end(situation: Situation, order: EndInstance) -> Terminate | Held:
-    agents = [agent for agent in situation.agents if order.target in {agent.record.machine, agent.record.node} and not agent.machine_gone]
+    agents = [agent for agent in situation.agents if _is_named(agent, order.target)]
     unseen = [agent for agent in agents if is_controller_left(situation, agent.record.controller)]
     if unseen and _is_one_instance(agents):
         return _end_agent([agent for agent in agents if agent not in unseen and not _is_at_rest(agent)], unseen[0], order)
     return _drain_instead(agents[0]) if agents and not unseen else _end_stray(situation, order)
+
+
+def _is_named(agent: Agent, target: str) -> bool:
+    return target in {agent.record.machine, agent.record.node} and not agent.machine_gone
 
 
 def _end_stray(situation: Situation, order: EndInstance) -> Terminate | Held:

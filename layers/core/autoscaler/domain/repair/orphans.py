@@ -72,7 +72,8 @@ def _strays(situation: Situation) -> Iterator[Instance]:
 
 
 def _adopt(situation: Situation, instance: Instance) -> Adopt:
-    node = _node_of(situation, instance)
+    # EC2 shows the name that we gave it, or the node's description names the instance.
+    node = instance.node or node_named_after(situation, instance.controller, instance.id)
     return Adopt(
         controller=instance.controller,
         pool=instance.pool,
@@ -81,11 +82,6 @@ def _adopt(situation: Situation, instance: Instance) -> Adopt:
         reason=Reason.UNKNOWN_INSTANCE,
         detail=f"{instance.id} carries our tags and has no record; {f'its node is {node}' if node else 'it has no node'}",
     )
-
-
-def _node_of(situation: Situation, instance: Instance) -> str | None:
-    """Find the node of an instance without a record: EC2 shows the name that we gave it, or the node's description names the instance."""
-    return instance.node or node_named_after(situation, instance.controller, instance.id)
 
 
 def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:

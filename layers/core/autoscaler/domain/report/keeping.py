@@ -30,7 +30,8 @@ def _because(situation: Situation, pool: PoolView, agent: Agent) -> str:
         return "and a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
     if not free_to_go(situation, [agent]):
         return "and jobs wait that it did not take so far: some agents take none for minutes after they connected"
-    number = _number(situation, pool, agent)
+    order = [one.record.instance_id for one in least_missed(situation, pool.ready)]
+    number = len(order) - order.index(agent.record.instance_id)  # which agent of its pool it is: the first is missed most, and goes last
     return _by_need(situation, pool, number) or _worth(situation, pool, number)
 
 
@@ -45,8 +46,7 @@ def _by_need(situation: Situation, pool: PoolView, number: int) -> str | None:
 def _worth(situation: Situation, pool: PoolView, number: int) -> str:
     """Set the price of keeping against what a boot costs, as `Keeping` does, and say for how long that pays."""
     keep, costs, window = pool.keep, pool.keep.costs, situation.memory.windows[pool.full_name]
-    is_watched = situation.now - window.opened_at >= keep.seconds(number)
-    if is_watched and needed_lately(window, keep.seconds, situation.now) < number:
+    if situation.now - window.opened_at >= keep.seconds(number) and needed_lately(window, keep.seconds, situation.now) < number:
         return "and not needed any more: it goes as soon as nothing else is in the way"
     if keep.fixed_seconds is not None:
         return f"kept for {duration(keep.fixed_seconds)} after it was last needed (idle_seconds)"
@@ -57,9 +57,3 @@ def _worth(situation: Situation, pool: PoolView, number: int) -> str:
     against = f"a {what} of {dollars(usd + wait_usd)} ({dollars(wait_usd)} of it waiting)"
     price = f"worth {dollars(quarter)} a quarter of an hour against {against}"
     return f"{price}; agent {number} of {pool.name} {stays} for {kept} after it was last needed"
-
-
-def _number(situation: Situation, pool: PoolView, agent: Agent) -> int:
-    """Count which agent of its pool this is: the first is missed most, and goes last."""
-    order = [one.record.instance_id for one in least_missed(situation, pool.ready)]
-    return len(order) - order.index(agent.record.instance_id)

@@ -18,7 +18,6 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import dollars, duration
 
 _BOOTS = (Phase.REQUESTED, Phase.CONNECTING)
-_ALL = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +102,7 @@ def agents_used(situation: Situation, room: Budget) -> Iterator[tuple[Level, flo
         if use.level.kind is not LevelKind.TEAM:
             # A pool that a person has set to no agents at all uses nothing of its limit, unless some are left.
             percent = 100.0 * use.agents / max(use.level.ceilings.max_agents, 1)
-            yield use.level, percent if percent < _ALL or _waits(situation, use.level) else _ALL - 1
+            yield use.level, percent if percent < 100 or _waits(situation, use.level) else 99.0
 
 
 def cheapest_of(fleet: Fleet, level: Level) -> float:

@@ -75,18 +75,24 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
     told, now = told_by_now(told, situation.now), situation.now
     every = _all_seen(situation, problems, told)
     spans = _next_spans(told.spans, every, now) | _explained(told.spans, problems, every, now)
-    seen = {
-        name: one for name, one in every.items() if name in told.troubles or not is_slow(name) or now - spans[name].since_at >= SLOW_SECONDS
-    }
+    seen = {name: one for name, one in every.items() if name in told.troubles or _has_lasted(name, spans, now)}
     due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
     began = [_began(situation, name, one, runbooks) for name, one in due.items()]
     problem_names = {problem.breach.name for problem in problems}
     over = _over(told, {*seen, *(_between_looks(told.spans, now) - problem_names)}, now)
-    # A message of its own may have replaced it by now.
-    ended = [_ended(situation, name, over[name]) for name in over if not (name.startswith(_HAVE_NO_END) or name in problem_names)]
+    ended = [_ended(situation, name, over[name]) for name in _to_end(over, problem_names)]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     troubles |= {name: _seen_again(told.troubles.get(name), one, now, is_told=name in due) for name, one in seen.items()}
     return replace(told, troubles=troubles, spans=spans), [*began, *ended]
+
+
+def _has_lasted(name: str, spans: Mapping[str, Span], now: float) -> bool:
+    return not is_slow(name) or now - spans[name].since_at >= SLOW_SECONDS
+
+
+def _to_end(over: Collection[str], problems: Collection[str]) -> list[str]:
+    """Name the messages whose end is told: not those that a message of its own replaces by now."""
+    return [name for name in over if not (name.startswith(_HAVE_NO_END) or name in problems)]
 
 
 def _over(told: Told, seen: Collection[str], now: float) -> dict[str, Trouble]:
@@ -284,13 +290,10 @@ def _reservations(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 def _lost(agent: Agent, reservation: Reservation) -> Seen:
     record, person = agent.record, reservation.person
-    name, how = (
-        record.node or record.machine,
-        "has ended" if record.registered_at else f"did not boot{record.trouble and ': '}{record.trouble}",
-    )
+    how = "has ended" if record.registered_at else f"did not boot{record.trouble and ': '}{record.trouble}"
     text = f"{person} had reserved it until {moment(reservation.until_at)}: {reservation.reason}.\nNo other agent takes its place."
-    again = f"autoscaler reserve {record.pool} --for {person}"
-    return Seen(f"{person} has lost {name} of {record.pool}, which {how}", text, "reservations.md#lost", again)
+    title = f"{person} has lost {record.node or record.machine} of {record.pool}, which {how}"
+    return Seen(title, text, "reservations.md#lost", f"autoscaler reserve {record.pool} --for {person}")
 
 
 def _ending(situation: Situation, agent: Agent, reservation: Reservation, *, of_device: bool) -> Seen:

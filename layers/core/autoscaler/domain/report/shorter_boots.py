@@ -49,12 +49,9 @@ def _best(fleet: Fleet, pool: PoolView, days: Sequence[MonthCosts]) -> tuple[flo
     if _may_stop(fleet, pool.spec):
         ways.append((*warm_pool_saves(pool, boots), f"a warm pool for {pool.name}"))
     worth = [usd + hours * pool.spec.wait_usd_per_hour for usd, hours, _ in ways]
-    least = max(_LEAST_USD, _LEAST_SHARE * sum(_usd(day, pool.name) for day in days))
+    spent = sum(day.unused.get(pool.name, 0.0) + sum(one.usd for key, one in day.used.items() if key.pool == pool.name) for day in days)
+    least = max(_LEAST_USD, _LEAST_SHARE * spent)
     return ways[worth.index(max(worth))] if max(worth) > least else None
-
-
-def _usd(day: MonthCosts, pool: str) -> float:
-    return day.unused.get(pool, 0.0) + sum(used.usd for key, used in day.used.items() if key.pool == pool)
 
 
 def image_saves(pool: PoolView, boots: Sequence[Boots]) -> tuple[float, float]:

@@ -63,10 +63,10 @@ def lost_since(situation: Situation, agent: Agent) -> float | None:
     """Say since when an agent is given up, or its machine has ended, on which a person counts; None if nobody does, or it lives."""
     reservations, past = (agent.record.reservation, *agent.record.devices_for), situation.memory.rows.get(agent.record.instance_id)
     has_ended = past is not None and past.row in _ENDED  # `publish_metrics` does not ask EC2 for what has ended
-    if not (has_ended or agent.instance_ended or agent.phase is Phase.CONDEMNED):
+    is_lost = has_ended or agent.instance_ended or agent.phase is Phase.CONDEMNED
+    if not is_lost or all(reservation is None or reservation.is_over(situation.now) for reservation in reservations):
         return None
-    is_due = any(reservation and not reservation.is_over(situation.now) for reservation in reservations)
-    return (past.since_at if past and has_ended else situation.now) if is_due else None
+    return past.since_at if past and has_ended else situation.now
 
 
 def _why_over(situation: Situation, pool: str, reservation: Reservation) -> tuple[Reason, str] | None:

@@ -22,7 +22,7 @@ def stranded_of(situation: Situation, pool: PoolView) -> list[Agent]:
     if not idle:
         return []
     own = _own(pool, _waiting(situation, pool)[0])
-    if any(want.expression is None for want in own):  # it asks for no label, or for one that nobody shows
+    if _any_will_do(own):
         return []
     asked = _asked(situation, pool)
     useless = [agent for agent in idle if not (_labels_are_taken(agent) or _may_take_any(situation, agent, asked))]
@@ -36,6 +36,11 @@ def has_jobs(situation: Situation, pool: PoolView) -> bool:
 
 def _own(pool: PoolView, wants: Iterable[Want]) -> list[Want]:
     return [want for want in wants if any(served.name == pool.name for served in want.pools)]
+
+
+def _any_will_do(wants: Iterable[Want]) -> bool:
+    """Tell whether any of these asks for no label, or for one that nobody shows."""
+    return any(want.expression is None for want in wants)
 
 
 def _waiting(situation: Situation, pool: PoolView) -> tuple[list[Want], list[Unmet]]:

@@ -64,10 +64,6 @@ def _drain(pool: Pool, _resume: float) -> float:
     return DRAINS_SECONDS if pool.drain_timeout_seconds is None else pool.drain_timeout_seconds
 
 
-def _idle(pool: Pool, _resume: float) -> float:
-    return pool.max_idle_seconds
-
-
 def _an_hour_after_idle(pool: Pool, _resume: float) -> float:
     return pool.max_idle_seconds + HOUR_SECONDS
 
@@ -138,7 +134,6 @@ IDLE = Row(
     deadline="what keeping it is worth, at most `max_idle_seconds`; minimums, warm executors and people's wishes apart",
     then="drained",
     told="an hour after `max_idle_seconds`",
-    limit=_idle,
     told_after=_an_hour_after_idle,
     says="is idle",
 )

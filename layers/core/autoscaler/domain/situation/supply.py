@@ -270,7 +270,7 @@ def add_by_labels(supply: Supply, situation: Situation, agent: Agent, labels: fr
 def _enter(supply: Supply, situation: Situation, controller: str, node: str, labels: frozenset[str], own: str = "") -> str | None:
     """Make a server of a node's labels; of the node alone if it refuses jobs. None if it takes no job at all."""
     free_node = situation.distrust(controller).nodes.get(node)
-    server = _server_of(labels - {node}) + own
+    server = "\n".join(["", *sorted(labels - {node})]) + own  # unlike any pool's name
     if free_node:
         if free_node.is_useless:
             return None
@@ -324,11 +324,8 @@ def _is_for_another(launch: Launch, pool: PoolView) -> bool:
 def _booting_elsewhere(situation: Situation, pool: PoolView) -> Iterator[Agent]:
     here = {agent.record.machine for agent in pool.agents}
     others = (view for (_, name), view in situation.pools.items() if name == pool.name)
-    yield from (agent for view in others for agent in view.agents if agent.record.machine not in here and _comes(agent))
-
-
-def _comes(agent: Agent) -> bool:
-    return agent.phase in {Phase.REQUESTED, Phase.CONNECTING} and not agent.instance_ended
+    new = (agent for view in others for agent in view.agents if agent.record.machine not in here and not agent.instance_ended)
+    yield from (agent for agent in new if agent.phase in {Phase.REQUESTED, Phase.CONNECTING})
 
 
 def _wanted_before(situation: Situation, pool: PoolView) -> int:
@@ -386,7 +383,3 @@ def _add_others_node(supply: Supply, situation: Situation, controller: str, node
         supply.add(ExecutorSlot(server, seconds, spare=False, build=build.key, machine=node.name))
     for _ in range(node.executors - len(node.builds)):
         supply.add(ExecutorSlot(server, 0.0, machine=node.name))
-
-
-def _server_of(labels: frozenset[str]) -> str:
-    return "\n" + "\n".join(sorted(labels))  # unlike any pool's name
