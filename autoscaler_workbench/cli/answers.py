@@ -14,7 +14,7 @@ from autoscaler_workbench.cli.plan_totals import totals
 from autoscaler_workbench.cli.prices import say_price, usd_per_hour
 from autoscaler_workbench.cli.tables import for_people, print_rows
 from autoscaler_workbench.cli.terminal import say
-from autoscaler_workbench.ui.trouble import broken_pools, is_held, moment, problems, standing_orders, why_paused
+from autoscaler_workbench.ui.trouble import broken_pools, is_held, moment, overrides_in_force, problems, why_paused
 from autoscaler_workbench.ui.view import QueueRow, queue_rows, zone_here
 
 Answer = dict[str, Any]
@@ -25,7 +25,7 @@ _DONE_BEFORE = "already-done"
 def print_status(answer: Answer) -> None:
     """Print what people have ordered and what is wrong, then the pools, the limits, the schedules, and what may be saved."""
     told = answer["status"]
-    _say_all(standing_orders(answer))
+    _say_all(overrides_in_force(answer))
     print_trouble(told)
     _print_pools(told["pools"])
     say(_limits(told))
@@ -225,7 +225,7 @@ def print_plan(answer: Answer) -> None:
         rows = ((_whose(entry), _where(entry, several), entry["detail"]) for entry in told["held"])
         print_rows(("not done", "where", "because"), rows, prose=("because",))
     print_schedules(answer)
-    _say_all(standing_orders(answer))
+    _say_all(overrides_in_force(answer))
 
 
 def _whose(held: dict[str, Any]) -> str:

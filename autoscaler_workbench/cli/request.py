@@ -100,7 +100,8 @@ def with_request(*common: str) -> Callable[[Callable[..., None]], Callable[..., 
             except KeyError as error:  # of an answer
                 raise ConfigError(f"the deployed functions do not tell {error}: are they of another version than this command?") from error
             except ConfigError as error:
-                if hint := did_you_mean(request.deployed, options.values()):
+                is_about_a_name = " is not one of " in str(error) or ": is no " in str(error)
+                if is_about_a_name and (hint := did_you_mean(request.deployed, options.values())):
                     raise ConfigError(f"{error}; {hint}") from error
                 raise
             except typer.Exit as ended:

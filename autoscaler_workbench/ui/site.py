@@ -101,7 +101,7 @@ class Site(ABC):
         return self.render(
             "fleet.html",
             told=told,
-            orders=list(trouble.standing_orders(told)),
+            orders=list(trouble.overrides_in_force(told)),
             broken=trouble.broken_pools(told["status"]),
             problems=[*trouble.problems(told["status"]), *filter(None, [past.unknown])],
             pools=view.pool_rows(told),

@@ -9,7 +9,7 @@ from autoscaler.domain.report.broken import BrokenPool
 from autoscaler.domain.wording import duration
 
 
-def standing_orders(told: dict[str, Any]) -> Iterator[str]:
+def overrides_in_force(told: dict[str, Any]) -> Iterator[str]:
     """Say what is on hold or overridden, by whom, why, and until when."""
     for order in told.get("holds", []):
         where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the whole fleet")

@@ -121,7 +121,7 @@ def test_an_event_is_one_unit_of_a_write_whatever_the_day_holds(dynamo):
 def _far():
     return Thresholds(
         job_wait_seconds=1,
-        free_executors=1,
+        idle_usd_per_hour=0.01,
         failure_streak=1,
         agent_disk_bytes=1,
         agent_memory_bytes=1,

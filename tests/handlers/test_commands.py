@@ -67,7 +67,7 @@ def test_launch_is_done_once_for_each_request_and_within_the_limits(here):
     assert [told(here, *once)["plan"]["steps"][0]["launched"], len(told(here, *once)["plan"]["steps"])] == [2, 0]
     assert told(here, "launch", "mxnetlinux-gpu", "2", "--dry-run")["plan"]["dry_run"]
     assert len(here.world.alive()) == 2
-    beyond = told(here, "launch", "mxnetlinux-gpu", "999", code=1)["plan"]["held"]
+    beyond = told(here, "launch", "mxnetlinux-gpu", "999", "--yes", code=1)["plan"]["held"]
     assert {held["reason"] for held in beyond} == {"max-agents", "fewer-than-asked"}
 
 
@@ -146,7 +146,7 @@ def test_closing_a_breaker_says_what_follows_and_one_that_is_not_open_is_no_succ
 
 
 def test_exit_codes_tell_refused_from_done(here):
-    some = command(here, "launch", "mxnetlinux-gpu", "300")
+    some = command(here, "launch", "mxnetlinux-gpu", "300", "--yes")
     assert (some.exit_code, some.stdout.splitlines()[0]) == (
         1,
         "20 of 300 agents of mxnetlinux-gpu launched; kept until 09:00 UTC (1 h), needed or not",
@@ -155,7 +155,7 @@ def test_exit_codes_tell_refused_from_done(here):
     none = command(here, "launch", "mxnetlinux-gpu", "1", "--dry-run")
     assert (none.exit_code, none.stdout.splitlines()[0]) == (1, "0 of 1 agent of mxnetlinux-gpu would be launched")
     assert command(here, "launch", "utility", "--request-id", "a", "--keep-minutes", "0").stdout == (
-        "1 of 1 agent of utility launched; kept only while needed\n"
+        "1 of 1 agent of utility launched; kept only while needed\n$0.10 an hour, while they are needed\n"
     )
     again = command(here, "launch", "utility", "--request-id", "a")
     assert (again.exit_code, again.stdout) == (0, "this request was carried out before; nothing was launched now\n")
@@ -177,7 +177,8 @@ def test_an_order_about_everything_must_say_so(here):
 
 def test_set_says_what_is_now_true_and_until_when(here):
     assert command(here, "set", "utility", "--min-agents", "2").stdout == (
-        "utility: at least 2 (fleet file: 1), at most 4, warm executors: 0; until 09:00 UTC, for another 1 h, then as in the fleet file\n"
+        "utility: at least 2 (fleet file: 1), at most 4, warm executors: 0; until 09:00 UTC, for another 1 h, then as in the fleet file"
+        "; at least $0.19 an hour\n"
     )
     assert command(here, "set", "utility").stdout == "utility: at least 1, at most 4, warm executors: 0; as in the fleet file\n"
     assert command(here, "set", "utility", "--max-agents", "9", "--dry-run").stdout.startswith("dry run: nothing was changed")

@@ -74,7 +74,7 @@ def test_the_last_days_are_asked_for_on_the_command_line(here):
 @pytest.mark.parametrize("words", [["--since", "7"], ["--since", "0d"], ["--since", "90d"], ["--since", "7d", "--month", "2027-01"]])
 def test_a_span_that_makes_no_sense_is_wrong_usage(here, words):
     assert command(here, "costs", *words).exit_code == 2
-    with pytest.raises(ConfigError, match="only one of month and days"):
+    with pytest.raises(ConfigError, match="only one of month, days and day"):
         costs(here, days=7, month="2027-01")
 
 

@@ -40,4 +40,4 @@ def test_jobs_that_wait_while_ec2_cannot_be_read_are_told_so_and_not_of_busy_exe
 def test_a_replayed_jenkins_has_its_jobs_before_their_first_build():
     with deployed_in_memory() as here:
         Replay(load_trace(MXNET, hours=1.0, start_at=MXNET_DAY), here.world.controllers["main"])
-        assert here.call("operate", {"action": "status"})["status"]["without_jobs"] == []
+        assert here.call("operate", {"action": "status"})["status"]["without_jobs"] == ()

@@ -63,7 +63,9 @@ def test_where_sns_does_not_answer_the_doctor_says_so_and_the_status_comes_all_t
     assert status(here) == ""
 
 
-def test_the_status_ends_with_it(here, capsys):
+def test_the_status_says_so_before_the_pools(here, capsys):
     here.stored.notifier.subscribed = ()
     print_status(here.call("operate", event("status")))
-    assert capsys.readouterr().out.splitlines()[-1].startswith("nobody receives the alarms: set AlarmEmail")
+    lines = capsys.readouterr().out.splitlines()
+    told = next(place for place, line in enumerate(lines) if line.startswith("nobody receives the alarms: set AlarmEmail"))
+    assert told < next(place for place, line in enumerate(lines) if line.startswith("pool\t"))

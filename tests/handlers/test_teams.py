@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli import answers
-from autoscaler_workbench.ui.trouble import standing_orders
+from autoscaler_workbench.ui.trouble import overrides_in_force
 from autoscaler_workbench.ui.view import meters
 from support.deployed import deployed_in_memory, event
 from support.ringing import ringing_in
@@ -92,7 +92,7 @@ def test_an_order_overrides_a_teams_limits_for_a_while_and_a_pools_and_the_fleet
     status = asked(here, "status")
     [graphics] = [one for one in status["status"]["limits"] if one["whose"] == "team graphics"]
     assert (graphics["max_agents"], graphics["max_usd_per_hour"]) == (3, 12.0)
-    [order] = standing_orders(status)
+    [order] = overrides_in_force(status)
     assert order.startswith("team graphics has max_agents 3, max_usd_per_hour 12 until 12:12 UTC")
     here.world.move_to(here.world.timeline.now + 4 * 3600.0)
     assert asked(here, "plan")["teams"] == []

@@ -64,7 +64,7 @@ def test_a_stopped_agent_costs_its_disk_and_is_no_agent(here, stopped):
 def test_status_names_the_stopped_agents_of_a_pool(here, stopped, capsys):
     answers.print_status(asked(here, "status"))
     out = capsys.readouterr().out
-    header, cpu, *_ = (line.split("\t") for line in out.splitlines())
+    header, cpu, *_ = (line.split("\t") for line in out[out.index("pool\t") :].splitlines())
     assert dict(zip(header, cpu, strict=True)) | {"agents": "0 of 6", "stopped": "2", "$/h": "0.02"} == dict(zip(header, cpu, strict=True))
     [line] = [line for line in out.splitlines() if line.startswith("cpu: ")]
     assert line.startswith("cpu: 2 of at most 6 agents stopped, the first ")

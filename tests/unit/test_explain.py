@@ -6,14 +6,13 @@ import pytest
 
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Arrivals, CapacityDelay, Expected, Learned, Window
+from autoscaler.domain.facts.memory import CapacityDelay, Window
 from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.facts.waiting_items import Wait
-from autoscaler.domain.learn import assess, watch
+from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
-from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.stopped import kept_seconds
 from autoscaler.domain.situation.trials import of_boot
 from autoscaler.domain.wording import duration
@@ -107,7 +106,7 @@ def test_an_agent_says_what_is_to_be_done_with_it_and_nothing_of_keeping_it():
     assert asked("i-1", an_agent())[0] == asked("cpu-1", an_agent())[0]
 
 
-def kept(*agents, pool=None, since=600.0, window=None, items=(), overrides=None, learned=None):
+def kept(*agents, pool=None, since=600.0, window=None, items=(), overrides=None):
     """What is said of keeping the first of these agents."""
     fleet = a_fleet(pool or a_pool("cpu"))
     window = window or {"main/cpu": Window(opened_at=NOW - 7200, seen_at=NOW, peaks=((NOW - 60, 2), (NOW, 0)))}
@@ -116,7 +115,6 @@ def kept(*agents, pool=None, since=600.0, window=None, items=(), overrides=None,
         records=tuple(record for record, _ in agents),
         memory=idle_for(since, *agents, window=window),
         overrides=overrides or Overrides(),
-        **({"learned": learned} if learned else {}),
     )
     [fact] = [fact for fact in explain(snapshot, fleet, agents[0][0].instance_id) if fact.startswith("kept")]
     return fact
@@ -136,25 +134,6 @@ def test_an_idle_agent_is_kept_for_what_it_is_worth_by_the_values_of_the_rule():
 
 def situated(fleet, *agents):
     return assess(a_snapshot(a_view(*(node for _, node in agents)), records=tuple(record for record, _ in agents)), fleet)
-
-
-def test_an_idle_agent_that_a_forecast_keeps_says_which_job_is_expected():
-    coming = Arrivals(pool="cpu", times=(NOW - 86400.0,), count=9, expected=(Expected(at=NOW + 90.0, period_seconds=86400.0, share=0.95),))
-    pool = a_pool("cpu", idle_seconds=600.0, wait_usd_per_hour=20.0)
-    window = {"main/cpu": Window(opened_at=NOW - 7200, seen_at=NOW - 60, peaks=((NOW - 7200, 0),))}
-    foreseen = kept(an_agent(), pool=pool, since=7200.0, window=window, learned={"main": Learned(arrivals={"nightly": coming})})
-    assert foreseen == "kept: idle for 2 h, and nightly comes at this time"
-
-
-def test_an_agent_that_is_not_needed_any_more_is_promised_no_time():
-    """No cordon is decided while the controller may have just restarted: then nothing is said of idle_seconds, which are over."""
-    record, node = an_agent()
-    window = {"main/cpu": Window(opened_at=NOW - 7200, seen_at=NOW - 60, peaks=((NOW - 7200, 0),))}
-    memory = idle_for(7200.0, (record, node), window=window)
-    fleet = a_fleet(a_pool("cpu", idle_seconds=600.0))
-    situation = watch(assess(a_snapshot(a_view(node), records=(record,), memory=memory), fleet))
-    [agent] = situation.agents
-    assert why_kept(situation, agent) == "kept: idle for 2 h, and not needed any more: it goes as soon as nothing else is in the way"
 
 
 def test_an_idle_agent_that_is_kept_in_any_case_says_why():

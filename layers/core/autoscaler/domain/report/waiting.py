@@ -254,16 +254,16 @@ def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others
 
 def _of_people_or_ec2(situation: Situation, controller: str, pools: list[str]) -> Cause | None:
     """Name the person who holds one of these pools, or what EC2 answers instead of launching its agents, or that no pass is completed."""
-    if is_gap(situation.memory.looks, situation.now):
-        title = "no pass is completed"
-        says = "Nothing is launched or terminated: scale_up and scale_down fail, as if EC2 cannot be read, or do not run."
-        return Cause(name="no-pass", title=title, says=says, runbook="operations.md#autoscaler-down")
     for name in pools:
         if holds := situation.overrides.holds_on(controller, name):
             return _of_holds(situation, holds)
         if refusals := _refusals(situation, name):
             title = f"EC2 refuses launches of {name}"
             return Cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.", runbook="operations.md#launches-refused")
+    if is_gap(situation.snapshot.memory.looks, situation.now):
+        title = "no pass is completed"
+        says = "Nothing is launched or terminated: scale_up and scale_down fail, as if EC2 cannot be read, or do not run."
+        return Cause(name="no-pass", title=title, says=says, runbook="operations.md#autoscaler-down")
     return None
 
 
