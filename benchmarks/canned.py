@@ -11,8 +11,9 @@ from typing import Any
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
-from autoscaler.adapters.jenkins.session import Answer
+from autoscaler.adapters.jenkins.session import Answer, NotThereError
 from autoscaler.control import measure, passes
 from autoscaler.control.invocation import Invocation
 from autoscaler.domain.facts.fleet import Fleet
@@ -44,7 +45,9 @@ class Session:
         """Nothing takes time here."""
 
     def get(self, path: str, _tree: str, _patience: object = None) -> Answer:
-        """Answer as recorded."""
+        """Answer as recorded; of a queue item nothing is known."""
+        if path not in self.answers:
+            raise NotThereError(path)
         return self.answers[path]
 
 
@@ -109,8 +112,10 @@ def open_cans(cans: Cans) -> Ports:
     dynamodb: Any = Client({"Items": cans.items})
     state = DynamoState(lambda: dynamodb, "table", cans.fleet.name)
     silence: Any = Silence()
+    controller = JenkinsController("main", "http://jenkins.invalid/", lambda: session, monotonic)
     return Ports(
-        controllers=(JenkinsController("main", "http://jenkins.invalid/", lambda: session, monotonic),),
+        controllers=(controller,),
+        builds={"main": JenkinsBuilds(controller.connection)},
         compute=Ec2Compute(lambda: ec2, cans.fleet, lambda: ec2),
         images=silence,
         state=state,

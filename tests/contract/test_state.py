@@ -23,7 +23,7 @@ from autoscaler.domain.facts.memory import (
     TrackRecord,
 )
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
-from autoscaler.domain.facts.run_answers import CountedEnds
+from autoscaler.domain.facts.run_answers import CountedEnds, SeenItems
 from autoscaler.domain.facts.streaks import PoolResults
 from autoscaler.domain.report.pass_notes import Counted, PassNotes
 from autoscaler.domain.report.told import Span, Told, Trouble
@@ -113,6 +113,7 @@ def test_what_was_learned_is_kept_by_controller(state):
         followers={"j": Follower(after="i", delays=(60.0, 90.0), missed=1)},
         weights={"j": 3},
         heavy_jobs={"j": PluginWeight(weight=4, read_at=5.0)},
+        items=SeenItems(session="s", next=7, open=(4, 6)),
         seen_at=3.0,
     )
     assert [name for name in Learned.__dataclass_fields__ if name != "version" and getattr(learned, name) == getattr(Learned(), name)] == []

@@ -164,11 +164,11 @@ def test_a_controller_that_cannot_be_read(here):
 
 
 def test_a_controller_that_answers_slowly(here):
-    here.server.before_answer = lambda: here.world.move_to(here.world.timeline.now + 4.0)  # each of a look's three requests
+    here.server.before_answer = lambda: here.world.move_to(here.world.timeline.now + 4.0)
     for minute in range(5):
         assert "ControllerSlow" not in ringing_in(here), minute
         here.call("publish_metrics", {})
-        here.world.move_to(here.world.timeline.now + 48.0)
+        here.world.move_to(here.world.timeline.now + 36.0)
     here.call("publish_metrics", {})
     assert "ControllerSlow" in ringing_in(here)
 

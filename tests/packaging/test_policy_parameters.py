@@ -10,7 +10,7 @@ from support.translated import stack, translated
 
 PARAMETERS = TEMPLATE["Parameters"]
 # What is left out of every policy if it is empty, as a test below shows.
-OFF_IF_EMPTY = {"ImageCachePrefix", "ImageParameterArns", "VolumeKmsKeyArn", "WebhookSecretName"}
+OFF_IF_EMPTY = {"ImageCachePrefix", "ImageParameterArns", "StateTableName", "VolumeKmsKeyArn", "WebhookSecretName"}
 
 
 def documents(resources):
@@ -50,7 +50,7 @@ def test_an_empty_one_is_refused_unless_nothing_is_allowed_by_it(parameter):
         return
     assert allows(parameter, "")
     written = json.dumps(documents(stack(**(dict.fromkeys(OFF_IF_EMPTY, "ci") | {parameter: ""}))))
-    assert not any(empty in written for empty in ('""', ":secret:-", "repository//*"))
+    assert not any(empty in written for empty in ('""', ":secret:-", ':table/"', "repository//*"))
 
 
 @pytest.mark.parametrize(

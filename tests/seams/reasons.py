@@ -184,7 +184,6 @@ REASONS: dict[str, str] = {
     "SeenItems.session": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
     "SeenItems.next": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
     "SeenItems.open": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
-    "SeenItems.misses": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
     "Learned.items": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
     "RunEnd.item": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",
     "Item.node": "of builds that no look sees, which no scene has: tests/scenarios/test_short_builds.py",

@@ -50,13 +50,12 @@ class BuildResult(StrEnum):
 class SeenItems:
     """The queue items of a controller that were asked about: all before ``next``, in one session of it.
 
-    ``open``: those that had not ended; ``misses``: looks in a row in which no new one was known.
+    ``open``: those that had not ended.
     """
 
     session: str = ""
-    next: int = 0  # 0: no item is known yet
+    next: int = 1  # Jenkins begins with 1
     open: tuple[int, ...] = ()
-    misses: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from autoscaler.domain.facts.metering import missing_of
 from autoscaler.domain.facts.orders import Reserve
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
-from autoscaler.domain.scale_in.reserved import lost_since
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.lost_reservations import lost_since
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration
 

@@ -28,7 +28,6 @@ from autoscaler.domain.repair.stops import finish, is_off
 from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
 from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.replace import is_kept
-from autoscaler.domain.scale_in.reserved import LOST_SECONDS, lost_since
 from autoscaler.domain.scale_in.rotate import rotate, unwanted_elsewhere
 from autoscaler.domain.scale_in.warm_pool import WarmRoom, stop
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -36,6 +35,7 @@ from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
 from autoscaler.domain.situation.disks import why_disk_is_done
 from autoscaler.domain.situation.left_pools import is_controller_left
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
+from autoscaler.domain.situation.lost_reservations import LOST_SECONDS, lost_since
 from autoscaler.domain.situation.rotation import is_leaving
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate, uncordon

@@ -19,17 +19,13 @@ from autoscaler.domain.repair.two_looks import is_unlabelled_twice
 from autoscaler.domain.scale_in.device_reservations import devices_reserved, told_people
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.scale_in.surplus import least_missed
-from autoscaler.domain.situation import deadlines
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, hold_back, terminate
 from autoscaler.domain.wording import duration
 
-# People are told of a machine that ended under its reservation for so long: `publish_metrics` may fail for some minutes.
-LOST_SECONDS = 180.0
 # A person is warned so long before the end: enough to save what they have, or to ask for more.
 WARNING_SECONDS = 1800.0
-_ENDED = (deadlines.SHUTS_DOWN.name, deadlines.NODE_LEFT.name)
 _BOOTS = (RecordState.REQUESTED, RecordState.STARTING)
 # What EC2 takes away anyway is nobody's to reserve, nor what another controller waits for.
 _LOST = (MarkClass.INTERRUPTED, MarkClass.ROTATE)
@@ -57,16 +53,6 @@ def _keep(situation: Situation, agent: Agent) -> Iterator[_Kept]:
     if level is not None and reservation.until_at > situation.now + WARNING_SECONDS:
         yield end_reservation(agent, situation.now + WARNING_SECONDS, Reason.USD_PER_MONTH, what_holds(situation, level))
     yield from _keep_builds_away(situation, agent)
-
-
-def lost_since(situation: Situation, agent: Agent) -> float | None:
-    """Say since when an agent is given up, or its machine has ended, on which a person counts; None if nobody does, or it lives."""
-    reservations, past = (agent.record.reservation, *agent.record.devices_for), situation.memory.rows.get(agent.record.instance_id)
-    has_ended = past is not None and past.row in _ENDED  # `publish_metrics` does not ask EC2 for what has ended
-    is_lost = has_ended or agent.instance_ended or agent.phase is Phase.CONDEMNED
-    if not is_lost or all(reservation is None or reservation.is_over(situation.now) for reservation in reservations):
-        return None
-    return past.since_at if past and has_ended else situation.now
 
 
 def _why_over(situation: Situation, pool: str, reservation: Reservation) -> tuple[Reason, str] | None:
