@@ -147,6 +147,9 @@ def _until_empty(scene: Scene) -> None:
 def _empty(scene: Scene) -> None:
     """End what agents there are as the page about removal says, whatever steps were played before."""
     until_drains_begin(scene)
+    if scene.states():
+        scene.operator.run("set", POOL, "--max-stopped", "0", "--minutes", "10080")
+        scene.until("stopped agents", lambda: {"stopped", "stopping"} & set(scene.states()), set())
     scene.operator.run("hold", "--fleet", "--until-resumed", "--reason", "rehearsal")
     for pool in (POOL, SPOT_POOL):
         if agents := instances_of(scene, pool):
