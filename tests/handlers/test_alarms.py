@@ -164,6 +164,7 @@ def test_a_controller_that_cannot_be_read(here):
 
 
 def test_a_controller_that_answers_slowly(here):
+    # Each of the three requests of a look, and of three about queue items.
     here.server.before_answer = lambda: here.world.move_to(here.world.timeline.now + 4.0)
     for minute in range(5):
         assert "ControllerSlow" not in ringing_in(here), minute

@@ -15,7 +15,7 @@ _NOT_FINE = {
     "ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstanceTypes, servicequotas:ListServiceQuotas",
     "ec2:DescribeSpotPriceHistory",
-    "the webhook's executions",  # nothing is reserved by default, and the doctor proposes a value
+    "executions that callers may take",  # nothing is reserved by default, and the doctor proposes a value
 }
 _SPOT_JOB = "on-spot"
 

@@ -12,7 +12,7 @@ from support.page_commands import Command, commands_of
 
 _PAGE = ROOT / "docs" / "restore.md"
 _TABLE, _MOMENT, _OWN = "autoscaler-state-2", "2026-11-28T09:00:00Z", "STATE-TABLE"  # as the page writes them
-_BEFORE, _AFTER = ("restore-1",), ("restore-2", "restore-3")  # the moment
+_BEFORE, _AFTER = ("first",), ("second", "third")  # the moment; jobs that were made for the first step
 
 
 def restore(scene: Scene) -> None:
