@@ -26,6 +26,7 @@ def restore(scene: Scene) -> None:
     known = {name: state for name, state in scene.records().items() if f"{POOL}-{name.removeprefix('i-')}" in scene.nodes_of(*_BEFORE)}
     moment = datetime.now(UTC)
     time.sleep(1)
+    scene.operator.run("set", POOL, "--min-agents", "3", "--max-stopped", "0", "--minutes", "60")  # no job waits behind another one
     scene.queue(*_AFTER)
     scene.until_at_work(*_BEFORE, *_AFTER, subject="agents at work since")
     own = account.outputs()["State"]

@@ -23,6 +23,7 @@ from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSsmClient
 from autoscaler_workbench.fakes.run_orders import InMemoryRunOrders
 from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryJobs, InMemoryMetrics, InMemoryState
+from autoscaler_workbench.fakes.world.ec2.tags import FLEET_ID_TAG
 from autoscaler_workbench.fakes.world.world import World, build_world
 from support import live_jobs
 from support.builders import a_memory, a_record
@@ -115,7 +116,7 @@ class Scene:
 
     def _tags(self, pool: str) -> dict[str, str]:
         words = {"fleet": self.fleet.name, "pool": pool, "controller": "main", "launch": "by-hand"}
-        return {f"autoscaler:{word}": text for word, text in words.items()}
+        return {f"autoscaler:{word}": text for word, text in words.items()} | {FLEET_ID_TAG: "fleet-by-hand"}
 
     def _an_hour_ago(self) -> float:
         return self.live.now() - 3600.0

@@ -103,7 +103,7 @@ def observe_and_learn(
         results = {run: end.result for run, end in ends.items() if end.result is not None}
         view, before = snapshot.controllers[controller], snapshot.learned[controller]
         items = items_of(before, view, [end.item for end in ends.values() if end.item], snapshot.taken_at)
-        if view.complete:
+        if view.complete and controller in ports.builds:
             _ask_items(ports, controller, items, ask_until)
         graphs = _graphs(ports, port, snapshot, ask_until, items.runs)
         lesson = replace(learn_from_builds(situation, controller, results, graphs, items), ends={**_ends_of_pipelines(graphs), **ends})
