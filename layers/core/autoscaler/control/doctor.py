@@ -16,7 +16,7 @@ from autoscaler.domain.facts.node_labels import drops_handed_builds
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.free_executors import CURE, jobs_without_label, labels_of_others
 from autoscaler.domain.report.left_the_file import told_foreign
@@ -78,10 +78,9 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
     found += _account(ports, account, fleet.launched, snapshot.images if snapshot else {})
     found += _price_ages(ports, fleet)
     found += _instance_stores(fleet.launched)
-    found += _long_jobs(assess(snapshot, fleet).fleet if snapshot else fleet)
-    if snapshot:
-        found += _situation(ports, assess(snapshot, fleet))
-    return [*found, *(_passes(snapshot) if snapshot else ())]
+    situation = assess(snapshot, fleet) if snapshot else None
+    found += _long_jobs(situation.fleet if situation else fleet)
+    return [*found, *(_situation(ports, situation) if situation else ()), *(_passes(situation) if situation else ())]
 
 
 def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:
@@ -367,11 +366,13 @@ def _launch(compute: Compute, pool: Pool, market: Market) -> Finding:
     return Finding(about=pool.name, what=_LAUNCH, fine=True, detail=told_later(offerings, zones))
 
 
-def _passes(snapshot: Snapshot) -> Iterator[Finding]:
-    """Tell by the saved state when the scheduled functions last ran."""
+def _passes(situation: Situation) -> Iterator[Finding]:
+    """Tell by the saved state when the scheduled functions last ran. What no pool serves is no work of the fleet's."""
+    snapshot = situation.snapshot
     learned = max((learned.seen_at for learned in snapshot.learned.values()), default=0.0)
     decided = max((window.seen_at for window in snapshot.memory.windows.values()), default=0.0)
-    quiet = not any(view.items or any(node.builds for node in view.nodes) for view in snapshot.controllers.values())
+    quiet = not any(demand.wants for demand in situation.demands.values())
+    quiet = quiet and not any(node.builds for view in snapshot.controllers.values() for node in view.nodes)
     yield _looked("publish_metrics", snapshot.taken_at, learned, may_rest=quiet)
     yield _looked("scale_down", snapshot.taken_at, decided, may_rest=False)
 
