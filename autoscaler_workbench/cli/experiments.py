@@ -17,11 +17,11 @@ from autoscaler.domain.wording import counted
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.assignments import PHYSICS, load_with, physics_of, read_assignments
 from autoscaler_workbench.cli.follow import draw, follow, report_directory, tell
-from autoscaler_workbench.cli.options import AsJson, FleetFile, Hours, Out, Seed, TraceFile, the_trace
+from autoscaler_workbench.cli.options import AsJson, FleetFile, Hours, Out, Seed, TraceFile, say_part, the_trace
 from autoscaler_workbench.cli.screen import Screen, print_proposal
 from autoscaler_workbench.cli.terminal import print_table, ready_to_draw, say, show
 from autoscaler_workbench.experiment.by_needs import read_needs
-from autoscaler_workbench.experiment.compare import Workload, carried_workloads, entries
+from autoscaler_workbench.experiment.compare import Workload, carried_workloads, entries, loaded
 from autoscaler_workbench.experiment.compare import compare as run_comparison
 from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, Experiment, play
 from autoscaler_workbench.experiment.history import ReadLimits, connect, read_history
@@ -99,6 +99,8 @@ def compare(
     like = Workload(file=MXNET, fleet=fleet, hours=hours, skip_hours=skip, lead_in_hours=lead_in, physics=_physics(physics))
     workloads = [replace(like, file=file) for file in traces or []] or carried_workloads(like)
     todo = entries(workloads, policies or (), seeds, sweep=sweep)
+    for workload in workloads:
+        say_part(loaded(workload)[0], workload.part)
     ready_to_draw(out)
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), transient=True, disable=as_json) as progress:
         task = progress.add_task("runs", total=len(todo))

@@ -25,7 +25,12 @@ Out = Annotated[
 def the_trace(trace: Path | None, hours: float) -> Trace:
     """Read the trace that was named, or the carried day; say on stderr if a part of the named one is left out."""
     loaded = load_trace(trace or MXNET, hours=hours, start_at=MXNET_DAY if trace is None else None)
-    if trace is not None and len(loaded.rows) < loaded.in_file:
-        part = f"{len(loaded.rows):,} of {counted(loaded.in_file, 'job')}: the first {hours:g} h; --hours gives more"
-        say(f"{loaded.name}: {part}", stderr=True)
+    if trace is not None:
+        say_part(loaded, f"the first {hours:g} h")
     return loaded
+
+
+def say_part(trace: Trace, hours: str) -> None:
+    """Say on stderr how many jobs of its file a trace has, and which ``hours`` they are; nothing if it has all."""
+    if len(trace.rows) < trace.in_file:
+        say(f"{trace.name}: {len(trace.rows):,} of {counted(trace.in_file, 'job')}: {hours}; --hours gives more", stderr=True)

@@ -65,6 +65,13 @@ class Workload:
     lead_in_hours: float = 0.0
     physics: Physics = CALM
 
+    @property
+    def part(self) -> str:
+        """Which hours of the file are played, for people."""
+        begin, end = self.skip_hours, self.skip_hours + self.lead_in_hours + self.hours
+        hours = f"hours {begin:g} to {end:g}" if begin else f"the first {end:g} h"
+        return f"{hours}, of which the first {self.lead_in_hours:g} h are not measured" if self.lead_in_hours else hours
+
 
 def carried_workloads(like: Workload) -> list[Workload]:
     """The bundled traces, in hours and physics like this one; the shortest is always played whole."""
@@ -103,7 +110,7 @@ def entries(workloads: Iterable[Workload], policies: Sequence[str], seeds: int, 
 
 def _policies_of(workload: Workload) -> Sequence[str]:
     """All policies, those that stop instances only where the fleet may."""
-    fleet = _loaded(workload)[1]
+    fleet = loaded(workload)[1]
     pools = (as_shipped(fleet) if _is_new(workload) else fleet).domain().pools.values()
     return EVERY_POLICY if any(pool_at_its_widest(pool).warm_pool for pool in pools) else POLICIES
 
@@ -129,7 +136,7 @@ def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[in
 
 def play_entry(entry: Entry) -> Row:
     """Play one run, anywhere."""
-    trace, fleet = _loaded(entry.workload)
+    trace, fleet = loaded(entry.workload)
     experiment = Experiment(trace=trace, fleet=fleet, hours=entry.workload.hours, physics=entry.workload.physics)
     experiment = replace(experiment, policy=entry.policy, settings=entry.settings, seed=entry.seed)
     if AS_SHIPPED in entry.settings:
@@ -146,7 +153,8 @@ def read_rows(file: Path) -> list[Row]:
 
 
 @lru_cache(maxsize=4)
-def _loaded(workload: Workload) -> tuple[Trace, FleetSettings]:
+def loaded(workload: Workload) -> tuple[Trace, FleetSettings]:
+    """Read the part of a trace that is played, and its fleet."""
     trace = load_trace(workload.file, hours=workload.hours, skip_hours=workload.skip_hours, lead_in_hours=workload.lead_in_hours)
     return trace, _played(workload.fleet) if workload.fleet else fleet_for(trace)
 
@@ -199,7 +207,7 @@ def _write_bounds(out: Path, workloads: Iterable[Workload]) -> None:
     known = {row["trace"] for row in read_rows(file)}
     for workload in sorted(workloads, key=lambda workload: workload.file.name):
         if workload.file.name not in known:
-            trace, settings = _loaded(workload)
+            trace, settings = loaded(workload)
             fleet = settings.domain()
             _write(file, {"trace": trace.name} | lower_bounds(forecast_trace(judged_part(trace), homes(trace, fleet)), fleet))
 

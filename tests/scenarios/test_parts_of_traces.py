@@ -7,6 +7,7 @@ from autoscaler_workbench.simulate.traces import MXNET
 from support.cli import autoscaler
 
 HOUR = 3600
+QUICK = ("--seeds", "1", "--no-sweep", "--jobs", "1")
 
 
 @pytest.fixture
@@ -25,6 +26,27 @@ def test_simulate_says_which_part_of_a_trace_it_plays(trace, policy):
 
 def test_a_trace_that_is_played_as_a_whole_needs_no_word(trace):
     assert "of 24 jobs" not in autoscaler("simulate", "--trace", trace, "--hours", "48", "--json").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--hours", "2"), "1 of 24 jobs: the first 2 h"),
+        (("--hours", "2", "--skip", "8"), "1 of 24 jobs: hours 8 to 10"),
+        (("--hours", "2", "--lead-in", "4"), "3 of 24 jobs: the first 6 h, of which the first 4 h are not measured"),
+        (("--hours", "2", "--skip", "8", "--lead-in", "4"), "3 of 24 jobs: hours 8 to 14, of which the first 4 h are not measured"),
+        (("--hours", "48"), ""),
+    ],
+)
+def test_compare_says_which_part_of_a_trace_it_plays(trace, tmp_path, options, part):
+    ran = autoscaler("compare", "--trace", trace, *options, "--policy", "reactive", *QUICK, "--out", tmp_path / "out", "--json")
+    assert [line for line in ran.stderr.splitlines() if "jobs" in line] == ([f"mine.csv: {part}; --hours gives more"] if part else [])
+
+
+def test_a_comparison_of_the_carried_traces_says_which_part_of_each_it_plays(tmp_path):
+    ran = autoscaler("compare", "--hours", "1", "--policy", "reactive", *QUICK, "--out", tmp_path, "--json")
+    said = [line.partition(":")[0] for line in ran.stderr.splitlines() if " jobs: the first 1 h;" in line]
+    assert said == ["mxnet_stages.csv.gz", "linkerd_gha.csv.gz", "mxnet_jenkins.csv.gz"]
 
 
 def test_a_comparison_in_a_pipe_prints_a_line_for_each_run(tmp_path):
