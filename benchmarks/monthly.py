@@ -171,7 +171,7 @@ def alarms_usd(level: str) -> float:
 @cache
 def _made(level: str) -> dict[str, Any]:
     template = read_template(_TEMPLATE)
-    return made_by(template, defaults_of(template) | {"MetricsLevel": level})
+    return made_by(template, defaults_of(template) | {"FleetName": "ci", "MetricsLevel": level})
 
 
 def _count(level: str, agents: int, pools: int, minutes: int = _MINUTES) -> Hour:

@@ -29,7 +29,7 @@ COMPARISONS = {
 
 
 def made(level, **parameters):
-    given = defaults_of(TEMPLATE) | {"MetricsLevel": level} | parameters
+    given = defaults_of(TEMPLATE) | {"FleetName": "ci", "MetricsLevel": level} | parameters
     return made_by(TEMPLATE, given)
 
 

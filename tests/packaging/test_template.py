@@ -8,6 +8,7 @@ import pytest
 from autoscaler.control.counts import counts_of
 from autoscaler.control.passes import LEASE_SECONDS
 from autoscaler.domain.report.metrics import _TOLD_WHEN_ANY
+from autoscaler_workbench.report.dashboard.cloudformation import read_template
 from autoscaler_workbench.simulate.new_fleet import LOOK_EVERY_SECONDS
 from packaging_root import ROOT
 from support.builders import a_pool
@@ -51,6 +52,27 @@ def test_functions_carry_no_copies_of_the_shared_code():
 def test_the_first_parameters_are_those_that_the_walk_sets():
     [line] = re.findall(r'parameter_overrides = "(.*)"', (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8"))
     assert list(TEMPLATE["Parameters"])[:3] == [word.partition("=")[0] for word in line.split()]
+
+
+def test_the_console_asks_by_groups_for_what_matters_first_and_names_every_parameter():
+    asks = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]
+    groups = [group["Parameters"] for group in asks["ParameterGroups"]]
+    assert groups[0] == list(TEMPLATE["Parameters"])[:3]
+    assert sorted(name for group in groups for name in group) == sorted(TEMPLATE["Parameters"])
+    assert asks["ParameterLabels"].keys() == TEMPLATE["Parameters"].keys()
+    assert len({label["default"] for label in asks["ParameterLabels"].values()}) == len(TEMPLATE["Parameters"])
+
+
+@pytest.mark.parametrize("name", ["template.yaml", "image.yaml"])
+def test_no_stack_is_of_a_fleet_that_nobody_named(name):
+    parameter = read_template(ROOT / name)["Parameters"]["FleetName"]
+    assert "Default" not in parameter
+    assert "AllowedPattern" in parameter
+
+
+def test_agents_of_the_default_network_reach_something():
+    """An account's default subnets lead out through an internet gateway."""
+    assert TEMPLATE["Parameters"]["AgentPublicIp"]["Default"] == "true"
 
 
 def test_every_parameter_is_described():

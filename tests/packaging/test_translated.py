@@ -88,7 +88,7 @@ def test_a_deployment_looks_up_no_image_that_it_does_not_use():
     [
         ("AgentBootTimeoutSeconds", "1200", {"LinuxAgents", "WindowsAgents"}),
         ("AgentSecurityGroupIds", "sg-0aa,sg-0bb", {"LinuxAgents", "WindowsAgents"}),
-        ("AgentPublicIp", "true", {"LinuxAgents", "WindowsAgents"}),
+        ("AgentPublicIp", "false", {"LinuxAgents", "WindowsAgents"}),
         ("JavaVersion", "25", {"LinuxAgents", "WindowsAgents"}),
         ("VolumeKmsKeyArn", "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d", {"LinuxAgents", "WindowsAgents"}),
         ("LinuxImageParameter", "ami-00000000000000001", {"LinuxAgents"}),

@@ -24,7 +24,7 @@ def images(**parameters: str) -> dict[str, Any]:
     """The resources of a stack with these parameters, the others at their defaults."""
     unknown = parameters.keys() - TEMPLATE["Parameters"].keys()
     assert not unknown, f"image.yaml has no parameter {', '.join(sorted(unknown))}"
-    return made_by(TEMPLATE, {**KNOWN, **defaults_of(TEMPLATE), **parameters})
+    return made_by(TEMPLATE, {**KNOWN, "FleetName": "mxnet-ci", **defaults_of(TEMPLATE), **parameters})
 
 
 def of_kind(made: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def given(partition: str = "aws", **parameters: str) -> dict[str, Any]:
         for name, value in parameters.items()
     }
     images = {name: IMAGE for name, parameter in source["Parameters"].items() if parameter["Type"].startswith("AWS::SSM::")}
-    return {**_known(partition), **defaults_of(source), **images, **told}
+    return {**_known(partition), "FleetName": "mxnet-ci", **defaults_of(source), **images, **told}
 
 
 def _known(partition: str) -> dict[str, str]:

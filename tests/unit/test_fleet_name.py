@@ -4,14 +4,18 @@ import shutil
 import tomllib
 
 import pytest
+from botocore.exceptions import NoCredentialsError
 
 from autoscaler import bootstrap
 from autoscaler.config.advice import SECRET_PREFIX
 from autoscaler.errors import ConfigError
-from autoscaler_workbench.maintenance.fleet_name import check_fleet_name, check_images, check_secrets
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
+from autoscaler_workbench.maintenance.fleet_name import check_fleet_name, check_images, check_secrets, write_first
 from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, read_template
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from packaging_root import ROOT
+from support.builders import a_fleet, a_pool, an_offering
+from support.worlds import stand
 
 
 @pytest.fixture
@@ -35,17 +39,62 @@ def checked(project):
     check_fleet_name(project, project / "my.yaml")
 
 
-def test_the_first_build_writes_what_is_deployed_and_the_next_one_finds_it(project):
+def name_subnets(file, *subnets):
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("    max_agents:", f"    subnets: [{', '.join(subnets)}]\n    max_agents:", 1), encoding="utf-8")
+
+
+def first_build(project, *subnets, **routes):
+    """What the first build says and deploys, for pools in these subnets, each of which leads out by its route."""
+    file = project / "my.yaml"
+    if subnets:
+        name_subnets(file, *subnets)
+    with stand(
+        "memory", a_fleet(a_pool("cpu", offerings=tuple(an_offering(subnet=subnet) for subnet in ("subnet-a", "subnet-b"))))
+    ) as here:
+        here.world.ec2.unknown_subnets.add("subnet-gone")
+        here.world.ec2.account.routes |= {name.replace("_", "-"): target for name, target in routes.items()}
+        said = list(write_first(project, file, lambda: LocalEc2Client(here.ec2_face)))
+    checked(project)
+    written = tomllib.loads((project / "samconfig.toml").read_text(encoding="utf-8"))
+    return said, written["default"]["deploy"]["parameters"]["parameter_overrides"]
+
+
+def test_the_first_build_writes_what_is_deployed_and_the_next_one_leaves_it_alone(project):
     renamed(project, "my-ci")
-    checked(project)
-    written = (project / "samconfig.toml").read_text(encoding="utf-8")
-    assert tomllib.loads(written)["default"]["deploy"]["parameters"]["parameter_overrides"] == "FleetName=my-ci"
-    checked(project)
-    assert (project / "samconfig.toml").read_text(encoding="utf-8") == written
+    assert first_build(project)[1] == "FleetName=my-ci AgentPublicIp=true"
+    configured(project, '"FleetName=my-ci AgentPublicIp=false LogLevel=DEBUG"')
+    assert first_build(project) == ([], "FleetName=my-ci AgentPublicIp=false LogLevel=DEBUG")
+
+
+@pytest.mark.parametrize(
+    ("subnets", "answer"),
+    [
+        ((), "true: the pools name no subnets, and an account's default ones lead out through an internet gateway"),
+        (("subnet-a",), "false: subnet-a: no way out through an internet gateway"),
+        (("subnet-a", "subnet-b"), "true: subnet-b leads out through an internet gateway"),
+        (("subnet-a", "subnet-gone"), "true: EC2 knows no subnet-gone; if the pools' subnets lead out through a NAT, write false"),
+    ],
+)
+def test_the_first_build_gives_agents_public_addresses_where_their_subnets_need_them(project, subnets, answer):
+    said, deployed = first_build(project, *subnets, subnet_b="igw-1")
+    assert said == [f"samconfig.toml: AgentPublicIp={answer}"]
+    assert deployed.split()[1] == f"AgentPublicIp={answer.partition(':')[0]}"
+
+
+def test_agents_get_public_addresses_where_aws_cannot_be_asked_and_a_line_says_when_to_change_it(project):
+    def nobody():
+        raise NoCredentialsError
+
+    name_subnets(project / "my.yaml", "subnet-a")
+    [line] = write_first(project, project / "my.yaml", nobody)
+    assert "AgentPublicIp=true: AWS could not be asked (Unable to locate credentials)" in line
+    assert "if the pools' subnets lead out through a NAT, write false" in line
+    assert "AgentPublicIp=true" in (project / "samconfig.toml").read_text(encoding="utf-8")
 
 
 def test_a_fleet_file_of_another_name_is_refused_and_told_what_to_write(project):
-    checked(project)
+    first_build(project)
     renamed(project, "my-ci")
     with pytest.raises(ConfigError, match=r"FleetName \(mxnet-ci\) in samconfig.toml .*parameter_overrides = \"FleetName=my-ci"):
         checked(project)

@@ -161,6 +161,19 @@ def parse(command, words, *, mentioned, parent=None):
             parse(chosen, after, mentioned=mentioned, parent=context)
 
 
+def test_the_first_walk_sets_up_before_it_types_and_deploys_before_it_explains_roles():
+    page = ROOT / "docs" / "deploy.md"
+    [setup] = [command.line for command in commands_of(page) if command.program == "make" and command.words == ("setup",)]
+    typed = of_program(page, "autoscaler", spoken=True)
+    early = [str(c) for c in typed if c.line < setup and c.words[:1] not in {("why",), ("doctor",), ("validate",), ()}]  # said to come later
+    assert early == []
+    assert min(command.line for command in commands_of(page) if command.program == "autoscaler") > setup
+    headings = re.findall(r"^##+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    steps = [heading for heading in headings if heading[0].isdigit()]
+    assert headings[: len(steps)] == steps
+    assert [step.partition(".")[0] for step in steps] == [str(number) for number in range(len(steps))]
+
+
 def test_a_wrong_option_would_be_noticed():
     with pytest.raises(UsageError):
         parse(typer.main.get_command(app), ["hold", "--poool", "x"], mentioned=False)
