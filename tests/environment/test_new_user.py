@@ -57,6 +57,13 @@ def test_the_first_command_tells_its_story_and_nothing_else(fresh, record_proper
     assert "All 1,280 jobs finished." in text
     assert "0 builds killed, nothing was left over, 0 errors" in text
     assert "the real handlers over HTTP took the same" in text
+    shown = (ROOT / "docs" / "day.png").read_bytes()
+    [figures] = re.findall(rb"tEXtTitle\x00.*?: (\d+) of \d+ jobs finished, (\d+) killed, (\$[\d,]+), wait p95 (\d+ min)", shown)
+    jobs, killed, usd, waited = (figure.decode() for figure in figures)
+    assert f"All {int(jobs):,} jobs finished." in text
+    assert f"{killed} builds killed" in text
+    assert f"{usd} for" in text, "the README's picture is of another day: make pictures ONLY=day.png"
+    assert f"95 of 100 waited at most {waited}" in text
     pictures = {path.name: path.stat().st_size for path in (fresh / "out" / "demo").iterdir()}
     assert set(pictures) == {"day.json.gz", "report.html", "report.png", "report.svg", "dashboard.html"}
     assert min(pictures.values()) > 20_000

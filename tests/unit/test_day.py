@@ -1,11 +1,13 @@
 """A recorded day: what its file keeps, what was true at its moments, and what is said of a file that is none."""
 
 import gzip
+import re
 
 import pytest
 
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.recorded import RecordedDay
+from autoscaler_workbench.report.run.page import write_report
 from autoscaler_workbench.simulate.day import DAY_FILE, DayAlarm, day_of, read_day, write_day
 from autoscaler_workbench.simulate.recording import HeldSpan
 from autoscaler_workbench.simulate.run import in_memory, prepare
@@ -157,3 +159,11 @@ def test_why_tells_of_a_job_a_node_and_a_pool_and_of_nothing_else(recorded):
     assert moment.why("nosuch") == []
     assert moment.why("CPU") == moment.why("cpu")
     assert moment.why("https://ci.example.org/computer/" + node) == moment.why(node)
+
+
+def test_the_picture_has_one_legend_of_pools_and_one_of_the_states_of_agents(tmp_path):
+    (tmp_path / "trace.csv").write_text("queued_at,duration_s,label,job\n1000,300,cpu,a\n1000,300,gpu,b\n", encoding="utf-8")
+    played = prepare(load_trace(tmp_path / "trace.csv", hours=1), a_fleet(a_pool("cpu"), a_pool("gpu")), hours=1, seed=1)
+    write_report(played, played.result(list(in_memory(played))[-1]), tmp_path)
+    words = re.findall(r">([^<>]+)</text>", (tmp_path / "report.svg").read_text(encoding="utf-8"))
+    assert [words.count(name) for name in ("cpu", "gpu", "busy", "booting")] == [1, 1, 1, 1]

@@ -1,5 +1,7 @@
 """The README quotes figures of generated tables, and its first screen has the two commands that a new user needs."""
 
+import re
+
 import pytest
 
 from packaging_root import ROOT
@@ -45,14 +47,38 @@ def test_a_month_at_a_hundred_agents_costs_at_most_fourteen_dollars():
     assert float(usd.strip("$")) <= 14
 
 
+PARTS = ["week", "bill", "hours of waiting", "best rival", "its bill", "its hours of waiting", "saved, waiting at $20 an hour"]
+
+
+def parts():
+    """The table of docs/comparison.md that takes the totals of starts of 0.6 apart."""
+    _, _, table = page("comparison.md").partition(f"| {' | '.join(PARTS)} |")
+    return rows(table.partition("\n\n")[0], *WEEKS.values())
+
+
 @pytest.mark.parametrize("week", WEEKS)
-def test_a_recorded_week_cost_what_the_comparison_says_of_starts_of_0_6(week):
-    rival, ours, saved = rows(README, *WEEKS)[week]
+def test_the_bill_and_the_hours_of_waiting_of_a_recorded_week_are_those_that_the_command_wrote(week):
+    bill, waited, _, their_bill, they_waited, saved = parts()[WEEKS[week]]
+    quoted = rows(README, *WEEKS)[week]
+    assert quoted[::2] == [f"${dollars(bill):,.0f}", f"${dollars(their_bill):,.0f}", saved]
+    assert quoted[1::2] == [f"{float(hours):.{0 if float(hours) >= 100 else 1}f}" for hours in (waited, they_waited)]
+
+
+@pytest.mark.parametrize("week", WEEKS.values())
+def test_bill_and_waiting_at_the_price_that_the_readme_names_are_the_totals(week):
+    [price] = re.findall(r"an hour that a job waits is taken to be worth \$(\d+)", " ".join(README.split()))
     text = page("comparison.md")
     assert "| week | as shipped, 0.33 | as shipped, 0.6 | as shipped, 1 | best rival, 0.33 | best rival, 0.6 |" in text
-    _, after, _, _, before = map(dollars, rows(text, WEEKS[week])[WEEKS[week]])
-    assert (dollars(rival), dollars(ours)) == (round(before), round(after))
+    _, after, _, _, before = map(dollars, rows(text.partition(f"| {PARTS[0]} | {PARTS[1]} ")[0], week)[week])
+    bill, waited, _, their_bill, they_waited, saved = parts()[week]
+    assert dollars(bill) + float(price) * float(waited) == pytest.approx(after, abs=0.2)
+    assert dollars(their_bill) + float(price) * float(they_waited) == pytest.approx(before, abs=0.2)
     assert saved == f"{round(100 * (1 - after / before))} %"
+
+
+def test_it_names_a_rival_whose_bill_is_smaller_as_the_comparison_does():
+    [(rival, usd)] = re.findall(r"others are cheaper: (\w+)'s is \$([\d,]+)", README)
+    assert f"{rival} ${usd}" in page("comparison.md")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def headline(run: Run, result: dict[str, Any]) -> str:
 
 
 def picture_of(figures: list[Figure], agents: list[Figure], words: str) -> dict[str, Any]:
-    """All charts below one another, the pools' agents in rows; every panel with a legend of its own."""
+    """All charts below one another, the pools' agents in rows; a legend of pools, one of states."""
     half = (_PIXELS_WIDE - 90) // _POOLS_A_ROW
     panels = [f.drawing.chart.properties(title=f.title, width=_PIXELS_WIDE, height=f.height) for f in figures]
     small = [f.drawing.chart.properties(title=f"Agents of {f.title}", width=half, height=f.height) for f in agents]
@@ -91,6 +91,12 @@ def picture_of(figures: list[Figure], agents: list[Figure], words: str) -> dict[
     )
     data = {name: rows for figure in (*figures, *agents) for name, rows in figure.drawing.data.items()}
     written: dict[str, Any] = together.to_dict()
+    of_agents = [view for row in written["vconcat"] for view in row.get("hconcat", [])]
+    of_pools = [view for view in written["vconcat"] if "hconcat" not in view]
+    for view in (*of_pools[:-1], *of_agents[:-1]):
+        for chart in view.get("layer", [view]):
+            if "field" in chart["encoding"].get("color", {}):
+                chart["encoding"]["color"]["legend"] = None
     return written | {"datasets": data}
 
 
