@@ -1,5 +1,6 @@
 """Pages quote defaults, prices, counts and permissions as their one source has them."""
 
+import json
 import re
 
 import pytest
@@ -48,6 +49,29 @@ def test_a_default_of_a_parameter_is_the_templates(page):
     known = [(name, value) for name, value in quoted if name in PARAMETERS]
     values = [(name, value) for name, value in known if value.isdigit() or value in map(str, PARAMETERS[name].get("AllowedValues", ()))]
     assert [(name, value) for name, value in values if str(PARAMETERS[name].get("Default")) != value] == []
+
+
+def defaults_of_keys(node):
+    """Each key of the fleet file that has a default, with it."""
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    if isinstance(node, dict):
+        keys = node.get("properties", {})
+        yield from ((name, str(facts["default"])) for name, facts in keys.items() if isinstance(facts, dict) and "default" in facts)
+    for child in children:
+        yield from defaults_of_keys(child)
+
+
+@pages
+def test_a_default_of_a_key_is_the_fleet_files(page):
+    """As in `spot_discount` (0.65), and `volume_usd_per_gib_month: 0.08` by default."""
+    schema = json.loads((ROOT / "autoscaler_workbench" / "data" / "fleet.schema.json").read_text(encoding="utf-8"))
+    defaults = {}
+    for name, value in defaults_of_keys(schema):
+        defaults.setdefault(name, set()).add(value)
+    text = words_of(page)
+    quoted = re.findall(r"`([a-z_]+)` \((\d[\d.]*)[;,)]", text)
+    quoted += re.findall(r"`([a-z_]+): ([\d.]+)`(?:, the default| \(the default| by default)", text)
+    assert [(name, value) for name, value in quoted if name in defaults and value not in defaults[name]] == []
 
 
 @pages
