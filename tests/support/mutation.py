@@ -23,6 +23,7 @@ LEFT_OUT = (
     "properties/test_in_process.py",
     "unit/test_cli.py",
     "unit/test_pictures.py",
+    "unit/test_quoted_facts.py",
     "unit/test_baserock.py",
     "unit/test_labels.py",
     "scenarios/test_days.py",
