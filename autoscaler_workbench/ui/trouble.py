@@ -1,4 +1,4 @@
-"""What a person should know first of an answer, in the words of the terminal and of the page: orders in force, and what is wrong."""
+"""Says first what a person should know, for the terminal and the page: orders in force, and what is wrong."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -143,13 +143,13 @@ class JenkinsApi:
                 return self._not_found()
 
     def _file_of_job(self, place: list[str], what: str) -> Response:
-        """What of a job is no JSON: its config.xml, or the console of one of its runs."""
+        """Answer a job's config.xml, or the console of one of its runs."""
         if what == "config.xml":
             return self._lacking(_READ_CONFIGURATION) or self._text(self.jobs.config_xml(place), "application/xml")
         return self._text(self.jobs.console(place))
 
     def _text(self, text: str | None, kind: str = "text/plain") -> Response:
-        """What is no JSON, to those who see jobs."""
+        """Answer a text to accounts that see jobs."""
         if text is None or self._hides_jobs:
             return self._not_found()
         return Response(200, self._headers() | {"Content-Type": kind}, text.encode())

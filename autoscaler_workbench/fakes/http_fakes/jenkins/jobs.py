@@ -235,7 +235,7 @@ class Jobs:
         return job_config_xml(self.controller.heavy.get(job)) if job in self.controller.builds_of else None
 
     def console(self, place: list[str]) -> str | None:
-        """What a run has printed, as far as anybody reads it: where it runs, and the trace of its shell; None: there is no run."""
+        """Return the lines of a run's console that are read here: its node, and the trace of its shell; None if there is no run."""
         builds = self.run_at(full_name_of(place[:-1]), place[-1])
         now = self.controller.timeline.now
         lines = [f"Running on {build.node}\n" for build in builds if build.node]

@@ -50,7 +50,7 @@ def in_one_request(offerings: Sequence[Offering], zones: Mapping[str, str], refu
     That is the one which EC2 refused longest ago, or never; of several the first. A subnet of an unknown zone counts as one of its own.
     """
     by_turn = sorted(offerings, key=lambda offering: refused_at.get(offering.key, 0.0))
-    kept = {(one.instance_type, zones.get(one.subnet, one.subnet), one.market): one.key for one in reversed(by_turn)}
+    kept = {(o.instance_type, zones.get(o.subnet, o.subnet), o.market): o.key for o in reversed(by_turn)}
     return tuple(offering for offering in offerings if offering.key in kept.values())
 
 
@@ -69,7 +69,7 @@ def _of_one_request(ports: Ports, step: Launch, memory: Memory) -> Launch:
     except TransientError as error:
         ports.log("zones_not_read", error=str(error), hint="each request names one subnet until the zones of all are known")
         zones = dict.fromkeys(subnets, "")
-    refused_at = {one.key: trial.failed_at for one in step.offerings if (trial := open_trial(memory, of_offering(step.pool, one)))}
+    refused_at = {o.key: trial.failed_at for o in step.offerings if (trial := open_trial(memory, of_offering(step.pool, o)))}
     return replace(step, offerings=in_one_request(step.offerings, zones, refused_at))
 
 
