@@ -36,8 +36,8 @@ MONEY = (
     Bug(
         name="a request names two subnets of a zone, so that EC2 refuses every launch",
         file="control/launches.py",
-        was="zones.get(one.subnet, one.subnet)",
-        becomes="one.subnet",
+        was="zones.get(o.subnet, o.subnet)",
+        becomes="o.subnet",
         found_by=("tests/handlers/test_subnets_of_one_zone.py::test_each_instance_type_is_asked_for_in_each_zone",),
     ),
     Bug(
