@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bug:
-    """``was`` stands once in ``file`` (below the package) and becomes ``becomes``; ``found_by``: tests of the suite that must notice."""
+    """``was`` becomes ``becomes`` in ``function``; ``found_by``: tests of the suite that must notice.
+
+    ``function``: the name of a function, or ``Class.method``, a class, a constant. Of several with this name one alone holds ``was``.
+    """
 
     name: str
-    file: str
+    function: str
     was: str
     becomes: str
     found_by: tuple[str, ...]

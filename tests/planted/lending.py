@@ -3,75 +3,74 @@
 from planted.bug import Bug
 
 _TIMELINES, _PROPERTY = "tests/scenarios/test_lending.py", "tests/properties/test_lending.py"
-_RULES = "domain/launch/lending.py"
 
 LENDING = (
     Bug(
         name="a rare agent is lent though its operator never wants that",
-        file=_RULES,
+        function="Loans.borrow",
         was="            if pool.spec.lend is Lending.NEVER:\n",
         becomes="            if False:\n",
         found_by=(f"{_TIMELINES}::test_a_plain_job_never_starts_on_an_agent_that_is_not_lent_even_where_the_plain_pool_is_full",),
     ),
     Bug(
         name="a rare agent is lent though jobs of its own kind wait for it",
-        file=_RULES,
+        function="Loans._take",
         was="idle[: max(0, len(idle) - needed_by_its_own(self.situation, pool))]",
         becomes="idle",
         found_by=(f"{_TIMELINES}::test_of_two_that_are_idle_the_one_that_its_own_kind_waits_for_is_not_lent",),
     ),
     Bug(
         name="an agent stays lent though its own kind needs it",
-        file=_RULES,
+        function="take_back",
         was="            elif needed > len(_idle(situation, pool)):\n",
         becomes="            elif False:\n",
         found_by=(f"{_TIMELINES}::test_a_job_of_the_speciality_that_comes_before_a_borrower_has_begun_ends_the_loan",),
     ),
     Bug(
         name="an agent stays lent though nobody waits for it any more",
-        file=_RULES,
+        function="take_back",
         was="            elif not _is_waited_for(situation, agent):\n",
         becomes="            elif False:\n",
         found_by=(f"{_TIMELINES}::test_once_the_jobs_have_left_the_queue_the_agent_is_taken_back",),
     ),
     Bug(
         name="labels that a pass was cut off from taking back stay",
-        file="domain/facts/node_labels.py",
+        function="are_as_wanted",
         was="return lent == labels_to_lend(record, fleet) & node.labels",
         becomes="return True",
         found_by=(f"{_TIMELINES}::test_what_is_cut_off_between_record_and_node_is_made_good",),
     ),
     Bug(
         name="what borrowers do keeps a rare agent running",
-        file="domain/situation/pool_view.py",
+        function="PoolView.busy_executors",
         was="sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.ready)",
         becomes="sum(agent.taken_executors for agent in self.ready)",
         found_by=(f"{_TIMELINES}::test_what_borrowers_do_keeps_no_agent_for_its_own_kind",),
     ),
     Bug(
         name="a job that excludes the plain label finds no agent again and again",
-        file=_RULES,
+        function="note_never_lent",
         was="                    kept[pool.name] = look.now\n",
         becomes="                    pass\n",
         found_by=(f"{_TIMELINES}::test_jobs_that_exclude_the_general_label_are_remembered_and_their_agents_are_lent_no_more",),
     ),
     Bug(
         name="taking back writes no record, and the loan goes on",
-        file="control/cordons.py",
+        function="Cordons.take_back",
         was="lent_until=min(record.lent_until, self.clock()), ",
         becomes="",
         found_by=(f"{_TIMELINES}::test_once_the_jobs_have_left_the_queue_the_agent_is_taken_back",),
     ),
     Bug(
         name="a lent agent is no supply, and one is launched for the job that has borrowed it",
-        file="domain/launch/placement.py",
+        function="QueuePlacement._borrow",
         was="        add_by_labels(self.supply, self.situation, agent, agent.node.labels | agent.pool.lent_labels)\n",
         becomes="",
         found_by=(f"{_TIMELINES}::test_a_plain_job_borrows_the_idle_agent_at_once_and_the_labels_are_back_while_it_runs",),
     ),
     Bug(
         name="plain jobs land on rare machines on random days",
-        file="domain/facts/node_labels.py",
+        function="labels_wanted",
         was="frozenset(record.lent_labels) if record.is_lent(now) else",
         becomes="frozenset(record.lent_labels) if record.lent_until else",
         found_by=(f"{_PROPERTY}::test_on_loan_alone_for_one_build_at_most_and_everything_comes_back",),

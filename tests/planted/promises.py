@@ -3,14 +3,13 @@
 from planted.bug import Bug
 
 
-def breaks(test: str, name: str, *, file: str, was: str, becomes: str, always: str = "") -> Bug:
+def breaks(test: str, name: str, *, function: str, was: str, becomes: str, always: str = "") -> Bug:
     """``always``: a test over a built snapshot that finds it too, where a seed may draw no fleet that shows it."""
     found_by = (*((f"tests/unit/{always}",) if always else ()), f"tests/properties/test_promises.py::test_{test}")
-    return Bug(name=name, file=f"domain/{file}", was=was, becomes=becomes, found_by=found_by)
+    return Bug(name=name, function=function, was=was, becomes=becomes, found_by=found_by)
 
 
 _IDLE = "return self.node is not None and self.node.idle and not self.node.builds"
-_NO_GIVING_UP = "situation/situation.py"
 _NOT_BELIEVED = "where_a_controller_cannot_be_believed_nothing_of_it_is_given_up"
 _MARKED = "an_agent_is_terminated_only_after_we_marked_it_offline"
 _IDLE_TEST = "an_agent_is_terminated_only_while_it_is_idle_one_off_executors_included"
@@ -23,7 +22,7 @@ NO_BUILD_IS_KILLED = (
     breaks(
         _MARKED,
         "another fleet's mark is taken for ours",
-        file="facts/marks.py",
+        function="read_mark",
         was=" or parts[1] != fleet:",
         becomes=":",
         always="test_scale_down.py::test_an_agent_that_a_person_took_offline_is_left_alone",
@@ -31,7 +30,7 @@ NO_BUILD_IS_KILLED = (
     breaks(
         _UNREAD,
         "a condemned agent whose node could not be read is taken for one without a node",
-        file="scale_in/reclaim.py",
+        function="_go_on",
         was=" if _is_node_gone(situation, agent) else hold_unread(agent)",
         becomes="",
         always="test_condemned.py::test_one_whose_node_could_not_be_read_is_not_terminated_and_is_named",
@@ -39,36 +38,36 @@ NO_BUILD_IS_KILLED = (
     breaks(
         _UNREAD,
         "a stopped instance whose node could not be read is taken for one without a node",
-        file="repair/heal.py",
+        function="_take_stopped",
         was="    if agent.phase is Phase.UNSEEN:\n        yield hold_unread(agent)\n    elif",
         becomes="    if",
     ),
     breaks(
         "a_node_that_a_person_or_another_fleet_marked_is_never_touched",
         "a person's mark is taken for ours",
-        file="situation/agents.py",
+        function="_mark_of",
         was="return read_mark(node.reason, fleet) if node.cause is OfflineCause.PERSON else None",
         becomes='return read_mark(node.reason, fleet) or Mark(fleet=fleet, kind=MarkClass.RETIRE, pass_id="")',
     ),
     breaks(
         "a_node_that_a_person_or_another_fleet_marked_is_never_touched",
         "a node that a person marked is relabelled",
-        file="repair/heal.py",
+        function="_may_be_relabelled",
         was="not (node.temporarily_offline or is_unclear or node.is_deleted)",
         becomes="not (is_unclear or node.is_deleted)",
     ),
-    breaks(_IDLE_TEST, "a drain does not look whether the agent is idle", file="situation/agents.py", was=_IDLE, becomes="return True"),
+    breaks(_IDLE_TEST, "a drain does not look whether the agent is idle", function="Agent.idle", was=_IDLE, becomes="return True"),
     breaks(
         _IDLE_TEST,
         "one-off executors do not count",
-        file="situation/agents.py",
+        function="Agent.idle",
         was=_IDLE,
         becomes="return self.node is not None and not self.node.builds",
     ),
     breaks(
         _IDLE_TEST,
         "an executor at work does not count where Jenkins says idle",
-        file="situation/agents.py",
+        function="Agent.idle",
         was=_IDLE,
         becomes="return self.node is not None and self.node.idle",
         always="test_scale_down.py::test_an_agent_whose_idle_flag_is_contradicted_by_an_executor_is_kept",
@@ -76,42 +75,42 @@ NO_BUILD_IS_KILLED = (
     breaks(
         _SEEN_TWICE,
         "a drain needs one look",
-        file="repair/two_looks.py",
+        function="is_settled",
         was="    if look.condition != Condition.DRAINED:\n        return False\n",
         becomes="    if look.condition == Condition.DRAINED:\n        return True\n",
     ),
     breaks(
         _SEEN_TWICE,
         "an idle look in another session counts",
-        file="repair/two_looks.py",
+        function="_next",
         was=" and look.session == seen.session",
         becomes="",
     ),
     breaks(
         _SEEN_TWICE,
         "an idle look before a gap counts",
-        file="repair/two_looks.py",
+        function="_next",
         was=" and now - look.last_at <= LOOK_GAP_SECONDS",
         becomes="",
     ),
     breaks(
         _BOUND,
         "a drain does not look whether a build is bound to the node",
-        file="scale_in/reclaim.py",
+        function="_drained",
         was="    if situation.protected(agent):\n        return _bound(situation, agent)\n    if is_kept",
         becomes="    if is_kept",
     ),
     breaks(
         _BOUND,
         "a condemned agent is terminated though a build may be bound to its node",
-        file="scale_in/reclaim.py",
+        function="_go_on",
         was="elif situation.protected(agent) and not _is_node_gone(situation, agent):",
         becomes="elif False:",
     ),
     breaks(
         _BOUND,
         "an item that names a node does not keep it",
-        file="situation/situation.py",
+        function="Situation.is_bound",
         was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",
         becomes="return demand is None or bool(life and name in life.suspects)",
         always="test_reserved.py::test_a_named_agent_is_refused_in_one_line_where_it_is_not_there_is_somebody_elses_or_its_controller_is_not_believed",
@@ -119,56 +118,56 @@ NO_BUILD_IS_KILLED = (
     breaks(
         _BOUND,
         "a node that was busy before a restart is not kept",
-        file="situation/situation.py",
+        function="Situation.is_bound",
         was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",
         becomes="return demand is None or name in demand.pins",
     ),
     breaks(
         _NOT_BELIEVED,
         "an incomplete answer is believed",
-        file="situation/situation.py",
+        function="Situation.no_giving_up",
         was="        if view is None or not view.complete:\n            return Reason.INCOMPLETE",
         becomes="        if view is None:\n            return Reason.INCOMPLETE",
     ),
     breaks(
         _NOT_BELIEVED,
         "a controller that restarted lately is believed",
-        file="situation/situation.py",
+        function="Situation.no_giving_up",
         was="        if in_grace(self.memory.sessions.get(controller), self.now):\n            return Reason.RESTART_GRACE\n",
         becomes="",
     ),
     breaks(
         _NOT_BELIEVED,
         "a controller that shuts down is believed",
-        file="situation/situation.py",
+        function="Situation.no_giving_up",
         was="return Reason.QUIETING_DOWN if view.quieting_down else None",
         becomes="return None",
     ),
     breaks(
         "a_node_that_could_not_be_read_is_neither_missing_nor_idle",
         "a node that could not be read is missing",
-        file="situation/agents.py",
+        function="join_agents",
         was=" and record.node not in view.unread",
         becomes="",
     ),
     breaks(
         "what_ec2_does_not_show_is_not_gone",
         "what EC2 does not show is gone",
-        file="situation/agents.py",
+        function="_believed",
         was="if is_forgotten and is_unused else None",
         becomes="if is_unused else None",
     ),
     breaks(
         "nothing_is_done_to_an_agent_whose_record_cannot_be_read",
         "an instance whose record cannot be read is adopted",
-        file="repair/orphans.py",
+        function="_strays",
         was=" | situation.snapshot.unread_records",
         becomes="",
     ),
     breaks(
         "a_node_is_deleted_only_when_its_machine_is_surely_gone",
         "a node is deleted while its machine shuts down",
-        file="situation/agents.py",
+        function="_GONE",
         was="_GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)",
         becomes="_GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND, InstanceState.SHUTTING_DOWN)",
         always="test_orphans.py::test_an_agent_whose_instance_ec2_does_not_show_to_have_ended_keeps_its_node",
@@ -179,14 +178,14 @@ NOTHING_LEAKS = (
     breaks(
         _LEAKS,
         "an instance without a node stays",
-        file="repair/heal.py",
+        function="_repair",
         was="        case Condition.NODELESS:\n",
         becomes="        case Condition.NODELESS if agent.idle:\n",
     ),
     breaks(
         _LEAKS,
         "an instance that never registered stays",
-        file="repair/heal.py",
+        function="_end_late_boot",
         was="    if agent.phase is Phase.OVERDUE:\n        reason",
         becomes="    if agent.idle:\n        reason",
         always="test_scale_down.py::test_an_instance_that_never_registered_is_given_up_after_two_looks",
@@ -194,7 +193,7 @@ NOTHING_LEAKS = (
     breaks(
         _LEAKS,
         "an instance without a record stays",
-        file="repair/orphans.py",
+        function="take_in",
         was="        if instance.id in facts:\n",
         becomes="        if instance.id in facts and instance.node:\n",
         always="test_scale_down.py::test_an_unknown_instance_with_our_tags_is_adopted_with_its_node",
@@ -202,7 +201,7 @@ NOTHING_LEAKS = (
     breaks(
         _LEAKS,
         "a node without an instance stays",
-        file="repair/heal.py",
+        function="_give_back_node",
         was="(_is_old(situation, fact) or is_unused(situation, agent))",
         becomes="_is_old(situation, fact) and agent.idle",
         always="test_scale_down.py::test_a_node_whose_instance_is_gone_is_deleted_after_two_looks",
@@ -210,35 +209,35 @@ NOTHING_LEAKS = (
     breaks(
         _LEAKS,
         "a node without instance and record stays",
-        file="repair/orphans.py",
+        function="take_in",
         was="if fact and situation.now - fact.first_at >= _doubtful_seconds",
         becomes="if fact and situation.now < fact.first_at + _doubtful_seconds",
     ),
     breaks(
         _LEAKS,
         "what was given up and still runs is left alone",
-        file="scale_in/reclaim.py",
+        function="_may_go_on",
         was="    if agent.instance is None or (agent.instance_ended and not agent.machine_gone):",
         becomes="    if agent.node is None or (agent.instance_ended and not agent.machine_gone):",
     ),
     breaks(
         _LEAKS,
         "the record of what is gone is never closed",
-        file="scale_in/reclaim.py",
+        function="unfinished",
         was="if agent.instance_ended and _is_node_gone(situation, agent):",
         becomes="if agent.instance_ended and agent.record.node is None:",
     ),
     breaks(
         "a_record_is_closed_only_when_neither_its_machine_nor_its_node_is_left",
         "a record is closed while its node is there",
-        file="scale_in/reclaim.py",
+        function="unfinished",
         was="if agent.instance_ended and _is_node_gone(situation, agent):",
         becomes="if agent.instance_ended:",
     ),
     breaks(
         "what_is_on_its_way_is_not_launched_again",
         "a launch that was not answered yet serves nobody",
-        file="situation/supply.py",
+        function="build_supply",
         was="    for name, launched_at, agents in situation.expected(controller):\n",
         becomes="    for name, launched_at, agents in ():\n",
     ),
@@ -250,41 +249,41 @@ MONEY_HAS_A_CEILING = (
     breaks(
         _AGENTS,
         "the pool's limit is none",
-        file="facts/levels.py",
+        function="levels",
         was="ceilings = replace(pool.ceilings, max_agents=pool.max_agents)",
         becomes="ceilings = pool.ceilings",
     ),
     breaks(
         _AGENTS,
         "the fleet's limit is none",
-        file="facts/levels.py",
+        function="levels",
         was="        max_agents=limits.max_agents,\n",
         becomes="",
     ),
     breaks(
         "no_more_agents_are_launched_within_an_hour_than_may_be",
         "the limit of launches an hour is none",
-        file="launch/usage.py",
+        function="Usage._with_more",
         was="self.launched + agents, for_others, limits",
         becomes="0, for_others, limits",
     ),
     breaks(
         _USD,
         "the limit of dollars an hour is none",
-        file="launch/usage.py",
+        function="Usage._with_more",
         was="self.usd_per_hour + usd, others_usd, limits.max_usd_per_hour,",
         becomes="0, others_usd, limits.max_usd_per_hour,",
     ),
     breaks(
         _USD,
         "the limit of dollars in the month is none",
-        file="launch/usage.py",
+        function="Usage._with_more",
         was="month, month_reserve(others_usd), limits.max_usd_per_month,",
         becomes="0, month_reserve(others_usd), limits.max_usd_per_month,",
     ),
     Bug(
         name="a launch that was not answered yet takes no room",
-        file="domain/launch/usage.py",
+        function="Usage.count",
         was="        self.agents += agents\n        self.usd_per_hour",
         becomes="        self.usd_per_hour",
         # This one and the next not by fleets at random: in one with a minimum and far limits they launch for ever.
@@ -292,7 +291,7 @@ MONEY_HAS_A_CEILING = (
     ),
     Bug(
         name="what one pass launches takes no room within it",
-        file="domain/launch/usage.py",
+        function="Usage.take",
         was="        self.count(agents, usd_per_hour)\n        self.launched += agents\n",
         becomes="        self.launched += agents\n",
         found_by=("tests/unit/test_budget.py::test_machines_that_nobody_wrote_down_count_each_and_at_their_pools_dearest_price",),
@@ -300,7 +299,7 @@ MONEY_HAS_A_CEILING = (
     breaks(
         _USD,
         "what is expected to be paid is reserved, not the most that may be",
-        file="launch/budget.py",
+        function="_highest",
         was="return max([offering.reserved_usd_per_hour for offering in offerings], default=0.0)",
         becomes="return min((offering.usd_per_hour for offering in offerings), default=0.0)",
         always="test_budget.py::test_machines_that_nobody_wrote_down_count_each_and_at_their_pools_dearest_price",
@@ -311,21 +310,21 @@ WAITING_HAS_A_CEILING = (
     breaks(
         "a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not",
         "nothing is launched for what nobody can ever take",
-        file="launch/placement.py",
+        function="QueuePlacement._place",
         was="            if not self.purchase.buy(pool, *_why_bought(want)):",
         becomes="            if _why_bought(want):",
     ),
     breaks(
         "a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not",
         "an item counts later than its pool says",
-        file="situation/wants.py",
+        function="Want.mature",
         was="return self.item.waiting_seconds >= min(",
         becomes="return self.item.waiting_seconds >= 10 * min(",
     ),
     breaks(
         "no_job_waits_longer_than_the_operator_allows_while_another_agent_may_be_had",
         "a job may wait for a busy executor for ever",
-        file="launch/placement.py",
+        function="QueuePlacement._soon_enough",
         was="while (seconds := _free_in(room)) > self.purchase.ready_seconds(pool) and want.item.waiting_seconds",
         becomes="while False and want.item.waiting_seconds",
     ),
@@ -335,28 +334,28 @@ EVERY_DECISION_EXPLAINS_ITSELF = (
     breaks(
         "a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not",
         "what is not launched is not told",
-        file="launch/purchase.py",
+        function="Purchase.hold",
         was="self.held[key] = Held(",
         becomes="Held(",
     ),
     breaks(
         "every_step_and_every_hold_says_why_in_words",
         "a drained agent is given up without a word",
-        file="scale_in/reclaim.py",
+        function="_drained",
         was='f"{node} is cordoned and was seen idle twice"',
         becomes='""',
     ),
     breaks(
         "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",
         "an agent that a build may be bound to is kept without a word",
-        file="scale_in/reclaim.py",
+        function="drained",
         was="if agent.phase in _MARKED and not stays and",
         becomes="if agent.phase in _MARKED and not stays and not situation.protected(agent) and",
     ),
     breaks(
         "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",
         "an agent that waits for a second look does so without a word",
-        file="scale_in/reclaim.py",
+        function="drained",
         was='            yield back or _drained(situation, agent, agent.record.node or "", room)\n',
         becomes=(
             '            told = back or _drained(situation, agent, agent.record.node or "", room)\n'

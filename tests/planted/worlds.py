@@ -3,38 +3,38 @@
 from planted.bug import Bug
 
 
-def undefended(world: str, name: str, *, file: str, was: str, becomes: str) -> Bug:
+def undefended(world: str, name: str, *, function: str, was: str, becomes: str) -> Bug:
     """``world``: the one of `tests/properties/test_hostile.py` in which this is noticed."""
     test = f"tests/properties/test_hostile.py::test_the_properties_hold_where[{world}]"
-    return Bug(name=name, file=f"domain/{file}", was=was, becomes=becomes, found_by=(test,))
+    return Bug(name=name, function=function, was=was, becomes=becomes, found_by=(test,))
 
 
 WORLDS = (
     undefended(
         "nothing is unkind, and jobs exclude labels",
         "there are no beacons",
-        file="facts/beacons.py",
+        function="beacon_specs",
         was="return tuple(_beacon_spec(fleet, name, labels) for name, labels in beacons)",
         becomes="return ()",
     ),
     undefended(
         "agents take nothing",
         "a free executor that takes nothing is never distrusted",
-        file="situation/distrust.py",
+        function="is_broken",
         was="return now - free_node.since_at >= BROKEN_SECONDS and free_node.looks >= BROKEN_LOOKS",
         becomes="return False",
     ),
     undefended(
         "stops hang",
         "stops have no deadline",
-        file="situation/deadlines.py",
+        function="STOPS_SECONDS",
         was="STOPS_SECONDS = 2 * FORCED_SECONDS",
         becomes="STOPS_SECONDS = 1e9",
     ),
     undefended(
         "a controller is in quiet mode",
         "messages are over while what they tell of lasts",
-        file="report/messages.py",
+        function="_over",
         was="if n not in seen and now - trouble.seen_at",
         becomes="if now - trouble.seen_at",
     ),

@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-LAYER = ROOT / "layers" / "core"
+from support.definitions import LAYER, Definition, NotPlantableError, definition_of
+
 # What the tests that bugs name import, and through it all that is slow to import.
 _IMPORTED = ("autoscaler.bootstrap", *(f"support.{name}" for name in ("rig", "deployed", "fleets", "leaks", "machine", "busy")))
 _OURS = ("autoscaler", "autoscaler_workbench", "support", "planted", "conftest")
@@ -100,18 +100,17 @@ class Planted(SourceFileLoader):
         return spec
 
 
-def plant(file: str, was: str, becomes: str) -> None:
-    path = LAYER / "autoscaler" / file
+def plant(definition: Definition, was: str, becomes: str) -> None:
+    path = definition.file
     name = ".".join(path.relative_to(LAYER).with_suffix("").parts)
-    text = path.read_text(encoding="utf-8")
-    old, new = code_of(text, path), code_of(text.replace(was, becomes), path)
+    old, new = code_of(path.read_text(encoding="utf-8"), path), code_of(definition.planted(was, becomes), path)
     if not exchange(importlib.import_module(name), old, new):
         sys.meta_path.insert(0, Planted(name, path, new))
         for ours in [ours for ours in sys.modules if ours.split(".")[0] in _OURS]:
             del sys.modules[ours]
 
 
-def try_one(file: str, was: str, becomes: str, tests: list[str], seed: int) -> tuple[int, str]:
+def try_one(definition: Definition, was: str, becomes: str, tests: list[str], seed: int) -> tuple[int, str]:
     """Fork; in the child plant the bug and run the tests until one fails, or for so long. Return how they ended."""
     with tempfile.NamedTemporaryFile() as output:
         pid = os.fork()
@@ -120,7 +119,7 @@ def try_one(file: str, was: str, becomes: str, tests: list[str], seed: int) -> t
                 for descriptor in (1, 2):
                     os.dup2(output.fileno(), descriptor)
                 resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_SECONDS, _MOST_CPU_SECONDS + 5))
-                plant(file, was, becomes)
+                plant(definition, was, becomes)
                 os._exit(int(pytest.main([f"--hypothesis-seed={seed}", *_OPTIONS, *tests])))
             except BaseException:  # noqa: BLE001 - the child's boundary: whatever it was, the parent is told
                 Path(output.name).write_text(traceback.format_exc(), encoding="utf-8")
@@ -132,17 +131,19 @@ def try_one(file: str, was: str, becomes: str, tests: list[str], seed: int) -> t
         return code, Path(output.name).read_text(encoding="utf-8")
 
 
-def answer(file: str, was: str, becomes: str, tests: list[str]) -> tuple[int, str]:
+def answer(function: str, was: str, becomes: str, tests: list[str]) -> tuple[int, str]:
     """Plant a bug and run the tests, as a server of `support.forks`; try one seed after another until they do not pass.
 
     Return pytest's exit code, and the end of what it printed.
     """
     _ready()
-    if (LAYER / "autoscaler" / file).read_text(encoding="utf-8").count(was) != 1:
-        return _BROKEN, f"{file} has changed: say anew where the bug is planted"
+    try:
+        definition = definition_of(function, was)
+    except NotPlantableError as error:
+        return _BROKEN, str(error)
     ended = 0, ""
     for seed in _SEEDS:
-        ended = try_one(file, was, becomes, tests, seed)
+        ended = try_one(definition, was, becomes, tests, seed)
         if ended[0] != 0:
             break
     return ended[0], ended[1][-5000:]
