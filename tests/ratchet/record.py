@@ -63,9 +63,11 @@ def write(figures: Mapping[str, int]) -> None:
 
 
 def exceeded(now: Mapping[str, int], before: Mapping[str, int]) -> list[str]:
-    """Say which figures have risen, a line each."""
-    return [
+    """Say which figures have risen, a line each, and which are measured or recorded alone."""
+    risen = [
         f"{name}: {now[name]:,}, recorded {figure:,}. It may only fall; a raise (make walk RECORD=1) is a commit of its own that says why"
         for name, figure in before.items()
         if now.get(name, figure) > figure
     ]
+    unpaired = [f"{name}: recorded or measured alone; make walk RECORD=1 records what is measured" for name in sorted({*now} ^ {*before})]
+    return risen + unpaired

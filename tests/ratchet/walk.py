@@ -5,7 +5,7 @@ import os
 import sys
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,6 @@ from ratchet.statements import LAYER
 from support.deployed import Deployed, deployed
 
 PLAIN = Path(__file__).parent / "plain.yaml"
-_WHOLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise, ast.Assert, ast.Delete)
 _ENDS = frozenset({"terminate", "stop"})
 _IDLE_MINUTES = 240  # within which an idle agent of a plain fleet surely ends
 
@@ -57,10 +56,9 @@ def _next_minute(here: Deployed, function: str) -> tuple[Walk, list[str]]:
 
 
 def _until_ended(here: Deployed) -> Walk:
+    """Let scale_down alone look each minute: nobody waits meanwhile, and the other functions take most of the time."""
     for _ in range(_IDLE_MINUTES):
         here.world.move_to(here.world.timeline.now + 60.0)
-        here.call("publish_metrics", {})
-        here.call("scale_up", {})
         walk, steps = traced(here, "scale_down")
         if not _ENDS.isdisjoint(steps):
             return walk
@@ -80,9 +78,11 @@ def traced(here: Deployed, function: str) -> tuple[Walk, list[str]]:
     for code, entered in lines.items():
         by_module[code.co_filename] |= entered
     statements = sum(len({*_statements_at(file, entered)}) for file, entered in by_module.items())
-    return Walk(len({code.co_filename for code in functions}), len(functions), statements), [
-        step["step"] for step in answer.get("steps", ())
-    ]
+    return Walk(len({code.co_filename for code in functions}), len(functions), statements), _steps_of(answer)
+
+
+def _steps_of(answer: Mapping[str, Any]) -> list[str]:
+    return [step["step"] for step in answer.get("steps", ())]
 
 
 def _noting(lines: dict[CodeType, set[int]]) -> Callable[[FrameType, str, Any], Any]:
