@@ -205,4 +205,4 @@ def test_why_and_status_say_what_the_hold_does():
         fleet.minutes(1)
         pool = fleet.order("status")["status"]["pools"][0]["paused"]
         for text in (pool, *(line for line in fleet.order("why", subject="gpu")["facts"] if "aws-budget" in line)):
-            assert "nothing is launched meanwhile, and idle agents end" in text
+            assert "nothing is launched, and idle agents end" in text

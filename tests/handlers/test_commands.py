@@ -119,7 +119,7 @@ def broken(here, jobs=3):
 def test_a_broken_pool_stands_first_with_what_a_person_can_do(here):
     broken(here)
     first, last, following, mended, *_ = command(here, "status").stdout.splitlines()
-    assert first == "mxnetlinux-gpu is broken, for 0 s by now: its last 3 boots failed"
+    assert first == "mxnetlinux-gpu has been broken for 0 s: its last 3 boots failed"
     assert last.startswith("  the last was i-")
     assert last.endswith("; it did not register within 15 min; its console ended: dracut: FATAL: no root device found")
     assert following.startswith("  next: i-")
@@ -218,7 +218,7 @@ def test_alarms_that_ring_are_named_with_their_runbook(here):
     broken(here)
     here.pass_minutes(3)
     ringing = command(here, "alarms").stdout
-    assert "BreakersOpen\tALARM\tThe agents of a pool do not boot; one at a time is tried, ever more rarely." in ringing
+    assert "BreakersOpen\tALARM\tThe agents of a pool do not boot; one agent at a time is tried, at growing intervals." in ringing
     assert "#breakers-open" in command(here, "alarms", columns=80).stdout
     assert "LeaseHeld\tOK" in command(here, "alarms", "--all").stdout
     assert [alarm["alarm"] for alarm in told(here, "alarms")["alarms"]] == [line.split("\t")[0] for line in ringing.splitlines()[1:]]

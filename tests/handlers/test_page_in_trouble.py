@@ -102,7 +102,7 @@ def test_a_broken_pool_is_told_as_status_tells_it():
             here.submit(f"app-{number}", "cpu", 60)
         here.minutes(60)
         page, status = page_of(here), status_of(here)
-        assert status[0].startswith("cpu is broken, for ")
+        assert status[0].startswith("cpu has been broken for ")
         assert [line.strip() for line in status[:4]] == page[:4]
 
 

@@ -73,8 +73,8 @@ def test_a_node_deleted_under_its_build_is_found():
         (["it would start in 3 min 20 s on an executor of cpu; a new agent takes 3 min to boot"], 200.0, True),
         (["it starts at 08:10 UTC"], 600.0, True),
         (["it starts by 2027-01-15 09:00 UTC, when the breaker closes"], 3600.0, True),
-        (["no executor that is there or on its way will ever take it"], None, False),
-        (["no executor that is there or on its way will ever take it", "not done: no-capacity: SomethingNew"], None, True),
+        (["no running or booting agent can take it"], None, False),
+        (["no running or booting agent can take it", "not done: no-capacity: SomethingNew"], None, True),
         ([], None, False),
     ],
 )

@@ -177,7 +177,7 @@ def broken(**facts):
 def test_a_broken_pool_says_so_first_and_once():
     facts = asked("cpu", items=[an_item(1, label="cpu")], memory=broken())
     assert facts[:3] == [
-        "cpu is broken, for 23 min by now: its last 4 boots failed",
+        "cpu has been broken for 23 min: its last 4 boots failed",
         "the last was i-8; its console ended: dracut: FATAL: no root device found",
         "next: one agent is tried in 4 min 32 s, if jobs wait for it then",
     ]
@@ -199,7 +199,7 @@ def test_a_broken_pool_says_what_is_tried():
 def test_a_job_of_a_broken_pool_says_so():
     facts = asked("build", items=[an_item(1, job="build", label="cpu")], memory=broken())
     assert facts[0] == "1 build waits: agents of cpu do not boot (the last 4 boots failed)."
-    assert "cpu is broken, for 23 min by now: its last 4 boots failed" in facts
+    assert "cpu has been broken for 23 min: its last 4 boots failed" in facts
     assert [fact for fact in facts if fact.startswith("not done: breaker-open")] == []
 
 

@@ -66,7 +66,7 @@ def test_from_the_message_to_mended_in_four_commands(night):
     # 1. What is broken, since when, why, what is tried next, and what to type once it is mended.
     assert night.types("status") == 0
     first, last, following, mended, *pools = night.said.splitlines()
-    assert re.fullmatch(rf"{BROKEN} is broken, for \d+ min by now: its last 4 boots failed", first)
+    assert re.fullmatch(rf"{BROKEN} has been broken for \d+ min: its last 4 boots failed", first)
     assert re.fullmatch(
         r"  the last was i-\w+; it did not register within 15 min; its console ended: dracut: FATAL: no root device found", last
     )

@@ -10,7 +10,7 @@ _STARTS = re.compile(
 )
 _RANGE = "(four in five: "
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
-_NO_IDEA = "no executor that is there or on its way will ever take it"
+_NO_IDEA = "no running or booting agent can take it"
 _CAUSES = ("not done: ", "it counts once", "could not be read", "Jenkins says", "nothing is launched", "nothing is terminated")
 # The answer names a cause, unless it only says of each pool that nothing is free.
 _ANSWER = re.compile(r"^\d+ \w+ waits?: (?:every executor of \S+ is [^;.]*; )*(?!every executor )")

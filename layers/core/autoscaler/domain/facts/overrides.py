@@ -12,7 +12,7 @@ from autoscaler.domain.wording import duration
 
 # The author of the AWS budget's hold; no person may order under this name.
 BUDGET = "aws-budget"
-BUDGET_PAUSES = "nothing is launched meanwhile, and idle agents end"
+BUDGET_PAUSES = "nothing is launched, and idle agents end"
 # The author of the hold that takes the place of orders which cannot be read.
 _NOBODY = "autoscaler"
 

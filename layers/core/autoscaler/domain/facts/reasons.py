@@ -22,7 +22,7 @@ class Reason(StrEnum):
     NOBODY_CAN_SERVE = "nobody-can-serve", "A job waits, and no agent that is there or on its way can ever run it."
     REFUSED = (
         "refused",
-        "Free executors did not take the job for three minutes: another agent is tried, one after another, ever more rarely.",
+        "Free executors did not take the job for three minutes: another agent is tried, one after another, at growing intervals.",
     )
     REFUSES_ALL = "refuses-all", "The agent stood free beside waiting jobs and took none of them; it is replaced."
     MAX_WAIT = "max-wait", "A job would otherwise wait longer than max_wait_seconds."

@@ -292,7 +292,7 @@ def _why_bought(want: Want) -> tuple[Reason, str]:
     job = want.item.job or "a job"
     if want.refused_by:
         return Reason.REFUSED, f"{job} waits, and {listed(want.refused_by)} had a free executor and did not take it"
-    return Reason.NOBODY_CAN_SERVE, f"{job} waits, and no executor can ever take it"
+    return Reason.NOBODY_CAN_SERVE, f"{job} waits, and no running or booting agent can take it"
 
 
 def _significant(hours: float) -> str:

@@ -28,7 +28,7 @@ class BrokenPool:
 
     def lines(self) -> Iterator[str]:
         """Tell it, a fact a line."""
-        yield f"{self.pool} is broken, for {duration(self.since_seconds)} by now: its last {counted(self.failures, 'boot')} failed"
+        yield f"{self.pool} has been broken for {duration(self.since_seconds)}: its last {counted(self.failures, 'boot')} failed"
         if self.instance_id:
             yield f"the last was {self.instance_id}; {self.why or 'its console said nothing'}"
         yield f"next: {self.next}"

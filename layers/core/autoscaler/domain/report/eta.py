@@ -128,7 +128,7 @@ def _of_want(controller: str, want: Want, bare: BareStart | None, takes: Estimat
     asked = Asked(controller=controller, job=want.item.job)
     if bare is None:
         detail = (
-            "nobody knows when it starts: no executor that is there or on its way will ever take it, and nothing may be launched for it"
+            "nobody knows when it starts: no running or booting agent can take it, and nothing may be launched for it"
         )
         return _entry(asked, want.item, pool=want.pools[0].name, starts=None, ends=None, detail=f"{detail}; {_told_duration(takes)}")
     where = "another node" if bare.server.startswith("\n") else bare.server

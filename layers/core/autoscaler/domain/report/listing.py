@@ -196,7 +196,7 @@ def _entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...]
         job=item.job,
         of_pipeline=bool(item.run),
         stage=item.signature,
-        label=item.asked_label or "",
+        label=item.asked_label or item.wait.named or "",
         waiting_seconds=item.waiting_seconds,
         pools=pools,
         state=fate.state,
@@ -239,7 +239,7 @@ def _of_want(
     if doubt := why_uncertain(situation, controller, want, start):
         return _Fate(*doubt)
     if start is None:
-        return _Fate("no-executor", "no executor", "no executor that is there or on its way will ever take it")
+        return _Fate("no-executor", "no executor", "no running or booting agent can take it")
     another = _another([situation.pools[controller, pool.name] for pool in want.pools])
     where = "another node" if start.server.startswith("\n") else start.server
     if build := _of_unknown_length(situation, controller, start):

@@ -136,7 +136,7 @@ _RULES = (
     Rule(
         name="breakers-open",
         metric="BreakersOpen",
-        says="The agents of a pool do not boot; one at a time is tried, ever more rarely.",
+        says="The agents of a pool do not boot; one agent at a time is tried, at growing intervals.",
         told_by=("breaker/", "image/", "connect/"),
     ),
     Rule(
