@@ -11,7 +11,7 @@ from autoscaler_workbench.cli.past import StackPast, past_of
 from autoscaler_workbench.cli.recorded import RecordedDay
 from autoscaler_workbench.cli.request import WHERE, Request, with_request
 from autoscaler_workbench.cli.terminal import ready_to_draw, say
-from autoscaler_workbench.cli.ui import DEMO_EVERY_SECONDS, EVERY_SECONDS, DeployedSource, serve, serve_day
+from autoscaler_workbench.cli.ui import DEMO_COSTS_SECONDS, DEMO_EVERY_SECONDS, EVERY_SECONDS, DeployedSource, serve, serve_day
 from autoscaler_workbench.simulate.day import read_day
 
 
@@ -54,4 +54,5 @@ def ui(
         serve(DeployedSource(request.deployed, StackPast(request.deployed, time.time), time.time), port, every_seconds=EVERY_SECONDS)
     else:
         deployed = request.deployed
-        serve(DeployedSource(deployed, lambda: past_of(deployed.published()), time.time), port, every_seconds=DEMO_EVERY_SECONDS)
+        source = DeployedSource(deployed, lambda: past_of(deployed.published()), time.time, DEMO_COSTS_SECONDS)
+        serve(source, port, every_seconds=DEMO_EVERY_SECONDS)

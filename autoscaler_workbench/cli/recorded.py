@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -14,7 +15,6 @@ from autoscaler_workbench.report.dashboard.alarms import state_of
 from autoscaler_workbench.simulate.day import Day, DayAgent, DayAlarm, DayBuild, DayPool
 from autoscaler_workbench.simulate.recording import AgentState, HeldSpan, StepTaken
 from autoscaler_workbench.simulate.result import StepCurve
-from autoscaler_workbench.ui.picture import moment
 from autoscaler_workbench.ui.source import Past
 
 _POINTS = 720
@@ -38,7 +38,7 @@ class RecordedDay:
     @property
     def title(self) -> str:
         """Say what was recorded."""
-        return f"{self.day.fleet}, {self.day.trace}: {moment(self.begins_at)} to {moment(self.ends_at)} UTC"
+        return f"{self.day.fleet}, {self.day.trace}: {_day_and_time(self.begins_at)} to {_day_and_time(self.ends_at)} UTC"
 
     @property
     def begins_at(self) -> float:
@@ -86,6 +86,7 @@ class Moment:
         agents = list(self._agents())
         waiting = sorted(self._waiting(), key=lambda build: build.buildable_at)
         return {
+            "now_at": self.now,
             "status": self._status(agents, waiting),
             "agents": agents,
             "queue": [self._queued(build) for build in waiting],
@@ -124,7 +125,7 @@ class Moment:
         facts = [fact for agent in mine for fact in self._of_agent(agent)] + list(self._of_job(subject)) + list(self._of_pool(subject))
         names = {subject}.union(*(_names(agent) for agent in mine))
         steps = [step for step in self._steps() if step.node in names or step.pool == subject]
-        return facts + [f"{moment(step.at)} {_what(step)}: {step.reason}: {step.detail}" for step in steps[-_STEPS_TOLD:]]
+        return facts + [f"{_day_and_time(step.at)} {_what(step)}: {step.reason}: {step.detail}" for step in steps[-_STEPS_TOLD:]]
 
     def _status(self, agents: list[dict[str, Any]], waiting: list[DayBuild]) -> dict[str, Any]:
         limits = self.day.limits
@@ -240,18 +241,18 @@ class Moment:
     def _of_agent(self, agent: DayAgent) -> Iterator[str]:
         cost = f"{dollars(agent.usd_per_hour)} an hour"
         yield f"{agent.node or agent.instance_id} of {agent.pool}: {agent.instance_id}, {agent.instance_type}, {cost}"
-        ended = f", ended at {moment(agent.ended_at)}" if agent.ended_at is not None else ""
-        yield f"launched at {moment(agent.launched_at)}{ended}"
+        ended = f", ended at {_day_and_time(agent.ended_at)}" if agent.ended_at is not None else ""
+        yield f"launched at {_day_and_time(agent.launched_at)}{ended}"
         mine = [build for build in self.day.builds if build.node == agent.node and build.started_at is not None] if agent.node else []
         done = sum(build.started_at is not None and build.started_at <= self.now for build in mine)
         later = f", and {len(mine) - done} after that" if len(mine) > done else ""
-        yield f"{counted(done, 'build')} began on it until {moment(self.now)}{later}"
+        yield f"{counted(done, 'build')} began on it until {_day_and_time(self.now)}{later}"
 
     def _of_job(self, job: str) -> Iterator[str]:
         known = [build for build in self.day.builds if build.job == job and build.buildable_at <= self.now]
         for build in known[-_STEPS_TOLD:]:
             label = f" for {build.label}" if build.label else ""
-            yield f"queued{label} at {moment(build.buildable_at)}; {_became(build, with_node=True)}"
+            yield f"queued{label} at {_day_and_time(build.buildable_at)}; {_became(build, with_node=True)}"
 
     def _of_pool(self, pool: str) -> Iterator[str]:
         if pool not in {one.pool for one in self.day.pools}:
@@ -270,9 +271,9 @@ def _became(build: DayBuild, *, with_node: bool) -> str:
     if build.started_at is None:
         return "no executor took it that day" if build.pool else "no pool serves it"
     where = f" on {build.node}" if with_node and build.node else ""
-    ended = f", ended at {moment(build.ended_at)}" if with_node and build.ended_at is not None else ""
+    ended = f", ended at {_day_and_time(build.ended_at)}" if with_node and build.ended_at is not None else ""
     waited = duration(build.started_at - build.buildable_at)
-    return f"it began at {moment(build.started_at)}{where}{ended}, after {waited}"
+    return f"it began at {_day_and_time(build.started_at)}{where}{ended}, after {waited}"
 
 
 def _what(step: StepTaken) -> str:
@@ -286,3 +287,8 @@ def _names(agent: DayAgent) -> set[str]:
 
 def _is_over(end: float | None, now: float) -> bool:
     return end is not None and end <= now
+
+
+def _day_and_time(at: float) -> str:
+    """Write it in UTC."""
+    return f"{datetime.fromtimestamp(at, UTC):%d %b %H:%M}"

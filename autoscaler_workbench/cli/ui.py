@@ -19,15 +19,18 @@ if TYPE_CHECKING:
 
 # A look asks Jenkins and EC2 once. A demo's minute is a second or two; a deployment changes once a minute.
 EVERY_SECONDS, DEMO_EVERY_SECONDS = 15.0, 2.0
-# Costs change by the quarter of an hour, and their answer is the longest.
-_COSTS_SECONDS = 300.0
+# Costs change by the quarter of an hour, which a demo plays in 15 s, and their answer is the longest.
+COSTS_SECONDS, DEMO_COSTS_SECONDS = 300.0, 15.0
 
 
 class DeployedSource:
     """What the page shows of a deployment or a demo: all of it through the functions that the other commands ask."""
 
-    def __init__(self, deployed: Deployed, past: Callable[[], Past], clock: Callable[[], float]) -> None:
-        """Keep whom to ask."""
+    def __init__(
+        self, deployed: Deployed, past: Callable[[], Past], clock: Callable[[], float], costs_seconds: float = COSTS_SECONDS
+    ) -> None:
+        """Keep whom to ask, and after how many seconds to ask for costs again."""
+        self._costs_seconds = costs_seconds
         self._deployed = deployed
         self._past = past
         self._clock = clock
@@ -41,7 +44,7 @@ class DeployedSource:
     def _costs_now(self) -> dict[str, Any]:
         """Ask what jobs cost this month, now and then. Where that fails, the rest of the page is there all the same."""
         now = self._clock()
-        if self._costs is None or now - self._costs[0] >= _COSTS_SECONDS:
+        if self._costs is None or now - self._costs[0] >= self._costs_seconds:
             try:
                 costs = self._deployed.call("operate", {"action": "costs", "by": "job"})
             except AutoscalerError as error:

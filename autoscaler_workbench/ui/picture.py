@@ -7,12 +7,14 @@ from typing import Any
 
 from autoscaler.domain.wording import dollars, duration
 from autoscaler_workbench.ui.source import Past
+from autoscaler_workbench.ui.trouble import day_time
 
 # The picture's own units; the page stretches them to what room there is.
 WIDE, HIGH = 1000.0, 100.0
 _LIMIT_DRAWN_UP_TO = 4.0  # a limit that is further above what was spent would press all else flat
 _HOURS_BETWEEN_TICKS = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 168, 336)
-_MOST_TICKS = 7
+_MOST_TICKS = 5  # on a phone six times of the day touch each other at the ends
+_HEADROOM = 1.2  # above the highest line, for the words on it
 _EDGE = 6.0  # nearer to an end than this, per cent, a time stands beside its place: half of it would be cut off
 _LEAST_PERCENT = 0.4  # so wide is a period of a minute in a day
 
@@ -68,13 +70,13 @@ def spend_of(past: Past, limit: float) -> Spend | None:
         return None
     most_at, most = max(past.spend, key=lambda point: point[1])
     near = limit <= _LIMIT_DRAWN_UP_TO * most
-    top = 1.1 * max(most, limit if near else 0.0) or 1.0
+    top = _HEADROOM * max(most, limit if near else 0.0) or 1.0
     stretches = [list(_stretch(past, part, top)) for part in _without_gaps(past)]
     return Spend(
         lines=tuple(_path(points) for points in stretches),
         areas=tuple(f"{_path(points)}V{HIGH:g}H{points[0][0]:g}Z" for points in stretches),
         limit_y=round(HIGH * (1 - limit / top), 1) if near else None,
-        highest=f"at most {dollars(most)}, at {moment(most_at)}" if most else "nothing",
+        highest=f"at most {dollars(most)}, at {day_time(most_at, past.ends_at)}" if most else "nothing",
         most=dollars(most),
         highest_y=round(HIGH * (1 - most / top), 1),
     )
@@ -135,7 +137,7 @@ def _rang(past: Past, alarm: dict[str, Any]) -> Rang:
 def _bar(past: Past, begin: float, end: float) -> Bar:
     width = max(_LEAST_PERCENT, percent_of(past, end) - percent_of(past, begin))
     left = min(percent_of(past, begin), 100.0 - width)
-    return Bar(left=left, width=width, text=f"{moment(begin)} to {moment(end)}")
+    return Bar(left=left, width=width, text=span_of(past, begin, end))
 
 
 def ticks_of(past: Past) -> list[Tick]:
@@ -155,6 +157,6 @@ def _steps(first: float, last: float, every: float) -> Iterable[float]:
     return (first + number * every for number in range(int((last - first) // every) + 1))
 
 
-def moment(at: float) -> str:
-    """Say when, in UTC, 24 hours."""
-    return f"{datetime.fromtimestamp(at, UTC):%m-%d %H:%M}"
+def span_of(past: Past, begin: float, end: float) -> str:
+    """Say from when to when, in UTC."""
+    return f"{day_time(begin, past.ends_at)} to {day_time(end, past.ends_at)}"

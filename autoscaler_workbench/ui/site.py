@@ -8,12 +8,14 @@ import hmac
 import sys
 import traceback
 from abc import ABC, abstractmethod
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from anyio.to_thread import run_sync
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -46,6 +48,7 @@ class Site(ABC):
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._templates.filters["with_command"] = _with_command
 
     def app(self) -> Starlette:
         """Make the application."""
@@ -98,6 +101,7 @@ class Site(ABC):
 
     def _fleet(self, looking: Looking, now: float | None) -> str:
         told, past = looking.overview(), looking.past()
+        rings = [alarm for alarm in past.alarms if alarm["state"] == "ALARM"]
         return self.render(
             "fleet.html",
             told=told,
@@ -108,16 +112,17 @@ class Site(ABC):
             queue=view.queue_rows(told["queue"]),
             meters=view.meters(told["status"]),
             events=view.newest(told["events"], _EVENTS_SHOWN),
-            alarms=sorted(past.alarms, key=lambda alarm: (alarm["state"] != "ALARM", alarm["alarm"])),
+            ringing=sorted(rings, key=_name_of_alarm),
+            quiet=sorted((alarm for alarm in past.alarms if alarm not in rings), key=_name_of_alarm),
             spend=picture.spend_of(past, told["status"]["max_usd_per_hour"]),
             costs=cost_table(told),
             limit=dollars(told["status"]["max_usd_per_hour"]),
             ticks=picture.ticks_of(past),
             rang=picture.rang_of(past),
             marked=None if now is None else picture.percent_of(past, now),
-            span=f"{picture.moment(past.begins_at)} to {picture.moment(past.ends_at)} UTC",
+            span=f"{picture.span_of(past, past.begins_at, past.ends_at)} UTC",
             counted=counted,
-            clock=view.clock,
+            day_time=partial(trouble.day_time, now=told["now_at"]),
         )
 
     def _why(self, looking: Looking, subject: str) -> str:
@@ -138,6 +143,16 @@ class Site(ABC):
     def is_token(self, given: str) -> bool:
         """Tell whether this is the token."""
         return hmac.compare_digest(given.encode(), self._token.encode())
+
+
+def _name_of_alarm(alarm: dict[str, Any]) -> str:
+    return str(alarm["alarm"])
+
+
+def _with_command(line: str) -> Markup:
+    """Set the command that ends a line apart, to be seen and copied."""
+    before, colon, command = line.rpartition(": autoscaler ")
+    return Markup("{}: <code>autoscaler {}</code>").format(before, command) if colon else escape(line)
 
 
 def no_cookie() -> Response:

@@ -4,22 +4,42 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from autoscaler.domain.facts.overrides import BUDGET, BUDGET_PAUSES, POOL_NUMBERS, TEAM_NUMBERS
+from autoscaler.domain.facts.overrides import BUDGET_PAUSES, POOL_NUMBERS, TEAM_NUMBERS, Hold, Scope
 from autoscaler.domain.report.broken import BrokenPool
+from autoscaler.domain.report.label_holds import resume_option
 from autoscaler.domain.wording import duration
+
+_FACTS_OF_HOLDS = ("since_at", "until_at", "by", "reason", "freeze")
 
 
 def overrides_in_force(told: dict[str, Any]) -> Iterator[str]:
     """Say what is on hold or overridden, by whom, why, and until when."""
     for order in told.get("holds", []):
-        where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the whole fleet")
-        end = f"; {BUDGET_PAUSES}; autoscaler resume --budget ends it before" if order["by"] == BUDGET else ""
-        until = until_when(order, told["now_at"])
-        yield f"{where} is {'frozen' if order['freeze'] else 'on hold'} {until}, by {order['by']}: {order['reason']}{end}"
+        scope = next((scope for scope in (Scope.POOL, Scope.CONTROLLER, Scope.LABEL) if scope in order), Scope.FLEET)
+        hold = Hold(scope=scope, name=order.get(scope, ""), **{name: order[name] for name in _FACTS_OF_HOLDS})
+        where = f"{scope} {hold.name}" if hold.name else "the whole fleet"
+        is_now = f"{where} is {'frozen' if hold.freeze else 'on hold'}"
+        since = f"since {moment(hold.since_at, told['now_at'])} " if hold.since_at else ""  # 0: orders that cannot be read
+        yield f"{is_now} {_ordered(order, told)}; {since}{_effect(hold)}; to end it now: autoscaler resume {resume_option(hold)}"
     for order in (*told.get("numbers", []), *told.get("teams", [])):  # functions of 0.2.0 tell no teams
         whose, names = (f"team {order['team']}", TEAM_NUMBERS) if "team" in order else (order["pool"], POOL_NUMBERS)
         given = ", ".join(f"{name} {order[name]:g}" for name in names if name in order)
-        yield f"{whose} has {given} {until_when(order, told['now_at'])}, by {order['by']}: {order['reason']}"
+        option = f"--team {order['team']}" if "team" in order else order["pool"]
+        yield f"{whose} has {given} {_ordered(order, told)}; to end it now: autoscaler set {option}"
+
+
+def _ordered(order: dict[str, Any], told: dict[str, Any]) -> str:
+    return f"{until_when(order, told['now_at'])}, by {order['by']}: {order['reason']}"
+
+
+def _effect(hold: Hold) -> str:
+    """Say what a hold keeps from being done."""
+    if hold.is_budget:
+        return BUDGET_PAUSES
+    if hold.scope is Scope.LABEL:
+        return "jobs that ask for it wait"
+    where = "there" if hold.name else "anywhere"
+    return f"nothing is launched, drained or repaired {where}" if hold.freeze else f"nothing is launched or drained {where}"
 
 
 def broken_pools(status: dict[str, Any]) -> list[list[str]]:
@@ -62,5 +82,10 @@ def until_when(order: dict[str, Any], now: float) -> str:
 
 def moment(at: float, now: float) -> str:
     """Write a time of day, with the day where it is not today's."""
+    return f"{day_time(at, now)} UTC"
+
+
+def day_time(at: float, now: float) -> str:
+    """Write it without its zone, for lists that name it once."""
     then, today = datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(now, UTC)
-    return f"{then:%H:%M} UTC" if then.date() == today.date() else f"{then:%a %d %b %H:%M} UTC"
+    return f"{then:%H:%M}" if then.date() == today.date() else f"{then:%a %d %b %H:%M}"

@@ -33,12 +33,16 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One agent. ``short``: its name without its pool's; ``state``: of which colour; ``jobs``: what it builds; ``text``: all of it."""
+    """One agent. ``short``: its name without its pool's; ``state``: of which colour, ``kind``: in a word; ``text``: all of it.
+
+    ``about``: what it builds, else what is unusual about it.
+    """
 
     name: str
     short: str
-    jobs: str
+    about: str
     state: str
+    kind: str
     load: str
     text: str
 
@@ -47,6 +51,7 @@ class Tile:
 class PoolRow:
     """One pool, with its queue and its agents. ``agents``: without those ``off``, of which ``disks`` says what they cost an hour.
 
+    ``busy``: how many executors are; ``usd``: what its agents cost an hour.
     ``notes``: which images run there, and which agents are short of memory or disk.
     """
 
@@ -56,6 +61,8 @@ class PoolRow:
     paused: str
     notes: tuple[str, ...]
     agents: int
+    busy: str
+    usd: str
     off: int
     disks: str
     tiles: tuple[Tile, ...]
@@ -88,16 +95,20 @@ def pool_rows(told: dict[str, Any]) -> list[PoolRow]:
 def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], schedules: Iterable[str], *, with_controller: bool) -> PoolRow:
     mine = [agent for agent in agents if (agent["controller"], agent["pool"]) == (pool["controller"], pool["pool"])]
     off = [agent for agent in mine if agent["phase"] == STOPPED]
-    usd = sum(agent["usd_per_hour"] for agent in off)
+    on = [agent for agent in mine if agent["phase"] != STOPPED]
+    usd, disks_usd = (sum(agent["usd_per_hour"] for agent in part) for part in (on, off))
+    busy, executors = (sum(agent[key] for agent in on) for key in ("busy", "executors"))
     return PoolRow(
         name=f"{pool['controller']}/{pool['pool']}" if with_controller else pool["pool"],
         waiting=pool["starved"],
         longest=duration(pool["longest_wait_seconds"]) if pool["longest_wait_seconds"] else "",
         paused=why_paused(pool),
         notes=(*pool.get("images", ()), *pool.get("short", ())),  # none before 0.3.0, and none in a recorded day
-        agents=len(mine) - len(off),
+        agents=len(on),
+        busy=f"{busy} of {counted(executors, 'executor')} busy" if on else "",
+        usd=f"{dollars(usd)} an hour" if usd else "",
         off=len(off),
-        disks=f"{'disk' if len(off) == 1 else 'disks'} {dollars(usd)} an hour" if usd else "",
+        disks=f"{'disk' if len(off) == 1 else 'disks'} {dollars(disks_usd)} an hour" if disks_usd else "",
         tiles=tuple(_tile(agent) for agent in mine),
         most=pool["max_agents"],
         schedules=tuple(schedules),
@@ -167,11 +178,6 @@ def _meters_of_its_own(limits: Iterable[dict[str, Any]]) -> Iterator[Meter]:
             yield _meter(f"{one['whose']}: dollars this month", one["usd_in_the_month"], one["max_usd_per_month"], dollars)
 
 
-def clock(at: float | None) -> str:
-    """Say when, in UTC, 24 hours."""
-    return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%m-%d %H:%M}"
-
-
 def zone_here(at: float) -> tzinfo | None:
     """Return the time zone of this machine at an instant."""
     return datetime.fromtimestamp(at, UTC).astimezone().tzinfo
@@ -198,9 +204,10 @@ def _tile(agent: dict[str, Any]) -> Tile:
     return Tile(
         name=name,
         short=name.removeprefix(f"{agent['pool']}-"),
-        jobs=", ".join(job.rpartition("/")[2] for job in agent["jobs"]),
+        about=", ".join(job.rpartition("/")[2] for job in agent["jobs"]) or agent["note"],
         state=state,
-        load="" if state == STOPPED else f"{agent['busy']}/{agent['executors']}",
+        kind=agent["phase"] if state == TROUBLE else state,
+        load="" if state == STOPPED else f"{agent['busy']} of {agent['executors']}",
         text="\n".join(part for part in parts if part),
     )
 

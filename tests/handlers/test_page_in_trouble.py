@@ -1,5 +1,7 @@
 """The page while something is on hold, overridden, spent or broken: it says so first, in the words of `autoscaler status`."""
 
+import shlex
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -58,6 +60,31 @@ def test_an_order_of_a_person_is_the_first_line_of_the_page_and_of_status(kind):
             assert first.startswith(line)
 
 
+@pytest.mark.parametrize(
+    ("order", "end"),
+    [
+        (
+            {"action": "hold", "pool": "cpu"},
+            "since 08:02 UTC nothing is launched or drained there; to end it now: autoscaler resume --pool cpu",
+        ),
+        ({"action": "hold", "label": "a && !b"}, "jobs that ask for it wait; to end it now: autoscaler resume --label 'a && !b'"),
+        ({"action": "hold", "freeze": True}, "nothing is launched, drained or repaired anywhere; to end it now: autoscaler resume --fleet"),
+        ({"action": "set", "pool": "cpu", "max_agents": 2}, "to end it now: autoscaler set cpu"),
+        ({"action": "set", "team": "graphics", "max_agents": 2}, "to end it now: autoscaler set --team graphics"),
+    ],
+)
+def test_an_order_says_since_when_what_it_keeps_from_being_done_and_the_command_that_ends_it(order, end):
+    with scene(FLEET) as here:
+        here.minutes(2)
+        here.order(**{"minutes": 60, "reason": "drill"} | order)
+        for first, *_ in (page_of(here), status_of(here)):
+            assert first.endswith(end)
+        with served(here.here, "operate"):
+            ran = command(here.here, *shlex.split(end.rpartition("autoscaler ")[2]))
+        assert ran.exit_code == 0, ran.output
+        assert page_of(here)[0] != first
+
+
 def test_a_frozen_fleet_is_told_once_and_not_by_each_pool_again():
     with scene(FLEET) as here:
         here.submit("app", "cpu", 60)
@@ -72,7 +99,7 @@ def test_an_aws_budgets_hold_says_how_a_person_ends_it():
         here.here.call("operate", event("budget"))
         first, *_ = page_of(here)
         assert first.startswith("the whole fleet is on hold until Mon 01 Feb 00:00 UTC")
-        assert first.endswith("; autoscaler resume --budget ends it before")
+        assert first.endswith("nothing is launched, and idle agents end; to end it now: autoscaler resume --budget")
 
 
 def test_orders_that_cannot_be_read_hold_the_fleet_and_the_page_says_why():

@@ -43,6 +43,7 @@ class PageSource:
 
     def __init__(self) -> None:
         self.told: dict[str, Any] = {
+            "now_at": NOW,
             "status": STATUS,
             "agents": [
                 an_agent("gpu-1"),
@@ -75,6 +76,7 @@ class PageSource:
         self.orders: list[tuple[str, dict[str, Any]]] = []
         self.fails: str = ""
         self.unknown: str = ""
+        self.minutes = 360  # of which the past is known
 
     def overview(self) -> dict[str, Any]:
         if self.fails:
@@ -89,9 +91,10 @@ class PageSource:
             "since_at": NOW - 600.0,
             "rang": ((NOW - 7200.0, NOW - 3600.0), (NOW - 600.0, None)),
         }
-        spend = tuple((NOW - 6 * 3600.0 + minute * 60.0, float(minute % 9)) for minute in range(360) if not 100 < minute < 160)
+        begin = NOW - self.minutes * 60.0
+        spend = tuple((begin + minute * 60.0, float(minute % 9)) for minute in range(self.minutes) if not 100 < minute < 160)
         alarms = [quiet, quiet | rings]
-        return Past(begins_at=NOW - 6 * 3600.0, ends_at=NOW, spend=spend, every_seconds=60.0, alarms=alarms, unknown=self.unknown)
+        return Past(begins_at=begin, ends_at=NOW, spend=spend, every_seconds=60.0, alarms=alarms, unknown=self.unknown)
 
     def why(self, subject: str) -> list[str]:
         return [f"{subject} waits for an executor"] if subject != "nosuch" else []

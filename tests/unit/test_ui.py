@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from autoscaler.errors import TransientError
-from autoscaler_workbench.cli.ui import DeployedSource
+from autoscaler_workbench.cli.ui import DEMO_COSTS_SECONDS, DeployedSource
 from autoscaler_workbench.ui import view
 from autoscaler_workbench.ui.app import Page
 from autoscaler_workbench.ui.day import DayPage
@@ -143,11 +143,11 @@ def test_a_verb_that_is_none_is_refused_and_a_wrong_order_is_one_line(browser, s
 
 def test_dollars_and_alarms_over_time_are_drawn_and_a_runbook_that_is_no_address_is_text(browser, source):
     page = browser.get("/").text
-    assert "at most $8.00, at 01-15 " in page
+    assert "02:00 to 08:00 UTC: at most $8.00, at 02:08; " in page
     assert page.count('<path class="line"') == 2  # nobody measured for an hour
-    assert "rang 2 times, for 1 h 10 min; it rings" in page
-    assert "What to do: docs/x.md#y" in page
-    assert '<a href="#alarms">1 alarm rings</a>: BreakersOpen' in page
+    assert "rang 2 times, for 1 h 10 min; it still rings" in page
+    assert '<a href="#alarms">BreakersOpen</a> rings since 07:50 UTC</b>: Jobs wait too long. What to do: docs/x.md#y' in page
+    assert '1 alarm is quiet: <abbr title="Jobs wait too long.">JobWaits</abbr>' in page
     source.unknown = "dollars an hour are not known: AccessDenied"
     assert '<p class="problem">dollars an hour are not known: AccessDenied</p>' in browser.get("/").text
 
@@ -199,14 +199,14 @@ def test_a_recorded_day_is_for_those_with_its_address_too(day):
 )
 def test_a_tile_has_the_colour_of_its_state(phase, busy, state):
     told = {"status": STATUS, "agents": [an_agent("gpu-1", phase=phase, busy=busy)]}
-    assert [(tile.state, tile.load) for tile in view.pool_rows(told)[0].tiles] == [(state, "" if state == "stopped" else f"{busy}/1")]
+    assert [(tile.state, tile.load) for tile in view.pool_rows(told)[0].tiles] == [(state, "" if state == "stopped" else f"{busy} of 1")]
 
 
 def test_stopped_agents_are_told_beside_the_others_with_what_their_disks_cost(browser, source):
     off = [an_agent(f"gpu-{number}", phase="stopped", busy=0, usd_per_hour=0.01, note="stopped 2 h ago") for number in (8, 9)]
     source.told["agents"] = [*source.told["agents"], *off]
     page = browser.get("/").text
-    assert "4 of 10 agents, 2 stopped (disks $0.02 an hour)" in page
+    assert "4 of 10 agents, 1 of 4 executors busy, $2.00 an hour, 2 stopped (disks $0.02 an hour)" in page
     assert "stopped 2 h ago" in page
 
 
@@ -226,6 +226,24 @@ def test_items_of_one_job_are_one_row_with_the_answer_about_the_first():
     assert (row.job, row.count, row.what, row.longest, row.label) == ("a", 3, "stage", "15 min", "gpu and cpu")
     assert (row.brief, row.detail) == ("now and 1 more", "starts at once (1 other answer for the rest)")
     assert (other.job, other.detail) == ("b", "no executor")
+
+
+def test_a_line_that_ends_with_a_command_sets_it_apart_and_a_reason_that_names_us_does_not(browser, source):
+    hold = {"pool": "a<b>", "freeze": False, "since_at": NOW - 60, "until_at": None, "by": "ada", "reason": "see: autoscaler docs"}
+    source.told["holds"] = [hold]
+    source.told["status"] = STATUS | {"problems": {"main": "by autoscaler: it cannot be read"}}
+    page = browser.get("/").text
+    assert "see: autoscaler docs; since 07:59 UTC nothing is launched or drained there; to end it now: <code>" in page
+    assert "<code>autoscaler resume --pool &#39;a&lt;b&gt;&#39;</code>" in page
+    assert '<p class="problem">main: by autoscaler: it cannot be read</p>' in page
+
+
+def test_a_demos_costs_are_as_new_as_its_clock():
+    deployed, times = Answering(), iter((0.0, 14.0, 15.0))
+    source = DeployedSource(deployed, list, lambda: next(times), DEMO_COSTS_SECONDS)
+    for _ in range(3):
+        source.overview()
+    assert deployed.asked.count("costs") == 2
 
 
 def test_the_page_says_how_many_of_the_days_builds_count_as_results(browser, source):

@@ -171,7 +171,8 @@ def says_whether_anybody_is_told(night):
 
 def stops_everything(night):
     said = asks(night, "Stop everything.", REASON="the region is unwell")
-    assert said == "the whole fleet is frozen until somebody resumes it, by ada: the region is unwell\n"
+    assert said.startswith("the whole fleet is frozen until somebody resumes it, by ada: the region is unwell; since ")
+    assert said.endswith("; to end it now: autoscaler resume --fleet\n")
     there = {one.id for one in night.here.world.alive()}
     for number in range(4):
         night.jenkins.submit(f"train/gpt-{number}", "gpu", 3 * HOUR)

@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 import uvicorn
@@ -17,6 +18,7 @@ from support.page_source import NOW, STATUS, PageSource, RecordedMoments
 pytestmark = pytest.mark.needs("chromium")
 
 TOKEN = "0123456789abcdef"
+OLD = "what you see is old"
 
 
 @pytest.fixture
@@ -27,15 +29,21 @@ def source():
 @contextmanager
 def served(site, opened):
     """A page on a port of its own, opened."""
+    with serving(site) as port:
+        opened.driver.get(f"http://127.0.0.1:{port}/?token={TOKEN}")
+        yield opened
+        opened.driver.get("about:blank")
+
+
+@contextmanager
+def serving(site):
+    """A page on a port of its own, until the end."""
     server = uvicorn.Server(uvicorn.Config(site.app(), host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.02)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    opened.driver.get(f"http://127.0.0.1:{port}/?token={TOKEN}")
-    yield opened
-    opened.driver.get("about:blank")
+    yield server.servers[0].sockets[0].getsockname()[1]
     server.should_exit = True
     thread.join(timeout=10)
 
@@ -66,6 +74,36 @@ def test_what_changes_is_shown_without_a_reload(page, source):
     source.told = source.told | {"status": STATUS | {"agents": 5}}
     seen(page, "5 agents")
     assert page.console() == []
+
+
+def test_a_page_that_nobody_serves_any_more_says_that_it_is_old(source, opened):
+    with serving(Page(source, TOKEN, 0.2)) as port:
+        opened.driver.get(f"http://127.0.0.1:{port}/?token={TOKEN}")
+        seen(opened, "4 agents at 08:00 UTC")
+        assert OLD not in opened.driver.find_element(By.TAG_NAME, "main").text
+    seen(opened, OLD)
+    opened.driver.get("about:blank")
+
+
+def test_a_job_in_the_queue_is_not_squeezed_by_what_happens_next(page, source):
+    answer = {"job": "mxnet/incubator-mxnet/PR-12388", "label": "", "waiting_seconds": 900.0, "detail": "it waits for a build " * 20}
+    source.told = source.told | {"queue": [answer]}
+    seen(page, answer["job"])
+    page.resize(1280)
+    assert page.run("document.querySelector('.waits td a').getClientRects().length") == 1
+    page.resize(390)
+    assert ", 1 waiting" not in page.run("document.querySelector('.waits td.figure').innerText")
+    assert page.run("getComputedStyle(document.querySelector('.waits td.figure'), '::before').content") == "none"
+
+
+@pytest.mark.parametrize("minutes", [75, 108, 360, 1440])
+def test_no_two_times_on_an_axis_touch_each_other_on_a_phone(page, source, minutes):
+    source.minutes = minutes
+    page.resize(390)
+    page.driver.refresh()
+    edges = page.run(EDGES_OF_TICKS)
+    assert len(edges) >= 2
+    assert all(left > right for (_, right), (left, _) in pairwise(edges))
 
 
 def test_a_click_on_an_agent_asks_why(page):
@@ -128,6 +166,9 @@ def test_all_words_can_be_read_in_the_light_and_in_the_dark(page, scheme):
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
     assert page.run(PALEST) >= 4.5  # WCAG 2.1, 1.4.3
 
+
+EDGES_OF_TICKS = """[...document.querySelector('.ticks').children].map(tick => tick.getBoundingClientRect())
+  .map(edges => [edges.left, edges.right])"""
 
 # The least contrast of any text with the background that is painted behind it.
 PALEST = """(() => {
