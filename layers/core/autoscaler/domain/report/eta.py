@@ -127,9 +127,7 @@ def _starts(situation: Situation, controller: str, tracker: JobTracker, duration
 def _of_want(controller: str, want: Want, bare: BareStart | None, takes: Estimate | None, tracker: JobTracker) -> EtaEntry:
     asked = Asked(controller=controller, job=want.item.job)
     if bare is None:
-        detail = (
-            "nobody knows when it starts: no running or booting agent can take it, and nothing may be launched for it"
-        )
+        detail = "nobody knows when it starts: no running or booting agent can take it, and nothing may be launched for it"
         return _entry(asked, want.item, pool=want.pools[0].name, starts=None, ends=None, detail=f"{detail}; {_told_duration(takes)}")
     where = "another node" if bare.server.startswith("\n") else bare.server
     if bare.is_guess:
