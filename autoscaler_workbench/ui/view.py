@@ -51,7 +51,7 @@ class Tile:
 class PoolRow:
     """One pool, with its queue and its agents. ``agents``: without those ``off``, of which ``disks`` says what they cost an hour.
 
-    ``busy``: how many executors are; ``usd``: what its agents cost an hour.
+    ``used``: how many executors are busy, and what they cost an hour.
     ``notes``: which images run there, and which agents are short of memory or disk.
     """
 
@@ -61,8 +61,7 @@ class PoolRow:
     paused: str
     notes: tuple[str, ...]
     agents: int
-    busy: str
-    usd: str
+    used: str
     off: int
     disks: str
     tiles: tuple[Tile, ...]
@@ -96,8 +95,7 @@ def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], schedules:
     mine = [agent for agent in agents if (agent["controller"], agent["pool"]) == (pool["controller"], pool["pool"])]
     off = [agent for agent in mine if agent["phase"] == STOPPED]
     on = [agent for agent in mine if agent["phase"] != STOPPED]
-    usd, disks_usd = (sum(agent["usd_per_hour"] for agent in part) for part in (on, off))
-    busy, executors = (sum(agent[key] for agent in on) for key in ("busy", "executors"))
+    disks_usd = sum(agent["usd_per_hour"] for agent in off)
     return PoolRow(
         name=f"{pool['controller']}/{pool['pool']}" if with_controller else pool["pool"],
         waiting=pool["starved"],
@@ -105,14 +103,20 @@ def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], schedules:
         paused=why_paused(pool),
         notes=(*pool.get("images", ()), *pool.get("short", ())),  # none before 0.3.0, and none in a recorded day
         agents=len(on),
-        busy=f"{busy} of {counted(executors, 'executor')} busy" if on else "",
-        usd=f"{dollars(usd)} an hour" if usd else "",
+        used=_used(on),
         off=len(off),
         disks=f"{'disk' if len(off) == 1 else 'disks'} {dollars(disks_usd)} an hour" if disks_usd else "",
         tiles=tuple(_tile(agent) for agent in mine),
         most=pool["max_agents"],
         schedules=tuple(schedules),
     )
+
+
+def _used(agents: list[dict[str, Any]]) -> str:
+    if not agents:
+        return ""
+    busy, executors, usd = (sum(agent[key] for agent in agents) for key in ("busy", "executors", "usd_per_hour"))
+    return f"{busy} of {counted(executors, 'executor')} busy, {dollars(usd)} an hour"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,7 +92,7 @@ def test_an_agent_boots_then_builds_then_is_gone(run, recorded):
 def test_what_waits_says_when_it_began_and_that_nobody_serves_it(recorded):
     queue = {entry["job"]: entry["detail"] for entry in recorded.at(1300.0).overview()["queue"]}
     assert queue["odd"] == "no pool serves it"
-    assert queue["folder/job-11"].startswith("it began at 01-01 00:")
+    assert queue["folder/job-11"].startswith("it began at 01 Jan 00:")
 
 
 def test_only_what_was_done_until_then_is_told(run, recorded):

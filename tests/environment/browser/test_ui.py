@@ -83,6 +83,7 @@ def test_a_page_that_nobody_serves_any_more_says_that_it_is_old(source, opened):
         assert OLD not in opened.driver.find_element(By.TAG_NAME, "main").text
     seen(opened, OLD)
     opened.driver.get("about:blank")
+    assert opened.console(), "the browser says, too, that the connection was lost; other pages have their own console"
 
 
 def test_a_job_in_the_queue_is_not_squeezed_by_what_happens_next(page, source):
