@@ -196,8 +196,8 @@ def _commands(port: int, asked: Demo) -> tuple[str, ...]:
     pool = next(iter(asked.broken or asked.settings.pools))
     lines = (
         f"export AUTOSCALER_LOCAL=http://127.0.0.1:{port}    # in another terminal, then:",
-        f"{command()} status    # or: plan, doctor, dashboard, hold, resume",
-        f"{command()} why {pool}    # or a job, or a node; or: launch {pool} 3",
+        f"{command()} status    # or: plan, queue, alarms, doctor; or a live page: ui",
+        f"{command()} why {pool}    # or a job, or a node; or: launch {pool} 3, hold --pool {pool}",
     )
     mends = (f"{command()} demo mend {name}    # its agents do not come up" for name in sorted(asked.broken))
     return ("", *lines, *mends, "Ctrl-C ends it, and tells what came of it")

@@ -29,6 +29,7 @@ def write_dashboard(fleet: str, published: Published, out: Path) -> Path:
     alarms, composites = read_alarms(TEMPLATE, fleet, **FULL)
     rang = periods(alarms, composites, published, began, ended)
     told = [_alarm(name, description, rang[name], ended) for name, description in _shown(alarms, composites)]
+    told.sort(key=lambda alarm: (not alarm["rings"], not alarm["rang"]))
     widgets = read_widgets(TEMPLATE, fleet, published, **FULL)
     html = render(
         "dashboard/dashboard.html",
@@ -59,7 +60,7 @@ def _alarm(name: str, description: str, rang: Sequence[Period], ended: float) ->
         "name": name,
         "text": text,
         "rings": state_of(rang) == "ALARM",
-        "rang": f"rang {counted(len(rang), 'time')}, for {duration(seconds)}" if rang else "",
+        "rang": f"rang {'once' if len(rang) == 1 else counted(len(rang), 'time')}, for {duration(seconds)}" if rang else "",
         "place": place,
         "link": _link(place),
     }

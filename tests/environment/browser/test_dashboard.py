@@ -93,7 +93,7 @@ def test_where_the_pages_are_not_at_hand_the_place_is_text_and_no_dead_link(tmp_
     shown = Opened(browser)
     assert shown.run("document.querySelectorAll('.alarms a').length") == 0
     [text] = shown.run("[...document.querySelectorAll('.alarms .rings')].map(one => one.textContent)")
-    assert text.startswith("BreakersOpenAlarm: rang 1 time, for ")
+    assert text.startswith("BreakersOpenAlarm: rang once, for ")
     assert text.endswith("; see docs/operations.md#breakers-open")
 
 
@@ -101,6 +101,7 @@ def test_the_alarm_that_rings_stands_out_and_leads_to_its_runbook(board):
     rings = board.run("[...document.querySelectorAll('.alarms .rings a')].map(one => [one.textContent, one.href])")
     [(name, link)] = rings
     assert name == "BreakersOpenAlarm"
+    assert board.run("document.querySelector('.alarms li').textContent").startswith(name), "what rings stands first"
     assert link.endswith("docs/operations.md#breakers-open")
     assert board.run("document.querySelectorAll('.alarms a').length") > 20
 
