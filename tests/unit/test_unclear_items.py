@@ -84,3 +84,9 @@ def test_status_and_why_say_it():
     snapshot = a_snapshot(a_view(items=(unclear(),)))
     assert status_of(assess(snapshot, a_fleet())).unclear == 1
     assert any(WORDS in fact for fact in explain(snapshot, a_fleet(), "job-1"))
+
+
+def test_the_queue_names_the_label_that_jenkins_tells_of_a_stage_that_waits_for_busy_executors():
+    stage = an_item(label=None, wait=Wait(for_executor=True, named="gpu"))
+    [entry] = list_queue(assess(seen(an_agent(builds=(a_build(),)), items=(stage,)), a_fleet()))
+    assert entry.label == "gpu"

@@ -97,7 +97,7 @@ def test_a_job_in_the_queue_is_not_squeezed_by_what_happens_next(page, source):
     assert page.run("getComputedStyle(document.querySelector('.waits td.figure'), '::before').content") == "none"
 
 
-@pytest.mark.parametrize("minutes", [75, 108, 360, 1440])
+@pytest.mark.parametrize("minutes", [75, 105, 360, 1440])
 def test_no_two_times_on_an_axis_touch_each_other_on_a_phone(page, source, minutes):
     source.minutes = minutes
     page.resize(390)
