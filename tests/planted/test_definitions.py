@@ -5,6 +5,18 @@ import pytest
 from support.definitions import NotPlantableError, definition_of
 
 LOOK = "def look(now):\n    return now > 1\n"
+AGENT = """
+SECONDS = 3
+MOST: int = 4
+
+
+class Agent:
+    idle: bool
+
+    @property
+    def ends(self):
+        return self.idle
+"""
 
 
 @pytest.fixture
@@ -23,13 +35,21 @@ def test_a_function_is_found_by_its_name_and_changed_there_alone(package):
     above = "def see(now):\n    return now > 1\n\n\n"
     definition = definition_of("look", "now > 1", package(looks=above + LOOK))
     assert definition.place == "looks.py"
-    assert definition.planted("now > 1", "now < 1") == above + "def look(now):\n    return now < 1\n"
+    changed = definition.planted("now > 1", "now < 1")
+    assert changed == above + "def look(now):\n    return now < 1\n"
 
 
-@pytest.mark.parametrize(("name", "was"), [("Agent", "idle: bool"), ("Agent.ends", "@property"), ("SECONDS", "= 3"), ("MOST", ": int = 4")])
+@pytest.mark.parametrize(
+    ("name", "was"),
+    [
+        ("Agent", "idle: bool"),
+        ("Agent.ends", "@property"),
+        ("SECONDS", "= 3"),
+        ("MOST", ": int = 4"),
+    ],
+)
 def test_classes_methods_and_constants_have_names_too(name, was, package):
-    text = "SECONDS = 3\nMOST: int = 4\n\n\nclass Agent:\n    idle: bool\n\n    @property\n    def ends(self):\n        return self.idle\n"
-    assert was in definition_of(name, was, package(agents=text)).text
+    assert was in definition_of(name, was, package(agents=AGENT)).text
 
 
 def test_of_two_functions_with_one_name_the_text_tells_which(package):
@@ -40,9 +60,9 @@ def test_of_two_functions_with_one_name_the_text_tells_which(package):
 @pytest.mark.parametrize(
     ("name", "was", "why"),
     [
-        ("see", "now", "see: the layer defines no function, class or constant of this name"),
+        ("see", "now", "see: no function, class or constant of the layer"),
         ("look", "now > 3", "look (looks.py, passes.py) does not hold 'now > 3'"),
-        ("look", "now > 1", "look is defined in looks.py, passes.py, and each holds 'now > 1'"),
+        ("look", "now > 1", "look: in looks.py, passes.py, and each holds 'now > 1'"),
         ("MOST", "4", "MOST (passes.py) holds '4' 2 times"),
     ],
 )

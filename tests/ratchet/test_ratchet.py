@@ -11,8 +11,9 @@ from support.forks import paths
 
 def test_no_figure_is_higher_than_recorded():
     """A process of its own: what other tests have left in caches would hide functions."""
-    command, environment = [sys.executable, "-m", "ratchet", "--figures"], {**os.environ, "PYTHONPATH": paths()}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "ratchet", "--figures"]
+    facts = {"cwd": ROOT, "env": {**os.environ, "PYTHONPATH": paths()}, "text": True}
+    done = subprocess.run(command, check=False, capture_output=True, **facts)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

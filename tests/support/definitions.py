@@ -1,4 +1,4 @@
-"""Where the layer defines a name. A planted bug states the name alone, so that code may move to another file."""
+"""Where the layer defines a name. A planted bug states the name alone, so that code may move."""
 
 import ast
 from collections import defaultdict
@@ -18,7 +18,10 @@ class NotPlantableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function, class or constant. ``begins``: the offset of its ``text`` in the file; ``place``: the file, below the package."""
+    """A function, class or constant.
+
+    ``place``: the file's path below the package; ``begins``: the offset of ``text`` in the file.
+    """
 
     file: Path
     place: str
@@ -33,22 +36,27 @@ class Definition:
 
 
 def definition_of(name: str, was: str, package: Path = PACKAGE) -> Definition:
-    """Return the only definition of a name that holds a text, once. ``name``: ``function``, ``Class.method``, ``Class``, ``CONSTANT``."""
-    definitions = definitions_holding(name, was, package)
-    named = _places(_definitions(package).get(name, ()))
+    """Return the only definition of a name that holds a text, once.
+
+    ``name``: ``function``, ``Class.method``, ``Class`` or ``CONSTANT``.
+    """
+    named = _definitions(package).get(name, ())
+    holding = definitions_holding(name, was, package)
     if not named:
-        raise NotPlantableError(f"{name}: the layer defines no function, class or constant of this name")
-    if not definitions:
-        raise NotPlantableError(f"{name} ({named}) does not hold {was!r}")
-    if len(definitions) > 1:
-        raise NotPlantableError(f"{name} is defined in {_places(definitions)}, and each holds {was!r}")
-    if (times := definitions[0].text.count(was)) > 1:
-        raise NotPlantableError(f"{name} ({named}) holds {was!r} {times} times")
-    return definitions[0]
+        raise NotPlantableError(f"{name}: no function, class or constant of the layer")
+    if not holding:
+        raise NotPlantableError(f"{name} ({_places(named)}) does not hold {was!r}")
+    if len(holding) > 1:
+        raise NotPlantableError(f"{name}: in {_places(holding)}, and each holds {was!r}")
+    (definition,) = holding
+    if (times := definition.text.count(was)) > 1:
+        raise NotPlantableError(f"{name} ({definition.place}) holds {was!r} {times} times")
+    return definition
 
 
 def definitions_holding(name: str, text: str, package: Path = PACKAGE) -> list[Definition]:
-    return [definition for definition in _definitions(package).get(name, ()) if text in definition.text]
+    named = _definitions(package).get(name, ())
+    return [definition for definition in named if text in definition.text]
 
 
 def _places(definitions: Iterable[Definition]) -> str:
@@ -59,20 +67,24 @@ def _places(definitions: Iterable[Definition]) -> str:
 def _definitions(package: Path) -> Mapping[str, list[Definition]]:
     definitions: defaultdict[str, list[Definition]] = defaultdict(list)
     for file in sorted(package.rglob("*.py")):
+        place = str(file.relative_to(package))
         text = file.read_text(encoding="utf-8")
-        lines = text.split("\n")
         begins = [0]
-        for line in lines:
+        for line in text.split("\n"):
             begins.append(begins[-1] + len(line) + 1)
         for name, node in _named(ast.parse(text).body):
-            first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
-            start, end = begins[first - 1], begins[node.end_lineno or first]
-            definitions[name].append(Definition(file, str(file.relative_to(package)), start, text[start:end]))
+            decorators = [decorator.lineno for decorator in getattr(node, "decorator_list", ())]
+            start = begins[min([node.lineno, *decorators]) - 1]
+            end = begins[node.end_lineno or node.lineno]
+            definitions[name].append(Definition(file, place, start, text[start:end]))
     return definitions
 
 
 def _named(body: list[ast.stmt], of: str = "") -> Iterator[tuple[str, ast.stmt]]:
-    """Each function, class and method with its name. Fields of classes and functions in functions belong to what holds them."""
+    """Yield functions, classes, methods and constants, each with its name.
+
+    Fields belong to their class, and functions in functions to the outer one.
+    """
     for node in body:
         if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             yield of + node.name, node
@@ -80,5 +92,5 @@ def _named(body: list[ast.stmt], of: str = "") -> Iterator[tuple[str, ast.stmt]]
             yield from _named(node.body, f"{of}{node.name}.")
         elif isinstance(node, ast.Assign | ast.AnnAssign) and not of:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-            yield from ((name, node) for name in names)
+            parts = [part for target in targets for part in ast.walk(target)]
+            yield from ((part.id, node) for part in parts if isinstance(part, ast.Name))
