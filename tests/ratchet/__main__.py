@@ -16,6 +16,7 @@ from autoscaler.telemetry import logger
 from autoscaler_workbench.cli.init_draft import draft_pools
 from autoscaler_workbench.cli.init_read import Machine, Seen
 from autoscaler_workbench.cli.init_text import FirstFile, text_of
+from ratchet import doors
 from ratchet.record import FILE, exceeded, measured, read, write
 from ratchet.statements import Size, by_folder, by_room, total
 from ratchet.walk import PLAIN, Walk, loaded, walks
@@ -33,7 +34,8 @@ def main() -> int:
         console.print(f"{name}: {figure:,} ({f'record {before[name]:,}' if name in before else 'no record'})")
     if "--record" in sys.argv:
         write(now)
-        console.print(f"recorded in {FILE.name}")
+        doors.write_list(doors.imported())
+        console.print(f"recorded in {FILE.name} and {doors.LIST.name}")
         return 0
     complaints = exceeded(now, before)
     for line in complaints:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from packaging_root import ROOT
+from ratchet import doors
 from ratchet.statements import LAYER, by_folder, by_room, repeated_type_names, total
 from ratchet.walk import Walk
 
@@ -26,6 +27,7 @@ def sizes() -> dict[str, int]:
     return {
         "statements of the layer": total(by_room().values()).statements,
         "statements of the tests": total(by_folder().values()).statements,
+        "names of inner rooms that tests import": doors.count(doors.imported()),
         "longest import chain": longest_chain(),
         "type names with several meanings": len(repeated_type_names()),
     }
