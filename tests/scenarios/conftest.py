@@ -6,8 +6,10 @@ import pytest
 
 from support.builders import a_mark
 from support.sampling import ONE_IN_MANY, ONE_IN_TIME_LINES, are_named, some, some_of_each
+from support.spent import folder_of
 from support.worlds import a_world_node, stand
 
+FOLDER = Path(__file__).parent.name
 NODE, MARK = "cpu-1", a_mark()
 
 
@@ -19,13 +21,13 @@ def pytest_collection_modifyitems(config, items):
     """Leave out most time-lines, and more of the long ones and of the cases that are many; whoever names a file or a test gets all."""
     if are_named(config.args):
         return
-    mine = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    mine = [item for item in items if folder_of(item) == FOLDER]
     chosen = {*some_of_each([item.nodeid for item in mine])}
     long = [item.nodeid for item in mine if item.get_closest_marker("long")]
     chosen -= {*long} - {*some(long, ONE_IN_MANY)}
     chosen = {*some(sorted(chosen), ONE_IN_TIME_LINES)}
-    if left_out := [item for item in mine if item.nodeid not in chosen]:
-        config.hook.pytest_deselected(items=left_out)
+    if left_out := {item for item in mine if item.nodeid not in chosen}:
+        config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]
 
 

@@ -1,18 +1,20 @@
 """Tests that need a tool beyond Python packages are skipped if it is missing, and the summary says so: one line a tool.
 
 A pytest plugin. The marker ``needs("root", "curl")`` names entries of ``support/tools.py``. ``--python-only`` (`make test`) leaves out
-all of these tests and the folder ``tests/environment``; `make test-all` runs them. With ``CI=true`` a skip fails the run.
+all of these tests and the folder ``tests/environment``, which is not even read; `make test-all` runs them. With ``CI=true`` a skip fails
+the run.
 """
 
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from support.live_scene import ON_LIVE_JENKINS
-from support.tools import TOOLS, make_path_bare
+from support.tools import TOOLS, make_path_bare, missing
 
 ENVIRONMENT = Path(__file__).parents[1] / "environment"
 _NEEDS = "needs "
@@ -34,6 +36,9 @@ class Needs:
             self.folder = tempfile.TemporaryDirectory(prefix="autoscaler-path-")
             make_path_bare(Path(self.folder.name))
 
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        return True if collection_path == ENVIRONMENT and config.getoption("--python-only") else None
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         without, wanted = config.getoption("--python-only"), {item: tools_of(item) for item in items}
@@ -45,7 +50,7 @@ class Needs:
             assert not unknown, f"{item.nodeid}: support/tools.py has no {', '.join(unknown)}"
             if tools & lacking:
                 item.add_marker(pytest.mark.skip(reason=_NEEDS + ", ".join(sorted(tools & lacking))))
-            elif without and (tools or item.path.is_relative_to(ENVIRONMENT)):
+            elif without and tools:
                 left.append(item)
         if left:
             gone = set(left)
@@ -64,7 +69,8 @@ class Needs:
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter) -> None:
         skipped = [report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", [])]
-        for line in told(skipped, self.left):
+        without = terminalreporter.config.getoption("--python-only")
+        for line in told(skipped, self.left, missing() if without else {}):
             terminalreporter.write_line(line)
         if os.environ.get("CI") == "true" and (bad := not_allowed(skipped)):
             terminalreporter.write_line(f"CI=true: {len(bad)} tests were skipped, which is a failure")
@@ -75,8 +81,11 @@ def tools_of(item: pytest.Item) -> set[str]:
     return {name for mark in item.iter_markers("needs") for name in mark.args}
 
 
-def told(skipped: list[str], left: int) -> list[str]:
-    """Lines for people: one a missing tool, one a reason of another kind, one for what `make test-all` runs."""
+def told(skipped: list[str], left: int, lacking: Collection[str] = ()) -> list[str]:
+    """Lines for people: one a missing tool, one a reason of another kind, one for what `make test-all` runs.
+
+    ``lacking``: tools that are missing here, whether a test was skipped for one or not.
+    """
     tools: Counter[str] = Counter()
     others: Counter[str] = Counter()
     for reason in skipped:
@@ -85,9 +94,10 @@ def told(skipped: list[str], left: int) -> list[str]:
         else:
             others[reason] += 1
     lines = [f"NOT TRIED: {TOOLS[name].tries} ({_tests(count)}): needs {name}; {TOOLS[name].remedy}" for name, count in tools.most_common()]
+    lines += [f"NOT TRIED: {TOOLS[name].tries}: needs {name}; {TOOLS[name].remedy}" for name in lacking if name not in tools]
     lines += [f"NOT TRIED ({_tests(count)}): {reason}" for reason, count in others.most_common()]
     if left:
-        lines.append(f"left to `make test-all`: {_tests(left)} whose tools are all here")
+        lines.append(f"left to `make test-all`: tests/environment, and {_tests(left)} whose tools are all here")
     return lines
 
 

@@ -7,6 +7,7 @@ A pytest plugin. Each worker adds up its own tests; the controller prints the su
 import json
 import os
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,12 @@ class Spent:
 
 
 def folder_of(item: pytest.Item) -> str:
-    return item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else "."
+    return _folder_of(item.path)
+
+
+@cache
+def _folder_of(file: Path) -> str:
+    return file.relative_to(TESTS).parts[0] if file.is_relative_to(TESTS) else "."
 
 
 def budget() -> dict[str, float]:

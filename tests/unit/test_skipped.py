@@ -30,7 +30,14 @@ def test_each_missing_tool_has_one_line_with_the_command_that_installs_it():
 def test_other_reasons_are_counted_and_what_test_all_runs_is_said():
     assert told(["it rains", "it rains"], left=1) == [
         "NOT TRIED (2 tests): it rains",
-        "left to `make test-all`: 1 test whose tools are all here",
+        "left to `make test-all`: tests/environment, and 1 test whose tools are all here",
+    ]
+
+
+def test_a_tool_that_is_missing_has_its_line_though_no_test_that_needs_it_was_read():
+    assert told(["needs chromium"], left=0, lacking=["chromium", "curl"]) == [
+        BROWSER.replace("2 tests", "1 test"),
+        "NOT TRIED: the keys of shared caches: needs curl; apt-get install curl ca-certificates",
     ]
 
 
