@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by, read_template
+from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by
 from packaging_root import ROOT
+from support.template import TEMPLATE
 
 _INTERPRETER = ROOT / ".venv-sam" / "bin" / "python"
 _TEMPLATE = ROOT / "template.yaml"
@@ -33,11 +34,6 @@ def translated() -> Mapping[str, Any]:
     return template
 
 
-@cache
-def _written() -> Mapping[str, Any]:
-    return read_template(_TEMPLATE)
-
-
 def stack(partition: str = "aws", **parameters: str) -> dict[str, Any]:
     """The resources of a stack with these parameters, the others at their defaults."""
     return made_by(translated(), given(partition, **parameters))
@@ -52,15 +48,14 @@ def outputs(partition: str = "aws", **parameters: str) -> dict[str, Any]:
 
 def given(partition: str = "aws", **parameters: str) -> dict[str, Any]:
     """Parameters, pseudo parameters, and what resources are known by."""
-    source = _written()
-    unknown = parameters.keys() - source["Parameters"].keys()
+    unknown = parameters.keys() - TEMPLATE["Parameters"].keys()
     assert not unknown, f"template.yaml has no parameter {', '.join(sorted(unknown))}"
     told = {
-        name: value.split(",") if source["Parameters"][name]["Type"] == "CommaDelimitedList" else value
+        name: value.split(",") if TEMPLATE["Parameters"][name]["Type"] == "CommaDelimitedList" else value
         for name, value in parameters.items()
     }
-    images = {name: IMAGE for name, parameter in source["Parameters"].items() if parameter["Type"].startswith("AWS::SSM::")}
-    return {**_known(partition), "FleetName": "mxnet-ci", **defaults_of(source), **images, **told}
+    images = {name: IMAGE for name, parameter in TEMPLATE["Parameters"].items() if parameter["Type"].startswith("AWS::SSM::")}
+    return {**_known(partition), "FleetName": "mxnet-ci", **defaults_of(TEMPLATE), **images, **told}
 
 
 def _known(partition: str) -> dict[str, str]:
