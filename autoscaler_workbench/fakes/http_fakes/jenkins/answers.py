@@ -15,6 +15,9 @@ WAITING, BLOCKED, BUILDABLE = "WaitingItem", "BlockedItem", "BuildableItem"
 _BUILTIN = "the Jenkins controller's built-in node"
 _BUILTIN_LABELS = frozenset({"built-in"})
 _MONITORS = "hudson.node_monitors"
+_DISK_SPACE = f"{_MONITORS}.DiskSpaceMonitorDescriptor$DiskSpace"
+_SWAP_SPACE = f"{_MONITORS}.SwapSpaceMonitor$MemoryUsage2"
+_RESPONSE_TIME = f"{_MONITORS}.ResponseTimeMonitor$Data"
 PLACEHOLDER = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$PlaceholderTask"
 
 
@@ -84,22 +87,32 @@ def node_json(node: Node, base: str, now: float) -> dict[str, Any]:
 
 def _computer(kind: str, name: str, labels: Iterable[str], about: str, monitors: Monitors, now: float) -> dict[str, Any]:
     """A computer without executors that is online."""
-    nothing: dict[str, Any] = {"executors": [], "oneOffExecutors": [], "numExecutors": 0, "idle": True}
-    online = {"offline": False, "offlineCause": None, "offlineCauseReason": "", "temporarilyOffline": False}
-    shown = {"_class": kind, "displayName": name, "assignedLabels": [{"name": label} for label in labels], "description": about}
-    return shown | nothing | online | {"monitorData": _monitors(monitors, now)}
+    return {
+        "_class": kind,
+        "displayName": name,
+        "assignedLabels": [{"name": label} for label in labels],
+        "description": about,
+        "executors": [],
+        "oneOffExecutors": [],
+        "numExecutors": 0,
+        "idle": True,
+        "offline": False,
+        "offlineCause": None,
+        "offlineCauseReason": "",
+        "temporarilyOffline": False,
+        "monitorData": _monitors(monitors, now),
+    }
 
 
 def _monitors(monitors: Monitors, now: float) -> dict[str, Any]:
     """What the monitors of a node say; each says nothing until it has looked."""
-    disk = {"_class": f"{_MONITORS}.DiskSpaceMonitorDescriptor$DiskSpace", "path": "/tmp", "threshold": 1_073_741_824}  # noqa: S108
-    memory = {"availablePhysicalMemory": monitors.memory_bytes, "availableSwapSpace": 0}
+    disk = {"_class": _DISK_SPACE, "path": "/tmp", "threshold": 1_073_741_824, "size": monitors.disk_bytes}  # noqa: S108
     told: dict[str, Any] = {
-        "SwapSpaceMonitor": {"_class": f"{_MONITORS}.SwapSpaceMonitor$MemoryUsage2"} | memory,
-        "TemporarySpaceMonitor": disk | {"size": monitors.disk_bytes},
-        "DiskSpaceMonitor": disk | {"path": "/home/jenkins", "size": monitors.disk_bytes},
+        "SwapSpaceMonitor": {"_class": _SWAP_SPACE, "availablePhysicalMemory": monitors.memory_bytes, "availableSwapSpace": 0},
+        "TemporarySpaceMonitor": disk,
+        "DiskSpaceMonitor": disk | {"path": "/home/jenkins"},
         "ArchitectureMonitor": monitors.architecture,
-        "ResponseTimeMonitor": {"_class": f"{_MONITORS}.ResponseTimeMonitor$Data", "average": monitors.response_ms},
+        "ResponseTimeMonitor": {"_class": _RESPONSE_TIME, "average": monitors.response_ms},
         "ClockMonitor": {"_class": "hudson.util.ClockDifference", "diff": 0},
     }
     return Keyed({f"{_MONITORS}.{name}": value if monitors.tells(name, now) else None for name, value in told.items()})

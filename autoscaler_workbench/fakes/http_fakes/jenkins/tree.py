@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 Tree: TypeAlias = dict[str, "Branch"]
+_HOLDERS = (dict, list)
 _RANGE = re.compile(r"\{(?P<first>\d*)(?P<comma>,?)(?P<last>\d*)\}")
 
 
@@ -43,19 +44,17 @@ def parse_tree(text: str) -> Tree:
 
 
 def prune(body: Any, tree: Tree) -> Any:
-    """Keep ``_class`` and what the tree names, in objects and in lists of them."""
+    """Keep ``_class`` and what the tree names, in an object or a list of them."""
     if isinstance(body, list):
-        return [prune(entry, tree) for entry in body]
+        return [prune(entry, tree) if isinstance(entry, _HOLDERS) else entry for entry in body]
     if isinstance(body, Keyed):
-        return {key: prune(value, tree) for key, value in body.items()}
-    if not isinstance(body, dict):
-        return body
+        return {key: prune(value, tree) if isinstance(value, _HOLDERS) else value for key, value in body.items()}
     kept: dict[str, Any] = {"_class": body["_class"]} if "_class" in body else {}
     for key in body if "*" in tree else tree:
         if key not in body:
             continue
         value = kept[key] = body[key]
-        if isinstance(value, dict | list):
+        if isinstance(value, _HOLDERS):
             branch = tree.get(key, _NOTHING_BELOW)
             kept[key] = prune(branch.of(value), branch.below) if branch.below else _shallow(branch.of(value))
     return kept
