@@ -46,10 +46,11 @@ UsageError = typer.BadParameter.__base__  # which typer does not export
 PROGRAMS = {"autoscaler", "make", "aws", "sam", "export", "$EDITOR", "run()", "run"}
 ELSEWHERE = {"gpu-lease"}  # tests/walks/test_docs_devices.py runs them
 # Long plays are made short: the last value of an option counts.
-SHORT = ["--hours", "1", "--seeds", "1", "--jobs", "1"]
+SHORT = ["--seeds", "1", "--jobs", "1"]
 SHORTENED = {
-    "compare": [*SHORT, "--no-sweep", "--skip", "0", "--lead-in", "0"],
-    "tune": SHORT,
+    # In this part of an hour the carried traces begin.
+    "compare": [*SHORT, "--hours", "0.2", "--skip", "0.7", "--lead-in", "0", "--no-sweep"],
+    "tune": [*SHORT, "--hours", "0.1"],
     "simulate": ["--hours", "0.2", "--json"],
     "demo": ["--hours", "0.1", "--json"],
 }
