@@ -1,6 +1,6 @@
 """Moments of a scene: before a minute's passes the process forks, and each child lives on with another fact.
 
-Run as a process of its own, for it forks. A child that crashes or does not end shows nothing.
+Run by a server of `support.forks`, or as a process of its own. A child that crashes or does not end shows nothing.
 """
 
 import gc
@@ -182,3 +182,5 @@ def visit(scene: Callable[[], object], minutes: Collection[int] | None, act: Cal
             scene()
         except SceneOverError:
             return
+        finally:
+            gc.unfreeze()  # what this scene held may go

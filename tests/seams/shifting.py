@@ -1,12 +1,8 @@
-"""Stores numbers and times that cannot be, one at a time, and lives on: ``python -m seams.shifting``, a process of its own, for it forks.
+"""Stores numbers and times that cannot be, one at a time, and lives on, as a server of `support.forks`, for it forks.
 
-Standard input is a JSON object: scene names and the minute to stop at. The output is a JSON object: how many values were tried, and what
-went wrong, by fact. A wrong clock, another version or a person may have stored anything. No function may crash or run for ever because
-of it.
+A wrong clock, another version or a person may have stored anything. No function may crash or run for ever because of it.
 """
 
-import json
-import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -25,7 +21,7 @@ from support.sampling import some
 
 _STORED = (StoredState, JobTracker, JobRow, RunOrder, Rerun)
 _BEYOND = 1e15
-_MOST_OF_MAKE_TEST = 30
+_MOST_OF_MAKE_TEST = 20
 
 
 @cache
@@ -76,10 +72,7 @@ def lead_to(scene: str, minute: int) -> tuple[int, dict[str, str]]:
     return count, wrong
 
 
-def main() -> None:
-    found = [lead_to(scene, minute) for scene, minute in json.load(sys.stdin).items()]
-    print(json.dumps({"tried": sum(count for count, _ in found), "wrong": {k: v for _, wrong in found for k, v in wrong.items()}}))  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()
+def answer(scene: str, minute: int) -> dict[str, Any]:
+    """Stop a scene at a minute; return how many values were tried there, and what went wrong, by fact."""
+    count, wrong = lead_to(scene, minute)
+    return {"tried": count, "wrong": wrong}

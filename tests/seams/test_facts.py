@@ -40,37 +40,34 @@ def test_what_a_reason_names_is_there():
 
 
 @pytest.mark.parametrize("scene", list(_BY_SCENE))
-def test_each_fact_makes_a_difference_at_its_moment(scene, record_property):
-    assert without_effect({scene: _BY_SCENE[scene]}) == []
+def test_each_fact_makes_a_difference_at_its_moment(scene, ask, record_property):
+    assert ask("seams.trying", {scene: _BY_SCENE[scene]}) == []
     record_property("counted", (f"facts altered, of {len(_FOUND)}, one in {ONE_IN} at least", len(_BY_SCENE[scene])))
 
 
 # As it once was: the situation was computed from a snapshot without what was learned.
 BLIND = """
+import json, sys
 from dataclasses import replace
 from autoscaler.domain import learn
 from seams import trying
 seen = learn._assess
 learn._assess = lambda snapshot, fleet, memo: seen(replace(snapshot, learned={}), fleet, memo)
-trying.main()
+print(json.dumps(trying.answer(json.load(sys.stdin))))
 """
 
 
-def test_a_fact_that_never_reaches_the_decision_is_noticed():
+def test_a_fact_that_never_reaches_the_decision_is_noticed(ask):
     weights = {"Learned.weights": _FOUND["Learned.weights"]}
     scenes = {weights["Learned.weights"]["scene"]: weights}
-    assert without_effect(scenes) == []
-    assert without_effect(scenes, "-c", BLIND) == ["Learned.weights"]
+    assert ask("seams.trying", scenes) == []
+    assert without_what_was_learned(scenes) == ["Learned.weights"]
 
 
-def without_effect(scenes, *program):
-    return told_by("seams.trying", scenes, *program)
-
-
-def told_by(module, scenes, *program):
-    """What it says in a process of its own, for it forks."""
-    command = [sys.executable, *(program or ("-m", module))]
+def without_what_was_learned(scenes):
+    """What has no effect in a process that is blind to it."""
     environment = {**os.environ, "PYTHONPATH": paths()}
-    done = subprocess.run(command, cwd=TESTS.parent, env=environment, input=json.dumps(scenes), capture_output=True, text=True, check=False)
+    command, given = [sys.executable, "-c", BLIND], json.dumps(scenes)
+    done = subprocess.run(command, cwd=TESTS.parent, env=environment, input=given, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])

@@ -2,7 +2,6 @@
 
 import pytest
 
-from seams.test_facts import told_by
 from support.sampling import some
 
 # Moments at which much is stored.
@@ -19,8 +18,8 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("scene", some(MOMENTS, most=3))
-def test_whatever_is_stored_each_function_ends_and_none_crashes(scene, record_property):
-    found = told_by("seams.shifting", {scene: MOMENTS[scene]})
+def test_whatever_is_stored_each_function_ends_and_none_crashes(scene, ask, record_property):
+    found = ask("seams.shifting", scene, MOMENTS[scene])
     record_property("counted", ("stored numbers and times that were moved", found["tried"]))
     assert found["tried"] > 0
     assert found["wrong"] == {}

@@ -1,10 +1,5 @@
-"""Tries facts at the moments that were found for them: ``python -m seams.trying``, a process of its own, for it forks.
+"""Tries facts at the moments that were found for them, as a server of `support.forks`, for it forks."""
 
-Reads a JSON object, by scene the moments of facts as `found.json` has them; prints a JSON list of the facts that make no difference.
-"""
-
-import json
-import sys
 from collections import defaultdict
 from itertools import islice
 
@@ -38,10 +33,6 @@ def silent(scene: str, wanted: dict[str, dict]) -> list[str]:
     return without_effect
 
 
-def main() -> None:
-    scenes = json.load(sys.stdin)
-    print(json.dumps([fact for scene, wanted in scenes.items() for fact in silent(scene, wanted)]))  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()
+def answer(scenes: dict[str, dict[str, dict]]) -> list[str]:
+    """Name the facts that make no difference. ``scenes``: by scene the moments of facts as `found.json` has them."""
+    return [fact for scene, wanted in scenes.items() for fact in silent(scene, wanted)]
