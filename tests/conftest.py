@@ -23,7 +23,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Worlds are slow to make and machines are noisy: time is no property of ours.
 _NOISE = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("test", deadline=None, suppress_health_check=_NOISE, max_examples=60)
+settings.register_profile("test", deadline=None, suppress_health_check=_NOISE, max_examples=40)
 settings.register_profile("fast", settings.get_profile("test"), max_examples=15)
 settings.register_profile("slow", settings.get_profile("test"), max_examples=1000)
 # Where something is sure to be found, it is not made smaller first. Where CI is set, Hypothesis draws by the test's name and heeds no seed.

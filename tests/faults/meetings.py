@@ -21,18 +21,18 @@ ONE_CONTROLLER = (*combinations(FUNCTIONS, 2), *product(FUNCTIONS, MOMENTS))
 STOPPING = tuple((scale_down, other) for other in (*FUNCTIONS, *MOMENTS) if other is not scale_down)
 SHARED = (*combinations(SHARED_FUNCTIONS, 2), *product(SHARED_FUNCTIONS, SHARED_MOMENTS), *product((scale_up, scale_down), LENDING_MOMENTS))
 MEETINGS = {
-    "with one controller": Meeting(scene=a_scene, pairs=ONE_CONTROLLER, moments=MOMENTS, most=40),
-    "where agents are stopped": Meeting(scene=partial(a_scene, warm=True), pairs=STOPPING, moments=MOMENTS, most=12),
-    "where controllers share machines": Meeting(scene=a_shared_scene, pairs=SHARED, moments=(*SHARED_MOMENTS, *LENDING_MOMENTS), most=20),
+    "with one controller": Meeting(scene=a_scene, pairs=ONE_CONTROLLER, moments=MOMENTS, most=24),
+    "where agents are stopped": Meeting(scene=partial(a_scene, warm=True), pairs=STOPPING, moments=MOMENTS, most=8),
+    "where controllers share machines": Meeting(scene=a_shared_scene, pairs=SHARED, moments=(*SHARED_MOMENTS, *LENDING_MOMENTS), most=12),
     "where runs are ordered": Meeting(
         scene=an_ordered_scene,
         pairs=PAIRS,
         moments=(a_worker_of_the_gang_passes,),
-        most=16,
+        most=10,
         alike={cancel_what_is_being_ordered: cancel_the_gang},
     ),
 }
-SEEDS, SEEDS_OF_MAKE_TEST = 150, 12
+SEEDS, SEEDS_OF_MAKE_TEST = 150, 8
 
 
 def answer(name: str, part: int, parts: int) -> dict[str, Any]:

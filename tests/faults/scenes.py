@@ -145,9 +145,9 @@ BUSY |= {"publish_metrics": 3, "register_agent": 3, "register_agent again": 3, "
 SHARED = {"scale_up": None, "scale_down": None, ASKS: 12, ORDERS: 2}
 THE_PASS = {"the pass": 1}
 SCENES = {
-    "a busy hour": Scene(partial(hour, hour=lambda life: Hour(a_fleet_in_memory(life))), BUSY, most=32),
+    "a busy hour": Scene(partial(hour, hour=lambda life: Hour(a_fleet_in_memory(life))), BUSY, most=20),
     "a busy hour of shared machines, hosts and runs": Scene(
-        partial(hour, hour=lambda life: SharedHour(a_shared_fleet(life))), SHARED, most=16
+        partial(hour, hour=lambda life: SharedHour(a_shared_fleet(life))), SHARED, most=10
     ),
     "a lost build without parameters": Scene(a_lost_build, THE_PASS, most=4),
     "a lost build with an id": Scene(lambda life: a_lost_build(life, RUN_ID), THE_PASS, most=4),

@@ -17,10 +17,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 NOTED = ROOT / "tests" / "slow.json"
 WHOLE = bool(os.environ.get("WHOLE"))
-ONE_IN = 1 if WHOLE else 8
+ONE_IN = 1 if WHOLE else 16
 IN_CI = os.environ.get("CI") == "true"
-ONE_IN_CHANGED = 1 if WHOLE else 4 if IN_CI else 8
-ONE_IN_TIME_LINES = 1 if WHOLE else 4 if IN_CI else 6
+ONE_IN_CHANGED = 1 if WHOLE else 8 if IN_CI else 16
+ONE_IN_TIME_LINES = 1 if WHOLE else 8 if IN_CI else 12
 # A time-line with so many cases or more is tried with a third of them.
 MANY, ONE_IN_MANY = 4, 3
 # In so many parts a full run tries long lists, so that all cores have work until the end.

@@ -26,18 +26,18 @@ def drawn():
     return {case for case in CASES if sampling.tried(case, "a file")}
 
 
-def test_each_commit_draws_one_in_eight_and_others_than_the_last(at):
+def test_each_commit_draws_one_in_sixteen_and_others_than_the_last(at):
     first = drawn()
     assert first == drawn()
     at("b")
     second = drawn()
-    assert all(70 < len(chosen) < 130 for chosen in (first, second))
-    assert 0 < len(first & second) < 40
+    assert all(30 < len(chosen) < 70 for chosen in (first, second))
+    assert len(first & second) < 15
 
 
-def test_over_fifty_commits_each_case_is_tried(at):
+def test_over_a_hundred_commits_each_case_is_tried(at):
     tried = set()
-    for number in range(50):
+    for number in range(100):
         at(f"commit {number}")
         tried |= drawn()
     assert len(tried) > 790
@@ -49,7 +49,7 @@ def test_one_case_in_some_is_tried_if_its_file_changed_and_the_others_with_other
     assert abs(len(first) - len(CASES) / sampling.ONE_IN_CHANGED) < 50
     assert {sampling.tried(case, "a file") for case in first} == {sampling.CHANGED}
     tried = set()
-    for number in range(40):
+    for number in range(100):
         at(f"commit {number}", "a file")
         tried |= drawn()
     assert len(tried) > 790
