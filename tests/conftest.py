@@ -42,6 +42,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS", "test"))
 def pytest_configure(config):
     config.pluginmanager.register(Needs(), "needs")
     config.pluginmanager.register(Spent(), "spent")
+    config.addinivalue_line(
+        "markers", "long: takes seconds of a processor; `make test-fast` leaves it out, and of time-lines a run tries a third"
+    )
 
 
 # Each file runs on one worker. Files that take minutes begin first, so that no worker is left alone with one in the end.

@@ -125,6 +125,7 @@ def test_no_pass_reads_the_statistics_and_all_of_it_is_forgotten_by_itself(dynam
     assert DynamoState(lambda: dynamo, TABLE, "f").read().unread == ()
 
 
+@pytest.mark.long
 def test_five_thousand_jobs_are_all_kept_and_no_item_is_near_its_limit(dynamo):
     store = DynamoJobs(lambda: dynamo, TABLE, "f")
     spreads = [widest_spread(seed) for seed in range(5)]
@@ -140,6 +141,7 @@ def test_five_thousand_jobs_are_all_kept_and_no_item_is_near_its_limit(dynamo):
     assert sum(sizes) < 10_000_000
 
 
+@pytest.mark.long
 def test_a_full_shard_forgets_what_was_seen_longest_ago_and_stays_below_the_limit(dynamo, monkeypatch):
     monkeypatch.setattr(jobs, "SHARDS", 1)
     store = DynamoJobs(lambda: dynamo, TABLE, "f")

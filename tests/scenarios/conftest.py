@@ -13,10 +13,6 @@ FOLDER = Path(__file__).parent.name
 NODE, MARK = "cpu-1", a_mark()
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "long: a time-line that takes several seconds; a run tries a third of them, others each commit")
-
-
 def pytest_collection_modifyitems(config, items):
     """Leave out most time-lines, and more of the long ones and of the cases that are many; whoever names a file or a test gets all."""
     if are_named(config.args):

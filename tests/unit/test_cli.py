@@ -115,6 +115,7 @@ def measured(*arguments):
     return json.loads(line)
 
 
+@pytest.mark.long
 def test_the_demo_prints_one_object_counted_from_the_worlds_truth(small):
     result = measured("demo", "--json", *small)
     assert set(DEMO.split()) <= set(result)
@@ -124,6 +125,7 @@ def test_the_demo_prints_one_object_counted_from_the_worlds_truth(small):
     assert 0 < result["usd"] < 1
 
 
+@pytest.mark.long
 def test_a_simulation_measures_what_the_demos_handlers_do(small):
     demo, simulated = measured("demo", "--json", *small), measured("simulate", "--json", *small)
     assert set(SIMULATE.split()) <= set(simulated)
@@ -141,6 +143,7 @@ def test_a_setting_changes_the_run(small):
     assert (kept["setting"], kept["launches"] - kept["terminations"]) == ("cpu.min_agents=2", 2)
 
 
+@pytest.mark.long
 def test_looking_more_often_waits_less(small):
     """Over two hours, in which each job needs a boot: of four jobs, chance in the boots would decide."""
     rows = [f"{100 + n * 290},60,cpu,job {n}" for n in range(24)]
@@ -151,6 +154,7 @@ def test_looking_more_often_waits_less(small):
     assert often["passes"] > 4 * seldom["passes"]
 
 
+@pytest.mark.long
 def test_a_run_leaves_its_report_where_it_was_told(small, tmp_path):
     measured("simulate", "--json", *small, "--out", tmp_path / "here")
     assert {path.name for path in (tmp_path / "here").iterdir()} == {"day.json.gz", "report.html", "report.png", "report.svg"}
@@ -167,6 +171,7 @@ def test_hours_that_two_ways_played_are_the_same_step_by_step_or_the_first_other
     assert difference(one, replace(one, measures={"jobs": 2})) == "jobs 1, not 2"
 
 
+@pytest.mark.long
 def test_the_day_in_memory_publishes_what_the_handlers_publish(small, tmp_path):
     fleet, trace = small[3], load_trace(small[1], hours=0.2)
     settings, by_handlers, in_process = load_settings(fleet), [], []

@@ -83,6 +83,7 @@ def test_what_has_no_effect_of_its_own_is_no_case():
     }
 
 
+@pytest.mark.long
 def test_invocations_that_make_the_same_calls_are_cut_off_once():
     def lives(life, calls=("one", "two", "one", "")):
         life.fleet = SimpleNamespace(reports=[], run_orders=SimpleNamespace(orders={}))

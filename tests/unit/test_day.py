@@ -161,6 +161,7 @@ def test_why_tells_of_a_job_a_node_and_a_pool_and_of_nothing_else(recorded):
     assert moment.why("https://ci.example.org/computer/" + node) == moment.why(node)
 
 
+@pytest.mark.long
 def test_the_picture_has_one_legend_of_pools_and_one_of_the_states_of_agents(tmp_path):
     (tmp_path / "trace.csv").write_text("queued_at,duration_s,label,job\n1000,300,cpu,a\n1000,300,gpu,b\n", encoding="utf-8")
     played = prepare(load_trace(tmp_path / "trace.csv", hours=1), a_fleet(a_pool("cpu"), a_pool("gpu")), hours=1, seed=1)

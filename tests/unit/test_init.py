@@ -320,6 +320,7 @@ machines = st.builds(
 )
 
 
+@pytest.mark.long
 @given(st.lists(machines, min_size=1, max_size=8))
 def test_whatever_agents_are_called_the_file_is_valid_and_keeps_their_labels(agents):
     drafts = draft_pools(Seen(version="2", machines=tuple(agents), clouds=(), asked_for=frozenset(), unknown=()))

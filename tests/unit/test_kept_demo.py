@@ -85,6 +85,7 @@ def test_the_proof_begins_in_the_busiest_hour():
     assert run.trace.start_at > asked.run().trace.start_at
 
 
+@pytest.mark.long
 def test_the_mail_that_an_operator_would_get_is_shown(show):
     shown = show(1000)
     shown.broken.add("cpu")

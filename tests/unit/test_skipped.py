@@ -55,6 +55,7 @@ def test_every_tool_says_what_is_tried_with_it_and_how_to_get_it():
     assert all(tool.tries and (tool.packages or tool.otherwise) for tool in TOOLS.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("ci", "code"), [("true", 1), ("", 0)])
 def test_with_ci_a_skip_fails_the_run(tmp_path, ci, code):
     (tmp_path / "conftest.py").write_text(PLUGIN, encoding="utf-8")
