@@ -1,6 +1,7 @@
 """What every test may use."""
 
 import fcntl
+import gc
 import os
 import pickle
 import sys
@@ -53,6 +54,11 @@ _LONG_ONES = ("environment", "planted", "seams", "faults", "properties", "walks"
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: _LONG_ONES.index(folder) if (folder := folder_of(item)) in _LONG_ONES else len(_LONG_ONES))
+
+
+def pytest_collection_finish():
+    """Leave modules and tests to the end of the run: each full collection of garbage would go through them in vain."""
+    gc.freeze()
 
 
 # For each of the hundreds of sessions that tests make, botocore would read its descriptions of services anew: megabytes of JSON.
