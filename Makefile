@@ -20,7 +20,7 @@ export SAM_CLI_TELEMETRY := 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all everything test-fast slow soak same walk mutate compare rehearse live check check-template format build wheel bench pictures reference user-data components prices lock clean
+.PHONY: help setup demo test test-all everything test-fast slow soak same corpus walk mutate compare rehearse live check check-template format build wheel bench pictures reference user-data components prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ soak: $(VENV)/.ready  ## Hostile worlds and random ones, each for half of the ti
 
 same: $(VENV)/.ready  ## Does each pass still decide what was recorded? make same TRACES=DIR ONLY="short slots"; RECORD=1 records anew
 	@PYTHONPATH=tests:. $(BIN)/python -m oracle $(if $(RECORD),--record) $(if $(TRACES),--traces $(TRACES)) $(ONLY)
+
+corpus: $(VENV)/.ready  ## Are the recorded decisions made again? RECORD=1 records what is decided now; BRANCHES=1 prints which share of the decision has cases
+	@PYTHONPATH=tests:. $(BIN)/python -m corpus $(if $(RECORD),--record) $(if $(BRANCHES),--branches)
 
 walk: $(VENV)/.ready  ## Statements of the layer and the tests, and what a plain fleet enters of them; fails if a figure has risen; RECORD=1 records them
 	@PYTHONPATH=tests:. $(BIN)/python -m ratchet $(if $(RECORD),--record)

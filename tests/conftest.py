@@ -49,7 +49,7 @@ def pytest_configure(config):
 
 
 # Each file runs on one worker. Files that take minutes begin first, so that no worker is left alone with one in the end.
-_LONG_ONES = ("environment", "planted", "seams", "faults", "properties", "walks")
+_LONG_ONES = ("corpus", "environment", "planted", "seams", "faults", "properties", "walks")
 
 
 def pytest_collection_modifyitems(items):

@@ -1,0 +1,133 @@
+"""Plays a case: decides look by look, with nothing carried on but what the code under test
+remembers itself."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from autoscaler.adapters.dynamodb import _ENTRY, _Entry
+from autoscaler.domain import commands, decide
+from autoscaler.domain.facts import orders
+from autoscaler.domain.facts.memory import Learned, Memory
+from autoscaler.domain.facts.plan import Plan
+from autoscaler.domain.facts.snapshot import Snapshot
+from autoscaler.domain.learn import assess, note_results
+from autoscaler.domain.lessons import learn_from_builds
+from autoscaler.domain.repair.interruption import InstanceEvent
+from autoscaler.domain.situation.queue_items import items_of
+from corpus.case import Answers, Asks, Case, Look
+from corpus.neutral import lines_of
+
+COMMANDS = {
+    orders.LaunchSome: commands.launch_some,
+    orders.DrainSome: commands.drain_for_a_person,
+    orders.DrainNodes: commands.drain_for_a_person,
+    orders.DrainAll: commands.drain_for_a_person,
+    orders.Reserve: commands.reserve_for_a_person,
+    orders.Release: commands.release_for_a_person,
+    orders.EndInstance: commands.end_for_a_person,
+    orders.Resume: commands.bring_back_for_a_person,
+    orders.CloseBreaker: commands.close_breaker_for_a_person,
+    orders.Purge: commands.purge_for_a_person,
+    InstanceEvent: commands.handle,
+}
+
+
+@dataclass(slots=True)
+class Carried:
+    """What the code under test remembers between two looks."""
+
+    memory: Memory = field(default_factory=Memory)
+    learned: dict[str, Learned] = field(default_factory=dict)
+
+    def at(self, look: Look) -> Snapshot:
+        """The facts of a look, with what is remembered."""
+        learned = {name: self.learned.get(name, Learned()) for name in look.facts.controllers}
+        return replace(look.facts, memory=self.memory, learned=learned)
+
+
+def begin(case: Case) -> Carried:
+    """Read what a case has to remember, by the reader of stored data."""
+    carried = Carried(
+        learned={name: stored(body).learned or Learned() for name, body in case.learned.items()}
+    )
+    carried.memory = (stored(case.memory).memory if case.memory else None) or Memory()
+    return carried
+
+
+def stored(body: str) -> _Entry:
+    return _ENTRY.load_what_can_be_read(body)[0]
+
+
+def as_stored(memory: Memory | None = None, learned: Learned | None = None) -> str:
+    """Write what is remembered as it is stored."""
+    return _ENTRY.dump(_Entry(memory=memory, learned=learned), exclude_defaults=True).decode()
+
+
+def play(case: Case, carried: Carried | None = None) -> Iterator[list[str]]:
+    """Decide look by look. ``carried``: is changed, and holds in the end what is remembered
+    then."""
+    carried = carried or begin(case)
+    for look in case.looks:
+        if look.asks is Asks.LEARN:
+            learn(look, carried)
+            yield []
+        else:
+            decided = decide_on(look, carried.at(look))
+            remember(look, decided, carried)
+            yield lines_of(decided)
+
+
+def decide_on(look: Look, snapshot: Snapshot) -> Plan:
+    match look.asks:
+        case Asks.UP:
+            return decide.scale_up(snapshot, look.fleet)
+        case Asks.DOWN:
+            return decide.scale_down(snapshot, look.fleet)
+        case Asks.HOLDS:
+            return commands.relabel_for_holds(snapshot, look.fleet)
+        case _:
+            given = {"event" if isinstance(look.order, InstanceEvent) else "order": look.order}
+            return getattr(commands, COMMANDS[type(look.order)].__name__)(
+                snapshot, look.fleet, **given
+            )
+
+
+def remember(look: Look, decided: Plan, carried: Carried) -> None:
+    """Carry on what a pass saves: what it decided, and what became of its steps."""
+    if look.outcomes is None:
+        return
+    memory = note_results(decided.memory, look.fleet, look.outcomes, look.over_at)
+    if decided.remember or memory != decided.memory:
+        carried.memory = memory
+
+
+def learn(look: Look, carried: Carried) -> None:
+    """Learn as a measurement does."""
+    situation = assess(carried.at(look), look.fleet)
+    for name, answers in look.answers.items():
+        before = situation.snapshot.learned[name]
+        learned = _learned(look, name, answers, carried)
+        if not learned.tells_what(before):
+            carried.learned[name] = learned
+
+
+def _learned(look: Look, controller: str, answers: Answers, carried: Carried) -> Learned:
+    snapshot = carried.at(look)
+    situation = assess(snapshot, look.fleet)
+    items = items_of(
+        snapshot.learned[controller],
+        snapshot.controllers[controller],
+        list(answers.left),
+        snapshot.taken_at,
+    )
+    for item in items.to_ask():
+        if item not in answers.items:
+            break
+        items.answers[item] = answers.items[item]
+    lesson = learn_from_builds(situation, controller, answers.results, answers.graphs, items)
+    more: Mapping[str, object] = {
+        "weights": answers.weights,
+        "heavy_jobs": answers.heavy_jobs,
+        "short_of_disk": answers.short_of_disk,
+    }
+    return replace(lesson.learned, **more)  # type: ignore[arg-type]

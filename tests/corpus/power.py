@@ -1,0 +1,134 @@
+"""``python -m corpus.power [WORD]``: plants known bugs of the decision, counts which are noticed.
+
+The cases that enter the bug's lines are repeated until one differs. The last lines name the bugs
+that none notices.
+"""
+
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+
+from corpus.branches import arcs_of
+from corpus.case import LAYER, archives, case_forms, lines_of, read
+from corpus.compare import differences_of_line
+from corpus.play import play
+from planted.bug import Bug
+from planted.test_planted import BUGS
+from support.definitions import definition_of
+from support.planting import plant
+
+_NOT_DECIDED = (
+    "report",
+    "run_orders",
+    "lessons.py",
+)  # rooms of the domain that `decide` does not enter
+_PARTS = 16
+_NOTICED, _MISSED = 0, 1
+_LINES: list[str] = []
+_AT: dict[str, dict[int, list[int]]] = {}  # cases by file and line
+
+
+def bugs_of_the_decision(word: str) -> list[Bug]:
+    rooms = {bug: definition_of(bug.function, bug.was).place.split("/") for bug in BUGS}
+    return [
+        bug
+        for bug, place in rooms.items()
+        if place[0] == "domain" and place[1] not in _NOT_DECIDED and word in bug.name
+    ]
+
+
+def _entered(part: int) -> list[tuple[int, frozenset[tuple[str, int]]]]:
+    forms, found = case_forms(), []
+    for number in range(part, len(_LINES), _PARTS):
+        case = read(_LINES[number], forms).case
+        arcs = arcs_of(lambda: list(play(case)))  # noqa: B023 - called at once
+        found.append(
+            (number, frozenset((file, abs(line)) for file, *lines in arcs for line in lines))
+        )
+    return found
+
+
+def index() -> Mapping[str, Mapping[int, list[int]]]:
+    """Which cases enter which line."""
+    at: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as processes:
+        for part in processes.map(_entered, range(_PARTS)):
+            for number, places in part:
+                for file, line in places:
+                    at[file][line].append(number)
+    return at
+
+
+def cases_for(bug: Bug) -> list[int]:
+    """The cases that enter the lines of a bug, the shortest first; all where none does, since a
+    constant is read elsewhere."""
+    definition = definition_of(bug.function, bug.was)
+    before = definition.file.read_text(encoding="utf-8")[
+        : definition.begins + definition.text.index(bug.was)
+    ]
+    first = before.count("\n") + 1
+    lines = range(first, first + bug.was.count("\n") + 1)
+    at = _AT[str(definition.file.relative_to(LAYER))]
+    entered = {number for line in lines for number in at.get(line, ())} or set(range(len(_LINES)))
+    return sorted(entered, key=lambda number: len(_LINES[number]))
+
+
+def notices(bug: Bug) -> bool:
+    """Plant a bug in a process of its own, and repeat its cases until one differs. What raises
+    differs."""
+    _warm()
+    if (child := os.fork()) == 0:
+        code = _NOTICED
+        try:
+            cases = cases_for(bug)
+            plant(definition_of(bug.function, bug.was), bug.was, bug.becomes)
+            _begin_anew()
+            code = _MISSED if all(map(_is_same, cases)) else _NOTICED
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != _MISSED
+
+
+@cache
+def _warm() -> None:
+    """Prepare what all children of a process need."""
+    for line in _LINES[:3]:
+        next(differences_of_line(line), None)
+
+
+def _begin_anew() -> None:
+    """Import our own modules anew if planting did so with those of the layer."""
+    if "autoscaler.domain.decide" not in sys.modules:
+        for name in [name for name in sys.modules if name.startswith("corpus.")]:
+            del sys.modules[name]
+
+
+def _is_same(number: int) -> bool:
+    from corpus.compare import DETAILS, PLAN, differences_of_line  # noqa: PLC0415 - anew, if the layer is
+
+    return not any(one.kind in {PLAN, DETAILS} for one in differences_of_line(_LINES[number]))
+
+
+def main(word: str = "") -> int:
+    _LINES.extend(line for archive in archives() for line in lines_of(archive))
+    _AT.update(index())
+    bugs = bugs_of_the_decision(word)
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as processes:
+        noticed = dict(zip(bugs, processes.map(notices, bugs), strict=True))
+    missed = [bug for bug, is_noticed in noticed.items() if not is_noticed]
+    for line in _lines(bugs, missed):
+        print(line)  # noqa: T201
+    return 0
+
+
+def _lines(bugs: list[Bug], missed: list[Bug]) -> Iterator[str]:
+    yield f"{len(bugs) - len(missed)} of {len(bugs)} planted bugs are noticed; missed:"
+    yield from (f"  {bug.name} ({bug.function})" for bug in missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
