@@ -15,13 +15,12 @@ Begun = list[tuple[Sighting, float | None]]  # builds that began, and how long e
 def last_look_at(situation: Situation, controller: str) -> float | None:
     """Return when the look before this one was; None: nobody has looked before, and what is there may be of any age.
 
-    A look that sees no build and no waiting item is not saved. Before the first build, the controller's session tells.
+    A look that sees no build and no waiting item is not saved, except the first one: it notes the controller's session.
     """
-    before, session = situation.snapshot.learned[controller], situation.snapshot.memory.sessions.get(controller)
+    before = situation.snapshot.learned[controller]
     if before.running or before.waiting or before.runs:
         return before.seen_at
-    a_look_ago = situation.now - situation.snapshot.look_every_seconds
-    return a_look_ago if before.seen_at or (session and session.since_at <= a_look_ago) else None
+    return situation.now - situation.snapshot.look_every_seconds if before.seen_at else None
 
 
 def builds_had(situation: Situation, controller: str, nodes: Iterable[str]) -> dict[str, int]:
