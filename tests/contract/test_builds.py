@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.adapters.jenkins.parse import read_node
-from autoscaler.adapters.jenkins.runs import read_item, read_job, read_run, read_waiting
+from autoscaler.adapters.jenkins.runs import read_item, read_job, read_run
 from autoscaler.domain.facts.runs import Interruption, ItemState, Parameter, job_path_of, matrix_of
 from autoscaler.errors import AutoscalerError, RefusedBuildError, TransientError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
@@ -121,19 +121,6 @@ def test_what_is_not_there_is_not_there(here):
         here.builds.start(f"{job}-none", None)
 
 
-def test_what_waits_tells_what_it_was_asked_for_with(here):
-    job, hidden = (
-        here.define("größe 1", here.name("nothing"), declares=("REF",)),
-        here.define("job", here.name("none"), declares=("PASSWORD",)),
-    )
-    item, secret = here.builds.start(job, {"REF": "main & 'so' 日本"}), here.builds.start(hidden, {"PASSWORD": "s3cret"})
-    waiting = here.builds.waiting()
-    assert (waiting[item].job, waiting[item].parameters) == (job, (Parameter(name="REF", value="main & 'so' 日本"),))
-    assert waiting[secret].parameters == (Parameter(name="PASSWORD", value=None),)
-    assert abs(waiting[item].at - here.builds.job(job, 0.0).entries[0].at) < 0.001
-    assert here.builds.item(item).state is ItemState.WAITING
-
-
 def test_a_cancelled_item_never_becomes_a_build(here):
     job = here.define("job", here.name("nothing"))
     item = here.builds.start(job, None)
@@ -147,8 +134,6 @@ def test_an_answer_that_is_not_understood_is_an_error(body):
         read_run(body, "job/a/1")
     with pytest.raises(TransientError, match="not understood"):
         read_job({"builds": "none"}, {"items": []}, "job/a", 0.0, "me")
-    with pytest.raises(TransientError, match="not understood"):
-        read_waiting(body)
 
 
 # What a real Jenkins answers.
@@ -201,15 +186,6 @@ def test_items_of_a_real_jenkins():
 def test_a_job_of_a_real_jenkins_that_was_never_built():
     job = read_job(recorded("b02_job_api")["body"], recorded("b04_queue_tree_task_all")["body"], "job/proof", 0.0, "admin")
     assert (job.buildable, job.declares, job.entries, job.is_whole) == (True, frozenset(), (), True)
-
-
-def test_what_waits_on_a_real_jenkins_tells_its_parameters():
-    waiting = read_waiting(recorded("b04_queue_busy_and_pipeline")["body"])
-    asked = {(one.job, one.parameters) for one in waiting.values() if one.parameters}
-    others = [[Parameter(name="BRANCH", value="v1.x"), Parameter(name="SHA", value="def")]]
-    others.append([Parameter(name="BRANCH", value="master"), Parameter(name="SHA", value="abc 123")])
-    assert asked == {("job/q-params", tuple(parameters)) for parameters in others}
-    assert (len(waiting), waiting[20].job, waiting[20].upstream) == (11, "job/q-busy-two", ())
 
 
 def test_parameters_of_all_kinds_as_others_have_recorded_them():

@@ -10,11 +10,10 @@ from autoscaler.domain.facts.run_orders import Until
 from autoscaler.domain.report.run_orders import Outcome
 from autoscaler_workbench.fakes.slots import InMemorySlots
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
-from autoscaler_workbench.fakes.world.jenkins.handing import DROPS_BUILDS
 from autoscaler_workbench.simulate.drive import InMemory
 from support import cutting, lost, ordering
 from support.builders import a_fleet, a_pool
-from support.busy import Hour, a_fleet_in_memory, ran
+from support.busy import Hour, a_fleet_in_memory
 from support.busy_shared import ASKS, ORDERS, SharedHour, a_shared_fleet
 from support.cutting import Life, Scene
 from support.deployed import essential_environment
@@ -49,24 +48,6 @@ def a_lost_build(life: Life, *declares: str) -> None:
     day.minutes(22)
     assert [build.ended for build in day.jenkins.builds_of["job"]] == [Ended.KILLED, Ended.FINISHED]
     assert lost.answers(day) == [("job/job/1", "started", 1)]
-
-
-def a_dropped_item(life: Life, cut_off: str, *declares: str) -> None:
-    """Two looks see an item, Jenkins drops it, and two looks miss it and start its build, once."""
-    day = lost.a_day(faults=life, min_agents=1).minutes(6)
-    life.fleet = day.fleet
-    day.jenkins.version, day.jenkins.handing_seconds = DROPS_BUILDS, 170.0
-    item = lost.define(day, "job", *declares, seconds=60.0).build("job", dict.fromkeys(declares, "x") or None, "somebody")
-    begins_at = day.world.timeline.now
-    for number, look in enumerate(("sees it", "sees it again", "misses it", "starts it"), 1):
-        if look == "misses it":
-            lost.dropped(day, item)
-        day.world.move_to(begins_at + 75.0 * number)  # a lease of the look before has expired
-        invoke = partial(life.invoke, "the pass") if look == cut_off else ran
-        invoke(day.fleet.scale_down)
-    day.minutes(10)
-    assert [build.ended for build in day.jenkins.builds_of["job"]] == [Ended.KILLED, Ended.FINISHED]
-    assert [state for _, state, _ in lost.answers(day)] == ["started"]
 
 
 def a_minute_at_the_essential_level(life: Life) -> None:
@@ -152,10 +133,6 @@ SCENES = {
     "a lost build without parameters": Scene(a_lost_build, THE_PASS, most=4),
     "a lost build with an id": Scene(lambda life: a_lost_build(life, RUN_ID), THE_PASS, most=4),
     "a lost build with another parameter": Scene(lambda life: a_lost_build(life, "REF"), THE_PASS, most=4),
-    "a dropped item is seen": Scene(lambda life: a_dropped_item(life, "sees it"), THE_PASS, most=4),
-    "a dropped item is missed": Scene(lambda life: a_dropped_item(life, "misses it"), THE_PASS, most=4),
-    "a dropped item is started": Scene(lambda life: a_dropped_item(life, "starts it"), THE_PASS, most=4),
-    "a dropped item with an id is started": Scene(lambda life: a_dropped_item(life, "starts it", RUN_ID), THE_PASS, most=4),
     "a minute at the essential level": Scene(
         a_minute_at_the_essential_level, dict.fromkeys(("publish_metrics", "scale_up", "scale_down"), 1), most=6
     ),

@@ -1,8 +1,8 @@
-"""The same for builds that are lost with their agents, or on the way there: each change runs one that was not lost, or twice, or never."""
+"""The same for builds that are lost with their agents: each change runs one that was not lost, or twice, or never."""
 
 from planted.bug import Bug
 
-_LOST, _AGAIN, _DROPPED = (f"tests/scenarios/{file}.py::test_" for file in ("test_lost_builds", "test_run_again", "test_dropped_items"))
+_LOST, _AGAIN = (f"tests/scenarios/{file}.py::test_" for file in ("test_lost_builds", "test_run_again"))
 
 
 def planted(name: str, *, function: str, was: str, becomes: str, found_by: str) -> Bug:
@@ -170,7 +170,7 @@ RERUNS = (
     ),
     planted(
         "a build is started with an empty password",
-        function="not_repeatable",
+        function="_not_repeatable",
         was="    if names := hidden(unit.parameters):\n",
         becomes="    if names := ():\n",
         found_by=f"{_AGAIN}a_password_cannot_be_repeated",
@@ -223,47 +223,5 @@ RERUNS = (
         was="lost.since_at - lost.seen_at > IN_DOUBT_AFTER_SECONDS",
         becomes="False",
         found_by=f"{_AGAIN}a_look_that_nobody_took_for_long_leaves_it_in_doubt_where_jenkins_does_not_tell_when_the_agent_went",
-    ),
-    planted(
-        "what Jenkins did not know in one look alone counts as dropped",
-        function="_became_of",
-        was="    if item.state is not ItemState.UNKNOWN or one.missed_at is None:\n",
-        becomes="    if item.state is not ItemState.UNKNOWN:\n",
-        found_by=f"{_DROPPED}what_jenkins_did_not_know_in_one_look_alone_is_not_started",
-    ),
-    planted(
-        "what left the queue so long ago that Jenkins has forgotten it counts as dropped",
-        function="_left_now",
-        was="    if one.missed_at is None and look.now - one.seen_at >= _TOLD_SECONDS:\n",
-        becomes="    if False:\n",
-        found_by=f"{_DROPPED}what_left_the_queue_otherwise_or_may_have_is_not_started",
-    ),
-    planted(
-        "items of an earlier session of Jenkins are followed on",
-        function="next_queued",
-        was="[one for one in mine if one.session == view.session]",
-        becomes="[*mine]",
-        found_by=f"{_DROPPED}what_was_missed_in_one_session_of_jenkins_is_not_started_in_the_next",
-    ),
-    planted(
-        "a pipeline that waits in vain is started beside itself",
-        function="_answer",
-        was="    if one.run:\n        detail",
-        becomes="    if False:\n        detail",
-        found_by=f"{_DROPPED}a_pipeline_that_waits_in_vain_is_named_once_and_nothing_is_started",
-    ),
-    planted(
-        "a build is started without the parameters that were too long to keep",
-        function="_there_now",
-        was="asked.parameters if _fits(asked) else None",
-        becomes="asked.parameters if _fits(asked) else ()",
-        found_by=f"{_DROPPED}what_cannot_be_repeated_is_left_to_a_person_once",
-    ),
-    planted(
-        "items are followed on versions that drop none",
-        function="may_drop",
-        was="view.complete and drops_handed_builds(view) and",
-        becomes="view.complete and",
-        found_by=f"{_DROPPED}nothing_is_remembered_asked_or_written_where_it_is_not_wanted_or_jenkins_drops_nothing",
     ),
 )

@@ -47,7 +47,7 @@ class Door:
 _REMEMBERED = frozenset(
     """
     AskedRun BlockCounts Blocks CountedEnds GoneBlock LastDefinition LeftBuild LeftPools Looks
-    LostBuild MonthParts PoolResults PricedType QueuedItem RanAgain SeenItems Streak
+    LostBuild MonthParts PoolResults PricedType RanAgain SeenItems Streak
     """.split()
 )
 _ADAPTERS = frozenset(

@@ -3,13 +3,12 @@
 import pytest
 
 from autoscaler.control.operate import why
-from autoscaler.domain.facts.plan import RunAgain
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Started
 from support import ordering
-from support.lost import RUN_ID, a_day, answers, builds, define, dropped, instance_of, reasons, running, waiting
+from support.lost import RUN_ID, a_day, answers, builds, define, instance_of, reasons, running
 
 ONE_OF_THEM = [(1, Ended.KILLED), (2, Ended.FINISHED)]
 
@@ -179,15 +178,6 @@ def test_what_a_person_starts_between_the_look_and_the_start_counts_too():
     day.minutes(50)
     assert builds(day) == ONE_OF_THEM
     assert answers(day) == [("job/job/1", "repeated", 0)]
-
-
-def test_a_dropped_build_that_a_person_has_started_again_is_not_started_beside_that():
-    day, item = waiting("REF", given={"REF": "x"})
-    dropped(day, item)
-    day.fleet.apis["main"].jobs.build("job", {"REF": "x"}, "anna")
-    day.minutes(30)
-    assert reasons(day) == [Reason.REPEATED_BY_PERSON]
-    assert [step for step in day.done(RunAgain) if step.job == "job"] == []
 
 
 def test_a_rebuild_of_what_we_started_is_lost_for_the_first_time():

@@ -3,13 +3,12 @@
 import pytest
 
 from autoscaler.control.operate import why
-from autoscaler.domain.facts.plan import LeaveLost
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.file_changes import file_is_now, pool_is_now
-from support.lost import RUN_ID, a_day, answers, builds, define, dropped, reasons, running, waiting
+from support.lost import RUN_ID, a_day, answers, builds, define, reasons, running
 
 CHANGES = {
     "rerun leaves": lambda day: pool_is_now(day, "cpu", rerun=None),
@@ -67,28 +66,3 @@ def test_what_was_not_answered_yet_is_not_run_again_and_nothing_is_kept_of_it(ch
     day.minutes(30)
     assert builds(day) == [(1, Ended.KILLED)]
     assert (answers(day), day.fleet.state.memory.lost) == ([], {})
-
-
-@pytest.mark.parametrize("change", ["rerun leaves", "the job is named no more", "rerun leaves one pool of two"])
-@pytest.mark.parametrize("after", [False, True], ids=["it was not", "it was"])
-def test_so_is_the_start_of_an_item_that_jenkins_dropped(change, after):
-    day, item = waiting(RUN_ID, given={})
-    call = "jenkins buildWithParameters"
-    day.fleet.faults.plan(Fault(call, after=after))
-    at_the_call(day, call, lambda: CHANGES[change](day))
-    dropped(day, item)
-    day.minutes(40)
-    assert day.fleet.faults.seen
-    assert answers(day) == [(f"job/job/item-{item.id}", "started" if after else "left", 1)]
-    assert [step.reason for step in day.done(LeaveLost)] == ([] if after else [Reason.RERUN_UNWANTED])
-    assert len(builds(day)) == (2 if after else 1)
-    assert day.fleet.state.memory.queued == {}
-
-
-@pytest.mark.parametrize("change", ["rerun leaves", "the job is named no more", "rerun leaves one pool of two"])
-def test_what_jenkins_drops_once_nobody_wants_it_started_is_not(change):
-    day, item = waiting()
-    CHANGES[change](day)
-    dropped(day, item)
-    day.minutes(30)
-    assert (builds(day), answers(day), day.fleet.state.memory.queued) == ([(1, Ended.KILLED)], [], {})

@@ -17,7 +17,7 @@ from autoscaler.domain.facts.job_stats import JobRow, JobTracker
 from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.run_answers import RunEnd
 from autoscaler.domain.facts.run_orders import RunOrder
-from autoscaler.domain.facts.runs import Item, Job, Run, Waiting
+from autoscaler.domain.facts.runs import Item, Job, Run
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Snapshot
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.report.registration import Identity
@@ -28,7 +28,7 @@ from autoscaler.ports import StoredState
 INPUTS = (
     *(Fleet, Thresholds),
     *(StoredState, JobRow, JobTracker, RunOrder, Rerun),
-    *(Snapshot, ControllerView, Instance, Identity, Health, RunEnd, Run, Job, Item, Waiting),
+    *(Snapshot, ControllerView, Instance, Identity, Health, RunEnd, Run, Job, Item),
     Telemetry,
 )
 

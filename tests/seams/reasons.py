@@ -132,6 +132,7 @@ REASONS: dict[str, str] = {
     "Learned.schedules": "moves the likeliness of guesses about jobs by the clock a little: tests/unit/test_job_patterns.py",
     "Arrivals.count": "says at which arrivals the job before is looked for: every few: tests/unit/test_job_patterns.py",
     "Expected.kind": "names the record to which the outcome is added, one of fifty: tests/unit/test_job_patterns.py",
+    "Told.version": "tells two writers apart: tests/contract/test_state.py",
     "Told.month": "the month of which people were told last; another is told of on its first day: tests/scenarios/test_month_summary.py",
     "Spread.at": "how old the weights are: within a few minutes they fade by nothing that is shown",
     "Machines.cores": "decides once ten builds were measured: tests/unit/test_learned_weights.py",

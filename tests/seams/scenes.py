@@ -12,8 +12,6 @@ from seams.scenes_of_builds import (
     a_pipeline_that_goes_on_elsewhere,
     a_pipeline_that_loses_one_of_its_branches,
     a_restart,
-    an_item_that_will_be_dropped,
-    dropped_items,
     lost_builds,
     ordered_runs,
 )
@@ -40,8 +38,6 @@ SCENES: dict[str, Callable[[], object]] = {
         lost_builds,
         a_pipeline_that_goes_on_elsewhere,
         a_pipeline_that_loses_one_of_its_branches,
-        dropped_items,
-        an_item_that_will_be_dropped,
         a_restart,
         ordered_runs,
         what_agents_report,

@@ -1,4 +1,4 @@
-"""Scenes of builds that are lost, dropped, ordered, and of a controller that restarts."""
+"""Scenes of builds that are lost, ordered, and of a controller that restarts."""
 
 from dataclasses import replace
 
@@ -7,7 +7,6 @@ from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.run_orders import Until
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
-from autoscaler_workbench.fakes.world.jenkins.handing import DROPS_BUILDS
 from autoscaler_workbench.fakes.world.physics import Physics
 from seams.days import QUICK
 from support import lost, ordering
@@ -58,27 +57,6 @@ def a_pipeline_that_loses_one_of_its_branches() -> None:
     day.minutes(6)
     day.world.ec2.end(instance)
     day.minutes(20)
-
-
-def dropped_items() -> None:
-    day, item = lost.waiting("REF", lost.RUN_ID, given={"REF": "main", lost.RUN_ID: ""})
-    lost.dropped(day, item)
-    day.minutes(8)
-
-
-def an_item_that_will_be_dropped() -> None:
-    """Its node goes offline before the executor begins, a minute after the item came."""
-    day = lost.a_day(min_agents=1).minutes(6)
-    day.jenkins.version, day.jenkins.handing_seconds = DROPS_BUILDS, 70.0
-    [name] = day.nodes()
-
-    def goes_offline() -> None:
-        day.jenkins.nodes[name].connected, day.jenkins.handing_seconds = False, 0.0
-
-    lost.define(day, "job", "REF", lost.RUN_ID, seconds=600.0).build("job", {"REF": "main", lost.RUN_ID: ""}, "somebody")
-    day.world.timeline.after(65.0, goes_offline)
-    day.world.timeline.after(100.0, lambda: day.jenkins.connect(name))
-    day.minutes(2)
 
 
 def a_restart() -> None:

@@ -28,10 +28,8 @@ from autoscaler.domain.facts.memory import (
     Window,
 )
 from autoscaler.domain.facts.pool_volumes import PoolVolumes, Volume
-from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 from autoscaler.domain.facts.run_answers import AskedRun
-from autoscaler.domain.facts.runs import Parameter
 
 _BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 FREE = FreeNode(since_at=1.0, seen_at=2.0, looks=3, session="s1", labels=("cpu",), refused={"job": 2.0}, is_useless=True)
@@ -130,21 +128,6 @@ FULL_MEMORY = Memory(
             lost_at=2.5,
             others=("item 5",),
             elsewhere=True,
-        )
-    },
-    queued={
-        "main#18": QueuedItem(
-            controller="main",
-            item=18,
-            job="job/a",
-            run="",
-            pool="cpu",
-            session="s1",
-            at=1.0,
-            seen_at=2.0,
-            parameters=(Parameter(name="REF", value="ü"), Parameter(name="TOKEN", value=None)),
-            upstream=("job/b/1",),
-            missed_at=3.0,
         )
     },
     reruns={"main#17": RanAgain(run="job/a/6", times=1, on_demand=True, at=2.0)},

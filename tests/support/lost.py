@@ -4,8 +4,7 @@ from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.plan import LeaveLost
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
-from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Started
-from autoscaler_workbench.fakes.world.jenkins.handing import DROPS_BUILDS
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool, an_offering
 from support.timeline import Day
 from support.worlds import in_memory
@@ -36,42 +35,6 @@ def running(day, jobs, job="job", given=None, minutes=6):
     assert build.node is not None
     assert build.ended is None
     return build, instance_of(day, build)
-
-
-def waiting(
-    *declares,
-    given=None,
-    rerun=ONCE,
-    version=DROPS_BUILDS,
-    faults=None,
-    pending=True,
-    parent=False,
-    **job,
-):
-    """A day on an old Jenkins, and an item that is handed to an agent while a look sees it; or that waits for one that is not there."""
-    day = a_day(rerun, faults=faults, min_agents=1).minutes(6)
-    day.jenkins.version, day.jenkins.handing_seconds = version, 70.0
-    [node] = [day.jenkins.nodes[name] for name in day.nodes()]
-    node.connected = pending
-    jobs = define(day, "job", *declares, hides={"PASSWORD"} & set(declares), **({"seconds": 600.0} | job))
-    item = jobs.build("job", given, "somebody")
-    item = next((build for build in day.jenkins.queue if build.job == item.job), item)  # a pipeline asks for its node some seconds later
-    if parent:
-        waits = day.jenkins.submit("parent", "gpu", 36_000.0, kind=Kind.PIPELINE)
-        item.started_with = Started(upstream=(waits.run_path.rstrip("/"),))
-    day.minutes(1)
-    assert item.is_pending is pending
-    return day, item
-
-
-def dropped(day, item):
-    """The item's node goes offline before its executor begins."""
-    [node] = [node for node in day.jenkins.nodes.values() if item in node.handed]
-    node.connected = False
-    day.jenkins.handing_seconds = 0.0
-    day.world.move_to(day.world.timeline.now + 35.0)
-    assert item.is_dropped
-    day.jenkins.connect(node.name)
 
 
 def instance_of(day, build):

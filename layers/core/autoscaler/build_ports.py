@@ -7,7 +7,7 @@ from autoscaler.domain.facts.costs import CostBatch, MonthCosts
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.run_orders import RunOrder
-from autoscaler.domain.facts.runs import Item, Job, Run, Waiting
+from autoscaler.domain.facts.runs import Item, Job, Run
 from autoscaler.domain.facts.telemetry import Telemetry
 
 
@@ -25,9 +25,6 @@ class Builds(Protocol):
 
     def item(self, item: int) -> Item:
         """Read what became of a queue item."""
-
-    def waiting(self) -> Mapping[int, Waiting]:
-        """Read what each item that is in the queue now was asked for with."""
 
     def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
         """Start a build and return its queue item, which may have been there before: Jenkins merges equal ones.

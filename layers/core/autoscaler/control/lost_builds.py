@@ -58,19 +58,19 @@ def _facts(ports: Ports, store: RerunStore, own: str, lost: LostBuild) -> LostFa
         job=builds.job(job_path_of(lost.unit), since),
         rerun=rerun,
         upstream=upstream,
-        origin=origin_of(store, lost.controller, shown.parameters, own),
-        is_ordered=is_ordered(ports, lost.controller, shown.parameters, own, item=shown.item, run=lost.unit),
+        origin=_origin_of(store, lost.controller, shown.parameters, own),
+        is_ordered=_is_ordered(ports, lost.controller, shown.parameters, own, item=shown.item, run=lost.unit),
     )
 
 
-def origin_of(store: RerunStore, controller: str, parameters: Iterable[Parameter], own: str) -> Rerun | None:
+def _origin_of(store: RerunStore, controller: str, parameters: Iterable[Parameter], own: str) -> Rerun | None:
     """Read the answer that a build's own parameter claims to come from. ``own``: that parameter's name."""
     keys = (origin_key(controller, parameter.value or "") for parameter in parameters if parameter.name == own)
     key = next((key for key in keys if key is not None), None)
     return store.rerun(key) if key is not None else None
 
 
-def is_ordered(ports: Ports, controller: str, parameters: Iterable[Parameter], own: str, *, item: int, run: str = "") -> bool:
+def _is_ordered(ports: Ports, controller: str, parameters: Iterable[Parameter], own: str, *, item: int, run: str = "") -> bool:
     """Ask the order that a build's own parameter names, ended or not, whether it has started this very build."""
     named = claimed_try(parameters, own)
     if named is None or ports.run_orders is None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autoscaler.control.dropped_items import look_up_items
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.lost_builds import look_up
 from autoscaler.control.overdue_runs import ask_overdue
@@ -50,7 +49,6 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         images=images,
         spot_prices=_spot_prices(ports, fleet, stored, instances),
         lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
-        queued=look_up_items(ports, fleet, stored, views.values()),
         run_orders=_run_orders(ports, fleet, stored),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),
         ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},

@@ -28,7 +28,6 @@ from autoscaler.domain.launch.turns import controllers_in_turn
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
-from autoscaler.domain.repair.dropped_items import start_dropped
 from autoscaler.domain.repair.failed_boots import failed_boots
 from autoscaler.domain.repair.heal import keep_beacons, relabels, relabels_for_holds, repairs
 from autoscaler.domain.repair.interruption import cordon_interrupted, taken_back
@@ -101,7 +100,6 @@ REPAIRING: tuple[FleetRule, ...] = (
     drained,  # cordoned and idle in two looks: terminate
     repairs,  # dead, lost, overdue, unrecorded
     run_again,  # builds that were lost with their agent
-    start_dropped,  # builds that Jenkins dropped before they began
     finish_rotations,  # nodes that agents have left for another controller
     unfinished,  # condemned and not gone yet
 )

@@ -40,7 +40,6 @@ from autoscaler.domain.launch.backoff import Had, Refusal, lacks_capacity, note_
 from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
-from autoscaler.domain.repair.dropped_items import next_queued
 from autoscaler.domain.repair.followed_builds import next_lost
 from autoscaler.domain.repair.heal import what_is_seen
 from autoscaler.domain.repair.interruption import offerings_of, taken_back
@@ -132,7 +131,6 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         left_pools=next_left_pools(memory, look),
         hosts_off=next_hosts_off(memory.hosts_off, look) if look.fleet.hosts else {},
         lost=next_lost(memory.lost, look),
-        queued=next_queued(memory.queued, look),
     )
 
 
@@ -370,7 +368,6 @@ def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -
     return replace(
         memory,
         lost=noted.lost,
-        queued=noted.queued,
         reruns=noted.reruns,
         left=noted.left,
         trials=_next_trials(memory, fleet, outcomes, now),

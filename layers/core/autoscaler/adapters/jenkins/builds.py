@@ -19,7 +19,6 @@ from autoscaler.adapters.jenkins.runs import (
     read_item,
     read_job,
     read_run,
-    read_waiting,
 )
 from autoscaler.adapters.jenkins.session import (
     Answer,
@@ -30,7 +29,7 @@ from autoscaler.adapters.jenkins.session import (
     RedirectedError,
     RefusedRequestError,
 )
-from autoscaler.domain.facts.runs import Item, ItemState, Job, Run, Waiting
+from autoscaler.domain.facts.runs import Item, ItemState, Job, Run
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import DoubtfulError, NoAnswerError, RefusedBuildError, TransientError, UnansweredError
 
@@ -75,10 +74,6 @@ class JenkinsBuilds:
         except NotThereError:
             return Item(state=ItemState.UNKNOWN)
         return read_item(answer.json())
-
-    def waiting(self) -> dict[int, Waiting]:
-        """Ask for the whole queue, with parameters: one request, however many wait."""
-        return read_waiting(self._get(_QUEUE, QUEUED_TREE).json())
 
     def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
         """Ask for a build at once, without the job's quiet period."""

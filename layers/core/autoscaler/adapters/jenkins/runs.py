@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from autoscaler.adapters.jenkins.health import read_result
 from autoscaler.adapters.jenkins.parse import run_of, stage_of
-from autoscaler.domain.facts.runs import NO_ITEM, Entry, Interruption, Item, ItemState, Job, Parameter, Run, Waiting
+from autoscaler.domain.facts.runs import NO_ITEM, Entry, Interruption, Item, ItemState, Job, Parameter, Run
 from autoscaler.errors import TransientError
 
 # From which build to which one a list goes, the newest first: further lists are read only if the time in question is not reached. Each
@@ -203,14 +203,6 @@ def _run_at(run: _Run, path: str) -> Run:
         upstream=_named(run.causes()),
         interruptions=tuple(_interruption(kind) for kind in run.interruptions()),
     )
-
-
-def read_waiting(body: object) -> dict[int, Waiting]:
-    """Read what each item of the queue was asked for with."""
-    return {
-        one.id: Waiting(job=run_of(one.task.url), at=one.inQueueSince / 1000.0, parameters=one.parameters(), upstream=_named(one.causes()))
-        for one in _read(_Queue, body, "the queue").items
-    }
 
 
 def read_item(body: object) -> Item:

@@ -9,7 +9,6 @@ from autoscaler.domain.facts.definitions import LeftPools
 from autoscaler.domain.facts.job_weights import PluginWeight
 from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.pool_volumes import PoolVolumes
-from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 from autoscaler.domain.facts.run_answers import AskedRun, CountedEnds, SeenItems
 from autoscaler.domain.facts.streaks import PoolResults, Streak
@@ -294,7 +293,6 @@ class Memory:
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when
     lost: Mapping[str, LostBuild] = field(default_factory=dict)  # builds whose agents have gone, by controller and run
     reruns: Mapping[str, RanAgain] = field(default_factory=dict)  # builds that we started again, by controller#item
-    queued: Mapping[str, QueuedItem] = field(default_factory=dict)  # items that Jenkins may drop, by controller#item
     may_have_orders: bool = False  # the key `runs` was in the fleet file, or orders were open, when they were last looked at
     left_pools: LeftPools = field(default_factory=LeftPools)  # that left the fleet file, or may leave it
     left: Mapping[str, LeftBuild] = field(default_factory=dict)  # lost builds that a person must see to, for a day, by controller and run

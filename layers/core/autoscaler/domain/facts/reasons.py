@@ -125,14 +125,12 @@ class Reason(StrEnum):
         "A static node without an agent carries our mark, or a monitor's; the mark is removed.",
     )
     LOST_BUILD = "lost-build", "The build was lost with its agent; it is started again with the same parameters (rerun)."
-    DROPPED_ITEM = "dropped-item", "Jenkins dropped the build between its queue and an agent, and it never began; it is started (rerun)."
     RERUN_FOUND = "rerun-found", "Jenkins did not answer when a lost build was started again; the build that it started was found."
     LOST_TOO_OFTEN = "lost-too-often", "The build was lost as often as rerun allows, and is left to a person."
     HIDDEN_PARAMETERS = "hidden-parameters", "The lost build had a password or a file as a parameter, which Jenkins shows to nobody."
     OTHER_PARAMETERS = "other-parameters", "The job of the lost build does not declare one of its parameters any more."
     PARENT_WAITS = "parent-waits", "Another build waited for the lost one, and would not wait for a new one; that one is to be run again."
     NOT_BUILDABLE = "not-buildable", "The job of the lost build is disabled, or was deleted."
-    NODE_BLOCK_DROPPED = "node-block-dropped", "A pipeline waits in vain: Jenkins dropped the item of its node block."
     REPEATED_BY_PERSON = "repeated-by-person", "A person started the lost build again first; nothing is started beside that."
     RERUN_REFUSED = "rerun-refused", "Jenkins did not start the lost build again, and would not if it were asked once more."
     RERUN_UNWANTED = (

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from autoscaler.domain.facts.runs import Item, Job, Run, Waiting, matrix_of
+from autoscaler.domain.facts.runs import Job, Run, matrix_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +114,11 @@ def origin_key(controller: str, run_id: str) -> str | None:
 _MOST_BYTES_OF_A_KEY = 1024
 
 
+def item_key(controller: str, item: int) -> str:
+    """Return the name of a queue item in the memory."""
+    return f"{controller}#{item}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RanAgain:
     """A build that was started again, remembered by its queue item: should it be lost, too, this counts. ``run``: that was lost.
@@ -169,17 +174,3 @@ class LostFacts:
     def has_ended(self) -> bool:
         """It has ended, and what would be run again, too."""
         return self.run is not None and not self.is_building
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemFacts:
-    """What Jenkins says of one queue item, in one of its stages.
-
-    ``waiting``: it is in the queue, and not followed yet; ``item``: what became of it since it was there; ``lost``: what is known of a
-    build that Jenkins did not know any more in an earlier look, and does not now; ``is_ordered``: as of `LostFacts`.
-    """
-
-    waiting: Waiting | None = None
-    item: Item | None = None
-    lost: LostFacts | None = None
-    is_ordered: bool | None = None

@@ -71,16 +71,6 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """What a queue item was asked for with, as Jenkins tells it while the item waits. ``job``: its path, or a pipeline run's."""
-
-    job: str
-    at: float  # when it entered the queue, by the controller's clock
-    parameters: tuple[Parameter, ...] = ()
-    upstream: tuple[str, ...] = ()  # paths of the builds that caused it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A queue item of a job, or a build that came from one. ``is_ours``: our account is among those who asked for it.
 

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.pool_volumes import PoolVolumes
-from autoscaler.domain.facts.reruns import ItemFacts, LostFacts
+from autoscaler.domain.facts.reruns import LostFacts
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.run_orders import RunOrder
@@ -335,7 +335,6 @@ class Snapshot:
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
     run_answers: Mapping[str, Mapping[str, RunAnswer]] = field(default_factory=dict)  # of overdue runs, by controller and run
     lost: Mapping[str, LostFacts] = field(default_factory=dict)  # facts about the builds in `Memory.lost`
-    queued: Mapping[str, ItemFacts] = field(default_factory=dict)  # facts about items that Jenkins may drop, by controller#item
     run_orders: tuple[RunOrder, ...] | None = ()  # that are open; None: they could not be read
     unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
     unread_as: Mapping[str, UnreadRecord] = field(default_factory=dict)  # what can be told of records among these, by name

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
-from autoscaler.domain.facts.queued_items import item_key
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
+from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState, item_key
 from autoscaler.domain.facts.run_orders import claimed_try
 from autoscaler.domain.facts.runs import NO_ITEM, Interruption, Run, hidden, job_name_of
 from autoscaler.domain.repair.followed_builds import MISSING, SLACK_SECONDS, is_ordered
@@ -128,7 +127,7 @@ def _may_judge(situation: Situation, lost: LostBuild) -> bool:
 
 
 def _first_answer(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, pool: Pool) -> RunAgain | LeaveLost:
-    if refusal := _in_doubt(lost, facts, unit) or not_repeatable(situation, facts, unit):
+    if refusal := _in_doubt(lost, facts, unit) or _not_repeatable(situation, facts, unit):
         return leave(situation, lost, facts, *refusal)
     return again_or_left(situation, lost, facts, unit, pool.rerun or RerunPolicy())
 
@@ -141,7 +140,7 @@ def _in_doubt(lost: LostBuild, facts: LostFacts, unit: Run) -> tuple[Reason, str
     return (Reason.PARENT_WAITS, f"{waited[0]} waited for it: run that one again") if waited else None
 
 
-def not_repeatable(situation: Situation, facts: LostFacts, unit: Run) -> tuple[Reason, str] | None:
+def _not_repeatable(situation: Situation, facts: LostFacts, unit: Run) -> tuple[Reason, str] | None:
     """Say why a build cannot be started with the same parameters."""
     if facts.job is None or not facts.job.buildable:
         return Reason.NOT_BUILDABLE, "its job is disabled or deleted"

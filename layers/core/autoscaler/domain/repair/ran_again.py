@@ -7,7 +7,6 @@ from typing import TypeVar
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
-from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, LostFacts, RanAgain, Rerun, RerunPolicy, RerunState
 from autoscaler.domain.facts.runs import NO_ITEM, Run, job_name_of
@@ -111,7 +110,6 @@ class Answered:
     """What is followed on, and remembered of builds that were run again or left to a person, once some were answered for."""
 
     lost: Mapping[str, LostBuild]
-    queued: Mapping[str, QueuedItem]
     reruns: Mapping[str, RanAgain]
     left: Mapping[str, LeftBuild]
 
@@ -129,7 +127,6 @@ def answered(memory: Memory, answers: Iterable[tuple[str, Rerun]], now: float) -
     done = {name for name, _ in answers}
     return Answered(
         lost={key: lost for key, lost in memory.lost.items() if key not in done},
-        queued={key: one for key, one in memory.queued.items() if key not in done},
         reruns=_kept(reruns, now - _REMEMBERED_SECONDS),
         left=_kept(left, now - _LEFT_SECONDS),
     )

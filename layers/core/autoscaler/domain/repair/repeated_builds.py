@@ -4,9 +4,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from autoscaler.domain.facts.plan import LeaveLost
-from autoscaler.domain.facts.queued_items import item_key
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunState
+from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunState, item_key
 from autoscaler.domain.facts.runs import Entry, Run
 from autoscaler.domain.repair.ran_again import leave
 from autoscaler.domain.situation.situation import Situation

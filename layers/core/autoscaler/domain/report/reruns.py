@@ -18,9 +18,6 @@ def told_lost(situation: Situation, job: str) -> Iterator[str]:
         if job_name_of(lost.unit) == job:
             ago = f"{duration(now - lost.since_at)} ago" if now - lost.since_at >= 1 else "just now"
             yield f"{lost.run} lost its agent {lost.node} {ago}: {lost.how}; it is run again once Jenkins has ended it, if it was lost"
-    for one in memory.queued.values():
-        if one.missed_at is not None and job_name_of(one.path) == job:
-            yield f"queue item {one.item} left the queue, and Jenkins does not know it: it was dropped if the next look finds the same"
     for name, again in memory.reruns.items():
         if job_name_of(again.run) == job:
             item, ago = name.rpartition("#")[2], f"{duration(now - again.at)} ago"

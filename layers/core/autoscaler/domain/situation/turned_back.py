@@ -23,7 +23,7 @@ _Noted = TypeVar("_Noted", bound="DataclassInstance")
 _DIFFER_SECONDS = 120.0
 # Retries after a pause, questions that are repeated, hourly rations; and conditions that have to last.
 _PACED = ("trials", "failing", "rations", "most_marked", "stuck", "asked")
-_LASTING = ("rows", "missing", "sessions", "marks", "capacity_delays", "lost", "queued")
+_LASTING = ("rows", "missing", "sessions", "marks", "capacity_delays", "lost")
 _LOOKED_AT = ("observations", "free_nodes")
 _SINCE = ("hosts_off", "never_lent")  # times alone
 _LEARNED = ("running", "runs", "streaks")
