@@ -39,7 +39,7 @@ def why_not_stopped(pool: PoolOfNewFleet) -> str:
     if pool.market != "on-demand":
         return "EC2 stops no spot instance that was requested once"
     if pool.reuse == "never":
-        return "an agent of one build is stopped before it alone, and warm_pool.min_agents says how many (docs/warm-pool.md)"
+        return "an agent of one build is terminated after it (docs/warm-pool.md)"
     if pool.instance_types is None:
         return "types are chosen by what they have, and some may have instance stores, which are empty after a stop"
     if stores := [name for name in pool.instance_types if has_instance_store(name)]:

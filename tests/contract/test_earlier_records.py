@@ -83,3 +83,19 @@ def test_what_0_3_0_wrote_for_0_2_0_is_left_out_once_a_record_changes(book):
     stored = as_stored(book, record.instance_id)
     assert stored.keys() & {"controller", "node", "life"} == set()
     assert [binding["node"] for binding in stored["bindings"]] == ["linux-2"]
+
+
+def test_what_0_3_0_launched_to_be_stopped_is_not_that_any_more_once_it_is_an_agent(book):
+    """On the way back 0.3.0 would stop it after its one build, and start it for another one."""
+    write_as_before(
+        book,
+        state="requested",
+        registered_at=None,
+        to_stop=True,
+        bindings=[{"controller": "main"}],
+    )
+    [record] = book.read().records
+    assert as_stored(book, record.instance_id)["to_stop"] is True
+    registered = replace(record.bound(node="linux-1"), state=RecordState.REGISTERED)
+    book.change_record(registered, expected=record.state)
+    assert "to_stop" not in as_stored(book, record.instance_id)

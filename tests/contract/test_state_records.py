@@ -33,7 +33,6 @@ FULL = a_record(
     rotated_at=8.0,
     leaves=(Binding(controller="other", node="cpu-1", life=1), Binding(controller="third", node="日本")),
     role_id="AROA1",
-    to_stop=True,
     devices_for=(a_reservation("bob"),),
     reservation=a_reservation(person="Zoë"),
     interrupted_at=9.5,

@@ -15,8 +15,8 @@ IMAGES = (
     Bug(
         name="each controller tries the new image",
         function="Budget._take_decided",
-        was="step.offerings, step.count, tries=step.tries, to_stop=step.to_stop)",
-        becomes="step.offerings, step.count, to_stop=step.to_stop)",
+        was="step.offerings, step.count, tries=step.tries)",
+        becomes="step.offerings, step.count)",
         found_by=(f"{_RULES}::test_one_agent_tries_it_over_all_controllers",),
     ),
     Bug(

@@ -86,7 +86,7 @@ RERUNS = (
     ),
     planted(
         "a build is its order's by what its parameter claims",
-        function="is_ordered",
+        function="_is_ordered",
         was="return order is not None and order.has_started(controller, named[1], item=item, run=run)",
         becomes="return order is not None",
         found_by=f"{_REPEATED}a_rebuild_of_an_ordered_build_is_no_build_of_its_order",

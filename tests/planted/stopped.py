@@ -12,7 +12,6 @@ _USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
 
 _FAILED = "tests/scenarios/test_failed_starts.py"
 _UNTIMED = "tests/scenarios/test_untimed_starts.py"
-_UNUSED = "tests/unit/test_unused_stopped.py"
 _STOPPED = "tests/unit/test_warm_pool.py"
 
 STOPPED = (
@@ -104,57 +103,6 @@ STOPPED = (
         function="_more_usd",
         was="return max(record.reserved_usd_per_hour - record.volume_usd_per_hour, _highest(otherwise))",
         becomes="return 0.0",
-    ),
-    breaks(
-        "where_each_agent_has_one_build_only_what_never_was_an_agent_is_stopped",
-        "what was an agent is stopped where each has one build",
-        function="may_be_kept_stopped",
-        was="(not warm.unused_only or agent.record.to_stop)",
-        becomes="True",
-    ),
-    Bug(
-        name="what has had a build is stopped where each agent has one",
-        function="may_be_kept_stopped",
-        was="(not warm.unused_only or agent.record.to_stop)",
-        becomes="True",
-        found_by=(f"{_UNUSED}::test_an_agent_that_was_one_is_terminated_whether_or_not_it_had_its_build",),
-    ),
-    Bug(
-        name="what was launched to be stopped stays so once it is an agent",
-        function="_win",
-        was=", to_stop=False)",
-        becomes=")",
-        found_by=(
-            "tests/scenarios/test_unused_stopped.py::test_an_agent_that_was_started_and_had_no_build_is_terminated_and_never_stopped_again",
-        ),
-    ),
-    Bug(
-        name="what was stopped after builds is started where each agent has one",
-        function="_may_start",
-        was="    if not may_be_kept_stopped(agent) or asked_lately(",
-        becomes="    if asked_lately(",
-        found_by=(f"{_UNUSED}::test_what_was_stopped_after_builds_is_terminated_once_each_agent_has_one_build",),
-    ),
-    Bug(
-        name="jobs wait for what boots to be stopped",
-        function="_phase_of_boot",
-        was="return Phase.TO_STOP if record.boots_to_stop else ",
-        becomes="return ",
-        found_by=(f"{_UNUSED}::test_no_job_waits_for_what_boots_to_be_stopped",),
-    ),
-    Bug(
-        name="what is launched to be stopped, and not answered yet, is launched again",
-        function="stopped_in_time",
-        was=" + situation.expected_to_stop(pool.controller, pool.name)",
-        becomes="",
-        found_by=(f"{_UNUSED}::test_those_whose_launch_is_not_answered_yet_count",),
-    ),
-    Bug(
-        name="what boots to be stopped is given a node",
-        function="_Request._connect_instance",
-        was="    if verdict.record.boots_to_stop:",
-        becomes="    if False:",
-        found_by=("tests/scenarios/test_unused_stopped.py::test_a_pool_is_filled_without_any_node",),
     ),
     Bug(
         name="what EC2 refuses to stop is asked for ever",

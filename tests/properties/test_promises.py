@@ -90,7 +90,7 @@ def test_where_a_controller_cannot_be_believed_nothing_of_it_is_given_up(look):
     for doubted in (unread, look.with_views(session="s9"), look.with_views(quieting_down=True), unknown):
         for step in decide.scale_down(doubted.snapshot, doubted.fleet).steps:
             # What was condemned before may still be terminated where all nodes were read and it has none: nothing runs on it.
-            # What was to start has no node, nor has what boots to be stopped.
+            # What was to start has no node.
             assert not (isinstance(step, Cordon | Stop) and step.node), step
             assert not (isinstance(step, FinishStop) and look.records[step.instance_id].state is not RecordState.STARTING), step
             assert not (isinstance(step, Terminate | DeleteNode) and look.node_of(step)), step
@@ -169,13 +169,6 @@ def test_a_stop_is_finished_and_an_agent_started_only_when_ec2_says_that_it_has_
 
 
 @given(looks())
-def test_where_each_agent_has_one_build_only_what_never_was_an_agent_is_stopped(look):
-    for step in by(Stop, look.down):
-        warm = look.fleet.pools[step.pool].warm_pool
-        assert not (warm and warm.unused_only) or look.records[step.instance_id].to_stop, step
-
-
-@given(looks())
 def test_what_was_stopped_and_runs_again_is_never_terminated_as_stopped(look):
     for step in by(Terminate, look.down):
         if look.records[step.instance_id].state is RecordState.STOPPED:
@@ -243,18 +236,15 @@ def test_a_record_is_closed_only_when_neither_its_machine_nor_its_node_is_left(l
 def test_what_is_on_its_way_is_not_launched_again(look):
     launches = by(Launch, look.up)
     asked = tuple(
-        an_intent(
-            f"new-{n}", pool=s.pool, controller=s.controller, count=s.count, created_at=NOW, usd_per_hour=dearest(s), to_stop=s.to_stop
-        )
+        an_intent(f"new-{n}", pool=s.pool, controller=s.controller, count=s.count, created_at=NOW, usd_per_hour=dearest(s))
         for n, s in enumerate(launches)
     )
     started = {instance_id for step in by(Start, look.up) for instance_id in step.instance_ids}
     records = tuple(begin_again(record, NOW) if record.instance_id in started else record for record in look.snapshot.records)
     snapshot = replace(look.snapshot, records=records, intents=(*look.snapshot.intents, *asked))
-    # What serves builds and what is to be stopped first are wanted for themselves; the second may wait for the first.
-    kinds = {(one.pool, one.to_stop) for one in launches}
+    pools = {launch.pool for launch in launches}
     for step in by(Launch, decide.scale_up(snapshot, look.fleet)):
-        assert (step.pool, step.to_stop) not in kinds, step
+        assert step.pool not in pools, step
 
 
 # 3. Money has a ceiling.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.fleet import NO_CEILINGS, Share, WarmPool
+from autoscaler.domain.facts.fleet import NO_CEILINGS, Share
 from autoscaler.domain.facts.plan import Launch, Stop
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -65,15 +65,6 @@ def test_without_warm_pool_what_stops_is_stopped_or_starts_serves_or_goes(state)
         until(day, state)
     no_warm_pool(day).minutes(2 * HOUR)
     assert {build.ended for build in builds} == {Ended.FINISHED}
-    assert nothing_is_left(day) == (True, ([], [], [], [], []))
-
-
-@pytest.mark.parametrize("minutes", [1, 3, 6, 12])
-def test_without_warm_pool_what_boots_to_be_stopped_goes(minutes):
-    warm = WarmPool(min_agents=2, max_agents=5, max_age_seconds=168 * 3600.0, unused_only=True)
-    day = Day(in_memory(a_warm_pool(warm))).minutes(1 + minutes)
-    assert any(record.to_stop for record in day.fleet.state.records.values())
-    no_warm_pool(day).minutes(2 * HOUR)
     assert nothing_is_left(day) == (True, ([], [], [], [], []))
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from autoscaler.control import operate, passes
-from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -16,7 +15,6 @@ from support.timeline import Day
 from support.worlds import in_memory
 
 DISK = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.02)
-UNUSED = WarmPool(min_agents=1, max_agents=2, max_age_seconds=86_400.0, unused_only=True)
 FEW_LEAVE = 3  # agents of another pool: a pool with most of the fleet's agents would be kept for an hour
 
 
@@ -76,7 +74,6 @@ def interrupted(day):
 STATES = {
     "its launch is not answered": unanswered,
     "it boots": lambda: then(a_day(), lambda day: day.queue(1, "web", 60.0)).minutes(1),
-    "it boots to be stopped": lambda: a_day(warm_pool=UNUSED, boot_seconds=600.0),
     "it builds": lambda: an_agent(seconds=3000.0),
     "it is idle": an_agent,
     "it is drained by a person": lambda: then(an_agent(), drained),

@@ -155,7 +155,6 @@ def unsettled_launches() -> None:
     for name, age, facts in (
         ("written", 50.0, {"state": IntentState.WRITTEN, "version": "1 with ami-0"}),
         ("for a person", 50.0, {"reservation": person, "keep_until": ends}),
-        ("to stop", 50.0, {"pool": "warm", "to_stop": True}),
         ("long ago", 700.0, {}),
         ("in vain", 800.0, {"empty_look_at": day.world.timeline.now - 60.0}),
         (f"{MANUAL_PREFIX}r-0", 900.0, {"state": IntentState.SETTLED, "instances": ("i-1",)}),

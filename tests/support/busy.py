@@ -1,7 +1,7 @@
 """A busy hour: one time-line in which every function does all that it can do. Short, repeatable, and ends at rest."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from autoscaler.control import passes
@@ -34,8 +34,7 @@ def a_fleet_in_memory(faults: Faults | None = None) -> InMemory:
     # So briefly that the hour ends with nothing left.
     warm = WarmPool(min_agents=0, max_agents=3, max_age_seconds=900.0)
     gpu = a_pool("gpu", offerings=(FIRM,), max_agents=4, warm_pool=warm, image_parameter=IMAGE_PARAMETER, **quick)
-    unused = WarmPool(min_agents=1, max_agents=1, max_age_seconds=86_400.0, unused_only=True)
-    once = a_pool("once", offerings=(FIRM,), max_agents=2, warm_pool=unused, max_builds=1, **quick)
+    once = a_pool("once", offerings=(FIRM,), max_agents=2, max_builds=1, **quick)
     fleet = in_memory(cpu, gpu, once, seed=5, faults=faults)
     name_image(fleet.world, "ami-1")
     return fleet
@@ -238,11 +237,6 @@ def ec2_has_machines_again(hour: Hour) -> None:
     hour.world.ec2.capacity.clear()
 
 
-def the_fleet_file_wants_no_unused_machine_any_more(hour: Hour) -> None:
-    fleet = hour.fleet.fleet
-    hour.fleet.fleet = replace(fleet, pools={**fleet.pools, "once": replace(fleet.pools["once"], warm_pool=None)})
-
-
 def the_next_start_fails(hour: Hour) -> None:
     if instance := hour.stopped("gpu"):
         instance.fails_to_start = "Client.InternalError"
@@ -336,7 +330,6 @@ SCRIPT = {
     45: (reserve("cpu", 8, "r-7"), queue(1, "cpu", 200.0)),
     46: (queue(2, "gpu", 60.0), reserve("cpu", 8, "r-7")),
     47: (reserve("gpu", 4, "r-9"),),
-    50: (the_fleet_file_wants_no_unused_machine_any_more,),
     51: (reserve("cpu", 60, "r-8"),),
     53: (someone_releases_what_alice_has,),
     54: (ec2_has_no_machine_for_those_that_are_stopped, queue(1, "gpu", 60.0)),

@@ -23,7 +23,6 @@ from support.looks import Look
 from support.stories import EXECUTORS, POOL_LABELS, STORIES, USD_PER_HOUR, Drawn, Story, agent
 
 WARM = WarmPool(min_agents=0, max_agents=2, max_age_seconds=86_400.0)
-UNUSED = WarmPool(min_agents=1, max_agents=3, max_age_seconds=86_400.0, unused_only=True)
 _BY_FREQUENCY = [story for story in STORIES.values() for _ in range(story.often)]
 # Now and then all are at work, most on every executor, and jobs wait.
 _ALL_AT_WORK = [STORIES["busy"], Story(builds=(4,))]
@@ -72,7 +71,7 @@ def intent(chance: Random, number: int) -> Intent:
 
 def fleet_file(chance: Random, controllers: tuple[str, ...]) -> Fleet:
     spot = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0)
-    warm = {name: chance.choice([None, None, None, WARM, WARM, UNUSED]) for name in USD_PER_HOUR}
+    warm = {name: chance.choice([None, None, None, WARM, WARM]) for name in USD_PER_HOUR}
     pools = [
         a_pool(
             name,
@@ -85,7 +84,6 @@ def fleet_file(chance: Random, controllers: tuple[str, ...]) -> Fleet:
             wait_usd_per_hour=chance.choice([20.0, 0.5, 0.5]),
             idle_seconds=chance.choice([None, 60.0]),
             warm_pool=warm[name],
-            max_builds=1 if warm[name] is UNUSED else None,
             offerings=(*((spot,) if name == "cpu" else ()), an_offering(usd_per_hour=usd)),
         )
         for name, usd in USD_PER_HOUR.items()

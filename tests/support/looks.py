@@ -198,7 +198,7 @@ class Look:
 
     def may_serve(self, record: Record) -> bool:
         """Tell whether an agent takes builds, will soon, or can be brought back for them."""
-        out_of_use = record.state not in _MAY_SERVE or record.reservation is not None or record.boots_to_stop
+        out_of_use = record.state not in _MAY_SERVE or record.reservation is not None
         if self.states.get(record.instance_id) in _ENDED or out_of_use:
             return False
         node = self.node(record.controller, record.node)

@@ -37,13 +37,12 @@ def pool_of_hosts(shares: Share | None) -> Pool:
 
 
 def pools(warm: WarmPool | None, *, images: bool = False, lends: bool = False, shares: Share | None = None) -> tuple[Pool, Pool]:
-    """Two pools that some jobs may choose between; each agent has one build where only unused ones are stopped.
+    """Two pools that some jobs may choose between.
 
     ``lends``: jobs of the one pool may borrow what the other has. ``shares``: how two controllers share that one; None: there is one.
     """
     both = {"controllers": BOTH, "share": shares} if shares else {}
-    once = 1 if warm and warm.unused_only else None
-    quick = {"idle_seconds": 300.0, "boot_timeout_seconds": 600.0, "warm_pool": warm, "max_builds": once}
+    quick = {"idle_seconds": 300.0, "boot_timeout_seconds": 600.0, "warm_pool": warm}
     cpu = a_pool("cpu", labels=frozenset({"cpu", "linux"}), executors=3, max_agents=5, offerings=(SPOT, FIRM), **quick)
     if shares is Share.COOPERATIVE:  # such agents are not stopped, lent, or limited in builds
         lends, both = False, {**both, "warm_pool": None, "max_builds": None}

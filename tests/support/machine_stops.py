@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.snapshot import RecordState
@@ -16,7 +16,6 @@ WARM_POOLS = st.sampled_from(
         None,
         WarmPool(min_agents=0, max_agents=3, max_age_seconds=168 * 3600.0),
         WarmPool(min_agents=1, max_agents=2, max_age_seconds=7200.0),
-        WarmPool(min_agents=1, max_agents=2, max_age_seconds=7200.0, unused_only=True),
     ]
 )
 _NO_KEY = "Client.InternalError"  # for its disk: every start fails a few seconds after EC2 has granted it
@@ -44,12 +43,6 @@ class MachinesAreStopped(RuleBasedStateMachine):
     def _one(self, which, wanted):
         found = sorted((instance for instance in self.world.alive() if wanted(instance)), key=lambda instance: instance.id)
         return found[which % len(found)] if found else None
-
-    @invariant()
-    def only_what_never_was_an_agent_is_kept_stopped_for_one_build(self):
-        if hasattr(self, "fleet") and any(pool.warm_pool and pool.warm_pool.unused_only for pool in self.fleet.fleet.pools.values()):
-            stopped = [record for record in self.fleet.state.records.values() if record.state is RecordState.STOPPED]
-            assert [record for record in stopped if not record.to_stop] == []
 
     @rule(which=st.integers(0, 9), minutes=st.integers(1, 5))
     def a_person_stops_a_machine(self, which, minutes):

@@ -36,7 +36,6 @@ class Story:
     launched_ago: tuple[float, ...] = (100_000.0,)  # or started, where it was to start again
     connected: bool = True
     reserved: tuple[float, ...] = ()  # until when a person has it, in seconds from now
-    to_stop: bool = False  # launched to be stopped, and never an agent
 
 
 _ENDED = (InstanceState.TERMINATED, InstanceState.TERMINATED, InstanceState.SHUTTING_DOWN)
@@ -70,15 +69,6 @@ STORIES = {
         **_STARTING, often=2, instance=(InstanceState.PENDING, *LIVING, InstanceState.STOPPED), launched_ago=(10.0, 800.0)
     ),
     "to be started for too long": Story(**_STARTING, launched_ago=(5000.0,), seen=Condition.OVERDUE),
-    "to be stopped before it is an agent": Story(**_REQUESTED, launched_ago=(10.0, 200.0, 800.0), to_stop=True),
-    "to be stopped before it is an agent, and never booted": Story(
-        **_REQUESTED, launched_ago=(1000.0, 5000.0), seen=Condition.OVERDUE, to_stop=True
-    ),
-    "booted to be stopped": Story(**_STOPPING, often=2, instance=(*LIVING, *LIVING, *_OFF), to_stop=True),
-    "stopped before it was an agent": Story(**_STOPPED, often=3, instance=(InstanceState.STOPPED,), to_stop=True),
-    "stopped before it was an agent, to be started": Story(
-        **_STARTING, instance=(InstanceState.PENDING, *LIVING, InstanceState.STOPPED), launched_ago=(10.0, 800.0), to_stop=True
-    ),
     "reserved": Story(often=3, marks=(*(RESERVED,) * 3, "", A_PERSONS), builds=(0, 0, 1), seen=Condition.DRAINED, reserved=(60.0, 3600.0)),
     "reserved, and its labels are taken": Story(
         marks=("", RESERVED), labels_taken=True, builds=(0, 0, 1), seen=Condition.UNLABELLED, reserved=(3600.0,)
@@ -152,7 +142,7 @@ def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: li
     record = a_record(
         instance_id,
         pool=pool,
-        node=None if story.record is RecordState.REQUESTED or story.to_stop else name,
+        node=None if story.record is RecordState.REQUESTED else name,
         controller=controller,
         state=story.record or RecordState.REGISTERED,
         launched_at=launched_at,
@@ -164,7 +154,6 @@ def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: li
         cordon=chance.choice([RESERVED if story.reserved else OURS, ""]) if story.labels_taken else "",
         reservation=a_reservation(until_at=NOW + chance.choice(story.reserved)) if story.reserved else None,
         labels=tuple(sorted(POOL_LABELS[pool])) if story.labels_taken else (),
-        to_stop=story.to_stop,
     )
     facts = chance.choice(LOOKS)
     subject = f"{controller}/{name}" if story.seen is Condition.ORPHAN else instance_id

@@ -113,7 +113,7 @@ def test_what_is_wrong_with_a_schedule_is_said_in_one_line(tmp_path, old, new, l
 def test_a_warm_pool_of_hours_is_refused_where_one_for_always_is(tmp_path):
     text = FLEET + changed("min_agents: 2", "warm_pool: {}")
     assert "schedules.0.warm_pool: agents of market spot cannot be stopped" in refused(tmp_path, text + "    market: spot\n")
-    assert "schedules.0.warm_pool: agents that have one build each" in refused(tmp_path, text + "    reuse: never\n")
+    assert "schedules.0.warm_pool ({}): agents that have one build each" in refused(tmp_path, text + "    reuse: never\n")
 
 
 def test_minima_of_a_schedule_fit_the_limits_of_their_hours(tmp_path):

@@ -77,7 +77,7 @@ def rows_met(**facts):
 
 @pytest.mark.long
 def test_one_row_fits_each_state_and_every_row_is_met():
-    met = rows_met() | rows_met(to_stop=True) | rows_met(lent_until=NOW + 60.0) | rows_met(interrupted_at=NOW - 60.0)
+    met = rows_met() | rows_met(lent_until=NOW + 60.0) | rows_met(interrupted_at=NOW - 60.0)
     met |= rows_met(reservation=a_reservation()) | rows_met(complete=False)
     host = a_record("host-rocm-1", pool="rocm", node=None, state=RecordState.REQUESTED)
     hosts = [agent for agent in assess(a_snapshot(a_view(), records=(host,)), FLEET).agents if agent.record.is_host]

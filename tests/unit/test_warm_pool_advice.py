@@ -31,7 +31,6 @@ def said(where, hours, disk):
         ("warm_pool: {max_age_hours: 720}", said("pools.cpu.warm_pool", 720, "by default 168")),
         ("warm_pool: {max_age_hours: 25, max_disk_age_hours: 24.5}", said("pools.cpu.warm_pool", 25, "24.5")),
         (f"schedules: {IN_A_SCHEDULE}", said("pools.cpu.schedules[0].warm_pool", 48, "24")),
-        ("reuse: never, warm_pool: {min_agents: 1, max_age_hours: 720}", said("pools.cpu.warm_pool", 720, "by default 168")),
     ],
 )
 def test_a_stop_that_may_last_longer_than_a_disk_serves_is_warned_of_where_it_is_written(tmp_path, pool, expected):

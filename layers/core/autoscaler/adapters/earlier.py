@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 from autoscaler.adapters.kept import Unknown
 
-_RECORD, _NAMES = "record", frozenset({"controller", "node", "life"})
+_RECORD, _NAMES = "record", frozenset({"controller", "node", "life", "to_stop"})
 
 
 def in_todays_form(body: bytes | str) -> bytes:
@@ -24,7 +24,7 @@ def in_todays_form(body: bytes | str) -> bytes:
 
 
 def without_earlier_names(unknown: Unknown) -> Unknown:
-    """Leave out what 0.3.0 wrote for 0.2.0: it would not be true for long."""
+    """Leave out what 0.3.0 wrote, and what would not be true for long: 0.3.0 may stop what it launched to be stopped, and no used disk."""
     inside = unknown.inside.get(_RECORD)
     if inside is None or not inside.extras.keys() & _NAMES:
         return unknown

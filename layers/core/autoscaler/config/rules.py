@@ -154,16 +154,17 @@ def _stopped(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator
     warm = settings.tuned("warm_pool", name)
     if hosts.is_of_hosts(settings, name) or pool.share is Share.COOPERATIVE:
         return  # which has rules of its own
-    if warm and (pool.warm_pool or (settings.may_stop(pool) and (warm.min_agents or settings.tuned("reuse", name) != "never"))):
+    if warm and (pool.warm_pool or (settings.may_stop(pool) and settings.tuned("reuse", name) != "never")):
         yield from _of_warm_pool(settings, name, warm, pool.max_agents or 0)
 
 
 def _of_warm_pool(settings: FleetSettings, name: str, warm: WarmPoolSettings, max_agents: int) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a warm pool that a pool of at most so many agents asks for."""
     pool, most = settings.pools[name], max_agents if warm.max_agents is None else warm.max_agents
-    if settings.tuned("reuse", name) == "never" and not warm.min_agents:
-        rule = "are stopped only before it, give min_agents of at least 1: after it, the next build would find its disk"
-        yield "warm_pool", f"warm_pool: agents that have one build each (reuse: never) {rule}"
+    if settings.tuned("reuse", name) == "never":
+        given = f"min_agents: {warm.min_agents}" if warm.min_agents else ""
+        rule = "agents that have one build each (reuse: never) are not stopped; leave it out, and give the pool min_agents"
+        yield "warm_pool", f"warm_pool ({{{given}}}): {rule}"
     elif pool.market == "spot":
         yield "warm_pool", "warm_pool: agents of market spot cannot be stopped, EC2 stops no one-time spot instance"
     elif not settings.may_stop(pool):

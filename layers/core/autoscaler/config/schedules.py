@@ -80,12 +80,12 @@ class ScheduleSettings(Section):
         return self
 
 
-def pool_schedules(settings: Iterable[ScheduleSettings], max_agents: int, *, unused_only: bool) -> tuple[PoolSchedule, ...]:
-    """Translate to the domain's values. ``max_agents``: the pool's own; ``unused_only``: stopped agents have had no build."""
-    return tuple(_pool_schedule(schedule, max_agents, unused_only=unused_only) for schedule in settings)
+def pool_schedules(settings: Iterable[ScheduleSettings], max_agents: int) -> tuple[PoolSchedule, ...]:
+    """Translate to the domain's values. ``max_agents``: the pool's own."""
+    return tuple(_pool_schedule(schedule, max_agents) for schedule in settings)
 
 
-def _pool_schedule(settings: ScheduleSettings, max_agents: int, *, unused_only: bool) -> PoolSchedule:
+def _pool_schedule(settings: ScheduleSettings, max_agents: int) -> PoolSchedule:
     begin, end = _minutes(settings.begins), _minutes(settings.ends)
     most = max_agents if settings.max_agents is None else settings.max_agents
     return PoolSchedule(
@@ -96,15 +96,13 @@ def _pool_schedule(settings: ScheduleSettings, max_agents: int, *, unused_only: 
         min_agents=settings.min_agents,
         max_agents=settings.max_agents,
         warm_executors=settings.warm_executors,
-        warm_pool=_warm_pool(settings.warm_pool, most, unused_only=unused_only),
+        warm_pool=_warm_pool(settings.warm_pool, most),
     )
 
 
-def _warm_pool(
-    given: WarmPoolSettings | Literal["off", False] | None, max_agents: int, *, unused_only: bool
-) -> WarmPool | Literal[False] | None:
+def _warm_pool(given: WarmPoolSettings | Literal["off", False] | None, max_agents: int) -> WarmPool | Literal[False] | None:
     if isinstance(given, WarmPoolSettings):
-        return warm_pool_of(given, max_agents, unused_only=unused_only)
+        return warm_pool_of(given, max_agents)
     return None if given is None else False
 
 

@@ -132,8 +132,8 @@ class Tuning(Section):
     warm_pool: WarmPoolKey | None = Field(
         None,
         description="Agents that nobody needs are stopped where that is cheaper than to keep or to launch them: a stopped agent costs its "
-        "disk only, and is back sooner than a new one. {} keeps as many as pay; off: agents are always terminated. On-demand agents only. "
-        "With reuse: never, min_agents of at least 1 are launched to be stopped before their one build; no others are stopped.",
+        "disk only, and is back sooner than a new one. {} keeps as many as pay; off: agents are always terminated. On-demand agents only, "
+        "and none of pools with reuse: never.",
     )
     rerun: RerunKey | None = Field(
         None,
@@ -346,10 +346,10 @@ class FleetSettings(Section):
             warm_executors=pool.warm_executors,
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
-            schedules=pool_schedules(pool.schedules, most, unused_only=never),
+            schedules=pool_schedules(pool.schedules, most),
             **tuned
             | {"max_job_seconds": pool.max_job_seconds, **({"max_builds": 1} if never else {})}
-            | (of_hosts(tuned) if hosts else self._launched(name, pool, prices) | self._stopped(pool, warm, unused_only=never)),
+            | (of_hosts(tuned) if hosts else self._launched(name, pool, prices) | self._stopped(pool, None if never else warm)),
         )
 
     def _launched(self, name: str, pool: PoolSettings, prices: dict[str, float | None]) -> dict[str, Any]:
@@ -364,10 +364,10 @@ class FleetSettings(Section):
             **counted_volumes(pool, prices),
         }
 
-    def _stopped(self, pool: PoolSettings, warm: Any, *, unused_only: bool) -> dict[str, Any]:
+    def _stopped(self, pool: PoolSettings, warm: Any) -> dict[str, Any]:
         """Translate which agents of a pool are stopped."""
         stops = warm and self.may_stop(pool)
-        return {"warm_pool": warm_pool_of(warm, pool.max_agents or 0, unused_only=unused_only) if stops else None}
+        return {"warm_pool": warm_pool_of(warm, pool.max_agents or 0) if stops else None}
 
     @staticmethod
     def _ceilings(pool: PoolSettings) -> Ceilings:

@@ -50,13 +50,8 @@ WarmPoolKey = Annotated[
 ]
 
 
-def warm_pool_of(settings: WarmPoolSettings, max_agents: int, *, unused_only: bool) -> WarmPool | None:
-    """Translate to the domain's value, in a pool of so many agents at most. None: nothing is ever stopped.
-
-    ``unused_only``: agents of one build are stopped only before it, which they are launched for, if any are.
-    """
-    if unused_only and not settings.min_agents:
-        return None
+def warm_pool_of(settings: WarmPoolSettings, max_agents: int) -> WarmPool:
+    """Translate to the domain's value, in a pool of so many agents at most."""
     most = max_agents if settings.max_agents is None else settings.max_agents
     return WarmPool(
         min_agents=settings.min_agents,
@@ -65,5 +60,4 @@ def warm_pool_of(settings: WarmPoolSettings, max_agents: int, *, unused_only: bo
         max_disk_seconds=settings.max_disk_age_hours * 3600.0,
         max_disk_builds=settings.max_disk_builds,
         instance_stores=settings.instance_stores,
-        unused_only=unused_only,
     )

@@ -226,5 +226,5 @@ def _win(ports: Ports, granted: Granted, node: str) -> Granted:
     if record.state not in _ASKED_FOR:
         return granted
     now = ports.clock()
-    registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now, to_stop=False)
+    registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now)
     return replace(granted, record=ports.state.change_record(registered, expected=record.state))

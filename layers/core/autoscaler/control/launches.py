@@ -119,7 +119,6 @@ def _written(ports: Ports, step: Launch) -> Intent:
         instances=(),
         empty_look_at=None,
         version=version_of(step.template_version, step.image),
-        to_stop=step.to_stop,
         reservation=step.reservation,
     )
 
@@ -280,7 +279,6 @@ def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance
         keep_until=intent.keep_until,
         changed_at=ports.clock(),
         version=intent.version,
-        to_stop=intent.to_stop,
         reservation=intent.reservation,
     )
 

@@ -201,8 +201,6 @@ class _Request:
             return self._instead_of(verdict, record, stored)
         if self._is_taken_back(verdict.record):
             return Refused(status=Status.GONE, reason="EC2 takes the instance back before it was an agent")
-        if verdict.record.boots_to_stop:
-            return _booted_to_stop(self.ports, verdict.record)
         known = granting.note_problem(self.ports, in_the_life_it_says(self.ports, verdict.record, self.asked), self.asked.problem)
         granted = replace(verdict, record=replace(known, role_id=self.caller.role_id))
         connection = granting.grant(self.ports, granting.in_force(fleet, stored, self.ports.clock()), granted, stored.records)
@@ -280,9 +278,3 @@ def _at_work(ports: Ports, stored: StoredState, machine: str) -> Refused | None:
     """Tell a machine that was given up to ask again while a build may be on any of its nodes; None where none is."""
     mine = (record for record in stored.records if record.machine == machine)
     return next((refused for record in mine if (refused := granting.at_work(ports, stored, record))), None)
-
-
-def _booted_to_stop(ports: Ports, record: Record) -> Refused:
-    """Note that an instance has booted that was launched to be stopped: the next pass stops it. It gets no node, and so no build."""
-    ports.state.change_record(replace(record, state=RecordState.STOPPING, changed_at=ports.clock()), expected=record.state)
-    return Refused(status=Status.TOO_EARLY, reason="it has booted, and is stopped until it is needed: it asks again once it is started")

@@ -108,7 +108,6 @@ class WarmPool:
     max_disk_seconds: float = 168 * 3600.0  # since the launch
     max_disk_builds: int = 200
     instance_stores: bool = False  # types that have some are stopped, too
-    unused_only: bool = False  # each of them was launched to be stopped, and never was an agent: its disk has seen no build
 
 
 class Share(StrEnum):

@@ -30,7 +30,6 @@ class Intent:
     instances: tuple[str, ...]
     empty_look_at: float | None
     version: str = ""  # that is launched, where the pool names an image's parameter
-    to_stop: bool = False  # what is launched is to be stopped before it is an agent
     reservation: Reservation | None = None  # of the person that it is launched for
 
     @property

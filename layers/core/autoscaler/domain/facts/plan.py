@@ -50,7 +50,6 @@ class Launch:
     template_version: str = ""  # as this pass saw it: what is launched is what was decided on; "": as the fleet file says
     image: str = ""  # likewise; "": the launch template's
     tries: bool = False  # the first agent of an image that never booted, beside others of the one that did
-    to_stop: bool = False  # before they are agents, so that no build has seen their disks
     reservation: Reservation | None = None  # it is launched for a person
     reason: Reason
     detail: str

@@ -159,7 +159,7 @@ class Instance:
 class RecordState(StrEnum):
     """``requested -> registered -> condemned -> gone``, and ``registered -> stopping -> stopped -> starting -> registered``.
 
-    What was launched to be stopped goes ``requested -> stopping``. Each change is a conditional write on the revision that was read.
+    Each change is a conditional write on the revision that was read.
     """
 
     REQUESTED = "requested"
@@ -222,7 +222,6 @@ class Record:
     rotated_at: float = 0.0  # when it was last given to another controller, or adopted
     leaves: tuple[Binding, ...] = ()  # controllers that it served before, whose nodes are yet to be deleted
     role_id: str = ""  # unique id of the role that it registered with
-    to_stop: bool = False  # it was launched to be stopped, and never was an agent: its disk has seen no build
     reservation: Reservation | None = None  # of a person, over or not: it never serves anybody else after
     devices_for: tuple[Reservation, ...] = ()  # of people who have one device of it each, while builds go on
     interrupted_at: float = 0.0  # when EC2 last announced that it takes the instance back
@@ -263,11 +262,6 @@ class Record:
         """Names this life of the instance, where it may have had others."""
         life = self.bindings[0].life
         return f"{self.instance_id}#{life}" if life else self.instance_id
-
-    @property
-    def boots_to_stop(self) -> bool:
-        """Tell whether it boots to be stopped then: no job is to wait for it."""
-        return self.to_stop and self.state is RecordState.REQUESTED
 
     def is_interrupted(self, now: float) -> bool:
         """Tell whether EC2 announced that it takes the instance back, so lately that it may be about to end."""

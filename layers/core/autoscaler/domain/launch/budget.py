@@ -82,7 +82,7 @@ class Budget:
             if isinstance(step, Launch | Start):
                 self.note_launched_for(step.controller)
             if isinstance(step, Launch):
-                self.take(pools[step.pool], step.offerings, step.count, tries=step.tries, to_stop=step.to_stop)
+                self.take(pools[step.pool], step.offerings, step.count, tries=step.tries)
             elif isinstance(step, Start):
                 for instance_id in step.instance_ids:
                     self.take_start(pools[step.pool], records[instance_id], step.otherwise.offerings if step.otherwise else ())
@@ -133,10 +133,6 @@ class Budget:
         """Tell whether one more agent of a pool is to try its new image: beside the others, whatever is wrong with those."""
         return pool.name in self._to_begin
 
-    def is_to_connect(self, pool: Pool) -> bool:
-        """Tell whether the next agent of a pool is to show that what is launched boots and connects."""
-        return why_one_at_a_time(self._situation, pool.name) is not None
-
     def refusal_of_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> Refused | None:
         """Name what forbids that a stopped agent starts, or that one of these offerings is launched instead; None if there is room."""
         refusal = self._one_at_a_time(pool)
@@ -180,10 +176,9 @@ class Budget:
         """Tell whether so many more agents of a pool, at its highest price, fit within every limit."""
         return all(use.has_room_for(agents, _highest(pool.offerings)) for use in self.levels_of(pool.name))
 
-    def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False, to_stop: bool = False) -> None:
+    def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False) -> None:
         """Reserve agents of one pool, at the highest of these prices. ``tries``: one that tries a new image, as no other will then."""
         self._to_begin -= {pool.name} if tries else set()
-        self._not_to_work_with[pool.name] += agents if to_stop else 0
         self.reserve(pool, _highest(offerings), agents)
 
     def take_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> None:
@@ -217,7 +212,7 @@ def _count(situation: Situation, without: Collection[str]) -> _Counted:
     running = [record for record in living if not snapshot.is_off(record)]
     not_to_work_with = Counter(record.pool for record in running if _is_not_to_work_with(situation, record))
     for intent in snapshot.intents:
-        not_to_work_with[intent.pool] += missing_of(intent) if intent.to_stop or intent.reservation else 0
+        not_to_work_with[intent.pool] += missing_of(intent) if intent.reservation else 0
     unread = unread_elsewhere(snapshot)
     uses = list(_use_of_each_level(situation, living, unread))
     _count_what_has_no_record(situation, uses)
@@ -293,10 +288,9 @@ def _highest_usd_per_hour(pool: Pool | None) -> float:
 
 
 def _is_not_to_work_with(situation: Situation, record: Record) -> bool:
-    """Tell whether an agent that runs is kept for inspection, marked by a monitor, a person's, or launched to be stopped and none yet."""
-    to_be_stopped = record.boots_to_stop or (record.state is RecordState.STOPPING and record.to_stop)
+    """Tell whether an agent that runs is kept for inspection, marked by a monitor, or a person's."""
     is_out_of_use = record.instance_id in situation.memory.kept or record.instance_id in situation.memory.marks
-    return to_be_stopped or is_out_of_use or record.reservation is not None
+    return is_out_of_use or record.reservation is not None
 
 
 def _booting(situation: Situation) -> dict[str, int]:

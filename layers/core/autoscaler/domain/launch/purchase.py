@@ -36,7 +36,6 @@ class _Order:
     reason: Reason
     detail: str
     tries: bool = False  # the pool's new image
-    to_stop: bool = False  # before they are agents
     count: int = 0
 
 
@@ -65,7 +64,6 @@ class Purchase:
     held: dict[tuple[str, Reason, str], Held] = field(default_factory=dict)
     _orders: dict[str, _Order] = field(default_factory=dict)
     _canaries: dict[str, _Order] = field(default_factory=dict)  # of one agent each
-    _fillers: dict[str, _Order] = field(default_factory=dict)  # to be stopped before they are agents
     _starts: dict[str, _Starts] = field(default_factory=dict)
     _waiting_seconds: dict[str, float] = field(default_factory=dict)
 
@@ -102,8 +100,8 @@ class Purchase:
         offered = self._offered(pool)
         return not self.budget.refusal_of_start(pool.spec, stopped[-1].record, offered[1] if offered else ())
 
-    def buy_new(self, pool: PoolView, reason: Reason, detail: Detail, *, to_stop: bool = False) -> bool:
-        """Plan to launch one agent. ``to_stop``: before it is one, unless it is to show whether what is launched boots."""
+    def buy_new(self, pool: PoolView, reason: Reason, detail: Detail) -> bool:
+        """Plan to launch one agent."""
         offered, tries = self._offered(pool), self.budget.tries(pool.spec)
         if pool.paused and self._pauses(pool, reason):
             return self.hold(pool.name, pool.paused, pool.paused_detail)
@@ -115,38 +113,33 @@ class Purchase:
             return self.hold(pool.name, Reason.NO_FREE_SLOT, f"every slot of the pool on {self.controller} is taken, or marked offline")
         if refusal := self._refusal(pool, offered[1]):
             return self.hold(pool.name, *refusal)
-        to_stop = to_stop and not tries and not self.budget.is_to_connect(pool.spec)
-        self.budget.take(pool.spec, offered[1], tries=tries, to_stop=to_stop)
+        self.budget.take(pool.spec, offered[1], tries=tries)
         self.budget.note_launched_for(self.controller)
-        self._place(_Order(pool, *offered, reason=reason, detail=_told(detail), tries=tries, to_stop=to_stop))
+        self._place(_Order(pool, *offered, reason=reason, detail=_told(detail), tries=tries))
         return True
 
     def _place(self, order: _Order) -> None:
-        """Add one agent to the order of its kind, and to the supply if it is to be an agent at once."""
+        """Add one agent to the order of its kind, and to the supply."""
         pool, orders = order.pool, self._orders
-        if order.to_stop:
-            order.detail += "; it is stopped once it has booted, before any build"
-            orders = self._fillers
-        elif order.tries:
+        if order.tries:
             order.detail += f"; {told_follows(pool.to_try, pool.version)}, and this agent tries it"
             orders = self._canaries
         orders.setdefault(pool.name, order).count += 1
-        if not order.to_stop:
-            self._add_executors(pool, pool.boot_seconds)
+        self._add_executors(pool, pool.boot_seconds)
 
     def _add_executors(self, pool: PoolView, seconds: float) -> None:
         machine = self.supply.unnamed_machine()
         for _ in range(pool.executors):
             self.supply.add(ExecutorSlot(pool.name, seconds, bought=True, machine=machine))
 
-    def buy_to_stop(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+    def buy_stoppable(self, pool: PoolView, reason: Reason, detail: str) -> bool:
         """Plan to launch one agent that can be stopped: EC2 stops no spot instance of ours, so that patience for spot is over here."""
         self.note_waiting(pool, inf)
         fit = stoppable(pool.spec)
         pool = replace(pool, offerings=tuple(o for o in pool.offerings if o in fit or o.market is Market.SPOT))
         offered = self._offered(pool)
         may_ask = offered is None or offered[0] is Market.ON_DEMAND
-        return may_ask and self.buy_new(pool, reason, detail, to_stop=pool.stops_unused_only)
+        return may_ask and self.buy_new(pool, reason, detail)
 
     def may_buy(self, pool: PoolView) -> bool:
         """Tell whether nothing forbids one more agent of a pool."""
@@ -168,7 +161,7 @@ class Purchase:
 
     def _is_tried(self, pool: PoolView, reason: Reason) -> bool:
         """Tell whether monitors may mark the next agent of a pool, and one that shows whether they do is planned already."""
-        return pool.doubt is not None and reason not in _BY_A_PERSON and any((self._orders, self._starts, self._canaries, self._fillers))
+        return pool.doubt is not None and reason not in _BY_A_PERSON and any((self._orders, self._starts, self._canaries))
 
     def may_hedge(self, pool: PoolView) -> bool:
         """Tell whether one more agent would leave two thirds of every limit."""
@@ -207,8 +200,7 @@ class Purchase:
 
     def _steps(self, keep_until: float, intent_id: str | None) -> list[Start | Launch]:
         starts = [self._start_step(planned, keep_until, intent_id) for planned in self._starts.values()]
-        orders = (*self._orders.values(), *self._fillers.values())
-        launches = [self._launch_step(order, order.count, keep_until, intent_id) for order in orders]
+        launches = [self._launch_step(order, order.count, keep_until, intent_id) for order in self._orders.values()]
         return [*starts, *self._canary_steps(keep_until, intent_id), *launches]
 
     def _canary_steps(self, keep_until: float, intent_id: str | None) -> list[Launch]:
@@ -229,7 +221,6 @@ class Purchase:
             template_version=template,
             image=image,
             tries=order.tries,
-            to_stop=order.to_stop,
             reason=order.reason,
             detail=order.detail,
         )
@@ -254,19 +245,13 @@ class Purchase:
 
     def _offered(self, pool: PoolView) -> tuple[Market, tuple[Offering, ...]] | None:
         """What to ask for: all agents of a pool on one market, the one that its first order of this pass was for."""
-        if order := self._orders.get(pool.name) or self._canaries.get(pool.name) or self._fillers.get(pool.name):
+        if order := self._orders.get(pool.name) or self._canaries.get(pool.name):
             return order.market, order.offerings
         return pool.market_offerings(self._waiting_seconds.get(pool.name, 0.0))
 
     def planned(self, pool: PoolView) -> int:
         """How many agents of a pool are to be launched so far."""
-        return sum(orders[pool.name].count for orders in (self._orders, self._canaries, self._fillers) if pool.name in orders)
-
-    def planned_to_stop(self, pool: PoolView) -> int:
-        """How many of these will be stopped: all that run in time, or only those that are launched for it."""
-        if not pool.stops_unused_only:
-            return self.planned(pool)
-        return self._fillers[pool.name].count if pool.name in self._fillers else 0
+        return sum(orders[pool.name].count for orders in (self._orders, self._canaries) if pool.name in orders)
 
     def _has_node(self, pool: PoolView) -> bool:
         return self.static_nodes is None or self.planned(pool) < self.static_nodes[pool.name]

@@ -10,7 +10,6 @@ from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.start_trials import asked_lately, is_tripped, most_stopped, starts_late
 from autoscaler.domain.situation.trials import of_offering, of_starts, open_trial
-from autoscaler.domain.situation.warm_pool import may_be_kept_stopped
 
 
 def startable(situation: Situation, pool: PoolView) -> list[Agent]:
@@ -34,7 +33,7 @@ def _may_start(situation: Situation, pool: PoolView, agent: Agent) -> bool:
     instance = situation.instances.get(agent.record.instance_id)
     if instance is None or instance.state is not InstanceState.STOPPED:
         return False
-    if not may_be_kept_stopped(agent) or asked_lately(situation.memory, agent, situation.now):
+    if agent.pool.warm_pool is None or asked_lately(situation.memory, agent, situation.now):
         return False
     if why_outdated(situation, agent) and not is_canary(situation, pool.name):
         return False

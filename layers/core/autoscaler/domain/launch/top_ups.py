@@ -86,8 +86,8 @@ def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
         detail = f"whether agents of {pool.name}{f', of template version {version},' if version else ''} start again"
         purchase.start(pool, Reason.PROVES_STARTS, detail)
         return
-    while (there := in_time + purchase.planned_to_stop(pool)) < least and purchase.leaves_others_room(pool):
-        if not purchase.buy_to_stop(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
+    while (there := in_time + purchase.planned(pool)) < least and purchase.leaves_others_room(pool):
+        if not purchase.buy_stoppable(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
             return
 
 

@@ -109,7 +109,7 @@ def _try(situation: Situation, controller: str, name: str, decided: Decided, kep
         purchase.note_waiting(pool, _longest_wait(situation, controller, name))
         purchase.buy(pool, Reason.TRIES_AGAIN, detail)
     elif pool.spec.warm_pool and may_fill(pool):
-        purchase.buy_to_stop(pool, Reason.TRIES_AGAIN, detail)
+        purchase.buy_stoppable(pool, Reason.TRIES_AGAIN, detail)
     else:
         purchase.buy_new(pool, Reason.TRIES_AGAIN, detail)
     return [*purchase.steps(), *purchase.held.values()]

@@ -43,7 +43,7 @@ from autoscaler.domain.wording import counted, dollars, duration
 
 Meant = Callable[[Step | Held], bool]
 
-_BOOTING = (Phase.REQUESTED, Phase.TO_STOP, Phase.OVERDUE, Phase.CONNECTING)
+_BOOTING = (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING)
 # Held for a broken pool, and told by the lines about its breaker.
 _OF_BREAKERS = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
 
@@ -230,8 +230,6 @@ def _still_booting(situation: Situation, agent: Agent) -> Iterator[str]:
         yield f"what keeps it from becoming an agent: {why}"
     if pool is not None:
         yield told_starts(pool) if record.life else _boots(pool)
-    if record.boots_to_stop:
-        yield "it was launched to be stopped: it is, once it has booted, and takes no build before it is started again"
     seen, what = situation.seen_seconds(record.controller, record.began_at), "start" if record.life else "boot"
     left, unseen = agent.pool.boot_timeout_seconds - seen, situation.now - record.began_at - seen
     yield f"its {what} may take another {duration(left)} (boot_timeout_seconds)" if left > 0 else f"its {what} has timed out"

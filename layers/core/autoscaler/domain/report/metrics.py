@@ -184,7 +184,7 @@ def _last_look_at(situation: Situation, controller: str) -> float:
 
 
 _AGENT_METRICS = {
-    "AgentsBooting": {Phase.REQUESTED, Phase.TO_STOP, Phase.CONNECTING},
+    "AgentsBooting": {Phase.REQUESTED, Phase.CONNECTING},
     "AgentsRequested": {Phase.REQUESTED},
     "AgentsDraining": {Phase.RETIRING, Phase.DRAINING, Phase.STOPPING, Phase.INTERRUPTED},
     "AgentsOffline": {Phase.SET_ASIDE, Phase.MARKED, Phase.LOST},

@@ -21,7 +21,6 @@ from autoscaler.domain.situation.trials import of_disks, of_starts, of_stops, op
 from autoscaler.domain.situation.warm_pool import (
     count_stopped,
     in_service,
-    may_be_kept_stopped,
     most_worth_stopping,
     starts_to_time,
     stopped_wanted,
@@ -117,8 +116,6 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
     record, instance = agent.record, situation.instances.get(agent.record.instance_id)
     if agent.pool.warm_pool is None or agent.phase is Phase.STOPPED or record.reservation:
         return None
-    if not may_be_kept_stopped(agent):
-        return "only agents that have had no build are stopped here (reuse: never)"
     if unable := _why_unable(instance):
         return unable
     if record.instance_id in situation.memory.unstoppable:
@@ -141,8 +138,6 @@ def _why_unable(instance: Instance | None) -> str:
 def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     """Say how long agents of a pool are kept running, and then stopped, and by which prices."""
     yield told_starts(pool)
-    if pool.stops_unused_only:
-        yield "agents are stopped only before their one build (reuse: never): they are launched for that while nothing waits"
     yield from _keeping(pool)
     yield from told_disks(pool)
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)

@@ -13,7 +13,6 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
 from autoscaler.domain.wording import dollars_apart, figures_apart
 
-_BOOTS = (Phase.REQUESTED, Phase.TO_STOP)
 _MAY_TAKE_BUILDS = (Phase.READY, Phase.CONNECTING)
 
 
@@ -29,7 +28,7 @@ def stop_for_month_limit(situation: Situation, controller: str, decided: Decided
             continue
         if agent.record.is_host:
             continue  # which costs nothing
-        if agent.phase in _BOOTS:
+        if agent.phase is Phase.REQUESTED:
             yield _terminate(agent, _of(situation, level)[1], what_holds(situation, level))
         elif agent.phase in _MAY_TAKE_BUILDS and not situation.protected(agent):
             yield cordon(situation, agent, *_of(situation, level), what_holds(situation, level))

@@ -230,11 +230,8 @@ def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Stop | Co
 
 def _end_again(situation: Situation, agent: Agent) -> Terminate | Stop | Held:
     """Stop it again, if that was begun; terminate what EC2 does not stop, and what lost the node by which it was to be seen idle."""
-    if agent.phase is Phase.STOPPING and may_be_stopped(situation, agent):
-        if agent.record.to_stop:
-            return stop(agent, Reason.KEPT_STOPPED, f"{agent.record.instance_id} has booted, and was launched to be stopped")
-        if agent.mark is not None:
-            return stop(agent, Reason.KEPT_STOPPED, f"{agent.record.instance_id} was to stop and still runs")
+    if agent.phase is Phase.STOPPING and agent.mark is not None and may_be_stopped(situation, agent):
+        return stop(agent, Reason.KEPT_STOPPED, f"{agent.record.instance_id} was to stop and still runs")
     return _terminate_again(situation, agent)
 
 

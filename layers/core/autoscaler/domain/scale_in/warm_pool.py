@@ -21,7 +21,6 @@ from autoscaler.domain.situation.steps import Decided, hold_back, terminate
 from autoscaler.domain.situation.trials import of_starts
 from autoscaler.domain.situation.warm_pool import (
     count_stopped,
-    may_be_kept_stopped,
     may_be_stopped,
     most_to_stop,
     most_worth_stopping,
@@ -57,8 +56,8 @@ class WarmRoom:
 
 
 def stop(agent: Agent, reason: Reason, detail: str) -> Stop:
-    """Stop an agent that carries our mark, or never had a node."""
-    if agent.mark is None and not agent.record.to_stop:
+    """Stop an agent that carries our mark."""
+    if agent.mark is None:
         raise ValueError(f"{agent.record.instance_id} carries no mark of ours")
     return Stop(
         controller=agent.record.controller,
@@ -114,8 +113,6 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
         return Reason.WARM_POOL_OFF, "this pool keeps no stopped agents now"
     if pool.controller in situation.fleet.slot_controllers:
         return Reason.WARM_POOL_OFF, f"agents of {pool.controller} take static nodes now, which others could not use meanwhile"
-    if not may_be_kept_stopped(agent):
-        return Reason.WARM_POOL_OFF, "builds have run on it, and each agent of this pool has one build (reuse: never)"
     if level := situation.spent_by(pool.name):
         return Reason.USD_PER_MONTH, f"the month's money of {level.text} is spent, and its disk costs some, too"
     if (refusals := refusals_of(situation.memory, agent)) and refusals.times >= MACHINE_REFUSALS:

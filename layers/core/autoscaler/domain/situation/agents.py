@@ -52,7 +52,6 @@ class Phase(StrEnum):
     """The phase of an agent."""
 
     REQUESTED = "requested"  # launched or started, not registered yet
-    TO_STOP = "to-stop"  # launched to be stopped, and boots
     INTERRUPTED = "interrupted"  # EC2 takes it back, and it has no mark of ours: no supply
     OVERDUE = "overdue"  # not registered by its boot deadline
     CONNECTING = "connecting"  # has a node, and time left to connect for the first time
@@ -150,7 +149,7 @@ class Agent:
 
 
 # What EC2 takes back is none of these any more.
-_TAKEN_BACK = (Phase.REQUESTED, Phase.TO_STOP, Phase.OVERDUE, Phase.CONNECTING, Phase.READY)
+_TAKEN_BACK = (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING, Phase.READY)
 _GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)
 _OUT_OF_SERVICE = {
     RecordState.CONDEMNED: Phase.CONDEMNED,
@@ -308,7 +307,7 @@ def _phase_of_mark(record: Record, mark: Mark) -> Phase:
 
 def _phase_of_boot(record: Record) -> Phase:
     """The phase of an agent that was launched or started, and has not registered yet."""
-    return Phase.TO_STOP if record.boots_to_stop else Phase.RESERVED if record.reservation else Phase.REQUESTED
+    return Phase.RESERVED if record.reservation else Phase.REQUESTED
 
 
 def _is_out_of_use(node: Node | None, mark: Mark | None) -> bool:

@@ -87,17 +87,6 @@ BOOTS = Row(
     told_after=_an_hour_after_boot,
     says="boots",
 )
-BOOTS_TO_STOP = Row(
-    name="boots-to-stop",
-    recognised_by="record `requested`, launched for the warm pool",
-    ended_by="it has booted, and is stopped",
-    deadline="`boot_timeout_seconds`",
-    then="terminated after two looks",
-    told="as `boots`",
-    limit=_boot,
-    told_after=_an_hour_after_boot,
-    says="boots to be stopped",
-)
 STARTS = Row(
     name="starts",
     recognised_by="record `starting`",
@@ -361,6 +350,6 @@ UNSEEN = Row(
 )
 # In the order in which people read them.
 AGENT_ROWS = (
-    *(BOOTS, STARTS, BOOTS_TO_STOP, INTERRUPTED, WORKS, IDLE, LENT, REFUSES, DRAINS, DRAINED, BOUND, ROTATES, KEPT, LOST, MONITOR),
+    *(BOOTS, STARTS, INTERRUPTED, WORKS, IDLE, LENT, REFUSES, DRAINS, DRAINED, BOUND, ROTATES, KEPT, LOST, MONITOR),
     *(PERSON, RESERVED, NODELESS, STOPPING, STOPPED, BY_HAND, ENDS, SHUTS_DOWN, NODE_LEFT, MISSING, HOST_AWAY, UNSEEN),
 )

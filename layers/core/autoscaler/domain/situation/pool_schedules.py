@@ -60,7 +60,7 @@ def _floor(pool: Pool) -> int:
 
 
 def _count(snapshot: Snapshot, pool: Pool, states: tuple[RecordState, ...]) -> int:
-    return sum(record.pool == pool.name and record.state in states and not record.boots_to_stop for record in snapshot.records)
+    return sum(record.pool == pool.name and record.state in states for record in snapshot.records)
 
 
 def _ready_seconds(memory: Memory, pool: Pool, *, starts: bool) -> float:

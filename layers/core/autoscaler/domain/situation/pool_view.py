@@ -250,11 +250,6 @@ class PoolView:
         return self.spec.warm_pool.min_agents if self.spec.warm_pool and is_first else 0
 
     @property
-    def stops_unused_only(self) -> bool:
-        """Whether agents are stopped only before they are agents."""
-        return self.spec.warm_pool is not None and self.spec.warm_pool.unused_only
-
-    @property
     def keep(self) -> Keeping:
         """How long agents are kept without demand."""
         wait_usd = self.spec.wait_usd_per_hour * self._waits_for(self.boot_seconds) / 3600.0
@@ -269,9 +264,9 @@ class PoolView:
 
     @property
     def _keep_stopped(self) -> KeepingStopped | None:
-        """What a stopped agent costs, until it is needed again and then; None where no agent that ran is stopped."""
+        """What a stopped agent costs, until it is needed again and then; None where none is stopped."""
         warm = self.spec.warm_pool
-        if warm is None or warm.unused_only or not stoppable(self.spec):
+        if warm is None or not stoppable(self.spec):
             return None
         return KeepingStopped(
             usd_per_second=self.spec.offerings[0].volume_usd_per_hour / 3600.0,

@@ -62,7 +62,7 @@ def row_of(agent: Agent, circumstances: Circumstances) -> Row:
     if agent.record.is_host and agent.phase in _HOST_AWAY:
         return deadlines.HOST_AWAY
     if agent.record.state is RecordState.REQUESTED:
-        return deadlines.BOOTS_TO_STOP if agent.record.to_stop else deadlines.BOOTS
+        return deadlines.BOOTS
     return _in_service(agent, circumstances)
 
 

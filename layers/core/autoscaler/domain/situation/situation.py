@@ -277,12 +277,8 @@ class Situation(Look):
 
     def expected(self, controller: str, *, with_reserved: bool = False) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for people, too."""
-        mine = [one for one in self._under_way(controller) if not one.to_stop and (with_reserved or not one.reservation)]
+        mine = [one for one in self._under_way(controller) if with_reserved or not one.reservation]
         return [(one.pool, one.created_at, missing_of(one)) for one in mine]
-
-    def expected_to_stop(self, controller: str, pool: str) -> int:
-        """Count the agents that such launches may bring to a pool, to be stopped."""
-        return sum(missing_of(one) for one in self._under_way(controller) if one.pool == pool and one.to_stop)
 
     def _under_way(self, controller: str) -> list[Intent]:
         """Find the launches that may still bring agents."""

@@ -19,13 +19,13 @@ _IN_SERVICE = (Phase.READY, Phase.REQUESTED, Phase.CONNECTING)
 # Marks of what is drained since nothing needs it, or since it may not run today.
 _NOT_NEEDED = (MarkClass.RETIRE, MarkClass.DAY_LIMIT)
 _DRAINED = (Phase.RETIRING, Phase.DRAINING)
-_STOPPED_SOON = (Phase.STOPPED, Phase.STOPPING, Phase.TO_STOP)
+_STOPPED_SOON = (Phase.STOPPED, Phase.STOPPING)
 
 
 def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent can be stopped, and its operator lets us."""
     record, instance = agent.record, situation.instances.get(agent.record.instance_id)
-    if instance is None or not _is_able(instance) or not may_be_kept_stopped(agent) or record.instance_id in situation.memory.unstoppable:
+    if instance is None or not _is_able(instance) or agent.pool.warm_pool is None or record.instance_id in situation.memory.unstoppable:
         return False
     is_surplus = record.reservation is None and (agent.mark is None or agent.mark.kind in _NOT_NEEDED)
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
@@ -38,12 +38,6 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
 def _is_able(instance: Instance) -> bool:
     """Tell whether EC2 stops an instance, and its root outlives that."""
     return instance.keeps_disk and instance.market == Market.ON_DEMAND
-
-
-def may_be_kept_stopped(agent: Agent) -> bool:
-    """Tell whether its pool keeps stopped agents, and this one may be one of them: its disk may have seen builds, or has not."""
-    warm = agent.pool.warm_pool
-    return warm is not None and (not warm.unused_only or agent.record.to_stop)
 
 
 def count_stopped(pool: PoolView) -> int:
@@ -114,11 +108,9 @@ def most_to_stop(situation: Situation, pool: str) -> float:
 def stopped_in_time(situation: Situation, pool: PoolView) -> int:
     """Count the agents that are stopped, and those that will be once nothing needs them: all that run, but for those that always do.
 
-    Where only unused ones are kept, none of those that run. Launches that were not answered yet count as what they were sent for.
+    Launches that were not answered yet count as agents.
     """
-    stopped = count_stopped(pool) + _about_to_stop(situation, pool) + situation.expected_to_stop(pool.controller, pool.name)
-    if pool.stops_unused_only:
-        return stopped
+    stopped = count_stopped(pool) + _about_to_stop(situation, pool)
     coming = sum(agents for name, _, agents in situation.expected(pool.controller) if name == pool.name)
     return stopped + max(0, in_service(pool) + coming - pool.spec.min_agents)
 
