@@ -26,9 +26,8 @@ def print_costs(answer: Answer) -> None:
     say_beside(_sum(answer))
     if days := answer.get("prices_listed_on"):  # which an earlier version does not tell
         say_beside(f"list prices of {' and '.join(days)}; spot as EC2 told it")
-    for one in answer.get("estimates", ()):
-        where = "by estimate, in that sum" if one["metered"] else "by estimate, beside it and in no sum"
-        say_beside(f"{where}: {one['name']} {dollars(one['usd'])} ({one['how']})")
+    if usd := answer.get("volumes_usd"):  # which an earlier version does not tell
+        say_beside(f"by estimate, in that sum: volumes {dollars(usd)} (by their sizes and volume_usd_per_gib_month)")
 
 
 def _sum(answer: Answer) -> str:

@@ -56,7 +56,6 @@ def key_reference(schema: dict[str, Any]) -> str:
         "`rerun.lost`": parts["LostSettings"],
         "`schedules`": parts["ScheduleSettings"],
         "`runs`": parts["RunSettings"],
-        "`estimates`": parts["EstimateSettings"],
         "`hosts.NAME`": parts["HostSettings"],
         "`teams.NAME`": parts["TeamSettings"],
     }

@@ -38,7 +38,7 @@ def a_month(name="2026-11", **facts):
     return MonthCosts(
         name=name,
         **(
-            {"used": {A_JOB: Used(1.25, 0.5)}, "unused": {"cpu": 0.75}, "metered_usd": 2.0, "parts": MonthParts(boot_usd=0.5, hours=1.5)}
+            {"used": {A_JOB: Used(1.25, 0.5)}, "unused": {"cpu": 0.75}, "metered_usd": 2.0, "parts": MonthParts(boot_usd=0.5, disk_usd=1.5)}
             | {"boots": {"cpu": Boots(3, 0.5, 0.25, 2)}}
             | facts
         ),

@@ -237,10 +237,6 @@ SCENES: dict[str, Scene] = {
     "runs": Scene(
         {1: (a_job_that_can_be_ordered,), 2: (ask("run", **_ORDER),), 3: (ask("run", **_ORDER | {"request_id": "r-2"}),)}, {"runs": {}}
     ),
-    "estimates": Scene(
-        {2: (queue(4, "cpu", 20.0),)},
-        {"estimates": {"public_addresses": True, "nat_gateways": 1, "nat_gib_per_agent_hour": 1.0}},
-    ),
     "two teams at work": Scene(_WORK, _TWO_TEAMS),
     "teams": Scene(
         {2: (queue(1, "cpu", 30.0),), 42: (queue(1, "gpu", 3.0),), 57: (queue(1, "cpu", 3.0), queue(1, "gpu", 3.0))},

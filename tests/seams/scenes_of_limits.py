@@ -4,7 +4,6 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from autoscaler.domain.facts.capacity import CapacityReservation
-from autoscaler.domain.facts.costs import Estimates
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, PoolSchedule, Team
 from autoscaler.domain.facts.memory import (
     Spending,
@@ -41,10 +40,7 @@ def limits_on_every_level() -> None:
         "red": Team(name="red", pools=frozenset({"cpu"}), weight=2.0, ceilings=Ceilings(max_agents=3)),
         "blue": Team(name="blue", pools=frozenset({"gpu"}), weight=1.0, ceilings=Ceilings(max_usd_per_hour=20.0)),
     }
-    estimates = Estimates(public_addresses=True, nat_gateways=1, nat_gib_per_agent_hour=1.0)
-    day = a_day_with(
-        *pools, limits={"max_agents": 4, "max_usd_per_month": 60.0, "at_month_limit": AtMonthLimit.STOP}, teams=teams, estimates=estimates
-    )
+    day = a_day_with(*pools, limits={"max_agents": 4, "max_usd_per_month": 60.0, "at_month_limit": AtMonthLimit.STOP}, teams=teams)
     day.fleet.fleet = replace(day.fleet.fleet, prices_listed_on={"cpu": "2026-01-01", "gpu": "2026-02-01"})
     day.minutes(2).queue(4, "cpu", seconds=1500.0)
     day.queue(3, "gpu", seconds=1500.0)

@@ -131,13 +131,6 @@ rerun_parameter: RUN_ID
 job_parameters: {nightly/*: [ARCH, SUITE]}
 weights: {nightly/smoke: 2, "nightly/*": learned}
 ignore_labels: [windows, mac-*]
-estimates:
-  public_addresses: true
-  public_address_usd_per_hour: 0.006
-  nat_gateways: 2
-  nat_gateway_usd_per_hour: 0.05
-  nat_gib_per_agent_hour: 1.5
-  nat_usd_per_gib: 0.05
 runs: {label_parameter: WHERE, max_open: 5}
 teams:
   red: {pools: [cpu, gpu], weight: 2, max_agents: 30, max_launches_per_hour: 30, max_usd_per_hour: 90, max_usd_per_month: 20000}

@@ -88,7 +88,7 @@ FULL_MEMORY = Memory(
         usd=1.25,
         metered_at=3.0,
         by_pool={"cpu": 0.75},
-        parts=MonthParts(boot_usd=0.5, stopped_usd=0.25, disk_usd=0.3, hours=2.0),
+        parts=MonthParts(boot_usd=0.5, stopped_usd=0.25, disk_usd=0.3),
     ),
     day=Day(name="2027-01-15", metered_at=3.0, hours={"cpu": 2.5}),
     months=(Month(name="2027-02", usd=0.5, metered_at=4.0),),

@@ -132,8 +132,13 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
             "fleet: f\nspeed: fast\n",
             (
                 "known here: fleet, limits, controllers, kinds, defaults, pools, hosts, rerun_parameter, "
-                "job_parameters, weights, ignore_labels, estimates, runs, teams"
+                "job_parameters, weights, ignore_labels, runs, teams"
             ),
+        ),
+        (
+            "fleet: f\n",
+            "fleet: f\nestimates: {public_addresses: true}\n",
+            "estimates: unknown key, delete it: AWS Cost Explorer says what addresses and NAT gateways cost",
         ),
         ("fleet: f\n", "", "1:1: fleet: missing"),
         ("fleet: f\n", "fleet: F_1\n", "2:8: fleet ('F_1'): must be lower-case letters, digits and hyphens, at most 40"),

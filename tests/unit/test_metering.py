@@ -49,9 +49,9 @@ def test_before_the_first_look_nothing_is_metered():
 @pytest.mark.parametrize(
     ("state", "instance", "parts"),
     [
-        (RecordState.REGISTERED, InstanceState.RUNNING, MonthParts(disk_usd=0.6, hours=1.0)),
-        (RecordState.REQUESTED, InstanceState.RUNNING, MonthParts(boot_usd=3.6, disk_usd=0.6, hours=1.0)),
-        (RecordState.STARTING, InstanceState.RUNNING, MonthParts(boot_usd=3.6, disk_usd=0.6, hours=1.0)),
+        (RecordState.REGISTERED, InstanceState.RUNNING, MonthParts(disk_usd=0.6)),
+        (RecordState.REQUESTED, InstanceState.RUNNING, MonthParts(boot_usd=3.6, disk_usd=0.6)),
+        (RecordState.STARTING, InstanceState.RUNNING, MonthParts(boot_usd=3.6, disk_usd=0.6)),
         (RecordState.STOPPED, InstanceState.STOPPED, MonthParts(stopped_usd=0.6, disk_usd=0.6)),
     ],
 )

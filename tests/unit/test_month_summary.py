@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.costs import CostKey, Estimates, MonthCosts, MonthParts, Used
+from autoscaler.domain.facts.costs import CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.month_summary import month_before, write_summary
 from support.builders import a_fleet, a_pool
 
-FLEET = replace(a_fleet(a_pool("cpu", labels=frozenset({"linux", "x86"})), a_pool("gpu")), estimates=Estimates(public_addresses=True))
+FLEET = a_fleet(a_pool("cpu", labels=frozenset({"linux", "x86"})), a_pool("gpu"))
 BEFORE = MonthCosts(name="2026-12", used={CostKey("main", "cpu", "app/a"): Used(50.0, 9.0)}, metered_usd=50.0)
 
 
 def a_month(jobs=2, **facts):
     used = {CostKey("main", "cpu", f"app/{'abcdefghijklmnop'[n]}"): Used(40.0 / jobs, 10.0) for n in range(jobs)}
-    parts = MonthParts(boot_usd=12.0, stopped_usd=3.0, disk_usd=4.0, hours=100.0)
+    parts = MonthParts(boot_usd=12.0, stopped_usd=3.0, disk_usd=4.0)
     return MonthCosts(name="2027-01", **{"used": used, "unused": {"cpu": 40.0, "gpu": 20.0}, "metered_usd": 100.0, "parts": parts} | facts)
 
 
@@ -58,8 +58,6 @@ def test_only_the_ten_dearest_jobs_are_named():
 def test_what_is_estimated_is_said_to_be():
     lines = text_of(a_month()).splitlines()
     assert "By estimate, in that sum: volumes $4.00 (by their sizes and volume_usd_per_gib_month)" in lines
-    assert "By estimate, beside it: public addresses $0.50 (100.0 agent hours at $0.005)" in lines
-    assert "beside it" not in text_of(a_month(), fleet=a_fleet(a_pool("cpu")))
 
 
 def test_of_a_month_that_cost_nothing_there_is_nothing_to_tell():

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from autoscaler.config.controllers import ControllerSettings
-from autoscaler.config.estimates import EstimateSettings
 from autoscaler.config.hosts import HostSettings
 from autoscaler.config.limits import LimitSettings
 from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Place, Problem
@@ -27,7 +26,6 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "pools": PoolSettings,
     "hosts": HostSettings,
     "teams": TeamSettings,
-    "estimates": EstimateSettings,
     "runs": RunSettings,
 }
 _PLACES = {
@@ -38,9 +36,10 @@ _PLACES = {
     "pools": "a pool",
     "hosts": "an entry of hosts",
     "teams": "an entry of teams",
-    "estimates": "estimates",
     "runs": "runs",
 }
+# What an earlier version knew, and what is to be done instead.
+_GONE = {"estimates": ", delete it: AWS Cost Explorer says what addresses and NAT gateways cost"}
 _FEW = 14
 _BY_THEMSELVES = {"runs", "weights", "job_parameters", "rerun_parameter", "ignore_labels"}  # no other key follows from these
 _READ = 1000  # errors of which those are told that stand first in the file
@@ -124,6 +123,8 @@ def _once(problems: list[Problem]) -> Iterator[Problem]:
 def _suggestion(place: Place) -> str:
     """Say which key was probably meant, or where the key belongs."""
     key = str(place[-1])
+    if len(place) == 1 and key in _GONE:
+        return _GONE[key]
     known = _known_at(place[:-1])
     if suggested := meant(key, [*known, *(word for word, ours in _SYNONYMS.items() if ours in known)]):
         word = suggested.removeprefix(", did you mean ").removesuffix("?")
@@ -172,7 +173,7 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
             case ("pools", name, *_):
                 rest["pools"].pop(name, None)
                 _leave_team(rest, str(name))
-            case ("teams" | "defaults" | "estimates" as section, name, *_):
+            case ("teams" | "defaults" as section, name, *_):
                 rest[section].pop(name, None)
             case ("hosts", *_):
                 rest["hosts"] = _stand_ins(rest["hosts"])

@@ -8,7 +8,6 @@ from pydantic import Field, StringConstraints
 from autoscaler.config.basics import Count, Section, Usd
 from autoscaler.config.capacity_reservations import CapacityReservationKey, with_capacity
 from autoscaler.config.controllers import ControllerSettings
-from autoscaler.config.estimates import EstimatesKey, estimates_of
 from autoscaler.config.hosts import HostSettings, host, hosts_of, is_of_hosts, of_hosts
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.ignore_labels import IgnoreLabelsKey
@@ -273,7 +272,6 @@ class FleetSettings(Section):
     job_parameters: JobParametersKey = Field({})
     weights: JobWeightsKey = Field({})
     ignore_labels: IgnoreLabelsKey = Field([])
-    estimates: EstimatesKey = None
     runs: RunSettings | None = Field(None, description="Builds that people order with autoscaler run. Without this key nobody can.")
     teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
 
@@ -311,7 +309,6 @@ class FleetSettings(Section):
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
             hosts={name: host(name, one) for name, one in self.hosts.items()},
             machines=machines_for(pools, self.runs, self.weights),
-            estimates=estimates_of(self.estimates),
             prices_listed_on=listed_days(self, pools),
         )
 

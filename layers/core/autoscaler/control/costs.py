@@ -12,7 +12,6 @@ from autoscaler.domain.facts.metering import day_name, month_name
 from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.boot_costs import note_boots
 from autoscaler.domain.report.costs import By, CostList, list_costs
-from autoscaler.domain.report.estimates import estimates_of
 from autoscaler.domain.report.job_costs import (
     CostLook,
     holds_anything,
@@ -99,7 +98,7 @@ def list_month(ports: Ports, fleet: Fleet, month: str | None, by: By) -> CostLis
     name = month or month_name(ports.clock())
     costs, batch = _read(ports.costs, name)
     counted = in_month(costs, batch, ports.state.read().memory.month)
-    return replace(list_costs(counted, fleet, by), estimates=tuple(estimates_of(counted, fleet.estimates, ports.clock())))
+    return replace(list_costs(counted, fleet, by), volumes_usd=counted.parts.disk_usd)
 
 
 def _read(store: CostStore, name: str) -> tuple[MonthCosts, CostBatch]:

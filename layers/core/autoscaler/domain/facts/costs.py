@@ -42,12 +42,11 @@ class Boots(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthParts:
-    """What some of a month's metered dollars were for: boots, stopped agents, volumes of all; and hours of machines that were on."""
+    """What some of a month's metered dollars were for: boots, stopped agents, volumes of all."""
 
     boot_usd: float = 0.0
     stopped_usd: float = 0.0
     disk_usd: float = 0.0
-    hours: float = 0.0
 
     def plus(self, other: "MonthParts") -> "MonthParts":
         """Add."""
@@ -55,7 +54,6 @@ class MonthParts:
             boot_usd=self.boot_usd + other.boot_usd,
             stopped_usd=self.stopped_usd + other.stopped_usd,
             disk_usd=self.disk_usd + other.disk_usd,
-            hours=self.hours + other.hours,
         )
 
 
@@ -74,18 +72,6 @@ class MonthCosts:
     parts: MonthParts = field(default_factory=MonthParts)
     boots: Mapping[str, Boots] = field(default_factory=dict)
     version: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimates:
-    """What AWS bills beside the agents, and nobody here can see: as an operator says."""
-
-    public_addresses: bool = False  # each machine that is on has one
-    public_address_usd_per_hour: float = 0.005
-    nat_gateways: int = 0
-    nat_gateway_usd_per_hour: float = 0.045
-    nat_gib_per_agent_hour: float = 0.0
-    nat_usd_per_gib: float = 0.045
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

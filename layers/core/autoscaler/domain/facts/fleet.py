@@ -10,7 +10,6 @@ from math import inf
 from typing import Literal, Self
 
 from autoscaler.domain.facts.capacity import CapacityReservation
-from autoscaler.domain.facts.costs import Estimates
 from autoscaler.domain.facts.declined import Decline, Declined
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.job_weights import JobWeights
@@ -276,7 +275,6 @@ class Fleet:
     ignored_labels: tuple[str, ...] = ()  # that another cloud serves; * stands for any letters
     runs: RunPolicy | None = None  # None: nobody may order runs
     machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, if runs may be ordered or weights are learned
-    estimates: Estimates = field(default_factory=Estimates)  # of what is billed beside the agents
     prices_listed_on: Mapping[str, str] = field(default_factory=dict)  # day of the carried prices, by pool that goes by them
     left_pools: Mapping[str, Pool] = field(default_factory=dict)  # that left the fleet file and have agents yet: no pool of the fleet
     declined: Declined | None = None  # jobs that pools decline, by what was learned; None: no pool declines any

@@ -210,7 +210,7 @@ def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: floa
         off = max(0.0, snapshot.taken_at - max(since, record.launched_at) - on)
         usd += _usd_after(record, pool, since, snapshot.taken_at)
         part = _part(record, usd, on / HOUR_SECONDS, off / HOUR_SECONDS)
-        by_pool[record.pool] = by_pool.get(record.pool, 0.0) + usd * part.hours + part.stopped_usd
+        by_pool[record.pool] = by_pool.get(record.pool, 0.0) + usd * on / HOUR_SECONDS + part.stopped_usd
         parts = parts.plus(part)
     for name, usd in _of_capacity(fleet, since, snapshot.taken_at) if since else ():
         by_pool[name] = by_pool.get(name, 0.0) + usd
@@ -240,7 +240,7 @@ def _part(record: Record, usd: float, on: float, off: float) -> MonthParts:
     """Say what the dollars of an agent were for that was on and off for so many hours."""
     boots = record.state in {RecordState.REQUESTED, RecordState.STARTING}
     disk = record.volume_usd_per_hour
-    return MonthParts(boot_usd=usd * on if boots else 0.0, stopped_usd=disk * off, disk_usd=disk * (on + off), hours=on)
+    return MonthParts(boot_usd=usd * on if boots else 0.0, stopped_usd=disk * off, disk_usd=disk * (on + off))
 
 
 def _on_seconds(began_at: float, since: float, now: float, *, is_off: bool) -> float:

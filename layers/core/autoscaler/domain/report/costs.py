@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from autoscaler.domain.facts.costs import CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.report.estimates import Estimate
 from autoscaler.domain.report.job_costs import OTHERS, RESERVED, folder_of, spread_unused
 
 _NOBODY = "(no job)"
@@ -50,7 +49,7 @@ class CostList:
     prices_listed_on: tuple[str, ...] = ()
     days: int = 0
     days_with_costs: int = 0
-    estimates: tuple[Estimate, ...] = ()  # of what is billed beside the agents, or in what was metered
+    volumes_usd: float = 0.0  # of what was metered, by estimate
 
 
 def list_costs(month: MonthCosts, fleet: Fleet, by: By) -> CostList:

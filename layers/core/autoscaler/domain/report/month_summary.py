@@ -1,12 +1,11 @@
 """The message at the beginning of a month: what the last one cost, by pool, job and label, and what nobody used."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from autoscaler.domain.facts.costs import MonthCosts
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.costs import By, CostEntry, list_costs
-from autoscaler.domain.report.estimates import estimates_of
 from autoscaler.domain.report.told import Message
 from autoscaler.domain.wording import dollars
 
@@ -32,7 +31,7 @@ def write_summary(month: MonthCosts, before: MonthCosts, fleet: Fleet, runbooks:
         _section("The dearest jobs", list_costs(month, fleet, By.JOB).entries, month, _JOBS, _usd_by_name(before, fleet, By.JOB)),
         _section("By labels", list_costs(month, fleet, By.LABEL).entries, month, _LINES, {}),
         _unused(month),
-        _estimated(month, fleet),
+        _estimated(month),
     )
     total = f"{_named(month.name)} (UTC): {dollars(month.metered_usd)}, {_compared(month.metered_usd, before)}."
     more = f"See more:   autoscaler costs --month {month.name}\nWhat it is: {runbooks.rstrip('/')}/costs.md"
@@ -64,13 +63,10 @@ def _unused(month: MonthCosts) -> Iterator[str]:
         yield f"  {dollars(usd):>12}       {what}"
 
 
-def _estimated(month: MonthCosts, fleet: Fleet) -> Iterator[str]:
-    """Say what comes on top by estimate; of the volumes, that they are in the sum."""
-    for one in estimates_of(month, fleet.estimates, _END_OF_TIME):
-        yield f"By estimate, {'in that sum' if one.metered else 'beside it'}: {one.name} {dollars(one.usd)} ({one.how})"
-
-
-_END_OF_TIME = datetime(9000, 1, 1, tzinfo=UTC).timestamp()  # a month that is reported is over
+def _estimated(month: MonthCosts) -> Iterator[str]:
+    """Say how much of the sum volumes are."""
+    if usd := month.parts.disk_usd:
+        yield f"By estimate, in that sum: volumes {dollars(usd)} (by their sizes and volume_usd_per_gib_month)"
 
 
 def _usd_by_name(month: MonthCosts, fleet: Fleet, by: By) -> dict[tuple[str, str], float]:
