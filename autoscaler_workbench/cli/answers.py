@@ -23,7 +23,7 @@ _DONE_BEFORE = "already-done"
 
 
 def print_status(answer: Answer) -> None:
-    """Print what people have ordered and what is wrong, then the pools, the limits, the schedules, and what may be saved."""
+    """Print what people have ordered and what is wrong, then the pools, the limits and the schedules."""
     told = answer["status"]
     _say_all(overrides_in_force(answer))
     print_trouble(told)
@@ -31,7 +31,7 @@ def print_status(answer: Answer) -> None:
     say(_limits(told))
     _print_own_limits(told)
     print_schedules(answer)
-    _say_all(filter(None, [told.get("results"), *told.get("savings", ())]), style="dim")
+    _say_all(filter(None, [told.get("results")]), style="dim")
 
 
 def print_trouble(told: dict[str, Any]) -> None:

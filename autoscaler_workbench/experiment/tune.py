@@ -18,7 +18,6 @@ from joblib import Parallel, delayed
 
 from autoscaler.config import FleetFileError, FleetSettings, check
 from autoscaler.config.price_list import carried_prices
-from autoscaler.domain.report.shorter_boots import ready_image_seconds
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.experiment.by_needs import Sized, size_by_needs, told_gpus, told_sized
 from autoscaler_workbench.experiment.compare import Row, append_row
@@ -28,6 +27,11 @@ from autoscaler_workbench.simulate.traces import Trace
 
 Raw = dict[str, Any]
 _WARM_POOL = "warm_pool"
+# A start takes this part of a boot: 13 s against 70 s (Karpenter, issue 3798), 10 to 30 s against 2 to 5 min (github-aws-runners, pull
+# request 5204). Assumed of boots from a ready image.
+_SHORT_SHARE = 1 / 3
+# No image boots faster: 23 to 29 s until SSH answers (measured by brevdev/ec2-coldboot-research, 2026), then the agent connects.
+_LEAST_BOOT_SECONDS = 40.0
 # Variants beside the present value: a warm pool off and on, executors kept free, agents kept, machines of half and of twice the size.
 _TRIED: Mapping[str, tuple[float, ...]] = {_WARM_POOL: (0, 1), "warm_executors": (0, 1, 2, 4), "min_agents": (0, 1, 2), "size": (0.5, 2.0)}
 # Of settings that do the same thing in two ways, one is proposed. Less is kept running where agents are stopped: that comes first.
@@ -232,15 +236,20 @@ def _play_images(player: _Player, proposal: Proposal) -> None:
     fleet, name = deepcopy(proposal.fleet), f"{_so_far(proposal)}ready images"
     boots = {pool.name: pool.boot_seconds for pool in player.place.fleet.domain().launched.pools.values()}
     for pool, seconds in boots.items():
-        fleet["pools"][pool]["boot_seconds"] = ready_image_seconds(seconds)
+        fleet["pools"][pool]["boot_seconds"] = _ready_image_seconds(seconds)
     row = player.play_all({name: fleet})[name]
     proposal.tried.append(row)
     for pool, now in boots.items():
-        before, seconds = proposal.after["pools"].get(pool, 0.0), ready_image_seconds(now)
+        before, seconds = proposal.after["pools"].get(pool, 0.0), _ready_image_seconds(now)
         saves = before - row["pools"].get(pool, before)
         if seconds < now and saves > _WORTH_SHORTER_BOOTS * before:
             times = {"now": duration(now), "proposed": duration(seconds)}
             proposal.images.append(Change(pool=pool, key="boot_seconds", value=seconds, saves_usd=round(saves, 2), **times))
+
+
+def _ready_image_seconds(boot_seconds: float) -> float:
+    """How long a boot from a ready image is taken to last, where a boot lasts so long now: no longer than that."""
+    return min(boot_seconds, max(_SHORT_SHARE * boot_seconds, _LEAST_BOOT_SECONDS))
 
 
 def _so_far(proposal: Proposal) -> str:

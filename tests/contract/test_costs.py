@@ -9,7 +9,7 @@ from botocore.stub import Stubber
 
 from autoscaler.adapters.costs import MONTHS_KEPT, MOST_BYTES, DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.domain.facts.costs import Boots, CostBatch, CostKey, MonthCosts, MonthParts, Used
+from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.job_costs import ROWS_KEPT, bounded
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
@@ -39,7 +39,6 @@ def a_month(name="2026-11", **facts):
         name=name,
         **(
             {"used": {A_JOB: Used(1.25, 0.5)}, "unused": {"cpu": 0.75}, "metered_usd": 2.0, "parts": MonthParts(boot_usd=0.5, disk_usd=1.5)}
-            | {"boots": {"cpu": Boots(3, 0.5, 0.25, 2)}}
             | facts
         ),
     )
@@ -54,7 +53,7 @@ def a_batch(**facts):
         "metered": {"cpu": 2.0},
         "spent": {"cpu": 0.5},
     }
-    return CostBatch(**(seen | {"used": {A_JOB: Used(0.5, 0.25)}, "unused": {"gpu": 0.125}, "boots": {"gpu": Boots(1, 0.5)}} | facts))
+    return CostBatch(**(seen | {"used": {A_JOB: Used(0.5, 0.25)}, "unused": {"gpu": 0.125}} | facts))
 
 
 def many(jobs, *, name="a folder of many words/project {:05}/job"):

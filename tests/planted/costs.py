@@ -4,7 +4,6 @@ from planted.bug import Bug
 
 _UNIT = "tests/unit/test_job_costs.py::test_"
 _SUMMARY = "tests/scenarios/test_month_summary.py::test_"
-_BOOTS = "tests/handlers/test_shorter_boots.py::test_"
 _STORE = "tests/contract/test_costs.py::test_"
 COSTS = (
     Bug(
@@ -34,20 +33,6 @@ COSTS = (
         was='    return {"TableName": table, "Item": content, **condition}\n',
         becomes='    return {"TableName": table, "Item": content}\n',
         found_by=(f"{_STORE}of_two_that_add_a_batch_to_its_month_the_second_changes_nothing_at_all",),
-    ),
-    Bug(
-        name="a job waits for a boot from when it is queued on",
-        function="_waits",
-        was="max(before.seen_at - waited, record.launched_at)\n",
-        becomes="(before.seen_at - waited)\n",
-        found_by=(f"{_BOOTS}a_job_that_waited_for_longer_than_the_boot_counts_for_the_time_of_the_boot_alone",),
-    ),
-    Bug(
-        name="a warm pool saves as if its disks cost nothing, and no agent booted",
-        function="warm_pool_saves",
-        was="    return usd * again - disks, hours * again\n",
-        becomes="    return usd, hours\n",
-        found_by=(f"{_BOOTS}a_warm_pool_saves_less_its_disks_and_the_first_boot_of_each_agent_at_once",),
     ),
     Bug(
         name="a folded row takes its dollars along",

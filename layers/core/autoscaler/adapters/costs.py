@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from autoscaler.adapters.aws import translated
 from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItems
 from autoscaler.adapters.versioned import put_of, unpacked, version_of, writing
-from autoscaler.domain.facts.costs import Boots, CostBatch, CostKey, MonthCosts, MonthParts, Used
+from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.job_costs import bounded
 from autoscaler.errors import TransientError
 
@@ -38,7 +38,6 @@ class _Month:
     unused: dict[str, float]
     metered_usd: float
     parts: MonthParts = field(default_factory=MonthParts)
-    boots: dict[str, Boots] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +53,6 @@ class _Batch:
     rows: Rows
     unused: dict[str, float]
     parts: MonthParts = field(default_factory=MonthParts)
-    boots: dict[str, Boots] = field(default_factory=dict)
 
 
 _MONTH = Kept(_Month)
@@ -79,8 +77,8 @@ class DynamoCosts:
         known = unpacked(_OPEN, item, self._unknown)
         if known is None:
             return CostBatch(version=version_of(item))
-        facts = {name: value for name, value in asdict(known).items() if name not in {"rows", "parts", "boots"}}
-        return CostBatch(**facts, used=_used(known.rows), parts=known.parts, boots=known.boots, version=version_of(item))
+        facts = {name: value for name, value in asdict(known).items() if name not in {"rows", "parts"}}
+        return CostBatch(**facts, used=_used(known.rows), parts=known.parts, version=version_of(item))
 
     def save_batch(self, batch: CostBatch, at: float) -> None:
         """Replace the item of this version."""
@@ -102,7 +100,6 @@ class DynamoCosts:
             unused=known.unused,
             metered_usd=known.metered_usd,
             parts=known.parts,
-            boots=known.boots,
             version=version_of(item),
         )
 
@@ -172,7 +169,6 @@ def _month_json(month: MonthCosts, unknown: Unknown) -> bytes:
         unused=_rounded(month.unused),
         metered_usd=month.metered_usd,
         parts=month.parts,
-        boots=_boots(month.boots),
     )
     return _MONTH.dump(written, unknown)
 
@@ -188,7 +184,6 @@ def _batch_json(batch: CostBatch, unknown: Unknown) -> bytes:
         rows=_rows(batch.used),
         unused=_rounded(batch.unused),
         parts=batch.parts,
-        boots=_boots(batch.boots),
     )
     return _OPEN.dump(written, unknown)
 
@@ -212,7 +207,3 @@ def _used(rows: Rows) -> dict[CostKey, Used]:
 
 def _rounded(unused: Mapping[str, float]) -> dict[str, float]:
     return {pool: round(usd, _DIGITS) for pool, usd in unused.items()}
-
-
-def _boots(boots: Mapping[str, Boots]) -> dict[str, Boots]:
-    return {pool: of._replace(usd=round(of.usd, _DIGITS), wait_hours=round(of.wait_hours, _HOUR_DIGITS)) for pool, of in boots.items()}

@@ -10,7 +10,6 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Month
 from autoscaler.domain.facts.metering import day_name, month_name
 from autoscaler.domain.lessons import Lesson
-from autoscaler.domain.report.boot_costs import note_boots
 from autoscaler.domain.report.costs import By, CostList, list_costs
 from autoscaler.domain.report.job_costs import (
     CostLook,
@@ -54,7 +53,7 @@ def _note(store: CostStore, look: CostLook) -> None:
         ended = _booked(store, batch, batch.seen_at) if batch.month and holds_anything(batch) else []
         store.book([*ended, share_out(store.month(new.month), new)], new, now)
         return
-    after = note_look(note_boots(batch, look), look)
+    after = note_look(batch, look)
     # What is open at midnight is added to the day in which it was used.
     is_of_yesterday = day_name(batch.seen_at) != day_name(now) and holds_anything(after)
     if is_due(after) or is_of_yesterday:
@@ -73,11 +72,11 @@ def list_days(ports: Ports, fleet: Fleet, days: int | str, by: By) -> CostList:
 
     A day on which nothing was used has none, nor one before days were kept.
     """
-    kept = last_days(ports, days, ports.state.read().memory.month)
+    kept = _last_days(ports, days, ports.state.read().memory.month)
     return replace(list_costs(joined(kept), fleet, by), days=len(kept), days_with_costs=sum(bool(day.version) for day in kept))
 
 
-def last_days(ports: Ports, days: int | str, metered: Month) -> list[MonthCosts]:
+def _last_days(ports: Ports, days: int | str, metered: Month) -> list[MonthCosts]:
     """Read the costs of each of the last days (UTC), today included, as they were at one instant; or of "yesterday", or of a date alone.
 
     ``metered``: what the passes metered.

@@ -8,7 +8,6 @@ from typing import Any
 
 from autoscaler.control import passes
 from autoscaler.control.apply import apply
-from autoscaler.control.costs import last_days
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.jobs import told_etas
 from autoscaler.control.measure import telemetry_of
@@ -39,7 +38,6 @@ from autoscaler.domain.report.explain import explain, unreadable
 from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue
 from autoscaler.domain.report.messages import still_told
 from autoscaler.domain.report.reservations import Access, ReservationEntry, list_reservations, reserved_by
-from autoscaler.domain.report.shorter_boots import told_shorter_boots
 from autoscaler.domain.report.status import Status, status_of
 from autoscaler.domain.report.subjects import jobs_of_items, known_names, meant, several
 from autoscaler.domain.report.telemetry import told_of
@@ -50,7 +48,6 @@ from autoscaler.ports import Ports
 
 _TRIES_BEFORE_THE_LAST = 2
 _HISTORY_SECONDS, _LAST_EVENTS = 86_400.0, 5
-_DAYS_OF_SAVINGS = 7
 _BEFORE_IT_DRAINS_SECONDS = 600.0  # a pass sees a mark some time after it was set
 
 
@@ -141,18 +138,8 @@ def _status(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Status,
         status_of(situation, reports),
         told=still_told(stored.told, situation.now),
         nobody_told=_nobody_told(ports),
-        savings=_savings(ports, situation),
     )
     return told, situation, reports
-
-
-def _savings(ports: Ports, situation: Situation) -> tuple[str, ...]:
-    """Say what shorter boots would have saved; if the costs cannot be read, the status goes without."""
-    try:
-        return told_shorter_boots(situation, last_days(ports, _DAYS_OF_SAVINGS, situation.memory.month))
-    except AutoscalerError as error:
-        ports.log("costs_not_read", error=str(error))
-        return ()
 
 
 def _nobody_told(ports: Ports) -> str:

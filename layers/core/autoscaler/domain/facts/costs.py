@@ -27,19 +27,6 @@ class Used(NamedTuple):
         return Used(self.usd + other.usd, self.hours + other.hours)
 
 
-class Boots(NamedTuple):
-    """First boots that ended in a pool: how many, their dollars, hours that jobs waited meanwhile, and the most agents at once then."""
-
-    number: int = 0
-    usd: float = 0.0
-    wait_hours: float = 0.0
-    agents: int = 0
-
-    def plus(self, other: "Boots") -> "Boots":
-        """Add."""
-        return Boots(self.number + other.number, self.usd + other.usd, self.wait_hours + other.wait_hours, max(self.agents, other.agents))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthParts:
     """What some of a month's metered dollars were for: boots, stopped agents, volumes of all."""
@@ -61,8 +48,7 @@ class MonthParts:
 class MonthCosts:
     """The dollars of a calendar month (UTC), as 2026-11, or of a day of it, as 2026-11-27.
 
-    ``unused``: of agents on which nothing ran, by pool. ``metered_usd``: what all sums up to; ``parts``: of a month alone; ``boots``: of
-    a day alone, by pool.
+    ``unused``: of agents on which nothing ran, by pool. ``metered_usd``: what all sums up to; ``parts``: of a month alone.
     """
 
     name: str
@@ -70,7 +56,6 @@ class MonthCosts:
     unused: Mapping[str, float] = field(default_factory=dict)
     metered_usd: float = 0.0
     parts: MonthParts = field(default_factory=MonthParts)
-    boots: Mapping[str, Boots] = field(default_factory=dict)
     version: int = 0
 
 
@@ -90,5 +75,4 @@ class CostBatch:
     used: Mapping[CostKey, Used] = field(default_factory=dict)
     unused: Mapping[str, float] = field(default_factory=dict)
     parts: MonthParts = field(default_factory=MonthParts)  # of the month, as the meter said at the last look
-    boots: Mapping[str, Boots] = field(default_factory=dict)  # by pool
     version: int = 0

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from autoscaler.domain.facts.costs import Boots, CostBatch, CostKey, MonthCosts, Used
+from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
 from autoscaler.domain.facts.metering import HOUR_SECONDS, day_name, is_paid_by_capacity
@@ -99,9 +99,8 @@ def share_out(month: MonthCosts, batch: CostBatch) -> MonthCosts:
 
 def share_out_day(day: MonthCosts, batch: CostBatch) -> MonthCosts:
     """Add a batch to its day. What no batch has is the month's alone: nobody knows of which day it is."""
-    boots = {pool: day.boots.get(pool, Boots()).plus(more) for pool, more in batch.boots.items()}
     metered_usd = day.metered_usd + sum(batch.spent.values())
-    return replace(_shared(day, batch, DAY_ROWS_KEPT), metered_usd=metered_usd, boots={**day.boots, **boots})
+    return replace(_shared(day, batch, DAY_ROWS_KEPT), metered_usd=metered_usd)
 
 
 def joined(days: Sequence[MonthCosts]) -> MonthCosts:
@@ -209,7 +208,7 @@ def _agents(look: CostLook, since_seconds: float) -> Iterator[_Agent]:
         ran = [one for place in places for one in builds.get(place, ())]
         yield _Agent(
             record=record,
-            rate=rate_of(record, look.snapshot.memory.spot_prices) + _capacity_usd(look.fleet, record),
+            rate=_rate_of(record, look.snapshot.memory.spot_prices) + _capacity_usd(look.fleet, record),
             seconds=seconds,
             executors=room,
             builds=_whose(look, record, ran, seconds, room),
@@ -286,7 +285,7 @@ def _ran(before: Learned, after: Learned, now: float, since_seconds: float) -> I
                 yield sighting, min(now - sighting.since_at, since_seconds / 2)
 
 
-def rate_of(record: Record, spot: SpotPrices) -> float:
+def _rate_of(record: Record, spot: SpotPrices) -> float:
     """Return an agent's price an hour, as far as it is known without asking EC2: of spot instances the mean of its type's prices."""
     if record.state in _OFF:
         return record.volume_usd_per_hour

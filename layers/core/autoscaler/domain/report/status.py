@@ -54,8 +54,7 @@ class Status:
     this version cannot read. ``limits``: of teams, and of pools that have their own. ``turns``: teams, as they go first where a limit keeps
     several waiting. ``stopped``: what the month's limit holds, or "". ``told``: what people were told of, and that is not over.
     ``left``: agents whose pool, controller or host left the fleet file. ``nobody_told``: why alarms reach nobody, or "".
-    ``results``: how many of the day's builds count in `BuildsSucceeded` and `BuildsFailed`, or "" if all do. ``savings``: what shorter
-    boots would have saved in the last days, in one sentence if that is worth it.
+    ``results``: how many of the day's builds count in `BuildsSucceeded` and `BuildsFailed`, or "" if all do.
     """
 
     pools: tuple[PoolStatus, ...]
@@ -81,7 +80,6 @@ class Status:
     left: tuple[str, ...] = ()
     nobody_told: str = ""
     results: str = ""
-    savings: tuple[str, ...] = ()
 
 
 def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> Status:
