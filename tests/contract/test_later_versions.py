@@ -21,9 +21,8 @@ from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
-from autoscaler.errors import ConflictError
 from autoscaler_workbench.cli.demo import TABLE
-from support.builders import a_record, a_reservation
+from support.builders import a_reservation
 from support.filled import NEWS, filled, with_news
 
 # What machines tell is replaced by what they tell next, and events are never changed.
@@ -297,18 +296,3 @@ def test_a_memory_of_which_nothing_can_be_read_begins_anew(dynamo):
         dynamo.put_item(TableName=TABLE, Item=with_body(item, raw))
         read = store_of(DynamoState, dynamo).read()
         assert (read.unread, read.memory) == (("memory",), Memory(version=1))
-
-
-def test_what_earlier_versions_have_stored_is_read(dynamo):
-    """Records had no revision, and their interruption stood beside them."""
-    record = a_record("i-1", interrupted_at=5.5)
-    store_of(DynamoState, dynamo).add_record(record)
-    kind = Kind("record#i-1", _Entry(record=record), None, None)
-    item = {key: value for key, value in stored(dynamo, kind).items() if key != "revision"} | {"interrupted_at": {"N": "5.5"}}
-    dynamo.put_item(TableName=TABLE, Item=item)
-    state = store_of(DynamoState, dynamo)
-    [read] = state.read().records
-    changed = state.change_record(replace(read, trouble="403"), expected=read.state)
-    assert (read, changed.revision, stored(dynamo, kind)["interrupted_at"]) == (record, 1, {"N": "5.5"})
-    with pytest.raises(ConflictError):
-        state.change_record(replace(read, trouble="404"), expected=read.state)

@@ -75,7 +75,7 @@ def test_the_memory_of_a_thousand_agents_fits_and_so_does_a_record_of_one(dynamo
 def test_every_condition_in_every_pool_at_once_and_what_was_told_of_it_fit(dynamo):
     names = [f"problem/{rule.name}/pool pool-{pool} of main" for rule in rules(_far()) for pool in range(POOLS)]
     told = Told(
-        troubles={name: Trouble(title=name, since_at=NOW, seen_at=NOW + CHANCE.random()) for name in names},
+        troubles={name: Trouble(title=name, since_at=NOW, seen_at=NOW + CHANCE.random(), told_at=NOW) for name in names},
         spans={name: Span(since_at=NOW, seen_at=NOW + CHANCE.random()) for name in names},
     )
     state = state_of(dynamo)

@@ -257,7 +257,7 @@ def test_what_was_learned_and_cannot_be_read_is_learned_anew(state):
 
 def test_what_people_were_told_is_kept_and_one_of_two_writers_loses(state):
     told = Told(
-        troubles={"breaker/cpu": Trouble(title="agents of cpu do not boot", since_at=1.0, seen_at=2.0)},
+        troubles={"breaker/cpu": Trouble(title="agents of cpu do not boot", since_at=1.0, seen_at=2.0, told_at=1.0)},
         spans={"problem/agents-stuck/": Span(since_at=1.0, seen_at=2.0)},
     )
     state.save_told(told)

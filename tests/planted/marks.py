@@ -75,7 +75,7 @@ INTERRUPTIONS = (
     Bug(
         name="a record is replaced though somebody has changed it since it was read",
         function="_of_revision",
-        was='    return replace(state, text=f"{state.text} AND {same}", values=values)\n',
+        was='    return replace(state, text=f"{state.text} AND revision = :revision", values=values)\n',
         becomes="    return state\n",
         found_by=("tests/contract/test_state_records.py::test_who_has_not_read_the_last_change_changes_nothing",),
     ),

@@ -195,7 +195,10 @@ def looked_at(now):
 ])  # fmt: skip
 def test_what_a_message_says_that_is_not_over_is_not_said_twice_between_two_looks_that_see_its_cause(about, ago, subjects):
     judged, situation = job_waits()
-    told = Told(troubles={about: Trouble(title="jobs wait", since_at=NOW - 7200.0, seen_at=situation.now - ago)}, spans=judged.spans)
+    told = Told(
+        troubles={about: Trouble(title="jobs wait", since_at=NOW - 7200.0, seen_at=situation.now - ago, told_at=situation.now - 7200.0)},
+        spans=judged.spans,
+    )
     assert [message.subject for message in write_messages(told, situation, "docs", judged.problems)[1]] == subjects
 
 

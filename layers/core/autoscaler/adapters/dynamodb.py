@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from pydantic import ValidationError
-
-from autoscaler.adapters.earlier import in_todays_form, without_earlier_names
+from autoscaler.adapters.earlier import without_earlier_names
 from autoscaler.adapters.kept import Kept, Unknown, UnknownOfItem, UnknownOfItems
 from autoscaler.adapters.transactions import at_once, written
 from autoscaler.adapters.unread import unread_record
@@ -333,11 +331,10 @@ def _in_state(state: str) -> _Condition:
 
 
 def _of_revision(record: Record, expected: RecordState) -> _Condition:
-    """Hold while nobody has changed a record since it was read. An earlier version of the autoscaler gave records no revision."""
-    state, same = _in_state(expected), "revision = :revision"
-    same = same if record.revision else f"(attribute_not_exists(revision) OR {same})"
+    """Hold while nobody has changed a record since it was read."""
+    state = _in_state(expected)
     values = {**state.values, ":revision": {"N": str(record.revision)}}
-    return replace(state, text=f"{state.text} AND {same}", values=values)
+    return replace(state, text=f"{state.text} AND revision = :revision", values=values)
 
 
 def _held_by(owner: str) -> _Condition:
@@ -373,10 +370,7 @@ def _read(item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
 
 
 def _load_record(body: bytes | str) -> tuple[_Entry, Unknown]:
-    try:
-        entry, unknown = _ENTRY.load(body)
-    except ValidationError:
-        entry, unknown = _ENTRY.load(in_todays_form(body))
+    entry, unknown = _ENTRY.load(body)
     return entry, without_earlier_names(unknown)
 
 

@@ -289,7 +289,7 @@ class Memory:
     spot_prices: SpotPrices = field(default_factory=SpotPrices)
     volumes: Mapping[str, PoolVolumes] = field(default_factory=dict)  # of agents as they are launched now, by pool
     gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id: the latest
-    gone_from: Mapping[str, str] = field(default_factory=dict)  # their pools, likewise; an earlier version did not note them
+    gone_from: Mapping[str, str] = field(default_factory=dict)  # their pools, likewise
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when
     lost: Mapping[str, LostBuild] = field(default_factory=dict)  # builds whose agents have gone, by controller and run
     reruns: Mapping[str, RanAgain] = field(default_factory=dict)  # builds that we started again, by controller#item

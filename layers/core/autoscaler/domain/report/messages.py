@@ -115,12 +115,12 @@ def _next_spans(known: Mapping[str, Span], seen: Collection[str], now: float) ->
 
 
 def _seen_again(known: Trouble | None, seen: Seen, now: float, *, is_told: bool) -> Trouble:
-    before = known or Trouble(title=seen.title, since_at=now, seen_at=now)
-    return Trouble(title=seen.title, since_at=before.since_at, seen_at=now, told_at=now if is_told else before.last_told_at)
+    before = known or Trouble(title=seen.title, since_at=now, seen_at=now, told_at=now)
+    return Trouble(title=seen.title, since_at=before.since_at, seen_at=now, told_at=now if is_told else before.told_at)
 
 
 def _is_due(known: Trouble | None, seen: Seen, now: float) -> bool:
-    return known is None or (seen.daily and now - known.last_told_at >= DAY_SECONDS)
+    return known is None or (seen.daily and now - known.told_at >= DAY_SECONDS)
 
 
 def untold(before: Told, after: Told, failed: Collection[str]) -> dict[str, Trouble]:

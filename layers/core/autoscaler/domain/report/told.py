@@ -11,12 +11,7 @@ class Trouble:
     title: str
     since_at: float
     seen_at: float
-    told_at: float = 0.0  # 0: written by an earlier version, when it began
-
-    @property
-    def last_told_at(self) -> float:
-        """When people were last told of it."""
-        return self.told_at or self.since_at
+    told_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ def usual_start_seconds(memory: Memory, pool: str, believed_seconds: float) -> f
 
 
 def _trusted(times: tuple[float, ...]) -> tuple[float, ...]:
-    """Leave out what cannot be: an earlier version noted it, or a clock was wrong."""
+    """Leave out what cannot be: a clock was wrong."""
     possible = tuple(seconds for seconds in times if seconds > 0.0)
     return possible if len(possible) >= BOOTS_TO_TRUST else ()
 
