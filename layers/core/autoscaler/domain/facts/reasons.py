@@ -83,7 +83,6 @@ class Reason(StrEnum):
     PROVES_STARTS = "proves-starts", "One stopped agent is started to see whether agents of this template version start again."
     FILLS_WARM_POOL = "fills-warm-pool", "The pool has fewer stopped agents than warm_pool.min_agents; one is launched, to be stopped."
     NOT_WORTH_KEEPING = "not-worth-keeping", "The stopped agent was not needed for longer than its disk is worth paying for."
-    WARM_POOL_FULL = "warm-pool-full", "More agents are stopped than warm_pool.max_agents allows."
     WARM_POOL_AGE = "warm-pool-age", "The agent has been stopped for longer than warm_pool.max_age_hours."
     DISK_USED_UP = "disk-used-up", "The disk of the agent is too old, or has seen too many builds, to be kept (warm_pool)."
     SHORT_OF_DISK = "short-of-disk", "The agent reports less than a tenth of its disk free: it is terminated, and not stopped."
