@@ -12,7 +12,7 @@ from autoscaler.adapters.costs import month_body
 from autoscaler.config import load_settings
 from autoscaler.control import measure
 from autoscaler.control.costs import note_costs
-from autoscaler.domain.facts.costs import MonthCosts
+from autoscaler.domain.facts.job_settings import MonthCosts
 from autoscaler.domain.report.costs import By, list_costs
 from autoscaler.domain.report.job_costs import in_month
 from autoscaler_workbench.cli.assignments import load_with

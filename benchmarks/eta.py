@@ -7,7 +7,7 @@ from statistics import median
 from autoscaler.control import measure
 from autoscaler.control.jobs import note_jobs
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.job_parameters import JobParameters
+from autoscaler.domain.facts.job_settings import JobParameters
 from autoscaler.domain.facts.job_stats import Estimate, WaitingItem
 from autoscaler.domain.forecast.estimates import sum_of
 from autoscaler_workbench.cli.assignments import load_with

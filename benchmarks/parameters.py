@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp
 from random import Random
 
-from autoscaler.domain.facts.job_parameters import JobParameters
+from autoscaler.domain.facts.job_settings import JobParameters
 from autoscaler_workbench.simulate.traces import Row, Trace
 
 _START, _DAY = 1_767_225_600.0, 86_400.0  # 2026-01-01

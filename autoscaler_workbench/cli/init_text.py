@@ -16,9 +16,8 @@ from autoscaler.config.prices import cheapest
 from autoscaler.config.rules import architecture
 from autoscaler.config.schema import POINTER
 from autoscaler.config.yaml_file import parse
-from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.instance_stores import has_instance_store
-from autoscaler.domain.facts.volumes import HOURS_A_MONTH
+from autoscaler.domain.facts.fleet import Fleet, has_instance_store
+from autoscaler.domain.facts.pools import HOURS_A_MONTH
 from autoscaler_workbench.cli.init_pool import Cap, Draft
 from autoscaler_workbench.cli.terminal import plain
 from autoscaler_workbench.simulate.new_fleet import LOOK_EVERY_SECONDS, why_not_stopped

@@ -16,7 +16,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings, load_settings
-from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
+from autoscaler.domain.facts.pools import pool_at_its_widest
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.experiment.ablation import PARTS
 from autoscaler_workbench.experiment.experiment import (

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.facts.costs import CostBatch, MonthCosts
+from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from autoscaler.control.registration import Registered, register
-from autoscaler.domain.facts.devices import Device
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.telemetry import Device
 from autoscaler.domain.report.registration import Asked, Caller, Refused, Trust
 from autoscaler.ports import Ports
 from autoscaler_workbench.fakes.world.agents import Ask, IdentityAnswer, Machine, Told

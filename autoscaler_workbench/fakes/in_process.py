@@ -17,11 +17,10 @@ from autoscaler.adapters.jenkins.parameters import parameters_of
 from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of, unknown_wait
 from autoscaler.adapters.jenkins.why import read_why, waits_for_quiet_mode
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.job_parameters import JobParameters
-from autoscaler.domain.facts.run_answers import RunEnd
-from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node
-from autoscaler.domain.facts.waiting_items import QueueItem, Wait
+from autoscaler.domain.facts.job_settings import JobParameters
+from autoscaler.domain.facts.nodes import Health
+from autoscaler.domain.facts.runs import RunEnd
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, QueueItem, Wait
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api, instance_json
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession

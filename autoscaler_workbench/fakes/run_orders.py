@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.facts.run_orders import RunOrder
+from autoscaler.domain.facts.started_builds import RunOrder
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
 

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from autoscaler.domain.facts.devices import Devices
-from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.memory import Learned, Memory
-from autoscaler.domain.facts.overrides import Overrides, unknown_orders
-from autoscaler.domain.facts.reruns import Rerun, RerunState
-from autoscaler.domain.facts.snapshot import Record, RecordState
-from autoscaler.domain.facts.telemetry import Telemetry
-from autoscaler.domain.facts.unread import UnreadRecord
+from autoscaler.domain.facts.orders import Overrides, unknown_orders
+from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState, UnreadRecord
+from autoscaler.domain.facts.started_builds import Rerun, RerunState
+from autoscaler.domain.facts.telemetry import Devices, Telemetry
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.pass_notes import PassNotes

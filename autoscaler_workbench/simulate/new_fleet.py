@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from autoscaler.config import FleetSettings, check
-from autoscaler.domain.facts.instance_stores import has_instance_store
+from autoscaler.domain.facts.fleet import has_instance_store
 
 LOOK_EVERY_SECONDS = 10.0  # the template's LookEverySeconds
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
+from autoscaler.domain.facts.pools import pool_at_its_widest
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.world import World

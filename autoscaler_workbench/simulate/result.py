@@ -8,8 +8,8 @@ from typing import Self
 
 from autoscaler.domain.facts.fleet import Market, Pool
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
-from autoscaler.domain.facts.node_descriptions import described_instance
-from autoscaler.domain.facts.pool_schedules import fleet_at, pool_at_its_widest
+from autoscaler.domain.facts.nodes import described_instance
+from autoscaler.domain.facts.pools import fleet_at, pool_at_its_widest
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.ec2.spot_market import mean_move, price_at
 from autoscaler_workbench.fakes.world.jenkins.builds import Build

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from autoscaler.domain.facts.overrides import BUDGET_PAUSES, POOL_NUMBERS, TEAM_NUMBERS, Hold, Scope
+from autoscaler.domain.facts.orders import BUDGET_PAUSES, POOL_NUMBERS, TEAM_NUMBERS, Hold, Scope
 from autoscaler.domain.report.broken import BrokenPool
 from autoscaler.domain.report.label_holds import resume_option
 from autoscaler.domain.wording import duration

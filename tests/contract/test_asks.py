@@ -10,8 +10,7 @@ from botocore.stub import Stubber
 
 from autoscaler.adapters.asks import DynamoAsks
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.domain.facts.devices import Device, Devices
-from autoscaler.domain.facts.telemetry import MOST_BUILDS, MOST_GPUS
+from autoscaler.domain.facts.telemetry import MOST_BUILDS, MOST_GPUS, Device, Devices
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR
 from autoscaler.errors import TransientError
 from autoscaler.ports import StoredState

@@ -3,12 +3,11 @@
 import pytest
 
 from autoscaler.adapters import ec2
-from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.fleet import Market, Volume
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.pool_volumes import Volume
+from autoscaler.domain.facts.pools import Source
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
-from autoscaler.domain.facts.volumes import Source
 from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.ec2.listing import Listing

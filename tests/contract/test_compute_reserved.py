@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autoscaler.adapters.launch_templates import check_templates
-from autoscaler.domain.facts.capacity import CapacityReservation
+from autoscaler.domain.facts.fleet import CapacityReservation
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.errors import LaunchRefusedError

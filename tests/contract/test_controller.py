@@ -4,10 +4,9 @@ from dataclasses import fields
 
 import pytest
 
-from autoscaler.domain.facts.beacons import beacon_specs
 from autoscaler.domain.facts.fleet import agent_spec
-from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.run_answers import BuildResult, RunAnswer
+from autoscaler.domain.facts.nodes import Health, beacon_specs
+from autoscaler.domain.facts.runs import BuildResult, RunAnswer
 from autoscaler.domain.facts.snapshot import OfflineCause
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind

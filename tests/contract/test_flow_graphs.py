@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.adapters.jenkins.flow_graph import read_graph
 from autoscaler.adapters.jenkins.parse import read_node
-from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
+from autoscaler.domain.facts.runs import BuildResult, RunEnd
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.messages import Request

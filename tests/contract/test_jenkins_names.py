@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.adapters.jenkins.parse import job_of, run_of
-from autoscaler.domain.facts.run_answers import BuildResult
+from autoscaler.domain.facts.runs import BuildResult
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.jenkins.urls import raw_encode
 from support.worlds import a_world_node, stand

@@ -12,13 +12,11 @@ from autoscaler.adapters.dynamodb import _KINDS, DynamoState, _Entry
 from autoscaler.adapters.jobs import DynamoJobs
 from autoscaler.adapters.reruns import DynamoReruns
 from autoscaler.adapters.run_orders import DynamoRunOrders
-from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker
 from autoscaler.domain.facts.memory import Learned, Memory
-from autoscaler.domain.facts.overrides import Overrides
-from autoscaler.domain.facts.reruns import LostBuild, Rerun
-from autoscaler.domain.facts.run_orders import RunOrder
-from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
+from autoscaler.domain.facts.orders import Overrides
+from autoscaler.domain.facts.snapshot import Binding, Intent, Record, RecordState
+from autoscaler.domain.facts.started_builds import LostBuild, Rerun, RunOrder
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler_workbench.cli.demo import TABLE

@@ -7,8 +7,8 @@ import pytest
 
 from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parse import read_computers, read_date, read_node, read_queue
-from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
+from autoscaler.domain.facts.nodes import Health
+from autoscaler.domain.facts.runs import BuildResult, RunEnd
 from autoscaler.domain.facts.snapshot import OfflineCause
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.messages import Request

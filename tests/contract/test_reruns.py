@@ -7,7 +7,7 @@ from botocore.stub import Stubber
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.reruns import DynamoReruns
-from autoscaler.domain.facts.reruns import Rerun, RerunState, origin_key, rerun_key, times_of
+from autoscaler.domain.facts.started_builds import Rerun, RerunState, origin_key, rerun_key, times_of
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryState

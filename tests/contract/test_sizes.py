@@ -6,8 +6,9 @@ from random import Random
 from autoscaler.adapters.costs import DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.history import DynamoHistory
-from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
-from autoscaler.domain.facts.memory import Arrivals, Learned, Observation, Sighting, Streak
+from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, Used
+from autoscaler.domain.facts.memory import Arrivals, Learned, Observation, Sighting
+from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.pass_notes import PassNotes, noted
 from autoscaler.domain.report.rules import Thresholds, rules

@@ -6,25 +6,11 @@ from random import Random
 import pytest
 
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.domain.facts.blocks import BlockCounts, Blocks, GoneBlock, ReadRun, Shown
-from autoscaler.domain.facts.intents import IntentState
-from autoscaler.domain.facts.job_weights import PluginWeight
-from autoscaler.domain.facts.memory import (
-    Arrivals,
-    Expected,
-    Follower,
-    Learned,
-    Memory,
-    Month,
-    RunSeen,
-    Sighting,
-    StageSeen,
-    Streak,
-    TrackRecord,
-)
-from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
-from autoscaler.domain.facts.run_answers import CountedEnds, SeenItems
-from autoscaler.domain.facts.streaks import PoolResults
+from autoscaler.domain.facts.job_settings import PluginWeight
+from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Learned, Memory, Month, RunSeen, Sighting, StageSeen, TrackRecord
+from autoscaler.domain.facts.orders import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
+from autoscaler.domain.facts.runs import BlockCounts, Blocks, CountedEnds, GoneBlock, PoolResults, ReadRun, SeenItems, Shown, Streak
+from autoscaler.domain.facts.snapshot import IntentState
 from autoscaler.domain.report.pass_notes import Counted, PassNotes
 from autoscaler.domain.report.told import Span, Told, Trouble
 from autoscaler.errors import ConflictError

@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields, replace
 
 import pytest
 
-from autoscaler.domain.facts.capacity import ReservedPrice
+from autoscaler.domain.facts.fleet import ReservedPrice
 from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
 from autoscaler.errors import ConflictError
 from support.builders import a_record, a_reservation

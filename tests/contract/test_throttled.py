@@ -10,7 +10,7 @@ from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.reruns import DynamoReruns
 from autoscaler.adapters.run_orders import DynamoRunOrders
 from autoscaler.adapters.transactions import PAUSES
-from autoscaler.domain.facts.devices import Devices
+from autoscaler.domain.facts.telemetry import Devices
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
 from contract.test_costs import a_batch, a_month

@@ -9,9 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from autoscaler.domain.facts.blocks import Graphs
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.job_weights import PluginWeight
+from autoscaler.domain.facts.job_settings import PluginWeight
 from autoscaler.domain.facts.orders import (
     CloseBreaker,
     DrainAll,
@@ -24,8 +23,7 @@ from autoscaler.domain.facts.orders import (
     Reserve,
     Resume,
 )
-from autoscaler.domain.facts.run_answers import BuildResult
-from autoscaler.domain.facts.runs import Item
+from autoscaler.domain.facts.runs import BuildResult, Graphs, Item
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.learn import Outcomes
 from autoscaler.domain.repair.interruption import InstanceEvent

@@ -13,10 +13,16 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 from cattrs.preconf.json import make_converter
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, WarmPool
-from autoscaler.domain.facts.intents import Intent
-from autoscaler.domain.facts.job_weights import Source
-from autoscaler.domain.facts.snapshot import Build, ControllerView, Instance, Node, Record
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.job_settings import Source
+from autoscaler.domain.facts.snapshot import (
+    Build,
+    ControllerView,
+    Instance,
+    Intent,
+    Node,
+    QueueItem,
+    Record,
+)
 
 T = TypeVar("T")
 

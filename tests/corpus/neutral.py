@@ -7,9 +7,9 @@ from enum import Enum
 from hashlib import blake2b
 from typing import Any
 
-from autoscaler.domain.facts import forced_stops, plan, reservation_steps
+from autoscaler.domain.facts import plan
 from autoscaler.domain.facts.fleet import Offering
-from autoscaler.domain.facts.marks import Mark
+from autoscaler.domain.facts.nodes import Mark
 from autoscaler.domain.facts.plan import BootFailure, Plan
 
 KINDS: dict[type, str] = {
@@ -34,10 +34,10 @@ KINDS: dict[type, str] = {
     plan.TakeBack: "take-back",
     plan.Terminate: "terminate",
     plan.Uncordon: "uncordon",
-    forced_stops.ForceStop: "force-stop",
-    reservation_steps.EndReservation: "end-reservation",
-    reservation_steps.Reserve: "reserve",
-    reservation_steps.ReserveDevice: "reserve-device",
+    plan.ForceStop: "force-stop",
+    plan.EndReservation: "end-reservation",
+    plan.Reserve: "reserve",
+    plan.ReserveDevice: "reserve-device",
 }
 # A field that the code has renamed since it was recorded: its name now, and the one in the lines.
 FIELDS: dict[str, str] = {}

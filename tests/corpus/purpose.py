@@ -8,8 +8,7 @@ shuts down, or names the agent's node; or nobody looks for a while.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.domain.facts.waiting_items import QueueItem, Wait
+from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
 from corpus.case import Asks, Case, Look
 from corpus.neutral import lines_of, without_detail
 from corpus.play import Carried, begin, decide_on, learn, remember

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from autoscaler.config.thresholds import read_thresholds
-from autoscaler.domain.facts.run_orders import Until
+from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.report.run_orders import Outcome
 from autoscaler_workbench.fakes.slots import InMemorySlots
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended

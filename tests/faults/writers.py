@@ -10,13 +10,16 @@ from autoscaler.control import registration
 from autoscaler.control.apply import apply
 from autoscaler.control.observe import observe
 from autoscaler.domain.facts.fleet import Lending, Share, WarmPool
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import (
     Cordon,
+    EndReservation,
     FinishStop,
     Forget,
     Lend,
     Plan,
+    Reserve,
+    ReserveDevice,
     Rotate,
     Start,
     Stop,
@@ -25,7 +28,6 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.report.registration import Caller
 from autoscaler.errors import AutoscalerError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.facts.instance_stores import never_stopped
+from autoscaler.domain.facts.fleet import never_stopped
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.by_hand import launched_by_hand

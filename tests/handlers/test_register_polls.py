@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler import bootstrap
-from autoscaler.domain.facts.devices import DEVICES_POLL_SECONDS
 from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.facts.telemetry import DEVICES_POLL_SECONDS
 from autoscaler.domain.report.registration import POLL_SECONDS
 from autoscaler_workbench.fakes.identity import function_url_event
 from support.builders import a_reservation

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.runs import ItemState
+from autoscaler.domain.facts.started_builds import RerunPolicy
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.live_scene import Scene, needs_a_restart, needs_matrices, restart
 

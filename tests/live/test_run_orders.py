@@ -6,8 +6,7 @@ import pytest
 
 from autoscaler.build_ports import Builds
 from autoscaler.control import ordering_runs
-from autoscaler.domain.facts.reruns import RerunPolicy
-from autoscaler.domain.facts.run_orders import RunPolicy, Until
+from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
 from autoscaler.domain.labels import parse
 from autoscaler.domain.report.run_orders import Outcome
 from autoscaler.domain.run_orders.choice import Asked, Vary

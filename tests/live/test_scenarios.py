@@ -4,8 +4,7 @@ import pytest
 
 from autoscaler.control import nodes, passes
 from autoscaler.control.report import Outcome
-from autoscaler.domain.facts.beacons import beacon_specs
-from autoscaler.domain.facts.marks import Mark, MarkClass
+from autoscaler.domain.facts.nodes import Mark, MarkClass, beacon_specs
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason

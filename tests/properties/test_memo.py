@@ -6,10 +6,10 @@ from random import Random
 from hypothesis import given, settings
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.job_weights import JobWeights, Source
+from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.memory import Trial
+from autoscaler.domain.facts.nodes import with_known_weights
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.learn import assess
 from autoscaler.domain.memo import Memo

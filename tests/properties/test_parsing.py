@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autoscaler.adapters.jenkins.parse import read_computers, read_queue
 from autoscaler.adapters.jenkins.why import named_nodes, read_why
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.errors import TransientError
 
 HERE = Path(__file__).parents[1] / "recordings"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import PoolSchedule
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.pool_schedules import WEEK_SECONDS, pool_at, pool_for_a_week
+from autoscaler.domain.facts.pools import WEEK_SECONDS, pool_at, pool_for_a_week
 from support.builders import a_fleet, a_pool, a_snapshot, a_view
 
 ZONES = [ZoneInfo(name) for name in ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Auckland")]

@@ -9,9 +9,9 @@ from hypothesis import given, note
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import CORDONED_LABEL
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.metering import begin_again
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import (
     Adopt,
     Cordon,

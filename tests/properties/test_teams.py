@@ -8,9 +8,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import Ceilings
-from autoscaler.domain.facts.levels import teams
 from autoscaler.domain.facts.memory import ControllerSession, Month
-from autoscaler.domain.facts.metering import month_name
+from autoscaler.domain.facts.metering import month_name, teams
 from autoscaler.domain.facts.plan import Cordon, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_instance, an_intent, an_item, an_offering

@@ -54,7 +54,7 @@ def test_doors_are_open(text):
         ("import autoscaler.control.passes", ["passes"]),
         ("setattr('autoscaler.control.operate.purge', fails)", ["purge"]),
         ("from autoscaler.domain.facts.memory import Memory", ["Memory"]),
-        ("from autoscaler.domain.facts.looks import Looks", ["Looks"]),
+        ("from autoscaler.domain.facts.memory import Looks", ["Looks"]),
         ("from autoscaler.domain.facts.metering import meter", ["meter"]),
         ("from autoscaler.adapters.dynamodb import DynamoState, _Entry", ["_Entry"]),
     ],

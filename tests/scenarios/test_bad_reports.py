@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 import pytest
 
 from autoscaler.config.thresholds import read_thresholds
-from autoscaler.domain.facts.job_weights import JobWeights, Source
-from autoscaler.domain.facts.machines import Machine
+from autoscaler.domain.facts.fleet import Machine
+from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.telemetry import BuildUse, GpuUse, Telemetry
 from autoscaler.entry.telemetry import read_telemetry
 from autoscaler.errors import ConfigError

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.control import operate
-from autoscaler.domain.facts.capacity import CapacityReservation
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import CapacityReservation, Fleet
 from autoscaler.domain.facts.plan import Launch
 from support.builders import NOW, a_pool, an_offering
 from support.file_changes import file_is_now, pool_is_now

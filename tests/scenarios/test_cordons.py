@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Relabel, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.faults import Fault

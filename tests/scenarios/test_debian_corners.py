@@ -12,8 +12,7 @@ import pytest
 
 from autoscaler.config import check
 from autoscaler.control import operate, passes
-from autoscaler.domain.facts.orders import DrainNodes, Purge, Resume
-from autoscaler.domain.facts.overrides import Hold, Scope, hold
+from autoscaler.domain.facts.orders import DrainNodes, Hold, Purge, Resume, Scope, hold
 from autoscaler.domain.facts.plan import Cordon, Launch, Rotate, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.drive import InMemory

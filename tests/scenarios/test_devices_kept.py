@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain.facts.fleet import Share, WarmPool
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservations import Reservation
+from autoscaler.domain.facts.snapshot import Reservation
 from support.builders import a_host, a_pool, a_pool_of_hosts, an_offering
 from support.cards import give_cards
 from support.left_keys import deploy, without_controller

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_mark, a_pool
 from support.timeline import Day

@@ -8,11 +8,9 @@ import pytest
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.memory import Trial
-from autoscaler.domain.facts.orders import CloseBreaker
-from autoscaler.domain.facts.overrides import Hold, Scope, hold
-from autoscaler.domain.facts.plan import Launch, Start, Stop, Terminate
+from autoscaler.domain.facts.orders import CloseBreaker, Hold, Scope, hold
+from autoscaler.domain.facts.plan import ForceStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.trials import of_starts
 from autoscaler_workbench.fakes.world.faults import Fault

@@ -5,7 +5,7 @@ from unittest import mock
 import pytest
 
 from autoscaler.control import operate
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import BALANCER_REFUSES, LOGIN_PAGE, JenkinsApi

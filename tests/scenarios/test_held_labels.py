@@ -6,8 +6,7 @@ import pytest
 
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import HELD_LABEL
-from autoscaler.domain.facts.orders import Resume
-from autoscaler.domain.facts.overrides import Hold, Scope, hold, resume
+from autoscaler.domain.facts.orders import Hold, Resume, Scope, hold, resume
 from autoscaler.domain.facts.plan import Launch, Relabel
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from autoscaler.domain.facts.fleet import HELD_LABEL
-from autoscaler.domain.facts.overrides import Overrides, unknown_orders
+from autoscaler.domain.facts.orders import Overrides, unknown_orders
 from autoscaler.domain.facts.plan import Launch
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended

@@ -8,9 +8,8 @@ import pytest
 from autoscaler.control import operate, passes
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import FULL_LABEL, HELD_LABEL, Lending, Share, WarmPool
-from autoscaler.domain.facts.job_weights import JobWeights
-from autoscaler.domain.facts.orders import DrainNodes, Resume
-from autoscaler.domain.facts.overrides import Scope
+from autoscaler.domain.facts.job_settings import JobWeights
+from autoscaler.domain.facts.orders import DrainNodes, Resume, Scope
 from autoscaler.domain.facts.plan import Launch, Lend, Rotate, Start, Stop, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Started
 from autoscaler_workbench.fakes.world.jenkins.pipeline import submit_pipeline

@@ -8,9 +8,8 @@ import pytest
 from autoscaler.control import operate, passes
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import Lending, Share
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.orders import DrainNodes, Resume
-from autoscaler.domain.facts.overrides import Scope
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.orders import DrainNodes, Resume, Scope
 from autoscaler.domain.facts.plan import Launch, Rotate, Terminate
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler_workbench.fakes.world.faults import Fault, Faults

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.control.observe import observe
 from autoscaler.domain.facts.fleet import Ceilings, WarmPool
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess

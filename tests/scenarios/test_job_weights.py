@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL
-from autoscaler.domain.facts.job_weights import JobWeights, Source
+from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.plan import Launch, Relabel
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.faults import Fault

@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.overrides import Hold, Overrides, Scope, hold
+from autoscaler.domain.facts.orders import Hold, Overrides, Scope, hold
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.builders import a_pool, an_offering

@@ -6,8 +6,8 @@ import pytest
 
 from autoscaler.config.settings import TUNING_DEFAULTS
 from autoscaler.control import operate
-from autoscaler.domain.facts.definitions import LeftPools
 from autoscaler.domain.facts.fleet import Pool, WarmPool
+from autoscaler.domain.facts.memory import LeftPools
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.waiting import DEFAULT_MAX_WAIT_SECONDS

@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.facts.overrides import Hold, Scope, hold
+from autoscaler.domain.facts.orders import Hold, Scope, hold
 from autoscaler.domain.facts.plan import DeleteNode, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.ec2.listing import Listing

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from autoscaler.domain.facts.costs import MonthCosts
+from autoscaler.domain.facts.job_settings import MonthCosts
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_pool, an_offering
 from support.timeline import Day

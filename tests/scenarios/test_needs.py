@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from autoscaler.control.jobs import list_needs
-from autoscaler.domain.facts.job_weights import JobWeights, Source
+from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from support.builders import a_pool

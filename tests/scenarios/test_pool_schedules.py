@@ -4,7 +4,7 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from autoscaler.domain.facts.fleet import PoolSchedule, WarmPool
-from autoscaler.domain.facts.overrides import Overrides, PoolOverride
+from autoscaler.domain.facts.orders import Overrides, PoolOverride
 from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended

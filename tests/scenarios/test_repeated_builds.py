@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.control.operate import why
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import RerunPolicy
+from autoscaler.domain.facts.started_builds import RerunPolicy
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Started
 from support import ordering

@@ -5,12 +5,10 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.orders import DrainNodes
-from autoscaler.domain.facts.overrides import Hold, Scope, hold
-from autoscaler.domain.facts.plan import Launch, Start
+from autoscaler.domain.facts.orders import DrainNodes, Hold, Scope, hold
+from autoscaler.domain.facts.plan import EndReservation, Launch, Start
+from autoscaler.domain.facts.plan import Reserve as ReserveStep
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservation_steps import EndReservation
-from autoscaler.domain.facts.reservation_steps import Reserve as ReserveStep
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
 from support.builders import a_pool, an_offering

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.facts.capacity import CapacityReservation
+from autoscaler.domain.facts.fleet import CapacityReservation
 from autoscaler.domain.facts.plan import Cordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.costs import By, list_costs

@@ -2,9 +2,9 @@
 
 import pytest
 
-from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
+from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import RerunPolicy, RerunState
+from autoscaler.domain.facts.started_builds import RerunPolicy, RerunState
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Started

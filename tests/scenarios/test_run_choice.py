@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.machines import Machine
+from autoscaler.domain.facts.fleet import Machine
 from autoscaler.domain.run_orders.choice import Choose
 from autoscaler.errors import ConfigError
 from support.builders import a_pool, an_offering

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.control.operate import why
-from autoscaler.domain.facts.reruns import RerunPolicy
-from autoscaler.domain.facts.run_orders import Until
+from autoscaler.domain.facts.started_builds import RerunPolicy, Until
 from autoscaler.domain.report.run_orders import Outcome
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault, Faults

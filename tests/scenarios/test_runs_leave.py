@@ -3,8 +3,7 @@
 import pytest
 
 from autoscaler.control.operate import why
-from autoscaler.domain.facts.reruns import RerunPolicy
-from autoscaler.domain.facts.run_orders import RunPolicy, Until
+from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
 from autoscaler.domain.report.run_orders import Outcome
 from autoscaler.domain.run_orders.carrying_on import NOBODY_MAY_ORDER
 from autoscaler.errors import ConfigError

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.overrides import override_pool
+from autoscaler.domain.facts.orders import override_pool
 from autoscaler.domain.facts.plan import Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.backoff import note_stops

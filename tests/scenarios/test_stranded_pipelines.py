@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.facts.reruns import RerunPolicy
+from autoscaler.domain.facts.started_builds import RerunPolicy
 from autoscaler.domain.report.run_orders import Outcome
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Stopper
 from support.builders import a_pool

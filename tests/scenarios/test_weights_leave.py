@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.domain.facts.fleet import FULL_LABEL
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.plan import Relabel
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended

@@ -11,7 +11,7 @@ from typing import Any
 from autoscaler.control import costs, jobs, measure, observe, operate, ordering_runs, passes
 from autoscaler.control.report import merged_json
 from autoscaler.domain.facts.orders import CloseBreaker, DrainSome, LaunchSome, Reserve
-from autoscaler.domain.facts.run_orders import Until
+from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.report.costs import By
 from autoscaler.domain.report.reservations import Access
 from autoscaler.domain.run_orders.choice import Asked

@@ -12,13 +12,11 @@ from types import UnionType
 from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker
-from autoscaler.domain.facts.reruns import Rerun
-from autoscaler.domain.facts.run_answers import RunEnd
-from autoscaler.domain.facts.run_orders import RunOrder
-from autoscaler.domain.facts.runs import Item, Job, Run
+from autoscaler.domain.facts.nodes import Health
+from autoscaler.domain.facts.runs import Item, Job, Run, RunEnd
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Snapshot
+from autoscaler.domain.facts.started_builds import Rerun, RunOrder
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.report.registration import Identity
 from autoscaler.domain.report.rules import Thresholds

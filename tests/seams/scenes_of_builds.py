@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from autoscaler.domain.facts.machines import Machine
+from autoscaler.domain.facts.fleet import Machine
 from autoscaler.domain.facts.orders import DrainNodes
-from autoscaler.domain.facts.reruns import RerunPolicy
-from autoscaler.domain.facts.run_orders import Until
+from autoscaler.domain.facts.started_builds import RerunPolicy, Until
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
 from autoscaler_workbench.fakes.world.physics import Physics
 from seams.days import QUICK

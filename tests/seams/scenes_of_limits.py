@@ -3,12 +3,11 @@
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
-from autoscaler.domain.facts.capacity import CapacityReservation
-from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, PoolSchedule, Team
+from autoscaler.domain.facts.fleet import AtMonthLimit, CapacityReservation, Ceilings, PoolSchedule, Team
 from autoscaler.domain.facts.memory import (
     Spending,
 )
-from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, TeamOverride
+from autoscaler.domain.facts.orders import Hold, Overrides, PoolOverride, Scope, TeamOverride
 from seams.days import QUICK, WARM, a_day_with
 from support.builders import a_pool, an_offering
 from support.reserving import reserve

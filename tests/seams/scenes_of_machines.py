@@ -4,9 +4,8 @@ from dataclasses import replace
 from math import inf
 
 from autoscaler.config.thresholds import read_thresholds
-from autoscaler.domain.facts.fleet import Share
-from autoscaler.domain.facts.machines import Machine
-from autoscaler.domain.facts.run_orders import RunPolicy
+from autoscaler.domain.facts.fleet import Machine, Share
+from autoscaler.domain.facts.started_builds import RunPolicy
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from autoscaler_workbench.fakes.world.world import break_boots

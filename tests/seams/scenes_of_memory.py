@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Lending
-from autoscaler.domain.facts.intents import IntentState
-from autoscaler.domain.facts.job_parameters import JobParameters
-from autoscaler.domain.facts.job_weights import JobWeights, PluginWeight, Source
+from autoscaler.domain.facts.job_settings import JobParameters, JobWeights, PluginWeight, Source
 from autoscaler.domain.facts.memory import (
     Arrivals,
     Burst,
@@ -20,7 +18,6 @@ from autoscaler.domain.facts.memory import (
     RunSeen,
     Sighting,
     StageSeen,
-    Streak,
     Stuck,
     TrackRecord,
     Trial,
@@ -28,7 +25,8 @@ from autoscaler.domain.facts.memory import (
 )
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
-from autoscaler.domain.facts.reservations import Reservation
+from autoscaler.domain.facts.runs import Streak
+from autoscaler.domain.facts.snapshot import IntentState, Reservation
 from autoscaler.domain.forecast.durations import job_key, pool_key
 from autoscaler.domain.situation.trials import of_boot, of_offering
 from autoscaler_workbench.fakes.world.faults import Fault

@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker
-from autoscaler.domain.facts.reruns import Rerun
-from autoscaler.domain.facts.run_orders import RunOrder
+from autoscaler.domain.facts.started_builds import Rerun, RunOrder
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import StoredState
 from autoscaler_workbench.simulate.drive import InMemory

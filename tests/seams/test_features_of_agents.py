@@ -105,7 +105,7 @@ def test_a_machine_that_serves_both_controllers_at_once_goes_when_both_have_had_
 # How much of an agent a build takes
 
 
-@feature("domain/facts/room.py", "domain/situation/supply.py", "domain/repair/heal.py")
+@feature("domain/facts/nodes.py", "domain/situation/supply.py", "domain/repair/heal.py")
 def test_an_agent_whose_builds_weigh_as_much_as_it_has_takes_no_more_from_the_first_look_on():
     with scene("weights: {heavy/*: 4}\npools: {cpu: {$pool, executors: 8, max_agents: 4, min_agents: 1}}") as here:
         here.minutes(4)
@@ -123,7 +123,7 @@ def test_an_agent_whose_builds_weigh_as_much_as_it_has_takes_no_more_from_the_fi
         assert max(by_node.values()) == 2
 
 
-@feature("domain/report/learned_weights.py", "control/jobs.py", "control/measure.py", "domain/facts/room.py", "domain/report/job_needs.py")
+@feature("domain/report/learned_weights.py", "control/jobs.py", "control/measure.py", "domain/facts/nodes.py", "domain/report/job_needs.py")
 def test_a_job_has_its_weight_once_agents_have_reported_three_of_its_builds():
     """A build takes half of a machine's memory."""
     with scene("weights: {'*': learned}\npools: {cpu: {$pool, executors: 4, max_agents: 6, min_agents: 1}}") as here:
@@ -147,7 +147,7 @@ def test_a_job_has_its_weight_once_agents_have_reported_three_of_its_builds():
         assert build.succeeded
 
 
-@feature("control/heavy_jobs.py", "control/measure.py", "domain/facts/room.py")
+@feature("control/heavy_jobs.py", "control/measure.py", "domain/facts/nodes.py")
 def test_the_heavy_job_plugins_weight_counts_from_the_first_look_at_which_a_job_waits():
     with scene("weights: {'*': heavy-job}\npools: {cpu: {$pool, executors: 4, max_agents: 6}}") as here:
         here.jenkins.heavy = {"big": 4}

@@ -16,7 +16,7 @@ feature = pytest.mark.feature
 # Orders, and their end
 
 
-@feature("control/operate.py", "domain/commands.py", "domain/facts/overrides.py")
+@feature("control/operate.py", "domain/commands.py", "domain/facts/orders.py")
 def test_a_hold_keeps_its_pool_from_launching_until_the_minute_in_which_it_ends():
     pools = "pools: {cpu: {$pool, executors: 1, max_agents: 4}, gpu: {$pool, executors: 1, max_agents: 4}}"
     with scene(pools) as here:
@@ -56,7 +56,7 @@ def test_a_frozen_fleet_repairs_nothing_until_the_freeze_ends():
         assert here.machines() == []
 
 
-@feature("control/operate.py", "domain/facts/overrides.py", "domain/commands.py")
+@feature("control/operate.py", "domain/facts/orders.py", "domain/commands.py")
 def test_a_minimum_that_a_person_sets_is_launched_at_the_next_look_and_gone_at_the_look_after_its_minutes():
     with scene(one_pool("idle_seconds: 60")) as here:
         here.minutes(1)
@@ -139,7 +139,7 @@ def test_once_the_aws_budget_is_spent_nothing_is_launched_until_somebody_resumes
 # Agents for a person
 
 
-@feature("control/reserving.py", "domain/scale_in/reserved.py", "domain/facts/reservations.py", "domain/report/reservations.py")
+@feature("control/reserving.py", "domain/scale_in/reserved.py", "domain/facts/snapshot.py", "domain/report/reservations.py")
 def test_a_reserved_agent_takes_no_build_and_ends_with_a_warning_when_its_hours_are_over():
     with scene(one_pool("idle_seconds: 60")) as here:
         here.minutes(1)

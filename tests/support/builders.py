@@ -4,26 +4,27 @@ from dataclasses import replace
 from typing import Any
 
 from autoscaler.config.hosts import FREE
-from autoscaler.domain.facts.beacons import beacon_specs
 from autoscaler.domain.facts.fleet import Fleet, Host, Limits, Market, Offering, Platform, Pool, Quarantine
-from autoscaler.domain.facts.intents import Intent, IntentState
-from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Trial, Window
-from autoscaler.domain.facts.reservations import Reservation
+from autoscaler.domain.facts.nodes import Mark, MarkClass, beacon_specs
 from autoscaler.domain.facts.snapshot import (
     Binding,
     Build,
     ControllerView,
     Instance,
     InstanceState,
+    Intent,
+    IntentState,
     Node,
     OfflineCause,
+    QueueItem,
     Record,
     RecordState,
+    Reservation,
     Snapshot,
+    Wait,
 )
 from autoscaler.domain.facts.telemetry import BuildUse, GpuUse, Telemetry
-from autoscaler.domain.facts.waiting_items import QueueItem, Wait
 
 NOW = 1_800_000_000.0
 GIB = 2.0**30

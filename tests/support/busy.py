@@ -6,7 +6,7 @@ from functools import partial
 
 from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import Market, WarmPool, agent_spec
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import DrainSome, LaunchSome, Release, Reserve
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.ec2.account import image_of

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Lending, Share
-from autoscaler.domain.facts.reruns import RerunPolicy
-from autoscaler.domain.facts.run_orders import RunPolicy
+from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy
 from autoscaler.domain.report.run_orders import Outcome, outcome_of
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.agents import IdentityAnswer

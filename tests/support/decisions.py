@@ -6,8 +6,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Launch, Plan
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Node, Record, Snapshot
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.snapshot import Node, QueueItem, Record, Snapshot
 from support.builders import a_fleet, a_memory, a_snapshot, a_view, an_empty_window, with_beacons
 
 

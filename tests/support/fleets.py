@@ -9,13 +9,12 @@ from random import Random
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Fleet, Market, Team, WarmPool
-from autoscaler.domain.facts.intents import Intent
-from autoscaler.domain.facts.job_weights import PluginWeight
-from autoscaler.domain.facts.memory import ControllerSession, Learned, Memory, Missing, Month, Spending, SpotPrices, Streak, Window
+from autoscaler.domain.facts.job_settings import PluginWeight
+from autoscaler.domain.facts.memory import ControllerSession, Learned, Memory, Missing, Month, Spending, SpotPrices, Window
 from autoscaler.domain.facts.metering import month_name
-from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
-from autoscaler.domain.facts.snapshot import InstanceState
-from autoscaler.domain.facts.waiting_items import QueueItem, Wait
+from autoscaler.domain.facts.orders import Hold, Overrides, Scope
+from autoscaler.domain.facts.runs import Streak
+from autoscaler.domain.facts.snapshot import InstanceState, Intent, QueueItem, Wait
 from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.situation.trials import of_image
 from support.builders import LONG_AGO, NOW, a_fleet, a_pool, a_snapshot, a_trial, a_view, an_intent, an_item, an_offering, with_beacons

@@ -1,9 +1,7 @@
 """A memory that holds something of everything that a memory can hold."""
 
-from autoscaler.domain.facts.costs import MonthParts
-from autoscaler.domain.facts.definitions import LastDefinition, LeftPools, PricedType
-from autoscaler.domain.facts.fleet import Market, Platform, Share
-from autoscaler.domain.facts.looks import Looks
+from autoscaler.domain.facts.fleet import Market, Platform, PoolVolumes, Share, Volume
+from autoscaler.domain.facts.job_settings import MonthParts
 from autoscaler.domain.facts.memory import (
     Burst,
     CapacityDelay,
@@ -14,12 +12,16 @@ from autoscaler.domain.facts.memory import (
     Growth,
     IdleReturns,
     InRow,
+    LastDefinition,
+    LeftPools,
+    Looks,
     Memory,
     Missing,
     MonitorMark,
     Month,
     MostMarked,
     Observation,
+    PricedType,
     Ration,
     Spending,
     SpotPrices,
@@ -27,9 +29,8 @@ from autoscaler.domain.facts.memory import (
     Trial,
     Window,
 )
-from autoscaler.domain.facts.pool_volumes import PoolVolumes, Volume
-from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
-from autoscaler.domain.facts.run_answers import AskedRun
+from autoscaler.domain.facts.runs import AskedRun
+from autoscaler.domain.facts.started_builds import LeftBuild, LostBuild, RanAgain
 
 _BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 FREE = FreeNode(since_at=1.0, seen_at=2.0, looks=3, session="s1", labels=("cpu",), refused={"job": 2.0}, is_useless=True)

@@ -11,7 +11,7 @@ from greenlet import getcurrent, greenlet
 
 from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, LaunchSome
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.ec2.instance import Instance

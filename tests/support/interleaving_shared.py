@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import Lending, Share
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Reserve
 from support.builders import a_mark, a_pool
 from support.busy import FIRM

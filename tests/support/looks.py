@@ -10,8 +10,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Fleet
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.plan import Plan, Step
-from autoscaler.domain.facts.snapshot import ControllerView, Instance, InstanceState, Node, Record, RecordState, Snapshot
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, InstanceState, Node, QueueItem, Record, RecordState, Snapshot
 from support.builders import NOW
 
 # What the labels that are drawn ask for; anything else fits no pool.

@@ -2,7 +2,7 @@
 
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.plan import LeaveLost
-from autoscaler.domain.facts.reruns import RerunPolicy
+from autoscaler.domain.facts.started_builds import RerunPolicy
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool, an_offering

@@ -10,8 +10,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from autoscaler.adapters.jenkins.session import READ_SECONDS
 from autoscaler.domain.facts.fleet import Share
-from autoscaler.domain.facts.job_weights import JobWeights
-from autoscaler.domain.facts.node_descriptions import described_instance
+from autoscaler.domain.facts.job_settings import JobWeights
+from autoscaler.domain.facts.nodes import described_instance
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from autoscaler.control import passes
-from autoscaler.domain.facts.orders import DrainSome, LaunchSome, Release, Reserve
-from autoscaler.domain.facts.overrides import Hold, Scope, hold
+from autoscaler.domain.facts.orders import DrainSome, Hold, LaunchSome, Release, Reserve, Scope, hold
 from autoscaler.errors import AutoscalerError
 from support.machine_fleet import POOLS
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from autoscaler.domain.facts.reruns import RerunPolicy
-from autoscaler.domain.facts.run_orders import RunPolicy, Until, Verdict
+from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until, Verdict
 from autoscaler.domain.report.run_orders import outcome_of
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from autoscaler.control import ordering_runs
-from autoscaler.domain.facts.run_orders import RunPolicy, Until
+from autoscaler.domain.facts.started_builds import RunPolicy, Until
 from autoscaler.domain.labels import parse
 from autoscaler.domain.run_orders.choice import Asked, Vary
 from autoscaler.domain.run_orders.criteria import read_condition

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.devices import Device, Devices
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.memory import ControllerSession, Window
 from autoscaler.domain.facts.snapshot import Binding
+from autoscaler.domain.facts.telemetry import Device, Devices
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition
 from autoscaler.domain.situation.supply import free_executors

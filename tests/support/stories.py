@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, agent_spec
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Observation
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Node, OfflineCause, Record, RecordState
 from autoscaler.domain.repair.two_looks import Condition
 from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_look, a_mark, a_node, a_pool, a_record, a_reservation, an_instance

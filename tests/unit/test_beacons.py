@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.beacons import beacon_specs
+from autoscaler.domain.facts.nodes import beacon_specs
 from autoscaler.domain.facts.plan import CreateBeacon, RemoveBeacon
 from support.builders import a_build, a_fleet, a_node, a_pool, a_snapshot, a_view, beacons
 from support.decisions import steps_of

@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from autoscaler.config import load_fleet
-from autoscaler.domain.facts.capacity import CapacityReservation
+from autoscaler.domain.facts.fleet import CapacityReservation
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.situation.reserved_capacity import closes_at, long_build_seconds

@@ -7,8 +7,8 @@ import pytest
 
 from autoscaler.config import load_fleet, load_settings
 from autoscaler.domain.facts.fleet import Market, WarmPool
-from autoscaler.domain.facts.job_parameters import JobParameters
-from autoscaler.domain.facts.reruns import RerunPolicy
+from autoscaler.domain.facts.job_settings import JobParameters
+from autoscaler.domain.facts.started_builds import RerunPolicy
 from autoscaler.errors import ConfigError
 
 GOOD = """

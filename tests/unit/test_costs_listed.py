@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.domain.facts.costs import CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Team
+from autoscaler.domain.facts.job_settings import CostKey, MonthCosts, Used
 from autoscaler.domain.report.costs import By, list_costs
 from autoscaler.domain.report.job_costs import ROWS_KEPT, bounded
 from support.builders import a_fleet, a_pool

@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import InRow, Missing
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.report.explain import explain

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.run_orders import Part, Target, Try, TryState
+from autoscaler.domain.facts.started_builds import Part, Target, Try, TryState
 from autoscaler.domain.labels import one_label
 from autoscaler.domain.learn import assess
 from autoscaler.domain.situation.announced import announced

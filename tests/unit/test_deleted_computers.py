@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.control.nodes import may_delete
-from autoscaler.domain.facts.job_parameters import JobParameters
+from autoscaler.domain.facts.job_settings import JobParameters
 from autoscaler.domain.facts.plan import DeleteNode
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState

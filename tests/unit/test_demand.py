@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.memory import ControllerSession
-from autoscaler.domain.facts.overrides import Overrides
+from autoscaler.domain.facts.orders import Overrides
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.situation.controller_restarts import Resumption
 from autoscaler.domain.situation.demand import read_demand
 from support.builders import LONG_AGO, NOW, a_fleet, a_node, a_pool, a_record, a_view, an_item, beacons

@@ -6,9 +6,8 @@ import pytest
 
 from autoscaler.domain.commands import release_for_a_person, reserve_for_a_person
 from autoscaler.domain.facts.orders import Release, Reserve
-from autoscaler.domain.facts.plan import Cordon, Terminate
+from autoscaler.domain.facts.plan import Cordon, EndReservation, ReserveDevice, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservation_steps import EndReservation, ReserveDevice
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.reservations import Access, list_reservations, reserved_by

@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import CapacityDelay, Window
-from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Terminate
-from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.stopped import kept_seconds

@@ -1,9 +1,8 @@
 """How the hours of a day are counted: by machines that run, from midnight on, and only where a limit is about them."""
 
 from autoscaler.domain.facts.fleet import Ceilings
-from autoscaler.domain.facts.levels import levels
 from autoscaler.domain.facts.memory import Day
-from autoscaler.domain.facts.metering import hours_in_day, levels_out_of_hours, meter_day
+from autoscaler.domain.facts.metering import hours_in_day, levels, levels_out_of_hours, meter_day
 from autoscaler.domain.facts.snapshot import InstanceState
 from support.builders import NOW, a_fleet, a_pool, a_record, a_snapshot, a_view, an_instance
 

@@ -9,8 +9,7 @@ from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.orders import CloseBreaker, LaunchSome
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, RecordState
-from autoscaler.domain.facts.versions import differ, parts_of, told_follows, told_outdated, version_of
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState, differ, parts_of, told_follows, told_outdated, version_of
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition
 from autoscaler.domain.situation.canary import why_one_at_a_time

@@ -12,8 +12,7 @@ from autoscaler.config import check, load_fleet, load_settings
 from autoscaler.config.advice import warnings_in
 from autoscaler.config.schema import POINTER, fleet_schema
 from autoscaler.config.yaml_file import parse
-from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.instance_stores import stoppable
+from autoscaler.domain.facts.fleet import Market, stoppable
 from autoscaler_workbench.cli.init_draft import draft_pools
 from autoscaler_workbench.cli.init_read import Machine, Seen
 from autoscaler_workbench.cli.init_text import FirstFile, text_of

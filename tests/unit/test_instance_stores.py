@@ -7,8 +7,7 @@ from pathlib import Path
 import moto
 import pytest
 
-from autoscaler.domain.facts.fleet import Market, WarmPool
-from autoscaler.domain.facts.instance_stores import has_instance_store, never_stopped, stoppable
+from autoscaler.domain.facts.fleet import Market, WarmPool, has_instance_store, never_stopped, stoppable
 from support.builders import a_pool, an_offering
 
 DESCRIBED = Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz"

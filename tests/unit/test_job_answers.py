@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
+from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.report.explain import explain
 from support.builders import (
     NOW,

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_settings import CostBatch, CostKey, JobWeights, MonthCosts, Used
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
 from autoscaler.domain.facts.metering import Spent, day_name, meter, month_name
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Binding, RecordState

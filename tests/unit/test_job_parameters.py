@@ -16,7 +16,7 @@ from autoscaler.adapters.jenkins.parse import (
     read_node,
     read_queue,
 )
-from autoscaler.domain.facts.job_parameters import SIGNATURE_CHARACTERS, JobParameters
+from autoscaler.domain.facts.job_settings import SIGNATURE_CHARACTERS, JobParameters
 from autoscaler_workbench.fakes.http_fakes.clients import LocalSession
 from autoscaler_workbench.fakes.in_process import InProcessController
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Started

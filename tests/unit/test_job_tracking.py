@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, RunningBuild, Subject, WaitingItem
 from autoscaler.domain.facts.memory import ControllerSession, Learned, Sighting
-from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
+from autoscaler.domain.facts.runs import BuildResult, RunEnd
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
 from autoscaler.domain.forecast.spread import quantile
 from autoscaler.domain.learn import assess

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.config import FleetFileError, check
-from autoscaler.domain.facts.job_weights import JobWeights, Source
-from autoscaler.domain.facts.room import executors_at_first, room_on
+from autoscaler.domain.facts.job_settings import JobWeights, Source
+from autoscaler.domain.facts.nodes import executors_at_first, room_on
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.situation.supply import build_supply, free_executors

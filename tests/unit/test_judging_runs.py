@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts
-from autoscaler.domain.facts.run_orders import Part, RunOrder, Target, Try, TryState, Until, Verdict
 from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Parameter, Run
+from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Part, RunOrder, Target, Try, TryState, Until, Verdict
 from autoscaler.domain.repair.followed_builds import MISSING
 from autoscaler.domain.repair.lost_builds import is_lost
 from autoscaler.domain.run_orders.carrying_on import MOST_SECONDS, Cancel, Start, Stop, carry_on

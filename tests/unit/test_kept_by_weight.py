@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import FULL_LABEL
-from autoscaler.domain.facts.job_weights import JobWeights, Source
+from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.learn import assess

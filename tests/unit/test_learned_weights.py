@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler.domain.facts.fleet import Machine
+from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.job_stats import EndedUse, JobRow, Machines, MachineSize, Needs, Spread, Subject, Used
-from autoscaler.domain.facts.job_weights import JobWeights, Source
-from autoscaler.domain.facts.machines import Machine
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.room import executors_at_first, with_known_weights
+from autoscaler.domain.facts.nodes import executors_at_first, with_known_weights
 from autoscaler.domain.forecast.spread import note_value
 from autoscaler.domain.report.job_needs import ToldUse, note_uses
 from autoscaler.domain.report.learned_weights import WEIGHTS_KEPT, next_weights

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import Lending
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession, FreeNode, Stuck, Window
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Wait
 from support.builders import (
     LONG_AGO,
     NOW,

@@ -4,8 +4,8 @@ import pytest
 
 from autoscaler.config import check
 from autoscaler.config.problems import FleetFileError
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Learned, Sighting
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.overrides import BUDGET, Hold, Overrides, Scope
+from autoscaler.domain.facts.orders import BUDGET, Hold, Overrides, Scope
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.messages import write_messages

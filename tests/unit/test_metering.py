@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.facts.costs import MonthParts
+from autoscaler.domain.facts.job_settings import MonthParts
 from autoscaler.domain.facts.memory import SpotPrices
 from autoscaler.domain.facts.metering import paid_since
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState

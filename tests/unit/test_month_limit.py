@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import AtMonthLimit
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession, Month
-from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.report.explain import explain
 from support.builders import (
     LONG_AGO,

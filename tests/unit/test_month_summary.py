@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.costs import CostKey, MonthCosts, MonthParts, Used
+from autoscaler.domain.facts.job_settings import CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.month_summary import month_before, write_summary
 from support.builders import a_fleet, a_pool
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import agent_spec
-from autoscaler.domain.facts.node_descriptions import described_instance
+from autoscaler.domain.facts.nodes import described_instance
 from autoscaler.domain.facts.plan import Adopt, DeleteNode
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause
 from support.builders import a_fleet, a_look, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_instance

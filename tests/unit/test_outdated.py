@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Binding
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Binding, Wait
 from autoscaler.domain.situation.trials import of_offering
 from support.builders import (
     LONG_AGO,

@@ -7,13 +7,16 @@ import pytest
 
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import Ceilings, Team
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.orders import DrainNodes, LaunchSome, Purge, Resume
-from autoscaler.domain.facts.overrides import (
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.orders import (
     BUDGET,
+    DrainNodes,
     Hold,
+    LaunchSome,
     Overrides,
     PoolOverride,
+    Purge,
+    Resume,
     Scope,
     TeamOverride,
     asks_for,
@@ -26,8 +29,7 @@ from autoscaler.domain.facts.overrides import (
 )
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, RecordState
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition
 from autoscaler.domain.report.listing import list_queue

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import PoolSchedule, WarmPool
-from autoscaler.domain.facts.pool_schedules import now_and_next, pool_at, pool_at_its_widest
+from autoscaler.domain.facts.pools import now_and_next, pool_at, pool_at_its_widest
 from support.builders import a_pool
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.memory import ControllerSession, FreeNode, Ration
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.situation.distrust import Distrust

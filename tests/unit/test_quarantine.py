@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import Quarantine
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Learned, Sighting, Streak
+from autoscaler.domain.facts.memory import Learned, Sighting
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.run_answers import BuildResult
+from autoscaler.domain.facts.runs import BuildResult, Streak
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.scale_in.build_results import Tally

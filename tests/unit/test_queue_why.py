@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.adapters.jenkins.why import named_nodes, read_why
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Wait
 
 EXECUTOR = Wait(for_executor=True)
 

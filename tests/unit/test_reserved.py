@@ -6,14 +6,12 @@ import pytest
 
 from autoscaler.domain.commands import handle, release_for_a_person, reserve_for_a_person
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Market, Quarantine, WarmPool
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Release, Reserve
-from autoscaler.domain.facts.plan import Cordon, Held, Launch, Start, Terminate
+from autoscaler.domain.facts.plan import Cordon, EndReservation, Held, Launch, Start, Terminate
+from autoscaler.domain.facts.plan import Reserve as ReserveStep
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservation_steps import EndReservation
-from autoscaler.domain.facts.reservation_steps import Reserve as ReserveStep
-from autoscaler.domain.facts.snapshot import InstanceState, RecordState
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.adapters.jenkins.health import read_whether_ended
-from autoscaler.domain.facts.run_answers import RunAnswer
+from autoscaler.domain.facts.runs import RunAnswer
 from autoscaler.errors import TransientError
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

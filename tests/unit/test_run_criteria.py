@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.fleet import HELD_LABEL, Host
-from autoscaler.domain.facts.machines import Machine
+from autoscaler.domain.facts.fleet import HELD_LABEL, Host, Machine
 from autoscaler.domain.labels import parse
 from autoscaler.domain.run_orders.addresses import address_of
 from autoscaler.domain.run_orders.criteria import ConditionError, read_condition, unmet

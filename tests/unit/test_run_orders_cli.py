@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from autoscaler.domain.facts.run_orders import TryState, Until, Verdict
+from autoscaler.domain.facts.started_builds import TryState, Until, Verdict
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.cli.request import Request

@@ -6,13 +6,12 @@ import pytest
 
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import agent_spec
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Burst, CapacityDelay, ControllerSession, Window
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import DrainAll, DrainNodes, DrainSome
 from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition, Seen, next_observations
 from support.builders import (

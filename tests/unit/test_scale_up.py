@@ -10,8 +10,7 @@ from autoscaler.domain.facts.memory import ControllerSession, Failing, Learned, 
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
 from autoscaler.domain.forecast.durations import job_key, pool_key
 from autoscaler.domain.situation.trials import of_offering, of_pool
 from support.builders import (

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.devices import DEVICES_FRESH_SECONDS
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.metering import launched_lately
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held, Launch, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.facts.telemetry import DEVICES_FRESH_SECONDS
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.launch.starts import WaitsFor, bare_starts
 from autoscaler.domain.learn import assess

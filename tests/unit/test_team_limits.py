@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import Ceilings
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Month, Spending
 from autoscaler.domain.facts.metering import SHARE_SECONDS, Spent, launched_lately, meter, month_name, note_spending, spent_lately
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import InstanceState, Wait
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain

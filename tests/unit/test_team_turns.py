@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Ceilings
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Window
-from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Wait
 from support.builders import LONG_AGO, NOW, a_build, a_mark, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering, cordoned
 from support.decisions import scale_down, scale_up, steps_of
 from support.team_fleets import GRAPHICS, WEB, by_pool, fleet_of, jobs, seen, spending, team, up

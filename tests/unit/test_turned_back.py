@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.memory import FreeNode, InRow, Learned, Missing, Sighting
-from autoscaler.domain.facts.reruns import LostBuild
+from autoscaler.domain.facts.started_builds import LostBuild
 from autoscaler.domain.report.told import Span, Told, Trouble
 from autoscaler.domain.report.told_ahead import told_by_now
 from autoscaler.domain.situation.turned_back import turned_back

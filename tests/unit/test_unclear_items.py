@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.listing import list_queue

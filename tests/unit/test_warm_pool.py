@@ -9,9 +9,9 @@ import pytest
 
 from autoscaler.domain.commands import launch_some
 from autoscaler.domain.facts.fleet import Market, WarmPool
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import IdleReturns, Month, Window
 from autoscaler.domain.facts.metering import launched_lately, month_name, paid_since
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from autoscaler.domain.facts.devices import FREE, Device
+from autoscaler.domain.facts.telemetry import FREE, Device
 from autoscaler_workbench.fakes.world.timeline import Timeline
 
 # What a command left behind is killed before its card is free.

@@ -4,8 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from autoscaler.domain.facts.capacity import CapacityReservation
-from autoscaler.domain.facts.fleet import Fleet, Market, Platform, Pool
+from autoscaler.domain.facts.fleet import CapacityReservation, Fleet, Market, Platform, Pool
 from autoscaler_workbench.fakes.world.ec2.account import safe_template
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.ec2.region import Ec2

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from autoscaler.domain.facts.costs import CostBatch, MonthCosts
+from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
-from autoscaler.domain.facts.reruns import Rerun, RerunState
-from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.runs import Item, Job, Run
+from autoscaler.domain.facts.started_builds import Rerun, RerunState, RunOrder
 from autoscaler.domain.facts.telemetry import Telemetry
 
 

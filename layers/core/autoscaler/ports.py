@@ -5,20 +5,26 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from autoscaler.build_ports import Builds, CostStore, JobStore, RerunStore, RunOrderStore, TelemetryStore
-from autoscaler.domain.facts.blocks import RunGraph
-from autoscaler.domain.facts.devices import Devices
-from autoscaler.domain.facts.fleet import NodeSpec, Offering
-from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.intents import Intent, IntentState
+from autoscaler.domain.facts.fleet import NodeSpec, Offering, Volume
 from autoscaler.domain.facts.memory import Learned, Memory
-from autoscaler.domain.facts.overrides import Overrides
+from autoscaler.domain.facts.nodes import Health
+from autoscaler.domain.facts.orders import Overrides
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.pool_volumes import Volume
-from autoscaler.domain.facts.run_answers import RunAnswer, RunEnd
-from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, Node, Record, RecordState
-from autoscaler.domain.facts.telemetry import Telemetry
-from autoscaler.domain.facts.unread import UnreadRecord
-from autoscaler.domain.facts.volumes import Source
+from autoscaler.domain.facts.pools import Source
+from autoscaler.domain.facts.runs import RunAnswer, RunEnd, RunGraph
+from autoscaler.domain.facts.snapshot import (
+    MINUTE_SECONDS,
+    ControllerView,
+    Instance,
+    InstanceState,
+    Intent,
+    IntentState,
+    Node,
+    Record,
+    RecordState,
+    UnreadRecord,
+)
+from autoscaler.domain.facts.telemetry import Devices, Telemetry
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.executions import Executions

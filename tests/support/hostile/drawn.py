@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Pool, WarmPool
-from autoscaler.domain.facts.job_weights import JobWeights, Source
+from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.labels import parse
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_fleet, a_pool, an_offering

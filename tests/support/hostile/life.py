@@ -9,7 +9,7 @@ from random import Random
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.control.operate import why
 from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, Lending, Pool
-from autoscaler.domain.facts.overrides import Scope
+from autoscaler.domain.facts.orders import Scope
 from autoscaler.domain.report.told import Message
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.state import InMemoryNotifier

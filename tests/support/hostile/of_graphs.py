@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from autoscaler.domain.facts.blocks import RunGraph
+from autoscaler.domain.facts.runs import RunGraph
 from autoscaler.errors import NoAnswerError, TransientError
 from support.hostile.unkind import Draw, Unkindness
 

@@ -4,8 +4,7 @@ from functools import partial
 from math import inf
 
 from autoscaler.control import operate
-from autoscaler.domain.facts.orders import Resume
-from autoscaler.domain.facts.overrides import Hold, Scope
+from autoscaler.domain.facts.orders import Hold, Resume, Scope
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.hostile.drawn import MINUTE

@@ -6,9 +6,8 @@ from math import inf
 
 from autoscaler.control import operate, ordering_runs, passes
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
-from autoscaler.domain.facts.orders import Release, Reserve
-from autoscaler.domain.facts.overrides import BUDGET, Hold, Scope, hold, resume_budget
-from autoscaler.domain.facts.run_orders import Until
+from autoscaler.domain.facts.orders import BUDGET, Hold, Release, Reserve, Scope, hold, resume_budget
+from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.labels import parse
 from autoscaler.domain.run_orders.choice import Asked
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns

@@ -6,7 +6,7 @@ from math import inf
 
 from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import NO_CEILINGS, Fleet, Lending, Pool, Share
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.orders import EndInstance
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.errors import AutoscalerError

@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 
-from autoscaler.domain.facts.capacity import CapacityReservation
-from autoscaler.domain.facts.fleet import Ceilings, Fleet, Lending, Pool, Share
-from autoscaler.domain.facts.reruns import RerunPolicy
-from autoscaler.domain.facts.run_orders import RunPolicy
+from autoscaler.domain.facts.fleet import CapacityReservation, Ceilings, Fleet, Lending, Pool, Share
+from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy
 from support.builders import a_host, a_pool_of_hosts, an_offering
 
 BOTH = ("main", "other")

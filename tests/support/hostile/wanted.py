@@ -3,8 +3,8 @@
 from collections import Counter
 from math import inf
 
-from autoscaler.domain.facts.overrides import asks_for
-from autoscaler.domain.facts.run_orders import Verdict as Ending
+from autoscaler.domain.facts.orders import asks_for
+from autoscaler.domain.facts.started_builds import Verdict as Ending
 from autoscaler.domain.report.controllers import QUIET
 from autoscaler.domain.report.messages import LIMIT_OVER_SECONDS
 from autoscaler_workbench.fakes.world.ec2.instance import Instance

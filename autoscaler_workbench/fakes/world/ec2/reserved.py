@@ -7,7 +7,7 @@ nothing else runs in.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from autoscaler.domain.facts.capacity import BLOCK_ENDS_EARLY_SECONDS
+from autoscaler.domain.facts.fleet import BLOCK_ENDS_EARLY_SECONDS
 
 if TYPE_CHECKING:
     from autoscaler_workbench.fakes.world.ec2.instance import Instance

@@ -15,9 +15,8 @@ from pydantic import TypeAdapter
 
 from autoscaler.adapters.aws import code_of, translated
 from autoscaler.adapters.transactions import problem_of
-from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.metering import DAY_SECONDS
-from autoscaler.domain.facts.telemetry import Telemetry
+from autoscaler.domain.facts.telemetry import Devices, Telemetry
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.errors import UnansweredError
 

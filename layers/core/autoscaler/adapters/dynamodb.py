@@ -12,13 +12,11 @@ from autoscaler.adapters.earlier import without_earlier_names
 from autoscaler.adapters.kept import Kept, Unknown, UnknownOfItem, UnknownOfItems
 from autoscaler.adapters.transactions import at_once, written
 from autoscaler.adapters.unread import unread_record
-from autoscaler.domain.facts.devices import Devices
-from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.metering import DAY_SECONDS
-from autoscaler.domain.facts.overrides import Overrides, unknown_orders
-from autoscaler.domain.facts.snapshot import Record, RecordState
-from autoscaler.domain.facts.unread import UnreadRecord
+from autoscaler.domain.facts.orders import Overrides, unknown_orders
+from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState, UnreadRecord
+from autoscaler.domain.facts.telemetry import Devices
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler.errors import ConflictError, TransientError

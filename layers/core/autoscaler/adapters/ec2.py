@@ -23,10 +23,9 @@ from autoscaler.ports import LaunchAnswer, OfferingError
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
 
-    from autoscaler.domain.facts.fleet import Fleet, Pool
+    from autoscaler.domain.facts.fleet import Fleet, Pool, Volume
     from autoscaler.domain.facts.plan import Launch
-    from autoscaler.domain.facts.pool_volumes import Volume
-    from autoscaler.domain.facts.volumes import Source
+    from autoscaler.domain.facts.pools import Source
 
 FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
     f"autoscaler:{word}" for word in ("fleet", "pool", "controller", "launch", "node")

@@ -6,7 +6,7 @@ from typing import Any
 
 from autoscaler.adapters.aws import filtered
 from autoscaler.domain.facts.fleet import Platform, Pool
-from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
+from autoscaler.domain.facts.pools import pool_at_its_widest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

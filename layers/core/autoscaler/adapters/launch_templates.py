@@ -13,7 +13,7 @@ from autoscaler.adapters.images import Images, image_findings, read_images
 from autoscaler.adapters.routes import Way, read_ways, route_findings
 from autoscaler.adapters.volumes import volume_findings
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
+from autoscaler.domain.facts.pools import pool_at_its_widest
 from autoscaler.errors import ConfigError, TransientError
 
 USER_DATA_BYTES = 16 * 1024  # what EC2 takes, before base64

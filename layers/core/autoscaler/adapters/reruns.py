@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from autoscaler.adapters.aws import translated
 from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItem, UnknownOfItems
 from autoscaler.adapters.transactions import at_once, written
-from autoscaler.domain.facts.reruns import Rerun, RerunState
+from autoscaler.domain.facts.started_builds import Rerun, RerunState
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

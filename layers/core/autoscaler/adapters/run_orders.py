@@ -18,7 +18,7 @@ from autoscaler.adapters.aws import code_of, translated
 from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItems
 from autoscaler.adapters.transactions import at_once, written
 from autoscaler.adapters.versioned import unpacked
-from autoscaler.domain.facts.run_orders import RunOrder
+from autoscaler.domain.facts.started_builds import RunOrder
 from autoscaler.errors import ConflictError, EventRefusedError, TransientError, UnansweredError
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from autoscaler.domain.facts.snapshot import RecordState
-from autoscaler.domain.facts.unread import UnreadRecord
+from autoscaler.domain.facts.snapshot import RecordState, UnreadRecord
 
 
 def unread_record(item: Mapping[str, Any]) -> UnreadRecord | None:

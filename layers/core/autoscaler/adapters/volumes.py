@@ -6,9 +6,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from autoscaler.adapters.aws import code_of, filtered, translated
-from autoscaler.domain.facts.fleet import Pool
-from autoscaler.domain.facts.pool_volumes import PoolVolumes, Volume
-from autoscaler.domain.facts.volumes import Source
+from autoscaler.domain.facts.fleet import Pool, PoolVolumes, Volume
+from autoscaler.domain.facts.pools import Source
 
 _TEMPLATE_KEYS = {True: "LaunchTemplateId", False: "LaunchTemplateName"}
 

@@ -16,7 +16,7 @@ from autoscaler.config.template_advice import template_warnings
 from autoscaler.config.warm_pool_advice import warm_pool_warnings
 from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.volumes import HOURS_A_MONTH
+from autoscaler.domain.facts.pools import HOURS_A_MONTH
 from autoscaler.domain.report.price_age import WAY_OUT, price_ages
 
 SECRET_PREFIX = "jenkins/"  # the template's ControllerSecretPrefix, where samconfig.toml says nothing else

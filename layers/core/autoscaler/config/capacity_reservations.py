@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from autoscaler.config.basics import Section
-from autoscaler.domain.facts.capacity import CapacityReservation
-from autoscaler.domain.facts.fleet import Offering
+from autoscaler.domain.facts.fleet import CapacityReservation, Offering
 
 if TYPE_CHECKING:
     from autoscaler.config.settings import FleetSettings, PoolSettings

@@ -7,8 +7,7 @@ from pydantic import Field, StringConstraints
 
 from autoscaler.config.basics import ROLE_ID, Section, of_the_last
 from autoscaler.config.problems import Problem, listed
-from autoscaler.domain.facts.fleet import Host, Market, Offering, Quarantine
-from autoscaler.domain.facts.machines import Machine
+from autoscaler.domain.facts.fleet import Host, Machine, Market, Offering, Quarantine
 
 if TYPE_CHECKING:
     from autoscaler.config.settings import FleetSettings, PoolSettings

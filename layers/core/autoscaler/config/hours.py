@@ -14,7 +14,7 @@ from operator import itemgetter
 from autoscaler.config.prices import cheapest
 from autoscaler.config.problems import Problem
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.pool_schedules import WEEK_SECONDS, boundaries, pool_at_its_widest, pool_for_a_week
+from autoscaler.domain.facts.pools import WEEK_SECONDS, boundaries, pool_at_its_widest, pool_for_a_week
 
 _WEEKS = tuple(datetime(2027, month, day, tzinfo=UTC).timestamp() for month, day in ((1, 4), (3, 15), (7, 5), (10, 11)))
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from autoscaler.config.reruns import PARAMETER_NAME, JobPattern
-from autoscaler.domain.facts.job_parameters import JobParameters
+from autoscaler.domain.facts.job_settings import JobParameters
 
 _Names = Annotated[list[Annotated[str, StringConstraints(pattern=PARAMETER_NAME)]], Field(min_length=1, max_length=10)]
 JobParametersKey = Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from autoscaler.config.reruns import JobPattern
-from autoscaler.domain.facts.job_weights import JobWeights, Source
+from autoscaler.domain.facts.job_settings import JobWeights, Source
 
 JobWeightsKey = Annotated[
     dict[JobPattern, Annotated[int, Field(ge=1, le=1000)] | Annotated[Source, Field(strict=False)]],

@@ -8,9 +8,8 @@ from typing import Any
 
 from autoscaler.config.job_weights import JobWeightsKey
 from autoscaler.config.run_orders import RunSettings
-from autoscaler.domain.facts.fleet import Pool
-from autoscaler.domain.facts.job_weights import Source
-from autoscaler.domain.facts.machines import Machine
+from autoscaler.domain.facts.fleet import Machine, Pool
+from autoscaler.domain.facts.job_settings import Source
 
 
 def machines_for(pools: Mapping[str, Pool], runs: RunSettings | None, weights: JobWeightsKey) -> dict[str, Machine]:

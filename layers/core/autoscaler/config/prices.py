@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from autoscaler.config.price_list import PriceList
 from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Problem
 from autoscaler.domain.facts.fleet import Fleet, Market, Offering, Platform
-from autoscaler.domain.facts.volumes import HOURS_A_MONTH
+from autoscaler.domain.facts.pools import HOURS_A_MONTH
 
 if TYPE_CHECKING:
     from autoscaler.config.settings import PoolSettings

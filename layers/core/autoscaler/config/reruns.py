@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Discriminator, Field, StringConstraints, Tag
 
 from autoscaler.config.basics import Section
-from autoscaler.domain.facts.reruns import RerunPolicy
+from autoscaler.domain.facts.started_builds import RerunPolicy
 
 PARAMETER_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
 

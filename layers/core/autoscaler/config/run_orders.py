@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from autoscaler.config.basics import Section
 from autoscaler.config.reruns import PARAMETER_NAME
-from autoscaler.domain.facts.run_orders import RunPolicy
+from autoscaler.domain.facts.started_builds import RunPolicy
 
 
 class RunSettings(Section):

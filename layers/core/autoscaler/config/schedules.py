@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from autoscaler.config.basics import Count, Section
 from autoscaler.config.warm_pools import WarmPoolKey, WarmPoolSettings, warm_pool_of
 from autoscaler.domain.facts.fleet import PoolSchedule, WarmPool
-from autoscaler.domain.facts.pool_schedules import DAY_MINUTES
+from autoscaler.domain.facts.pools import DAY_MINUTES
 
 TIME_OF_DAY = r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

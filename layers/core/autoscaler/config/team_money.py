@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from autoscaler.config.prices import cheapest
 from autoscaler.config.problems import Place, Problem
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.levels import Level, LevelKind, levels
+from autoscaler.domain.facts.metering import Level, LevelKind, levels
 
 
 def dear_minima(fleet: Fleet) -> Iterator[Problem]:

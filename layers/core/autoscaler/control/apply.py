@@ -18,20 +18,20 @@ from autoscaler.control.rotation import Rotation
 from autoscaler.control.step_notes import StepNotes
 from autoscaler.control.stopping import Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
-from autoscaler.domain.facts.forced_stops import ForceStop
-from autoscaler.domain.facts.left_pools import with_left
-from autoscaler.domain.facts.made_nodes import has_static_node, is_made_for
 from autoscaler.domain.facts.memory import EC2_ANSWERED
 from autoscaler.domain.facts.metering import handed_back
-from autoscaler.domain.facts.overrides import with_held_labels
+from autoscaler.domain.facts.nodes import has_static_node, is_made_for, with_known_weights
+from autoscaler.domain.facts.orders import with_held_labels
 from autoscaler.domain.facts.plan import (
     Adopt,
     CancelItem,
     Cordon,
     CreateBeacon,
     DeleteNode,
+    EndReservation,
     FinishRotation,
     FinishStop,
+    ForceStop,
     Forget,
     FreeSlot,
     Launch,
@@ -40,6 +40,8 @@ from autoscaler.domain.facts.plan import (
     Plan,
     Relabel,
     RemoveBeacon,
+    Reserve,
+    ReserveDevice,
     Rotate,
     RunAgain,
     Start,
@@ -49,11 +51,8 @@ from autoscaler.domain.facts.plan import (
     Terminate,
     Uncordon,
 )
-from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
-from autoscaler.domain.facts.room import with_known_weights
-from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
-from autoscaler.domain.facts.versions import version_of
-from autoscaler.domain.facts.volumes import with_volumes
+from autoscaler.domain.facts.pools import with_left, with_volumes
+from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot, version_of
 from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes
 from autoscaler.domain.situation.breakers import has_failed_often, key_of

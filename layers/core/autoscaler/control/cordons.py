@@ -10,9 +10,16 @@ from autoscaler.control import nodes
 from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet
-from autoscaler.domain.facts.node_labels import are_as_wanted, drops_handed_builds, is_held_as_wanted, labels_of_ours, labels_wanted
+from autoscaler.domain.facts.nodes import (
+    Room,
+    are_as_wanted,
+    drops_handed_builds,
+    is_held_as_wanted,
+    labels_of_ours,
+    labels_wanted,
+    room_on,
+)
 from autoscaler.domain.facts.plan import Cordon, Lend, Relabel, TakeBack, Uncordon
-from autoscaler.domain.facts.room import Room, room_on
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
 from autoscaler.domain.report.taken_offline import at_work
 from autoscaler.errors import ConfigError, ConflictError

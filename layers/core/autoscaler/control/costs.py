@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 
 from autoscaler.build_ports import CostStore
-from autoscaler.domain.facts.costs import CostBatch, MonthCosts
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts
 from autoscaler.domain.facts.memory import Month
 from autoscaler.domain.facts.metering import day_name, month_name
 from autoscaler.domain.lessons import Lesson

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from autoscaler.control.report import Outcome, Report, Result, boots_failed, done, starts_failed
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch, LeaveLost, Rotate, RunAgain, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 

@@ -10,11 +10,10 @@ from autoscaler.control.launches import in_one_request, told_later
 from autoscaler.control.measure import believable_telemetry
 from autoscaler.control.notify import why_nobody_is_told
 from autoscaler.control.observe import observe, spot_types
-from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
-from autoscaler.domain.facts.instance_stores import never_stopped, stoppable
-from autoscaler.domain.facts.node_labels import drops_handed_builds
+from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool, never_stopped, stoppable
+from autoscaler.domain.facts.nodes import drops_handed_builds
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
+from autoscaler.domain.facts.pools import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.learn import assess

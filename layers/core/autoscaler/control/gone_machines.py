@@ -11,7 +11,7 @@ from autoscaler.control import nodes
 from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import HOST
-from autoscaler.domain.facts.made_nodes import has_static_node
+from autoscaler.domain.facts.nodes import has_static_node
 from autoscaler.domain.facts.plan import DeleteNode, FreeSlot
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Record, RecordState
 from autoscaler.ports import Compute, Controller

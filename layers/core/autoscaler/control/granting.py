@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 
 from autoscaler.control import reserving
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, Share, agent_spec, user_for
-from autoscaler.domain.facts.made_nodes import takes_static_node
 from autoscaler.domain.facts.metering import begin_again
-from autoscaler.domain.facts.node_descriptions import described_instance
-from autoscaler.domain.facts.overrides import with_held_labels
-from autoscaler.domain.facts.room import executors_at_first, with_known_weights
+from autoscaler.domain.facts.nodes import described_instance, executors_at_first, takes_static_node, with_known_weights
+from autoscaler.domain.facts.orders import with_held_labels
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.static_nodes import free_slots
 from autoscaler.domain.report.registration import Granted, Refused, Status

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from autoscaler.domain.facts.blocks import Graphs, RunGraph
+from autoscaler.domain.facts.runs import Graphs, RunGraph
 from autoscaler.errors import AutoscalerError, NoAnswerError
 from autoscaler.ports import Controller, Ports
 

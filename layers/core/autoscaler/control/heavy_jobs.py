@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.job_weights import PluginWeight, Source
+from autoscaler.domain.facts.job_settings import PluginWeight, Source
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.ports import Controller, Ports

@@ -6,8 +6,8 @@ from dataclasses import replace
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_settings import Source
 from autoscaler.domain.facts.job_stats import JobRow, Subject
-from autoscaler.domain.facts.job_weights import Source
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess

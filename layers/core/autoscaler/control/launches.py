@@ -11,17 +11,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.facts.capacity import ReservedPrice
-from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
-from autoscaler.domain.facts.intents import Intent, IntentState
-from autoscaler.domain.facts.left_pools import with_left
+from autoscaler.domain.facts.fleet import Fleet, Offering, Pool, ReservedPrice
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import day_of, levels_out_of_hours, month_of, spent_levels
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.snapshot import Binding, Instance, InstanceState, Record, RecordState
-from autoscaler.domain.facts.versions import version_of
-from autoscaler.domain.facts.volumes import with_volumes
+from autoscaler.domain.facts.pools import with_left, with_volumes
+from autoscaler.domain.facts.snapshot import Binding, Instance, InstanceState, Intent, IntentState, Record, RecordState, version_of
 from autoscaler.domain.launch.backoff import Had, Refusal
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS

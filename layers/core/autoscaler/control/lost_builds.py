@@ -12,10 +12,9 @@ from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts, Rerun, RerunState, origin_key, rerun_key
-from autoscaler.domain.facts.run_orders import claimed_try
 from autoscaler.domain.facts.runs import Parameter, job_path_of
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView
+from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Rerun, RerunState, claimed_try, origin_key, rerun_key
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
 from autoscaler.ports import Ports
 

@@ -11,13 +11,11 @@ from autoscaler.control.heavy_jobs import heavy_jobs
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.jobs import learned_weights, note_jobs
 from autoscaler.control.observe import log_notes, observe_without_instances
-from autoscaler.domain.facts.blocks import Graphs
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.run_answers import RunEnd
+from autoscaler.domain.facts.nodes import Health
+from autoscaler.domain.facts.runs import Graphs, RunEnd
 from autoscaler.domain.facts.snapshot import Snapshot
-from autoscaler.domain.facts.telemetry import Telemetry
-from autoscaler.domain.facts.telemetry_bounds import out_of_bounds
+from autoscaler.domain.facts.telemetry import Telemetry, out_of_bounds
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import Lesson, learn_from_builds
 from autoscaler.domain.report.datum import Datum

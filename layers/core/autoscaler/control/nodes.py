@@ -7,9 +7,9 @@ mark a person's, and a build alive.
 from collections.abc import Callable, Collection
 
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.facts.marks import Mark, read_mark
+from autoscaler.domain.facts.nodes import Mark, read_mark
 from autoscaler.domain.facts.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, RemoveBeacon, Uncordon
-from autoscaler.domain.facts.run_answers import RunAnswer
+from autoscaler.domain.facts.runs import RunAnswer
 from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause
 from autoscaler.domain.report.taken_offline import at_work
 from autoscaler.errors import ConflictError, DoubtfulError

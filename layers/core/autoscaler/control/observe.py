@@ -8,14 +8,13 @@ from typing import Any
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.lost_builds import look_up
 from autoscaler.control.overdue_runs import ask_overdue
-from autoscaler.domain.facts.fleet import HOST, Fleet, Market
+from autoscaler.domain.facts.fleet import HOST, Fleet, Market, PoolVolumes
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS, truly_priced
-from autoscaler.domain.facts.node_descriptions import described_instance
-from autoscaler.domain.facts.pool_volumes import PoolVolumes
-from autoscaler.domain.facts.run_orders import RunOrder
+from autoscaler.domain.facts.nodes import described_instance
+from autoscaler.domain.facts.pools import Source, sources, with_true_volumes
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
-from autoscaler.domain.facts.volumes import Source, sources, with_true_volumes
+from autoscaler.domain.facts.started_builds import RunOrder
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
 from autoscaler.domain.situation.controller_restarts import RUNS_ASKED_A_LOOK, runs_to_ask_for
 from autoscaler.domain.situation.looks import is_gap

@@ -17,13 +17,16 @@ from autoscaler.control.ordering_runs import told_runs
 from autoscaler.control.report import Report
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Ceilings, Fleet, Pool
-from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume
-from autoscaler.domain.facts.overrides import (
+from autoscaler.domain.facts.orders import (
     POOL_NUMBERS,
     TEAM_NUMBERS,
+    CloseBreaker,
     Hold,
     Overrides,
     PoolOverride,
+    Purge,
+    Reserve,
+    Resume,
     Scope,
     TeamOverride,
     hold,

@@ -9,7 +9,7 @@ from autoscaler.control.observe import observe
 from autoscaler.control.run_orders import STARTS_A_LOOK, RunKeeper
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_stats import Subject
-from autoscaler.domain.facts.run_orders import RunOrder, job_path
+from autoscaler.domain.facts.started_builds import RunOrder, job_path
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.run_orders import RunEntry, entry_of, told
 from autoscaler.domain.run_orders.choice import ChoiceError, Chosen, Statistics, choose

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.run_answers import RunAnswer
+from autoscaler.domain.facts.runs import RunAnswer
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.situation.ended_builds import runs_to_ask
 from autoscaler.errors import AutoscalerError, NoAnswerError

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from autoscaler.control.report import Outcome, Report, boots_failed, starts_failed
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, LeaveLost, Step
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.pass_notes import PassNotes, noted

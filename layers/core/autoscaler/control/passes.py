@@ -12,9 +12,9 @@ from autoscaler.control.observe import log_notes, observe, without
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.left_pools import SETTLE_SECONDS
 from autoscaler.domain.facts.orders import DrainAll, DrainNodes, DrainSome, EndInstance, LaunchSome, Release, Reserve
 from autoscaler.domain.facts.plan import Cordon, Plan
+from autoscaler.domain.facts.pools import SETTLE_SECONDS
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.learn import assess

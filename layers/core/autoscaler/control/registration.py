@@ -8,14 +8,12 @@ from autoscaler.control.claims import claims, in_the_life_it_says
 from autoscaler.control.granting import Connection
 from autoscaler.control.side_of_machine import Machine
 from autoscaler.control.sides import is_wanted, side_id
-from autoscaler.domain.facts.devices import DEVICES_POLL_SECONDS, Devices
 from autoscaler.domain.facts.fleet import BUILD_USER, Fleet, Host, Pool, Share
-from autoscaler.domain.facts.left_pools import with_left
-from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.metering import rotated
-from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.snapshot import Record, RecordState
-from autoscaler.domain.facts.telemetry import CONTROLLER
+from autoscaler.domain.facts.nodes import has_static_node
+from autoscaler.domain.facts.pools import with_left
+from autoscaler.domain.facts.snapshot import Record, RecordState, Reservation
+from autoscaler.domain.facts.telemetry import CONTROLLER, DEVICES_POLL_SECONDS, Devices
 from autoscaler.domain.report.registration import (
     MAX_REQUESTS_PER_HOUR,
     POLL_SECONDS,

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from autoscaler.domain.facts.forced_stops import ForceStop
 from autoscaler.domain.facts.plan import (
     Adopt,
     BootFailure,
@@ -15,8 +14,10 @@ from autoscaler.domain.facts.plan import (
     Cordon,
     CreateBeacon,
     DeleteNode,
+    EndReservation,
     FinishRotation,
     FinishStop,
+    ForceStop,
     Forget,
     FreeSlot,
     Held,
@@ -26,6 +27,8 @@ from autoscaler.domain.facts.plan import (
     Plan,
     Relabel,
     RemoveBeacon,
+    Reserve,
+    ReserveDevice,
     Rotate,
     RunAgain,
     Start,
@@ -36,7 +39,6 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
 from autoscaler.domain.wording import LONGEST_DETAIL, LONGEST_RESULT, shortened
 
 STEP_NAMES: dict[type[Step], str] = {

@@ -6,10 +6,8 @@ from autoscaler.control import nodes
 from autoscaler.control.cordons import Cordons
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec
-from autoscaler.domain.facts.marks import Mark, MarkClass
-from autoscaler.domain.facts.node_labels import drops_handed_builds, labels_wanted
-from autoscaler.domain.facts.plan import Cordon
-from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
+from autoscaler.domain.facts.nodes import Mark, MarkClass, drops_handed_builds, labels_wanted
+from autoscaler.domain.facts.plan import Cordon, EndReservation, Reserve, ReserveDevice
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.report.taken_offline import at_work
 from autoscaler.errors import ConfigError

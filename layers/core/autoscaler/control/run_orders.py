@@ -15,8 +15,8 @@ from autoscaler.control.order_lookups import OrderLookups, lookups
 from autoscaler.control.report import Report
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.run_orders import RunOrder, TryState, Verdict, job_path
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
+from autoscaler.domain.facts.started_builds import RunOrder, TryState, Verdict, job_path
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.run_orders import Outcome, outcome_of, summary_of
 from autoscaler.domain.run_orders.carrying_on import Action, Cancel, Start, Stop, carry_on

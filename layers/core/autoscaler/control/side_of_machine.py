@@ -12,7 +12,7 @@ from autoscaler.control.claims import Claim, as_claimed, claim_on, claims, in_th
 from autoscaler.control.granting import Connection
 from autoscaler.control.sides import side_id
 from autoscaler.domain.facts.fleet import Fleet, Pool, agent_spec
-from autoscaler.domain.facts.node_descriptions import described_instance
+from autoscaler.domain.facts.nodes import described_instance
 from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
 from autoscaler.domain.report.registration import Asked, Caller, Granted, Refused, Status
 from autoscaler.errors import AutoscalerError, TransientError

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, Share
-from autoscaler.domain.facts.marks import read_mark
+from autoscaler.domain.facts.nodes import read_mark
 from autoscaler.domain.facts.snapshot import SIDE, Node, Record, RecordState
 from autoscaler.ports import Controller
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from autoscaler.control.records import Records
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.forced_stops import ForceStop
-from autoscaler.domain.facts.made_nodes import has_static_node
 from autoscaler.domain.facts.memory import EC2_ANSWERED
 from autoscaler.domain.facts.metering import begin_again
-from autoscaler.domain.facts.plan import FinishStop, Launch, Start
+from autoscaler.domain.facts.nodes import has_static_node
+from autoscaler.domain.facts.plan import FinishStop, ForceStop, Launch, Start
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.launch.backoff import keeps_from_starting
 from autoscaler.domain.situation.start_trials import FailedStart, postponed_start, refused_start

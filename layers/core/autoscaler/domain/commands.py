@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 
 from autoscaler.domain.facts.fleet import Fleet, Share
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import (
     MANUAL_PREFIX,
     CloseBreaker,
@@ -17,12 +17,12 @@ from autoscaler.domain.facts.orders import (
     Release,
     Reserve,
     Resume,
+    Scope,
+    asks_for,
 )
-from autoscaler.domain.facts.overrides import Scope, asks_for
 from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Start, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.snapshot import InstanceState, Snapshot
+from autoscaler.domain.facts.snapshot import InstanceState, Reservation, Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of

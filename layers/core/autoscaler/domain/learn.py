@@ -20,11 +20,11 @@ from autoscaler.domain.facts.metering import (
     note_spending,
     paid_since,
 )
+from autoscaler.domain.facts.nodes import with_known_weights
 from autoscaler.domain.facts.plan import BootFailure, Forget
-from autoscaler.domain.facts.reruns import Rerun
-from autoscaler.domain.facts.room import with_known_weights
+from autoscaler.domain.facts.pools import next_volumes
 from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, LOOK_GAP_SECONDS, Snapshot
-from autoscaler.domain.facts.volumes import next_volumes
+from autoscaler.domain.facts.started_builds import Rerun
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.idle_returns import (

@@ -3,9 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.facts.blocks import BlockEnd, GoneBlock, Graphs
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
+from autoscaler.domain.facts.runs import BlockEnd, BuildResult, GoneBlock, Graphs, RunEnd
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.job_patterns import note_arrivals

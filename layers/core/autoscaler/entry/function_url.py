@@ -10,8 +10,7 @@ from autoscaler import bootstrap
 from autoscaler.control import registration
 from autoscaler.control.granting import Connection
 from autoscaler.control.registration import Heard, Registered
-from autoscaler.domain.facts.devices import Device
-from autoscaler.domain.facts.telemetry import Telemetry
+from autoscaler.domain.facts.telemetry import Device, Telemetry
 from autoscaler.domain.report.registration import (
     ASK_AGAIN_SECONDS,
     TOO_MANY_REQUESTS_WAIT_SECONDS,

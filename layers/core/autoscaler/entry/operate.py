@@ -12,9 +12,20 @@ from autoscaler.control.doctor import examine
 from autoscaler.control.events import note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
-from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume, ResumeBudget
-from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, TeamOverride, override_pool, override_team
-from autoscaler.domain.facts.pool_schedules import fleet_at
+from autoscaler.domain.facts.orders import (
+    CloseBreaker,
+    Hold,
+    Overrides,
+    PoolOverride,
+    Purge,
+    Reserve,
+    Resume,
+    ResumeBudget,
+    TeamOverride,
+    override_pool,
+    override_team,
+)
+from autoscaler.domain.facts.pools import fleet_at
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.schedules import list_schedules

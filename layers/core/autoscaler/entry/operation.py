@@ -7,13 +7,15 @@ from autoscaler.domain.facts.orders import (
     DrainNodes,
     DrainSome,
     EndInstance,
+    Hold,
+    PoolOverride,
     Purge,
     Release,
     Reserve,
     Resume,
     ResumeBudget,
+    TeamOverride,
 )
-from autoscaler.domain.facts.overrides import Hold, PoolOverride, TeamOverride
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
 from autoscaler.entry.events import Manual, Text
 

@@ -7,19 +7,25 @@ from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, model_validat
 from autoscaler.config.basics import Usd
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import (
+    BUDGET,
+    POOL_NUMBERS,
+    TEAM_NUMBERS,
     CloseBreaker,
     DrainAll,
     DrainNodes,
     DrainSome,
     EndInstance,
+    Hold,
+    PoolOverride,
     Purge,
     Release,
     Reserve,
     Resume,
     ResumeBudget,
+    Scope,
+    TeamOverride,
 )
-from autoscaler.domain.facts.overrides import BUDGET, POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
-from autoscaler.domain.facts.pool_schedules import pool_at
+from autoscaler.domain.facts.pools import pool_at
 from autoscaler.domain.report.costs import By
 from autoscaler.domain.wording import shortened
 from autoscaler.entry.events import SCALE_DOWN, RequestId, Text, checked, known_pool, read_trigger

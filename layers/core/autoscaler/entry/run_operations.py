@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from autoscaler.config.reruns import PARAMETER_NAME
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.run_orders import Until
+from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, parse
 from autoscaler.domain.run_orders.choice import Asked, Choose, Vary
 from autoscaler.domain.run_orders.criteria import Condition, ConditionError, read_condition

@@ -4,8 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from autoscaler.domain.facts.telemetry import MOST_BUILDS, MOST_GPUS, BuildUse, GpuUse, Telemetry
-from autoscaler.domain.facts.telemetry_bounds import out_of_bounds
+from autoscaler.domain.facts.telemetry import MOST_BUILDS, MOST_GPUS, BuildUse, GpuUse, Telemetry, out_of_bounds
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import ConfigError
 

@@ -33,11 +33,10 @@ from autoscaler.adapters.jenkins.parse import (
 )
 from autoscaler.adapters.jenkins.queue import QueueAnswer, read_whole_or_in_parts
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
-from autoscaler.domain.facts.blocks import RunGraph
 from autoscaler.domain.facts.fleet import NodeSpec
-from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.job_parameters import JobParameters
-from autoscaler.domain.facts.run_answers import RunAnswer, RunEnd
+from autoscaler.domain.facts.job_settings import JobParameters
+from autoscaler.domain.facts.nodes import Health
+from autoscaler.domain.facts.runs import RunAnswer, RunEnd, RunGraph
 from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 

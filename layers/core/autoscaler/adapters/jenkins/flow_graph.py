@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from autoscaler.adapters.jenkins.health import read_result
-from autoscaler.domain.facts.blocks import NAME_CHARACTERS, BlockEnd, NodeBlock, RunGraph
+from autoscaler.domain.facts.runs import NAME_CHARACTERS, BlockEnd, NodeBlock, RunGraph
 from autoscaler.errors import TransientError
 
 # A graph that fills the range may have more steps than were read.

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from autoscaler.domain.facts.health import Health
-from autoscaler.domain.facts.run_answers import BuildResult, RunAnswer, RunEnd
+from autoscaler.domain.facts.nodes import Health
+from autoscaler.domain.facts.runs import BuildResult, RunAnswer, RunEnd
 from autoscaler.errors import TransientError
 
 RESULT_TREE = "building,result,duration,queueId"

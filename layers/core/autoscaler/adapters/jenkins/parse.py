@@ -14,10 +14,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from autoscaler.adapters.jenkins.parameters import ACTIONS, parameters_of
 from autoscaler.adapters.jenkins.why import named_nodes, read_why, told_label, unknown_words, waits_for_quiet_mode
-from autoscaler.domain.facts.blocks import NAME_CHARACTERS
-from autoscaler.domain.facts.job_parameters import JobParameters
-from autoscaler.domain.facts.snapshot import ONE_OFF, Build, Node, OfflineCause
-from autoscaler.domain.facts.waiting_items import QueueItem, Wait
+from autoscaler.domain.facts.job_settings import JobParameters
+from autoscaler.domain.facts.runs import NAME_CHARACTERS
+from autoscaler.domain.facts.snapshot import ONE_OFF, Build, Node, OfflineCause, QueueItem, Wait
 from autoscaler.errors import TransientError
 
 QUEUE_TREE = (

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from autoscaler.domain.facts.waiting_items import Wait
+from autoscaler.domain.facts.snapshot import Wait
 
 _OPEN, _CLOSE = "[‘'\"“]?", "[’'\"”]?"
 _LABEL = [

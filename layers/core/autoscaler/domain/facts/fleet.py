@@ -6,16 +6,68 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from math import inf
 from typing import Literal, Self
 
-from autoscaler.domain.facts.capacity import CapacityReservation
-from autoscaler.domain.facts.declined import Decline, Declined
-from autoscaler.domain.facts.job_parameters import JobParameters
-from autoscaler.domain.facts.job_weights import JobWeights
-from autoscaler.domain.facts.machines import Machine
-from autoscaler.domain.facts.reruns import RerunPolicy
-from autoscaler.domain.facts.run_orders import RunPolicy
+from autoscaler.domain.facts.job_settings import Decline, Declined, JobParameters, JobWeights
+from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy
+
+# Capacity that AWS keeps for an operator, who pays for it whether or not anything runs.
+
+
+# EC2 ends the instances of a Capacity Block so long before the block ends:
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
+BLOCK_ENDS_EARLY_SECONDS = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedPrice:
+    """What an agent would cost by itself that was launched into this reservation. ``is_billed``: it does, and its record's price has it."""
+
+    id: str
+    usd_per_hour: float
+    is_billed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityReservation:
+    """A Capacity Reservation, or a Capacity Block, of so many machines of one type. Its pool launches into it and nowhere else."""
+
+    id: str
+    count: int
+    usd_per_hour: float  # of one machine, used or not
+    block: bool = False  # EC2 ends what runs in it; what runs in a reservation goes on, at the price on demand
+    starts_at: float = 0.0
+    ends_at: float = inf
+
+    @property
+    def leaves_at(self) -> float:
+        """When its machines are not free any more: EC2 ends them, or they cost what others cost."""
+        return self.ends_at - BLOCK_ENDS_EARLY_SECONDS if self.block else self.ends_at
+
+    def paid_seconds(self, since: float, until: float) -> float:
+        """How long it is paid for between two instants."""
+        return max(0.0, min(until, self.ends_at) - max(since, self.starts_at))
+
+    def unpaid_seconds(self, since: float, until: float) -> float:
+        """How long what runs in it is billed by itself between two instants: after its end."""
+        return max(0.0, until - max(since, self.ends_at))
+
+
+# What a machine is, whoever owns it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Facts of a machine, as EC2's table has them or its operator wrote them; None: nobody says. ``gpu``: model; "" where it has none."""
+
+    arch: str | None = None
+    vcpu: int | None = None
+    memory_gib: float | None = None
+    gpus: int | None = None
+    gpu: str | None = None
+
 
 # Pipelines resume within minutes of a restart; one that has not for so long never will, and its agent must not be kept for ever.
 RESUME_TIMEOUT_SECONDS = 7200.0
@@ -130,7 +182,7 @@ class Lending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSchedule:
-    """Hours of the week in which a pool has other numbers; None: as without it. `facts/pool_schedules.py` says when it holds."""
+    """Hours of the week in which a pool has other numbers; None: as without it. `facts/pools.py` says when it holds."""
 
     days: frozenset[int]  # on which it begins; Monday is 0
     from_minute: int  # of the day
@@ -391,3 +443,78 @@ def node_name(pool: str, machine: str) -> str:
 def in_home(fleet: Fleet) -> str:
     """Write where a fleet runs, as the descriptions of its nodes say it."""
     return f" in {fleet.home}" if fleet.home else ""
+
+
+# What the machines of a pool are, as the table of instance types or the fleet file says it.
+
+
+def machines_of(pool: Pool, fleet: Fleet) -> list[Machine]:
+    """Return each machine that the pool may have; of a type that is in no table nothing is known."""
+    if pool.of_hosts:
+        return [host.machine for host in fleet.hosts.values() if host.pool == pool.name]
+    return [fleet.machines.get(offering.instance_type, Machine()) for offering in pool.offerings]
+
+
+# Instance types with instance stores: disks of the machine itself, which are empty after a stop.
+
+
+# AWS writes a d after the generation for these disks (m5d, g4dn, x2iedn), and has families that are made of them (i4i, is4gen, d3, h1).
+# https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
+_NAMED = re.compile(r"(i|im|is|d|h)\d[^.]*|[a-z]+\d+[a-z]*d[a-z]*(-.*)?")
+# Other families have them, too, and do not say so in their names.
+_OTHERS = re.compile(
+    r"c1|c3|m[123]|r3|x1e?|cc2|cg1|cr1|hi1|hs1|dl1|f[12]|g2|g5|g6[ef]?|g7e?|gr6f?|mac-m4(pro)?|p5(e|en)?|p6(-|e-).*|trn1n?|trn2u?"
+)
+
+
+@lru_cache(maxsize=1000)
+def has_instance_store(instance_type: str) -> bool:
+    """Tell by its name whether machines of a type have disks of their own. All sizes of a family have them, or none."""
+    family = instance_type.partition(".")[0]
+    return any(families.fullmatch(family) for families in (_NAMED, _OTHERS))
+
+
+def may_stop_type(pool: Pool, instance_type: str) -> bool:
+    """Tell whether a pool stops machines of a type."""
+    return pool.warm_pool is not None and (pool.warm_pool.instance_stores or not has_instance_store(instance_type))
+
+
+def stoppable(pool: Pool) -> tuple[Offering, ...]:
+    """List what may be stopped of all that a pool launches."""
+    return tuple(o for o in pool.offerings if o.market is Market.ON_DEMAND and may_stop_type(pool, o.instance_type))
+
+
+def never_stopped(pool: Pool) -> tuple[str, ...]:
+    """Name the types of a pool with stopped agents that are left out, since they have instance stores."""
+    types = dict.fromkeys(offering.instance_type for offering in pool.offerings if offering.market is Market.ON_DEMAND)
+    return tuple(name for name in types if pool.warm_pool is not None and not may_stop_type(pool, name))
+
+
+# The volumes that EC2 makes for an agent of a pool, as its launch template and its image say.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """One volume. ``gib``: None if neither says its size; ``kind``: such as gp3, "" if neither says it."""
+
+    device: str
+    gib: float | None = None
+    kind: str = ""
+
+    def __str__(self) -> str:
+        """Describe it to people."""
+        size = "of unknown size" if self.gib is None else f"{self.gib:g} GiB"
+        return f"{self.device} {size}{f' {self.kind}' if self.kind else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolVolumes:
+    """All volumes of an agent. ``source``: the launch template, its version and the image that they were read from."""
+
+    source: str
+    volumes: tuple[Volume, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether every size is known, and there is any volume: an image that nobody may read has some, too."""
+        return bool(self.volumes) and all(volume.gib is not None for volume in self.volumes)

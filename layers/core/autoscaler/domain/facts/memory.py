@@ -3,15 +3,62 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.facts.blocks import Blocks
-from autoscaler.domain.facts.costs import MonthParts
-from autoscaler.domain.facts.definitions import LeftPools
-from autoscaler.domain.facts.job_weights import PluginWeight
-from autoscaler.domain.facts.looks import Looks
-from autoscaler.domain.facts.pool_volumes import PoolVolumes
-from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
-from autoscaler.domain.facts.run_answers import AskedRun, CountedEnds, SeenItems
-from autoscaler.domain.facts.streaks import PoolResults, Streak
+from autoscaler.domain.facts.fleet import Market, Platform, PoolVolumes, Share
+from autoscaler.domain.facts.job_settings import MonthParts, PluginWeight
+from autoscaler.domain.facts.runs import AskedRun, Blocks, CountedEnds, PoolResults, SeenItems, Streak
+from autoscaler.domain.facts.started_builds import LeftBuild, LostBuild, RanAgain
+
+# The last definitions of pools, as they are kept with the memory, and which agents lost their pool when.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedType:
+    """An instance type of a pool, as it was bought, and the highest price of its offerings."""
+
+    instance_type: str
+    market: Market
+    usd_per_hour: float
+    most_usd_per_hour: float
+    volume_usd_per_hour: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastDefinition:
+    """What winding a pool down needs of its definition in the fleet file."""
+
+    labels: tuple[str, ...]
+    controllers: tuple[str, ...]
+    executors: int
+    platform: Platform
+    exclusive: bool
+    remote_dir: str
+    boot_seconds: float
+    boot_timeout_seconds: float
+    drain_settle_seconds: float
+    drain_timeout_seconds: float | None = None
+    share: Share = Share.NONE
+    of_hosts: bool = False
+    types: tuple[PricedType, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftPools:
+    """What is remembered for pools that leave the fleet file. ``hold_until``: most agents lost their pool at once; none drains before."""
+
+    definitions: Mapping[str, LastDefinition] = field(default_factory=dict)  # of pools that have agents or launches
+    since: Mapping[str, float] = field(default_factory=dict)  # when each agent's pool left, by instance id
+    hold_until: float = 0.0
+
+
+# When EC2 and the controllers could be seen.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """When EC2 or a controller was last seen as a whole, and the spans before that in which it was not: from, to."""
+
+    at: float
+    blind: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

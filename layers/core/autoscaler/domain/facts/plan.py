@@ -5,15 +5,74 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Market, NodeSpec, Offering
-from autoscaler.domain.facts.forced_stops import ForceStop
-from autoscaler.domain.facts.marks import Mark
 from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.nodes import Mark
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import Rerun
-from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
-from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.facts.snapshot import InstanceState, Reservation
+from autoscaler.domain.facts.started_builds import Rerun
 from autoscaler.domain.wording import LONGEST_DETAIL, shortened
+
+# Steps about what people have for a while: an agent, or a device of a machine.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """Reserve an agent for a person, and cordon it for good. ``though_busy``: its builds go on, the person has it after them.
+
+    ``replaces``: the mark of ours that it carries.
+    """
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    reservation: Reservation
+    mark: Mark
+    replaces: Mark | None
+    though_busy: bool
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReserveDevice:
+    """Reserve one device of a machine for a person. Builds go on beside it."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    reservation: Reservation
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndReservation:
+    """Set when a reservation ends: now, sooner or later than before. ``person``: of a device; "": of the agent."""
+
+    controller: str
+    pool: str
+    node: str | None
+    instance_id: str
+    until_at: float
+    person: str = ""
+    reason: Reason
+    detail: str
+
+
+# A stop that EC2 makes without asking the machine's system, since that has not come to an end in time.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForceStop:
+    """Stop an instance by force that EC2 has shown as stopping for too long. Nothing runs on it; its disk stays."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    reason: Reason
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,19 +6,177 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Self
 
-from autoscaler.domain.facts.capacity import ReservedPrice
-from autoscaler.domain.facts.devices import Devices
-from autoscaler.domain.facts.fleet import HOST
-from autoscaler.domain.facts.intents import Intent
+from autoscaler.domain.facts.fleet import HOST, PoolVolumes, ReservedPrice
 from autoscaler.domain.facts.memory import Learned, Memory
-from autoscaler.domain.facts.overrides import Overrides
-from autoscaler.domain.facts.pool_volumes import PoolVolumes
-from autoscaler.domain.facts.reruns import LostFacts
-from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.run_answers import RunAnswer
-from autoscaler.domain.facts.run_orders import RunOrder
-from autoscaler.domain.facts.unread import UnreadRecord
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.orders import Overrides
+from autoscaler.domain.facts.runs import RunAnswer
+from autoscaler.domain.facts.started_builds import LostFacts, RunOrder
+from autoscaler.domain.facts.telemetry import Devices
+
+# What waits in a controller's queue, and what Jenkins says it waits for.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What Jenkins says an item waits for. All empty and ``for_executor``: any executor, or a label it did not name."""
+
+    for_executor: bool
+    label: str | None = None  # Jenkins' normalised text
+    named: str | None = None  # a label or the only node that has it: Jenkins does not say which
+    nodes: tuple[str, ...] = ()  # nodes that it would take if they were online
+    unclear: str = ""  # Jenkins' words, where nobody here knows what they mean: plugins have their own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueItem:
+    """One entry of the queue. ``waiting_seconds``: since it became buildable, by the controller's own clock."""
+
+    id: int
+    job: str
+    run: str
+    label: str | None  # as the job has it; None: not told (pipelines), or no label
+    labelless: bool  # the job is of a kind that tells its label, and has none
+    wait: Wait
+    buildable: bool
+    waiting_seconds: float
+    in_quiet_mode: bool = False  # it waits until its controller leaves quiet mode
+    signature: str = ""  # what tells it apart from others of its job: a stage, or parameters; for people's statistics alone
+    display: str = ""  # the name that people gave its job for display, if that is another than the job's own; to look it up by
+
+    @property
+    def asked_label(self) -> str | None:
+        """The label expression that it asks for, from the job or from Jenkins' reason."""
+        return self.label if self.label is not None else self.wait.label
+
+    @property
+    def starved(self) -> bool:
+        """It waits for an executor and for nothing else."""
+        return self.buildable and self.wait.for_executor
+
+    @property
+    def unclear(self) -> bool:
+        """It is free to run, and waits for something that we do not understand."""
+        return self.buildable and bool(self.wait.unclear)
+
+
+# Reservations: an agent that a person has for a while. Data only, kept in the agent's record and in the launch made for it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Who has an agent, why, and until when. ``by``: who ordered it; ``request``: so that the same request reserves once."""
+
+    person: str
+    reason: str
+    by: str
+    since_at: float
+    until_at: float
+    request: str
+
+    def is_over(self, now: float) -> bool:
+        """Tell whether its time is over: it was released, or it ended by itself."""
+        return now >= self.until_at
+
+
+# Intents: launches, each written down before it is sent.
+
+
+class IntentState(StrEnum):
+    """``written -> sent -> settled``."""
+
+    WRITTEN = "written"
+    SENT = "sent"
+    SETTLED = "settled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A launch, written down before the call: the exact request with its client token."""
+
+    id: str
+    state: IntentState
+    pool: str
+    controller: str
+    count: int
+    usd_per_hour: float  # the most that an agent on the dearest offering asked for may cost: reserved
+    request: str  # what is sent, byte for byte
+    created_at: float
+    keep_until: float
+    instances: tuple[str, ...]
+    empty_look_at: float | None
+    version: str = ""  # that is launched, where the pool names an image's parameter
+    reservation: Reservation | None = None  # of the person that it is launched for
+
+    @property
+    def open(self) -> bool:
+        """Its outcome is not known yet."""
+        return self.state is not IntentState.SETTLED
+
+
+# Versions: what agents are launched from. A version of the launch template and, where the pool names a parameter, an image.
+#
+# A version is text, such as "7" or "7 with ami-0123": so it is remembered, compared and told.
+
+
+_WITH = " with "
+
+
+def version_of(template: str, image: str) -> str:
+    """Join a version of a launch template and an image; "" where either is not known."""
+    return f"{template}{_WITH}{image}" if template and image else ""
+
+
+def parts_of(version: str) -> tuple[str, str]:
+    """Split a version: that of its launch template, and its image; "" where it names none."""
+    template, _, image = version.partition(_WITH)
+    return template, image
+
+
+def differ(one: str, other: str) -> bool:
+    """Tell whether two versions are known not to be the same; one that names no image may have any."""
+    if not one or not other:
+        return False
+    (template, image), (other_template, other_image) = parts_of(one), parts_of(other)
+    return template != other_template or bool(image and other_image and image != other_image)
+
+
+def told_follows(version: str, before: str) -> str:
+    """Say that a version follows another one, in the terms in which they differ."""
+    (template, image), (old_template, old_image) = parts_of(version), parts_of(before)
+    if old_image and not image and template == old_template:
+        return f"its launch template's own image follows {old_image}"
+    if image and template == old_template:
+        return f"image {image} follows {old_image or 'that of the launch template'}"
+    return f"version {version} of its launch template follows {before}"
+
+
+def told_outdated(version: str, current: str) -> str:
+    """Say what an agent was launched from and what is launched now, likewise."""
+    (template, image), (new_template, new_image) = parts_of(version), parts_of(current)
+    if image and not new_image and template == new_template:
+        return f"launched from image {image}, now it is its launch template's own"
+    if image and new_image and template == new_template:
+        return f"launched from image {image}, now it is {new_image}"
+    return f"launched from version {version} of its launch template, now it is {current}"
+
+
+# Records that another version of the autoscaler wrote, and this one cannot read: what it can tell of them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadRecord:
+    """A record in a ``state`` that nobody here knows, or in none that can be read: "". Nothing is done to its agent."""
+
+    state: str = ""
+    controller: str = ""
+    node: str = ""
+
+    @property
+    def text(self) -> str:
+        """Say why it cannot be read, and whose it is."""
+        why = f"its state is {self.state!r}, which this version does not know" if self.state else "this version cannot read it"
+        return f"{why}; its node is {self.node} on {self.controller}" if self.node else why
+
 
 LOOK_GAP_SECONDS = 180.0  # after a longer gap a look is worth nothing: what happened in between is unknown
 INTERRUPTION_SECONDS = 600.0  # EC2 ends what it takes back two minutes after it said so: what is there long after that stays

@@ -1,5 +1,6 @@
 """What the agent of a machine reports: memory, disks, processors, graphics cards, and what its builds use. Data, no decisions."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 # An agent tells each five minutes. What is older than two reports says nothing of now: that is no figure, and not a low one.
@@ -104,3 +105,90 @@ class Telemetry:
     def gpu_memory_free(self) -> float | None:
         """The least free memory of any of its cards; None where it has none."""
         return min((max(0.0, gpu.memory - gpu.used) for gpu in self.gpus), default=None)
+
+
+# What a machine can be: a report beyond that is no report. Data, and the one check of it, at the border and where it was stored.
+
+
+_YEAR = 366 * 86_400.0
+_PETABYTE = 2.0**50
+_DISKS = 2.0**60
+_MEMORY, _MEMORY_OF_A_MACHINE = (0.0, _PETABYTE), (2.0**24, _PETABYTE)
+_CORES = 10_000.0
+
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "told_at": (0.0, 32_503_680_000.0),  # the year 3000
+    "seconds": (0.0, _YEAR),
+    "cores": (0.01, _CORES),
+    "memory_total": _MEMORY_OF_A_MACHINE,
+    "memory_available": _MEMORY,
+    "memory_least": _MEMORY,
+    "memory_ahead": _MEMORY,
+    "swap_used": _MEMORY,
+    "cpu_mean": (0.0, _CORES),
+    "sent": (0.0, _DISKS),
+    "root_free": (0.0, _DISKS),
+    "root_total": (0.0, _DISKS),
+    "work_free": (0.0, _DISKS),
+    "work_total": (0.0, _DISKS),
+}
+_OF_A_CARD = {"memory": _MEMORY, "used": _MEMORY, "use": (0.0, 100.0)}
+_OF_A_BUILD = {"seconds": (0.0, _YEAR), "memory": _MEMORY, "cpu": (0.0, _YEAR * _CORES), "gpu_memory": _MEMORY}
+
+
+def out_of_bounds(report: Telemetry) -> str:
+    """Say which figure no machine can have, and never what was reported; "" if there is none."""
+    return next(_wrong(report), "")
+
+
+def _wrong(report: Telemetry) -> Iterator[str]:
+    yield from _wrong_of(report, BOUNDS, "")
+    for number, card in enumerate(report.gpus):
+        yield from _wrong_of(card, _OF_A_CARD, f"gpus.{number}.")
+    for number, build in enumerate(report.builds):
+        yield from _wrong_of(build, _OF_A_BUILD, f"builds.{number}.")
+
+
+def _wrong_of(figures: object, bounds: Mapping[str, tuple[float, float]], place: str) -> Iterator[str]:
+    for name, (least, most) in bounds.items():
+        value = getattr(figures, name)
+        if value is not None and not least <= value <= most:  # nor a value that is no number
+            yield f"{place}{name}: must be from {least:g} to {most:g}"
+
+
+# Devices of a machine, as its agent tells when it asks: graphics cards that `gpu-lease` hands out, one command at a time.
+
+
+# An agent that has devices asks again after this long, 40 times an hour: what it says of them is soon out of date.
+DEVICES_POLL_SECONDS = 90
+# What was said so long ago says nothing any more: three questions were missed.
+DEVICES_FRESH_SECONDS = 300.0
+FREE = "free"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One device. ``state``: free, held, or in use without a lease; ``user``: whose process holds it, where one does."""
+
+    id: str
+    kind: str
+    state: str
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Devices:
+    """All devices of a machine when it last said so. ``waiting``: how many wait for one there."""
+
+    told_at: float
+    devices: tuple[Device, ...]
+    waiting: int = 0
+
+    @property
+    def free(self) -> int:
+        """How many nobody holds or uses."""
+        return sum(device.state == FREE for device in self.devices)
+
+    def is_fresh(self, now: float) -> bool:
+        """Tell whether what was said still says something."""
+        return now - self.told_at <= DEVICES_FRESH_SECONDS

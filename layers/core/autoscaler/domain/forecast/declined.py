@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
-from autoscaler.domain.facts.declined import Decline, Declined
 from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.job_settings import Decline, Declined
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.forecast.durations import quantiles
 

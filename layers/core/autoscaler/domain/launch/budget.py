@@ -8,8 +8,16 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Offering, Pool
-from autoscaler.domain.facts.levels import LevelKind, levels
-from autoscaler.domain.facts.metering import hours_in_day, launched_lately, missing_of, spent_in_month, unread_elsewhere, unrecorded
+from autoscaler.domain.facts.metering import (
+    LevelKind,
+    hours_in_day,
+    launched_lately,
+    levels,
+    missing_of,
+    spent_in_month,
+    unread_elsewhere,
+    unrecorded,
+)
 from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Team
-from autoscaler.domain.facts.levels import team_of_each
-from autoscaler.domain.facts.metering import SHARE_SECONDS, last_spent_at, missing_of, spent_lately
+from autoscaler.domain.facts.metering import SHARE_SECONDS, last_spent_at, missing_of, spent_lately, team_of_each
 from autoscaler.domain.situation.situation import Situation
 
 # A team waits for so long beside what others run, then they hand over; and they keep what they have for so long.

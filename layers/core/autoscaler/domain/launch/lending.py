@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from autoscaler.domain.facts.fleet import Lending
 from autoscaler.domain.facts.plan import Held, Lend, TakeBack
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.situation.agents import Agent

@@ -11,8 +11,8 @@ from math import floor, inf, log10
 from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import Pool, Share
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import quantiles_of

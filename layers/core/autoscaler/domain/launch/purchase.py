@@ -5,12 +5,10 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeAlias
 
-from autoscaler.domain.facts.fleet import Market, Offering
-from autoscaler.domain.facts.instance_stores import stoppable
+from autoscaler.domain.facts.fleet import Market, Offering, stoppable
 from autoscaler.domain.facts.plan import Held, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.versions import parts_of, told_follows
+from autoscaler.domain.facts.snapshot import Reservation, parts_of, told_follows
 from autoscaler.domain.launch.budget import Budget, Refused
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from autoscaler.domain.facts.overrides import text_of
+from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import Held, Launch, Start, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may_come_back
 from autoscaler.domain.launch.top_ups import for_floors, for_forecasts, hedge, keep_up

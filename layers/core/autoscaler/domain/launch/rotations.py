@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent

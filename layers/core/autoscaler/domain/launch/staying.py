@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from math import ceil
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler.domain.facts.levels import Level
-from autoscaler.domain.facts.metering import hours_in_day, spent_in_month
+from autoscaler.domain.facts.metering import Level, hours_in_day, spent_in_month
 from autoscaler.domain.facts.snapshot import OfflineCause, Record
 from autoscaler.domain.launch.usage import DAY_RESERVE_HOURS, ROUNDING, month_reserve
 from autoscaler.domain.situation.agents import Agent, Phase

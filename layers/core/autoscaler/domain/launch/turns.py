@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Fleet, Team
-from autoscaler.domain.facts.levels import Level, LevelKind, team_of_each
-from autoscaler.domain.facts.metering import HOUR_SECONDS, SHARE_SECONDS
+from autoscaler.domain.facts.metering import HOUR_SECONDS, SHARE_SECONDS, Level, LevelKind, team_of_each
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record
 from autoscaler.domain.launch.budget import Budget

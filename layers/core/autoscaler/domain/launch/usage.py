@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from autoscaler.domain.facts.levels import Level, LevelKind
-from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.metering import HOUR_SECONDS, Level, LevelKind
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.wording import figure, figures_apart
 

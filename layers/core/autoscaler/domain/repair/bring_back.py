@@ -7,7 +7,7 @@ is only outdated, for any item that asks for it by name.
 
 from collections.abc import Iterator
 
-from autoscaler.domain.facts.marks import MarkClass, class_of
+from autoscaler.domain.facts.nodes import MarkClass, class_of
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase

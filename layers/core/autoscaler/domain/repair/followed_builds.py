@@ -7,10 +7,9 @@ of Jenkins, which knows of no connection that was lost before, all that were on 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts
-from autoscaler.domain.facts.run_orders import RunOrder
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node
+from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, RunOrder
 from autoscaler.domain.repair.ran_again import is_covered, is_run_again
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Look

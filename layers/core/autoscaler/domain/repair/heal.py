@@ -4,20 +4,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from autoscaler.domain.facts.beacons import beacon_labels, beacon_specs
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, HELD_LABEL, Fleet
-from autoscaler.domain.facts.forced_stops import ForceStop
-from autoscaler.domain.facts.made_nodes import has_static_node, is_of_host
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Observation
-from autoscaler.domain.facts.node_labels import are_as_wanted, is_held_as_wanted
-from autoscaler.domain.facts.overrides import text_of
+from autoscaler.domain.facts.nodes import (
+    MarkClass,
+    Room,
+    are_as_wanted,
+    beacon_labels,
+    beacon_specs,
+    has_static_node,
+    is_held_as_wanted,
+    is_of_host,
+    room_on,
+)
+from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import (
     Adopt,
     Cordon,
     CreateBeacon,
     DeleteNode,
     FinishStop,
+    ForceStop,
     FreeSlot,
     Held,
     Relabel,
@@ -27,7 +34,6 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.room import Room, room_on
 from autoscaler.domain.facts.snapshot import InstanceState, Node, Record, RecordState
 from autoscaler.domain.repair.orphans import node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.repair.static_nodes import leave_slot

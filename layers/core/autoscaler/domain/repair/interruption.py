@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from autoscaler.domain.facts.made_nodes import has_static_node
-from autoscaler.domain.facts.marks import Mark, MarkClass
+from autoscaler.domain.facts.nodes import Mark, MarkClass, has_static_node
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, FinishStop, Held, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Record, RecordState

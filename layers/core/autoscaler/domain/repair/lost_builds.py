@@ -11,9 +11,8 @@ from dataclasses import replace
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState, item_key
-from autoscaler.domain.facts.run_orders import claimed_try
 from autoscaler.domain.facts.runs import NO_ITEM, Interruption, Run, hidden, job_name_of
+from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, RerunPolicy, RerunState, claimed_try, item_key
 from autoscaler.domain.repair.followed_builds import MISSING, SLACK_SECONDS, is_ordered
 from autoscaler.domain.repair.ran_again import again_or_left, is_run_again, leave
 from autoscaler.domain.repair.repeated_builds import leave_repeated

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import HOST
-from autoscaler.domain.facts.marks import read_mark
 from autoscaler.domain.facts.memory import Observation
-from autoscaler.domain.facts.node_descriptions import described_instance
+from autoscaler.domain.facts.nodes import described_instance, read_mark
 from autoscaler.domain.facts.plan import Adopt, DeleteNode, FreeSlot
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import SIDE, Instance, InstanceState, Node, RecordState

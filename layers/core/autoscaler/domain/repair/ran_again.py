@@ -8,8 +8,8 @@ from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, LostFacts, RanAgain, Rerun, RerunPolicy, RerunState
 from autoscaler.domain.facts.runs import NO_ITEM, Run, job_name_of
+from autoscaler.domain.facts.started_builds import LeftBuild, LostBuild, LostFacts, RanAgain, Rerun, RerunPolicy, RerunState
 from autoscaler.domain.situation.situation import Situation
 
 _REMEMBERED_SECONDS = 30 * 86_400.0

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.plan import LeaveLost
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunState, item_key
 from autoscaler.domain.facts.runs import Entry, Run
+from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, RerunState, item_key
 from autoscaler.domain.repair.ran_again import leave
 from autoscaler.domain.situation.situation import Situation
 

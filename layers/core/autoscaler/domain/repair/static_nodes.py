@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.made_nodes import is_made_by_us
-from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
+from autoscaler.domain.facts.nodes import Mark, MarkClass, is_made_by_us, read_mark
 from autoscaler.domain.facts.plan import Cordon, FreeSlot, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, OfflineCause, Record, RecordState, Snapshot

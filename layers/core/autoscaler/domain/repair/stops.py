@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from autoscaler.domain.facts.forced_stops import ForceStop
-from autoscaler.domain.facts.plan import FinishStop, Held, Start, Terminate
+from autoscaler.domain.facts.plan import FinishStop, ForceStop, Held, Start, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, RecordState
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts, Rerun
 from autoscaler.domain.facts.runs import Entry, Job, Run
+from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Rerun
 from autoscaler.domain.repair.ran_again import is_run_again, leave, start
 from autoscaler.domain.repair.repeated_builds import leave_repeated
 from autoscaler.domain.situation.situation import Situation

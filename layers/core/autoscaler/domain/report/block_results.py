@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.blocks import BlockCounts, BlockEnd, GoneBlock
 from autoscaler.domain.facts.job_stats import JobRow, Subject
-from autoscaler.domain.facts.run_answers import BuildResult
+from autoscaler.domain.facts.runs import BlockCounts, BlockEnd, BuildResult, GoneBlock
 from autoscaler.domain.forecast.estimates import next_record, subjects_of
 
 Ends = Iterable[tuple[GoneBlock, BlockEnd]]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from autoscaler.domain.facts.costs import CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_settings import CostKey, MonthCosts, Used
 from autoscaler.domain.report.job_costs import OTHERS, RESERVED, folder_of, spread_unused
 
 _NOBODY = "(no job)"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import inf
 from shlex import quote
 
-from autoscaler.domain.facts.declined import Decline
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.job_settings import Decline
+from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.forecast.stages import project_of
 from autoscaler.domain.report.free_executors import CURE
 from autoscaler.domain.report.told import Seen

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from autoscaler.domain.facts.devices import Device
+from autoscaler.domain.facts.telemetry import Device
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration

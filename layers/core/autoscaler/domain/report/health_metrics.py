@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from autoscaler.domain.facts.health import Health
+from autoscaler.domain.facts.nodes import Health
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.facts.telemetry import CONTROLLER, Telemetry
 from autoscaler.domain.lessons import Lesson

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL
 from autoscaler.domain.facts.memory import Failing
 from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.node_labels import labels_soon
+from autoscaler.domain.facts.nodes import labels_soon
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.agents import Agent

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 
 from autoscaler.domain.facts.memory import Trial
-from autoscaler.domain.facts.versions import parts_of, told_follows
+from autoscaler.domain.facts.snapshot import parts_of, told_follows
 from autoscaler.domain.report.datum import SECONDS, Datum
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import told_last

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from autoscaler.domain.facts.levels import LevelKind
+from autoscaler.domain.facts.metering import LevelKind
 from autoscaler.domain.facts.plan import Held, Launch, Plan, Start, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build

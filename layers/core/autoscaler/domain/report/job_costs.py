@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
 from autoscaler.domain.facts.metering import HOUR_SECONDS, day_name, is_paid_by_capacity
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Record, RecordState, Snapshot

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, RunningBuild, Subject, WaitingItem
 from autoscaler.domain.facts.memory import Learned, Sighting
-from autoscaler.domain.facts.run_answers import BuildResult, RunEnd
+from autoscaler.domain.facts.runs import BuildResult, RunEnd
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
 from autoscaler.domain.forecast.estimates import (
     best_row,

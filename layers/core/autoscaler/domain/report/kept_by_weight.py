@@ -1,7 +1,7 @@
 """Why an item does not take an executor that looks free where jobs have weights: a heavier one goes first, or it needs several at once."""
 
 from autoscaler.domain.facts.fleet import FULL_LABEL
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.wants import Want

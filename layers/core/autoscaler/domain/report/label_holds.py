@@ -5,9 +5,8 @@ from shlex import quote
 
 from autoscaler.domain.facts.fleet import HELD_LABEL
 from autoscaler.domain.facts.memory import Failing
-from autoscaler.domain.facts.overrides import Hold, Scope, single_label, text_of
-from autoscaler.domain.facts.snapshot import Node
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.orders import Hold, Scope, single_label, text_of
+from autoscaler.domain.facts.snapshot import Node, QueueItem
 from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import failing_labels

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from math import ceil
 
 from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.node_labels import labels_to_lend
+from autoscaler.domain.facts.nodes import labels_to_lend
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.report.held_labels import held_labels_seen
 from autoscaler.domain.report.keeping import why_kept

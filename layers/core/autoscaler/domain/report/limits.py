@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from autoscaler.domain.facts.fleet import NO_CEILINGS, Fleet, Team
-from autoscaler.domain.facts.levels import Level, LevelKind, teams
-from autoscaler.domain.facts.metering import SHARE_SECONDS, spent_in_month, spent_lately
+from autoscaler.domain.facts.metering import SHARE_SECONDS, Level, LevelKind, spent_in_month, spent_lately, teams
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.left_out import order_of, spent_for_weight
 from autoscaler.domain.launch.usage import Usage

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
-from autoscaler.domain.facts.overrides import text_of
-from autoscaler.domain.facts.snapshot import Build, ControllerView, Node
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.orders import text_of
+from autoscaler.domain.facts.snapshot import Build, ControllerView, Node, QueueItem
 from autoscaler.domain.forecast.durations import quantiles_of_job
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts

@@ -1,8 +1,7 @@
 """How large the machine is that a build of a job would run on. No single report decides it."""
 
-from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.fleet import Fleet, Pool, machines_of
 from autoscaler.domain.facts.job_stats import MachineSize, Needs, Spread
-from autoscaler.domain.facts.pool_machines import machines_of
 from autoscaler.domain.forecast.spread import quantile
 
 _GIB = 2.0**30

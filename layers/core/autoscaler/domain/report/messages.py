@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.versions import parts_of
+from autoscaler.domain.facts.snapshot import Reservation, parts_of
 from autoscaler.domain.report.controllers import controllers_seen
 from autoscaler.domain.report.failed_starts import failed_starts_seen
 from autoscaler.domain.report.hosts import hosts_seen

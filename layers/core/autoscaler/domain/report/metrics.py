@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from autoscaler.domain.facts.fleet import Fleet, Lending
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, ControllerView, RecordState

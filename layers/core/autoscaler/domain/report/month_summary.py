@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from autoscaler.domain.facts.costs import MonthCosts
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_settings import MonthCosts
 from autoscaler.domain.report.costs import By, CostEntry, list_costs
 from autoscaler.domain.report.told import Message
 from autoscaler.domain.wording import dollars

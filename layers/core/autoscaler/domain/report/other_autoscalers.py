@@ -6,7 +6,7 @@ Two autoscalers launch for the same job. Two controllers look like one that rest
 from collections.abc import Collection, Iterable, Iterator
 
 from autoscaler.domain.facts.fleet import Fleet, in_home
-from autoscaler.domain.facts.node_descriptions import described_instance, read_description
+from autoscaler.domain.facts.nodes import described_instance, read_description
 from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS

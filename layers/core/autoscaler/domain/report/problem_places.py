@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from autoscaler.domain.facts.levels import LevelKind
+from autoscaler.domain.facts.metering import LevelKind
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.datum import Datum

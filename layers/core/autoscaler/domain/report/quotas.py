@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Pool
-from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
+from autoscaler.domain.facts.pools import pool_at_its_widest
 
 # https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 _NAMES = {

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from autoscaler.domain.facts.devices import Device
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
-from autoscaler.domain.facts.telemetry import Telemetry
+from autoscaler.domain.facts.telemetry import Device, Telemetry
 
 # An instance that is told to ask again does so after this long.
 ASK_AGAIN_SECONDS = 15

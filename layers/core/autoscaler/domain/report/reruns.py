@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from autoscaler.domain.facts.reruns import LeftBuild
 from autoscaler.domain.facts.runs import job_name_of
+from autoscaler.domain.facts.started_builds import LeftBuild
 from autoscaler.domain.report.told import LOST, Seen
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration

@@ -4,12 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.intents import Intent
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.metering import missing_of
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Reserve
-from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
+from autoscaler.domain.facts.snapshot import InstanceState, Intent, Record, RecordState, Reservation
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.lost_reservations import lost_since
 from autoscaler.domain.situation.situation import Situation

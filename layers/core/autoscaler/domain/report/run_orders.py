@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from autoscaler.domain.facts.run_orders import FAILURES, Part, RunOrder, Try, TryState, Until, Verdict
+from autoscaler.domain.facts.started_builds import FAILURES, Part, RunOrder, Try, TryState, Until, Verdict
 from autoscaler.domain.wording import duration
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.instance_stores import never_stopped
-from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
+from autoscaler.domain.facts.fleet import Market, never_stopped
+from autoscaler.domain.facts.nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Record
 from autoscaler.domain.launch.starting import offering_lacks, startable
 from autoscaler.domain.report.failed_starts import told_failed_starts

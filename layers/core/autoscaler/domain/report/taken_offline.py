@@ -3,8 +3,8 @@
 import re
 from collections.abc import Collection
 
-from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.metering import DAY_SECONDS
+from autoscaler.domain.facts.nodes import Mark, MarkClass
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Node
 from autoscaler.domain.report.event import Event

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from shlex import quote
 
 from autoscaler.domain.facts.memory import Trial
-from autoscaler.domain.facts.overrides import Hold, text_of
+from autoscaler.domain.facts.orders import Hold, text_of
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Node
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import queue_as_placed
 from autoscaler.domain.report.label_holds import resume_option

@@ -1,6 +1,6 @@
 """Tells people how much of an agent its builds take, where jobs have weights."""
 
-from autoscaler.domain.facts.room import room_on
+from autoscaler.domain.facts.nodes import room_on
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.run_orders import FAILURES, Part, RunOrder, Target, Try, TryState, Until, Verdict
+from autoscaler.domain.facts.started_builds import FAILURES, Part, RunOrder, Target, Try, TryState, Until, Verdict
 from autoscaler.domain.run_orders.judging import Judged
 
 # An order that nobody ends keeps no pass busy for ever: what still runs then is left to run.

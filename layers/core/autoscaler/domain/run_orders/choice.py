@@ -8,7 +8,7 @@ from statistics import fmean
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker
-from autoscaler.domain.facts.run_orders import Target
+from autoscaler.domain.facts.started_builds import Target
 from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.run_orders.addresses import address_of
 from autoscaler.domain.run_orders.criteria import Condition, unmet, values_of

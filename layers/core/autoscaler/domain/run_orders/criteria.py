@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 
-from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.pool_machines import machines_of
+from autoscaler.domain.facts.fleet import Fleet, Pool, machines_of
 
 Value = str | float
 _CONDITION = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?P<operator><=|>=|!=|=|<|>)\s*(?P<value>.*\S)\s*")

@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.reruns import LostBuild, LostFacts
-from autoscaler.domain.facts.run_orders import Part, RunOrder, Try, TryState, Verdict
 from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Run
+from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Part, RunOrder, Try, TryState, Verdict
 from autoscaler.domain.repair.followed_builds import MISSING
 from autoscaler.domain.repair.lost_builds import is_lost
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS

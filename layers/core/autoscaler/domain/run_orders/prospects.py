@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
-from autoscaler.domain.facts.waiting_items import QueueItem, Wait
+from autoscaler.domain.facts.snapshot import QueueItem, Wait
 from autoscaler.domain.forecast.estimates import best_row, duration_of
 from autoscaler.domain.launch.starts import BareStart, WaitsFor, bare_starts
 from autoscaler.domain.report.job_tracking import ends_of

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.run_orders import Part, RunOrder, Target, Until
 from autoscaler.domain.facts.runs import Job
+from autoscaler.domain.facts.started_builds import Part, RunOrder, Target, Until
 from autoscaler.domain.run_orders.choice import Asked, Chosen
 
 

@@ -3,12 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.blocks import BlockEnd, GoneBlock
 from autoscaler.domain.facts.memory import Learned, Sighting
-from autoscaler.domain.facts.run_answers import BuildResult, CountedEnds
-from autoscaler.domain.facts.runs import Item, job_name_of
+from autoscaler.domain.facts.runs import BlockEnd, BuildResult, CountedEnds, GoneBlock, Item, PoolResults, Streak, job_name_of
 from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.domain.facts.streaks import PoolResults, Streak
 from autoscaler.domain.forecast.stages import project_of
 
 # How builds ended is asked for no longer than this a look: a slow controller must not keep it from saving what it saw, or the next look

@@ -6,13 +6,12 @@ It is kept in the record of the machine's first side. The agent hears of it when
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from autoscaler.domain.facts.devices import FREE
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.orders import Release, Reserve
-from autoscaler.domain.facts.plan import Held
+from autoscaler.domain.facts.plan import EndReservation, Held, ReserveDevice
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservation_steps import EndReservation, ReserveDevice
-from autoscaler.domain.facts.reservations import Reservation
+from autoscaler.domain.facts.snapshot import Reservation
+from autoscaler.domain.facts.telemetry import FREE
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import end_reservation

@@ -5,7 +5,7 @@ Those on which nothing else runs are drained at once. Of those whose other execu
 
 from collections.abc import Iterator
 
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.scale_in.replace import TAKEN_AT_LEAST, TAKEN_SHARE

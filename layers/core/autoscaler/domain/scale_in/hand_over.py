@@ -7,9 +7,8 @@ are smaller than an agent, teams take turns of half an hour or longer.
 
 from collections.abc import Collection, Iterator
 
-from autoscaler.domain.facts.levels import team_of_each, teams
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.metering import HOUR_SECONDS, team_of_each, teams
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.left_out import TURN_SECONDS, has_waited, order_of, turn_seconds

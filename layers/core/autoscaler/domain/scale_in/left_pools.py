@@ -5,8 +5,8 @@ If more than half of the fleet's agents lose their pool at once, the file is pro
 
 from collections.abc import Iterable, Iterator
 
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.overrides import text_of
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import Cordon, Forget, Held, Step, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState

@@ -8,8 +8,8 @@ whatever its pool counts on.
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 
-from autoscaler.domain.facts.levels import LevelKind, levels
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.metering import LevelKind, levels
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.budget import Budget

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.situation import Situation

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from math import inf
 
-from autoscaler.domain.facts.levels import Level, LevelKind, levels
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.metering import hours_in_day, spent_in_month
+from autoscaler.domain.facts.metering import Level, LevelKind, hours_in_day, levels, spent_in_month
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase

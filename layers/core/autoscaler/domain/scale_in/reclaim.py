@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autoscaler.domain.facts.forced_stops import ForceStop
-from autoscaler.domain.facts.made_nodes import has_static_node
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.node_labels import may_start_on
+from autoscaler.domain.facts.nodes import MarkClass, has_static_node, may_start_on
 from autoscaler.domain.facts.plan import (
     Cordon,
     DeleteNode,
     FinishStop,
+    ForceStop,
     Forget,
     FreeSlot,
     Held,

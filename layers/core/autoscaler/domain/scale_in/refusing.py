@@ -6,7 +6,7 @@ nothing that another agent cures. If no build has begun on the controller meanwh
 
 from collections.abc import Iterator
 
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.scale_in.replace import DisruptionBudget, left_this_hour

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Quarantine
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.runs import PoolResults, Streak
 from autoscaler.domain.facts.snapshot import Build
-from autoscaler.domain.facts.streaks import PoolResults, Streak
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.turns import may_be_refused

@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.marks import Mark, MarkClass
-from autoscaler.domain.facts.node_labels import drops_handed_builds, may_start_on
-from autoscaler.domain.facts.plan import Cordon, Held, Terminate
+from autoscaler.domain.facts.nodes import Mark, MarkClass, drops_handed_builds, may_start_on
+from autoscaler.domain.facts.plan import Cordon, EndReservation, Held, Reserve, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve
-from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.facts.snapshot import RecordState, Reservation
 from autoscaler.domain.repair.two_looks import is_unlabelled_twice
 from autoscaler.domain.scale_in.device_reservations import devices_reserved, told_people
 from autoscaler.domain.scale_in.month_limit import what_holds

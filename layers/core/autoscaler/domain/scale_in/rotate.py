@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autoscaler.domain.facts.node_descriptions import described_instance
+from autoscaler.domain.facts.nodes import described_instance
 from autoscaler.domain.facts.plan import FinishRotation, Held, Rotate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState

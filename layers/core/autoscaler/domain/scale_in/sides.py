@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Share
-from autoscaler.domain.facts.made_nodes import is_of_host
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass, is_of_host
 from autoscaler.domain.facts.plan import Cordon, Held, Step, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import ceil
 
 from autoscaler.domain.facts.fleet import Share
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.forecast import NOTHING

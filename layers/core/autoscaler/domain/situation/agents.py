@@ -13,10 +13,8 @@ from math import ceil
 from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool, Share
-from autoscaler.domain.facts.looks import Looks
-from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
-from autoscaler.domain.facts.memory import Missing
-from autoscaler.domain.facts.room import executors_taken
+from autoscaler.domain.facts.memory import Looks, Missing
+from autoscaler.domain.facts.nodes import Mark, MarkClass, executors_taken, read_mark
 from autoscaler.domain.facts.snapshot import (
     INTERRUPTION_SECONDS,
     InstanceState,

@@ -7,9 +7,8 @@ not be in the queue yet.
 from collections.abc import Iterator
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler.domain.facts.run_orders import RunOrder, Target, Try
-from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.domain.facts.waiting_items import QueueItem, Wait
+from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
+from autoscaler.domain.facts.started_builds import RunOrder, Target, Try
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.wants import Want
 

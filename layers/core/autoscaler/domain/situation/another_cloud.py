@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.snapshot import Node
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.snapshot import Node, QueueItem
 
 
 def ignored_label(fleet: Fleet, nodes: Mapping[str, Node], item: QueueItem) -> str:

@@ -26,8 +26,7 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.domain.facts.versions import differ
+from autoscaler.domain.facts.snapshot import ControllerView, differ
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.trials import BOOT_PAUSES, by_pool, due_at, failed_once_more, of_boot
 from autoscaler.domain.wording import duration

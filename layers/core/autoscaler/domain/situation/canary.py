@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterator
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.made_nodes import why_of_other_kind
+from autoscaler.domain.facts.nodes import why_of_other_kind
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Record
-from autoscaler.domain.facts.versions import differ, told_follows, told_outdated
+from autoscaler.domain.facts.snapshot import Record, differ, told_follows, told_outdated
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import TOGETHER_SECONDS, told_boots
 from autoscaler.domain.situation.situation import Situation

@@ -10,8 +10,7 @@ for as long as that one may take to resume.
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.looks import Looks
-from autoscaler.domain.facts.memory import ControllerSession
+from autoscaler.domain.facts.memory import ControllerSession, Looks
 from autoscaler.domain.facts.snapshot import Build, ControllerView, Node
 from autoscaler.domain.situation.looks import blind_seconds
 from autoscaler.domain.situation.two_sessions import carried

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
-from autoscaler.domain.facts.beacons import beacon_specs
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Fleet, Pool, labels_given
-from autoscaler.domain.facts.overrides import Hold, Overrides
+from autoscaler.domain.facts.nodes import beacon_specs
+from autoscaler.domain.facts.orders import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler.domain.situation.another_cloud import ignored_label
 from autoscaler.domain.situation.controller_restarts import Resumption

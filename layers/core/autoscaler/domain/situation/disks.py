@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from autoscaler.domain.facts.fleet import Fleet, Share, node_name
-from autoscaler.domain.facts.instance_stores import may_stop_type
+from autoscaler.domain.facts.fleet import Fleet, Share, may_stop_type, node_name
 from autoscaler.domain.facts.memory import Learned, Trial
 from autoscaler.domain.facts.plan import Terminate
-from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
+from autoscaler.domain.facts.pools import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record
 from autoscaler.domain.facts.telemetry import Telemetry

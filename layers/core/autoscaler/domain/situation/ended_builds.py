@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned, Memory
-from autoscaler.domain.facts.run_answers import AskedRun, RunAnswer
+from autoscaler.domain.facts.runs import AskedRun, RunAnswer
 from autoscaler.domain.facts.snapshot import Build, ControllerView, Node, Record, Snapshot
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.situation.looks import blind_seconds

@@ -6,8 +6,7 @@ If the fleet file names an image's parameter, an image that never booted is trie
 from collections.abc import Mapping
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.snapshot import Snapshot
-from autoscaler.domain.facts.versions import parts_of, version_of
+from autoscaler.domain.facts.snapshot import Snapshot, parts_of, version_of
 
 
 def current_versions(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:

@@ -1,9 +1,8 @@
 """Agents whose pool left the fleet file, or does not serve their controller any more: which they are, and since when."""
 
-from autoscaler.domain.facts.definitions import LeftPools
-from autoscaler.domain.facts.left_pools import next_definitions
-from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.memory import LeftPools, Memory
 from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.pools import next_definitions
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Look, Situation
 

@@ -10,7 +10,7 @@ each deadline, later.
 
 from collections.abc import Mapping
 
-from autoscaler.domain.facts.looks import Looks
+from autoscaler.domain.facts.memory import Looks
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, ControllerView, Snapshot
 
 # The name under which looks at EC2 are kept; no controller has it.

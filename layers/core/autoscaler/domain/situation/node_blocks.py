@@ -11,20 +11,20 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeAlias
 
-from autoscaler.domain.facts.blocks import (
+from autoscaler.domain.facts.memory import Learned
+from autoscaler.domain.facts.runs import (
     BlockCounts,
     BlockEnd,
     Blocks,
+    BuildResult,
     GoneBlock,
     Graphs,
     NodeBlock,
     ReadRun,
     RunGraph,
     Shown,
+    job_name_of,
 )
-from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.run_answers import BuildResult
-from autoscaler.domain.facts.runs import job_name_of
 from autoscaler.domain.facts.snapshot import Build, ControllerView, Node, OfflineCause
 
 # What nothing tells for so long counts for nobody: a run may wait for its node after a restart.

@@ -7,7 +7,7 @@ from statistics import median
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.pool_schedules import moment, now_and_next, pool_at
+from autoscaler.domain.facts.pools import moment, now_and_next, pool_at
 from autoscaler.domain.facts.snapshot import RecordState, Snapshot
 from autoscaler.domain.situation.boot_times import trusted_boots, trusted_starts
 from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE

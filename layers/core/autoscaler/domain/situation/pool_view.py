@@ -6,11 +6,10 @@ from functools import cached_property
 from math import inf
 from statistics import fmean, median
 
-from autoscaler.domain.facts.fleet import Market, Offering, Pool
-from autoscaler.domain.facts.instance_stores import stoppable
+from autoscaler.domain.facts.fleet import Market, Offering, Pool, stoppable
 from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, MostMarked, Sighting, Window
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
-from autoscaler.domain.facts.overrides import Overrides, text_of
+from autoscaler.domain.facts.orders import Overrides, text_of
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build
 from autoscaler.domain.forecast.capacity import expected_seconds

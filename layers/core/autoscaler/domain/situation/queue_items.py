@@ -7,10 +7,8 @@ every build fails at once takes an item within a second, and is idle again: noth
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.facts.blocks import Graphs
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.run_answers import SeenItems
-from autoscaler.domain.facts.runs import Item, ItemState
+from autoscaler.domain.facts.runs import Graphs, Item, ItemState, SeenItems
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView
 
 # One small request each. Of more than ten new items each next one asked about lies twice as far ahead, up to the newest: a sample, in which

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import Share
-from autoscaler.domain.facts.made_nodes import has_static_node
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass, has_static_node
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.situation.agents import Agent

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import InRow
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.situation import deadlines
 from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase

@@ -5,17 +5,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
-from autoscaler.domain.facts.intents import Intent
-from autoscaler.domain.facts.left_pools import with_left
-from autoscaler.domain.facts.levels import Level, LevelKind
-from autoscaler.domain.facts.looks import Looks
-from autoscaler.domain.facts.memory import Memory, Missing
-from autoscaler.domain.facts.metering import levels_out_of_hours, missing_of, spent_levels
-from autoscaler.domain.facts.overrides import Overrides, in_force
+from autoscaler.domain.facts.memory import Looks, Memory, Missing
+from autoscaler.domain.facts.metering import Level, LevelKind, levels_out_of_hours, missing_of, spent_levels
+from autoscaler.domain.facts.nodes import with_known_weights
+from autoscaler.domain.facts.orders import Overrides, in_force
+from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.room import with_known_weights
-from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
-from autoscaler.domain.facts.volumes import with_volumes
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, Intent, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import (

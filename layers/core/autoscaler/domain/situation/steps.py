@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
-from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.overrides import Hold, text_of
-from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, Held, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.facts.nodes import Mark, MarkClass
+from autoscaler.domain.facts.orders import Hold, text_of
+from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, EndReservation, Held, Plan, Step, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reservation_steps import EndReservation
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation

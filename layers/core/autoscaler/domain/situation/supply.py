@@ -8,7 +8,7 @@ from itertools import count
 from math import inf
 
 from autoscaler.domain.facts.fleet import FULL_LABEL, Fleet, Share
-from autoscaler.domain.facts.node_labels import labels_soon
+from autoscaler.domain.facts.nodes import labels_soon
 from autoscaler.domain.facts.plan import Held, Launch, Step
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.situation.agents import Agent, Phase

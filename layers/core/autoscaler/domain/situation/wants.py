@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler.domain.facts.waiting_items import QueueItem
+from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.labels import LabelExpression
 
 

@@ -3,8 +3,7 @@
 from math import inf
 
 from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.made_nodes import keeps_static_nodes_from_others
-from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.nodes import MarkClass, keeps_static_nodes_from_others
 from autoscaler.domain.facts.snapshot import Instance
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
