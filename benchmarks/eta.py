@@ -9,7 +9,7 @@ from autoscaler.control.jobs import note_jobs
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import JobParameters
 from autoscaler.domain.facts.job_stats import Estimate, WaitingItem
-from autoscaler.domain.forecast.estimates import sum_of
+from autoscaler.domain.forecast.durations import sum_of
 from autoscaler_workbench.cli.assignments import load_with
 from autoscaler_workbench.experiment.compare import Workload, carried_workloads
 from autoscaler_workbench.fakes.world.jenkins.builds import Build

@@ -24,7 +24,7 @@ from autoscaler.domain.facts.job_stats import (
     WaitingItem,
 )
 from autoscaler.domain.facts.memory import TrackRecord
-from autoscaler.domain.forecast.spread import STEPS_KEPT, note_value
+from autoscaler.domain.forecast.durations import STEPS_KEPT, note_value
 from autoscaler.domain.report.job_needs import SIZES_KEPT, USES_FOLLOWED
 from autoscaler.domain.report.job_needs import STEPS_KEPT as STEPS_OF_NEEDS
 from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED

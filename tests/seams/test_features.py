@@ -83,7 +83,7 @@ def test_at_a_limit_an_idle_agent_makes_room_at_the_first_look_for_a_job_of_anot
 # Forecasts
 
 
-@feature("domain/forecast/job_patterns.py", "domain/forecast/prelaunch.py", "domain/learn.py")
+@feature("domain/forecast/job_patterns.py", "domain/learn.py")
 def test_for_a_job_that_came_at_the_same_minute_of_two_hours_an_agent_is_ready_when_it_comes_again():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, idle_seconds: 300}}") as here:
         here.submit("another", "cpu", 1)
@@ -128,7 +128,7 @@ def test_a_job_that_followed_another_one_five_times_has_an_agent_ready_the_next_
         assert ("foreseen", "1 executor for what is to come: test follows image") in here.steps("launch")
 
 
-@feature("domain/forecast/stages.py", "domain/forecast/forecast.py")
+@feature("domain/forecast/job_patterns.py", "domain/forecast/forecast.py")
 def test_after_three_runs_of_a_pipeline_the_agent_of_its_second_stage_is_launched_during_the_first():
     pools = "{build: {$pool, executors: 1, max_agents: 2}, test: {$pool, executors: 1, max_agents: 2, idle_seconds: 120}}"
     with scene(f"pools: {pools}") as here:
@@ -149,7 +149,7 @@ def test_after_three_runs_of_a_pipeline_the_agent_of_its_second_stage_is_launche
         assert [reason for reason, _ in here.steps("launch")][-1] == "foreseen"
 
 
-@feature("domain/forecast/forecast.py", "domain/forecast/idle_returns.py")
+@feature("domain/forecast/forecast.py", "domain/forecast/keeping.py")
 def test_after_two_bursts_that_grew_the_first_job_of_a_third_one_has_the_agents_of_its_later_jobs_launched():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 8, idle_seconds: 240, boot_seconds: 180}}") as here:
         launched = []
@@ -164,7 +164,7 @@ def test_after_two_bursts_that_grew_the_first_job_of_a_third_one_has_the_agents_
         assert all(build.ended for build in later)
 
 
-@feature("domain/launch/top_ups.py", "domain/forecast/keeping.py", "domain/forecast/idle_returns.py")
+@feature("domain/launch/top_ups.py", "domain/forecast/keeping.py")
 @pytest.mark.parametrize(("key", "agents"), [("", 2), (", idle_seconds: 3600", 1)])
 def test_an_agent_that_is_needed_again_soon_is_launched_though_the_job_that_waits_would_have_a_busy_one_sooner(key, agents):
     """Not where the file says how long agents are kept."""
@@ -181,7 +181,7 @@ def test_an_agent_that_is_needed_again_soon_is_launched_though_the_job_that_wait
         assert len(here.machines()) == agents
 
 
-@feature("domain/forecast/hedging.py", "domain/launch/top_ups.py")
+@feature("domain/forecast/forecast.py", "domain/launch/top_ups.py")
 def test_if_boots_were_uneven_a_job_gets_more_agents_than_it_needs_and_the_others_go_again():
     wide = limits(max_agents=90, max_launches_per_hour=500)
     with scene(f"{wide}pools: {{cpu: {{$pool, executors: 1, max_agents: 60, idle_seconds: 60}}}}") as here:

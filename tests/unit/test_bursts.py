@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from autoscaler.domain.facts.memory import Window
-from autoscaler.domain.forecast.idle_returns import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over
+from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over
 from support.builders import NOW
 
 BOOT = 180.0

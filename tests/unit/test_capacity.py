@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.domain.facts.memory import CapacityDelay
-from autoscaler.domain.forecast.capacity import expected_seconds, note_had, note_refused
+from autoscaler.domain.forecast.durations import expected_seconds, note_had, note_refused
 from support.builders import NOW
 
 BOOT = 200.0

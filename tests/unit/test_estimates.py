@@ -9,18 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Skill, Spread, Subject, WaitingItem
-from autoscaler.domain.forecast.estimates import (
+from autoscaler.domain.forecast.durations import (
+    HALF_LIFE_SECONDS,
+    HALF_LIFE_VALUES,
+    STEPS_KEPT,
     best_row,
     duration_of,
     left_of,
     note_end,
     note_start,
+    note_value,
+    quantile,
     start_kinds,
     start_of,
     subjects_of,
     sum_of,
 )
-from autoscaler.domain.forecast.spread import HALF_LIFE_SECONDS, HALF_LIFE_VALUES, STEPS_KEPT, note_value, quantile
 
 NOW = 1_800_000_000.0
 VALUES = st.lists(st.floats(1.0, 100_000.0), min_size=1, max_size=80)

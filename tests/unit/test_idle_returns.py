@@ -6,8 +6,7 @@ from math import inf
 import pytest
 
 from autoscaler.domain.facts.memory import IdleReturns, Window
-from autoscaler.domain.forecast.idle_returns import EDGES, Missed, note_returns
-from autoscaler.domain.forecast.keeping import Costs, Keeping, needed_lately
+from autoscaler.domain.forecast.keeping import EDGES, Costs, Keeping, Missed, needed_lately, note_returns
 from support.builders import NOW
 
 # An agent of $3 an hour, three minutes of boot, and five minutes of a job's waiting at $20 an hour.

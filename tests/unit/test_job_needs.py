@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from autoscaler.domain.facts.job_stats import JobTracker, RunningBuild, Subject
 from autoscaler.domain.facts.memory import Sighting
 from autoscaler.domain.facts.telemetry import FRESH_SECONDS
-from autoscaler.domain.forecast.spread import quantile
+from autoscaler.domain.forecast.durations import quantile
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.job_needs import USES_FOLLOWED, follow_uses, note_uses
 from autoscaler.domain.report.job_tracking import EndedBuild

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Runn
 from autoscaler.domain.facts.memory import ControllerSession, Learned, Sighting
 from autoscaler.domain.facts.runs import BuildResult, RunEnd
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
-from autoscaler.domain.forecast.spread import quantile
+from autoscaler.domain.forecast.durations import quantile
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED, BegunBuild, Changes, changes_of, ends_of, note_changes

@@ -6,7 +6,7 @@ from autoscaler.domain.facts.memory import IdleReturns, Learned
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import pool_key
-from autoscaler.domain.forecast.idle_returns import EDGES
+from autoscaler.domain.forecast.keeping import EDGES
 from support.builders import a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_item
 from support.decisions import scale_up
 

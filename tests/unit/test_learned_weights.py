@@ -11,7 +11,7 @@ from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.job_stats import EndedUse, JobRow, Machines, MachineSize, Needs, Spread, Subject, Used
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.nodes import executors_at_first, with_known_weights
-from autoscaler.domain.forecast.spread import note_value
+from autoscaler.domain.forecast.durations import note_value
 from autoscaler.domain.report.job_needs import ToldUse, note_uses
 from autoscaler.domain.report.learned_weights import WEIGHTS_KEPT, next_weights
 from autoscaler.domain.report.needs import list_needs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.forecast.prelaunch import AgentCosts, ArrivalForecast, is_worth_keeping, is_worth_launching
+from autoscaler.domain.forecast.job_patterns import AgentCosts, ArrivalForecast, is_worth_keeping, is_worth_launching
 
 
 def costs(look_seconds):

@@ -8,8 +8,7 @@ import pytest
 from autoscaler.domain.facts.memory import Learned, RunSeen, StageSeen
 from autoscaler.domain.facts.plan import Cordon, CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.forecast.prelaunch import is_worth_keeping
-from autoscaler.domain.forecast.stages import Present, due, learn_stages, project_of
+from autoscaler.domain.forecast.job_patterns import Present, due, is_worth_keeping, learn_stages, project_of
 from autoscaler.domain.learn import assess
 from support.builders import (
     LONG_AGO,

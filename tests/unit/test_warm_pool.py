@@ -16,8 +16,7 @@ from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
-from autoscaler.domain.forecast.idle_returns import STOPPED_EDGES
-from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
+from autoscaler.domain.forecast.keeping import STOPPED_EDGES, Costs, Keeping, KeepingStopped
 from autoscaler.domain.repair.two_looks import Condition
 from autoscaler.domain.situation.trials import of_offering, of_pool
 from support.builders import (

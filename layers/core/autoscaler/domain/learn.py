@@ -25,17 +25,9 @@ from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.pools import next_volumes
 from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, LOOK_GAP_SECONDS, Snapshot
 from autoscaler.domain.facts.started_builds import Rerun
-from autoscaler.domain.forecast.capacity import note_had, note_refused
+from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
-from autoscaler.domain.forecast.idle_returns import (
-    Needed,
-    agents_missed,
-    follow_burst,
-    guessed_in_time,
-    is_burst_over,
-    next_peaks,
-    note_returns,
-)
+from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over, next_peaks, note_returns
 from autoscaler.domain.launch.backoff import Had, Refusal, lacks_capacity, note_refusals, note_stops, note_taken_back
 from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo

@@ -7,8 +7,7 @@ from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.runs import BlockEnd, BuildResult, GoneBlock, Graphs, RunEnd
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.forecast.durations import note_duration
-from autoscaler.domain.forecast.job_patterns import note_arrivals
-from autoscaler.domain.forecast.stages import learn_stages
+from autoscaler.domain.forecast.job_patterns import learn_stages, note_arrivals
 from autoscaler.domain.scale_in.build_results import (
     Ended,
     Tally,

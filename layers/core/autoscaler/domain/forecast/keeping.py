@@ -6,12 +6,209 @@ for that.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
+from math import ceil, inf, log
 
-from autoscaler.domain.facts.memory import IdleReturns, Window
-from autoscaler.domain.forecast.idle_returns import EDGES, STOPPED_EDGES, believed, level_of
+from autoscaler.domain.facts.memory import Burst, IdleReturns, Window
+
+# How soon demand for the n-th agent of a pool comes back.
+#
+# Before any return was seen, demand is expected back at any time, and half the time never. Low and high numbers of agents are learned
+# apart, since the first agent is missed sooner than the thirtieth. Where little is known of a number, near numbers count more than far
+# ones.
+#
+# Demand returns in bursts. A burst begins with the look that needs more agents than the one before, and lasts as long as a boot takes:
+# an agent that is launched for its first job boots while the next jobs come, and they wait for it, too. So the lesson of a burst does
+# not depend on how often the schedule looks.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """Executors needed now: by running and waiting jobs, and by forecast stages, whose agents boot before they come.
+
+    ``guessed``: those that are worth having for jobs that may come. Agents are launched for them; they are not needed.
+    ``returned``: those of ``present`` whose builds came back with their agents since the last look. They are needed, and no new demand.
+    """
+
+    present: int
+    forecast: int = 0
+    guessed: int = 0
+    returned: int = 0
+
+    def agents(self, executors: int) -> int:
+        """How many agents these executors take, if packed."""
+        return ceil((self.present + self.forecast) / executors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """An agent that was needed again: its idle seconds (infinite: unknown), and the waits for a boot that it would have spared."""
+
+    number: int
+    seconds: float
+    waits: float
+
+
+def next_peaks(window: Window | None, needed: int, now: float, length_seconds: float) -> tuple[tuple[float, int], ...]:
+    """Record what is needed now; what was needed less, or too long ago, says nothing any more. A clock may have been ahead."""
+    kept = [(min(at, now), most) for at, most in window.peaks if at >= now - length_seconds] if window else []
+    while kept and kept[-1][1] <= needed:
+        kept.pop()
+    return *kept, (now, needed)
+
+
+def follow_burst(window: Window | None, needed: Needed, now: float, *, executors: int, boot_seconds: float) -> Burst | None:
+    """Follow rising demand. ``window``: before this look; ``executors``: of one agent."""
+    if window is None or not window.peaks:
+        return None
+    burst = None if window.burst is None or is_burst_over(window.burst, now, boot_seconds) else window.burst
+    before = _with_returned(window, needed.returned, executors)
+    peaks, rises, so_far = (burst.peaks, burst.rises, burst.rises[-1][1]) if burst else (before, (), 0)
+    there = peaks[-1][1] * executors
+    beyond = needed.present + needed.forecast - there
+    if beyond <= so_far:
+        return burst
+    unexpected = max(0.0, needed.present - there - so_far - window.guessed)
+    return Burst(peaks=peaks, rises=(*rises, (now, beyond, unexpected)))
+
+
+def _with_returned(window: Window, returned: int, executors: int) -> tuple[tuple[float, int], ...]:
+    """Count builds that came back with their agents as if they had been there at the last look."""
+    if not returned:
+        return window.peaks
+    return next_peaks(window, ceil((window.peaks[-1][1] * executors + returned) / executors), window.seen_at, inf)
+
+
+def is_burst_over(burst: Burst, now: float, boot_seconds: float) -> bool:
+    """Tell whether an agent that was launched when the burst began would have booted by now."""
+    return now - burst.rises[0][0] >= boot_seconds
+
+
+def agents_missed(burst: Burst, *, executors: int, boot_seconds: float) -> Iterator[Missed]:
+    """Name the agents that a burst needed again, each with the waits of the jobs on its own executors."""
+    boot_seconds, there = max(boot_seconds, 1.0), burst.peaks[-1][1]
+    came = list(_came(burst))
+    for more, first in enumerate(range(0, len(came), executors), start=1):
+        its_own, at = came[first : first + executors], came[first][0]
+        waits = sum(max(0.0, 1.0 - (later - at) / boot_seconds) for later, alone in its_own if alone)
+        yield Missed(number=there + more, seconds=_seconds_since(burst.peaks, there + more, at), waits=waits)
+
+
+def _came(burst: Burst) -> Iterator[tuple[float, bool]]:
+    """List when each executor beyond the present agents was first needed, and whether for an unexpected job."""
+    so_far = 0
+    for at, beyond, unexpected in burst.rises:
+        alone = min(round(unexpected), beyond - so_far)
+        yield from [(at, True)] * alone
+        yield from [(at, False)] * (beyond - so_far - alone)
+        so_far = beyond
+
+
+def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, now: float) -> float:
+    """Return the share of speculative executors whose agents have had time to boot.
+
+    A job that they await would not have waited, whether or not an agent was kept for it.
+    """
+    if window is None or not needed.guessed:
+        return 0.0
+    return min(float(needed.guessed), window.guessed + needed.guessed * (now - window.seen_at) / max(boot_seconds, 1.0))
+
+
+def _seconds_since(peaks: tuple[tuple[float, int], ...], number: int, at: float) -> float:
+    return next((at - peak for peak, needed in reversed(peaks) if needed >= number), inf)
+
+
+# Returns within the first of these many seconds, within the second, ..., and later than the last.
+EDGES = (0.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0)
+# Of pools that keep stopped agents, for days.
+STOPPED_EDGES = (*EDGES, 43_200.0, 57_600.0, 86_400.0, 172_800.0, 259_200.0, 604_800.0)
+# Each burst that returns makes those before it count a little less: the last hundred or so decide.
+_FADES = 0.99
+# Before anything was seen, a return is believed to be as likely within one doubling of the time as within the next; half never come.
+_ANYWHERE_COUNTS, _BORROWED_COUNTS = 3.0, 5.0
+_NEXT_LEVEL_SHARE = 0.25
+_DAY_SECONDS = 86_400.0
+_SOONEST_SECONDS, _NEVER_SHARE = 15.0, 0.5
+
+
+@lru_cache
+def _none(edges: tuple[float, ...]) -> IdleReturns:
+    nothing = (0.0,) * (len(edges) + 1)
+    return IdleReturns(times=nothing, jobs=nothing)
+
+
+@lru_cache
+def _anywhere(edges: tuple[float, ...]) -> IdleReturns:
+    spans = [log(high / low) for low, high in pairwise((_SOONEST_SECONDS, *edges[1:]))]
+    soon = _ANYWHERE_COUNTS * (1.0 - _NEVER_SHARE) / sum(spans)
+    never = _ANYWHERE_COUNTS * _NEVER_SHARE
+    times = [0.0, *(soon * span for span in spans), never]
+    if edges[-1] > _DAY_SECONDS:  # people and schedules live by the day: half of what is not needed again soon is the next day
+        times[edges.index(_DAY_SECONDS)] += never / 2
+        times[-1] -= never / 2
+    return IdleReturns(times=tuple(times), jobs=tuple(times))
+
+
+def _fitted(returns: IdleReturns, edges: tuple[float, ...]) -> IdleReturns:
+    """Fit what was learned to these edges, where the pool began to keep stopped agents since, or keeps none any more."""
+    if len(returns.times) == len(edges) + 1:
+        return returns
+    return IdleReturns(times=_fit(returns.times, len(edges)), jobs=_fit(returns.jobs, len(edges)))
+
+
+def _fit(sums: tuple[float, ...], edges: int) -> tuple[float, ...]:
+    """What came later than all edges known then counts as later than all edges now."""
+    within = min(edges, len(sums) - 1)
+    return (*sums[:within], *(0.0,) * (edges - within), sum(sums[within:]))
+
+
+def level_of(number: int) -> str:
+    """Name the level of an agent: agents 1, 2-3, 4-7, 8-15, ... of a pool are learned together."""
+    return str(number.bit_length())
+
+
+def note_returns(known: Mapping[str, IdleReturns], missed: Iterable[Missed], edges: tuple[float, ...] = EDGES) -> Mapping[str, IdleReturns]:
+    """Note the idle time of each agent that was needed again, and the waits that keeping it would have spared."""
+    noted = {level: _fitted(returns, edges) for level, returns in known.items()}
+    for agent in missed:
+        level, share = level_of(agent.number), 1.0 / _agents_like(agent.number)
+        place, before = bisect_left(edges, agent.seconds), noted.get(level, _none(edges))
+        noted[level] = IdleReturns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, agent.waits, share))
+    return noted
+
+
+def _agents_like(number: int) -> int:
+    """Count the agents of a level."""
+    return 1 << (number.bit_length() - 1)
+
+
+def _added(sums: tuple[float, ...], place: int, amount: float, share: float) -> tuple[float, ...]:
+    faded = [known * _FADES**share for known in sums]
+    faded[place] += amount * share
+    return tuple(faded)
+
+
+@lru_cache(maxsize=1000)
+def believed(seen: tuple[tuple[str, IdleReturns], ...], level: str, edges: tuple[float, ...]) -> IdleReturns:
+    """Combine a level's own returns with a few of its neighbours and a few of the prior."""
+    fitted = {other: _fitted(returns, edges) for other, returns in seen}
+    near = [_part(returns, _NEXT_LEVEL_SHARE ** abs(int(level) - int(other))) for other, returns in fitted.items()]
+    around = _together([_anywhere(edges), *near])
+    return _together([_part(around, _BORROWED_COUNTS / sum(around.times)), fitted.get(level, _none(edges))])
+
+
+def _part(returns: IdleReturns, share: float) -> IdleReturns:
+    return IdleReturns(times=tuple(n * share for n in returns.times), jobs=tuple(n * share for n in returns.jobs))
+
+
+def _together(levels: list[IdleReturns]) -> IdleReturns:
+    return IdleReturns(
+        times=tuple(map(sum, zip(*(level.times for level in levels), strict=True))),
+        jobs=tuple(map(sum, zip(*(level.jobs for level in levels), strict=True))),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

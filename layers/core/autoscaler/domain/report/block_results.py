@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.job_stats import JobRow, Subject
 from autoscaler.domain.facts.runs import BlockCounts, BlockEnd, BuildResult, GoneBlock
-from autoscaler.domain.forecast.estimates import next_record, subjects_of
+from autoscaler.domain.forecast.durations import next_record, subjects_of
 
 Ends = Iterable[tuple[GoneBlock, BlockEnd]]
 Rows = Mapping[tuple[Subject, str], JobRow]  # by subject and pool

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.job_stats import EndedUse, JobRow, JobTracker, Machines, MachineSize, Needs, Subject, Used
 from autoscaler.domain.facts.telemetry import FRESH_SECONDS, BuildUse, Telemetry
-from autoscaler.domain.forecast.estimates import next_record, subjects_of
-from autoscaler.domain.forecast.spread import note_value
+from autoscaler.domain.forecast.durations import next_record, note_value, subjects_of
 from autoscaler.domain.report.job_tracking import EndedBuild
 from autoscaler.domain.situation.situation import Situation
 

@@ -12,7 +12,7 @@ from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Runn
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.runs import BuildResult, RunEnd
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
-from autoscaler.domain.forecast.estimates import (
+from autoscaler.domain.forecast.durations import (
     best_row,
     duration_of,
     left_of,
@@ -20,11 +20,11 @@ from autoscaler.domain.forecast.estimates import (
     next_skill,
     note_end,
     note_start,
+    note_value,
     start_kinds,
     start_of,
     subjects_of,
 )
-from autoscaler.domain.forecast.spread import note_value
 from autoscaler.domain.launch.starts import bare_starts
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.situation import Situation

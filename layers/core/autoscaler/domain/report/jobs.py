@@ -9,8 +9,7 @@ from typing import Any
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Spread
 from autoscaler.domain.facts.memory import TrackRecord
 from autoscaler.domain.facts.runs import BlockCounts
-from autoscaler.domain.forecast.estimates import duration_of, is_of_project
-from autoscaler.domain.forecast.spread import quantile
+from autoscaler.domain.forecast.durations import duration_of, is_of_project, quantile
 from autoscaler.domain.report.block_results import BlockFigures, figures_of
 
 _WILD = frozenset("*?[")

@@ -6,8 +6,7 @@ from math import ceil
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import Source
 from autoscaler.domain.facts.job_stats import JobRow
-from autoscaler.domain.forecast.estimates import is_of_project
-from autoscaler.domain.forecast.spread import quantile
+from autoscaler.domain.forecast.durations import is_of_project, quantile
 from autoscaler.domain.report.machine_sizes import size_of_machine
 
 # Each pass reads them: those that weigh least are left out.

@@ -2,7 +2,7 @@
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, machines_of
 from autoscaler.domain.facts.job_stats import MachineSize, Needs, Spread
-from autoscaler.domain.forecast.spread import quantile
+from autoscaler.domain.forecast.durations import quantile
 
 _GIB = 2.0**30
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_stats import JobRow, Spread, Used
-from autoscaler.domain.forecast.estimates import is_of_project
-from autoscaler.domain.forecast.spread import quantile
+from autoscaler.domain.forecast.durations import is_of_project, quantile
 from autoscaler.domain.report.jobs import matches
 from autoscaler.domain.report.machine_sizes import size_of_machine
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.runs import BlockEnd, BuildResult, CountedEnds, GoneBlock, Item, PoolResults, Streak, job_name_of
 from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.domain.forecast.stages import project_of
+from autoscaler.domain.forecast.job_patterns import project_of
 
 # How builds ended is asked for no longer than this a look: a slow controller must not keep it from saving what it saw, or the next look
 # would ask for the same again.

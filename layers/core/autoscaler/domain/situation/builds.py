@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
-from autoscaler.domain.forecast.job_patterns import Arrival
-from autoscaler.domain.forecast.stages import Present, presents
+from autoscaler.domain.forecast.job_patterns import Arrival, Present, presents
 from autoscaler.domain.situation.disks import nodes_counted
 from autoscaler.domain.situation.situation import Situation
 

@@ -12,11 +12,10 @@ from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.orders import Overrides, text_of
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build
-from autoscaler.domain.forecast.capacity import expected_seconds
-from autoscaler.domain.forecast.forecast import Prospects
-from autoscaler.domain.forecast.hedging import worth_adding
+from autoscaler.domain.forecast.durations import expected_seconds
+from autoscaler.domain.forecast.forecast import Prospects, worth_adding
+from autoscaler.domain.forecast.job_patterns import AgentCosts
 from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
-from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.boot_times import trusted_boots, trusted_starts, usual_start_seconds
 from autoscaler.domain.situation.breakers import told_boots
