@@ -164,7 +164,7 @@ def test_after_two_bursts_that_grew_the_first_job_of_a_third_one_has_the_agents_
         assert all(build.ended for build in later)
 
 
-@feature("domain/launch/top_ups.py", "domain/forecast/keeping.py")
+@feature("domain/launch/turns.py", "domain/forecast/keeping.py")
 @pytest.mark.parametrize(("key", "agents"), [("", 2), (", idle_seconds: 3600", 1)])
 def test_an_agent_that_is_needed_again_soon_is_launched_though_the_job_that_waits_would_have_a_busy_one_sooner(key, agents):
     """Not where the file says how long agents are kept."""
@@ -181,7 +181,7 @@ def test_an_agent_that_is_needed_again_soon_is_launched_though_the_job_that_wait
         assert len(here.machines()) == agents
 
 
-@feature("domain/forecast/forecast.py", "domain/launch/top_ups.py")
+@feature("domain/forecast/forecast.py", "domain/launch/turns.py")
 def test_if_boots_were_uneven_a_job_gets_more_agents_than_it_needs_and_the_others_go_again():
     wide = limits(max_agents=90, max_launches_per_hour=500)
     with scene(f"{wide}pools: {{cpu: {{$pool, executors: 1, max_agents: 60, idle_seconds: 60}}}}") as here:
@@ -199,7 +199,7 @@ def test_if_boots_were_uneven_a_job_gets_more_agents_than_it_needs_and_the_other
 # Agents that are always there
 
 
-@feature("domain/launch/top_ups.py")
+@feature("domain/launch/turns.py")
 def test_a_pools_minimum_is_launched_at_the_first_look_and_again_at_the_look_after_one_is_lost():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, min_agents: 2, idle_seconds: 60}}") as here:
         here.minutes(1)
@@ -211,7 +211,7 @@ def test_a_pools_minimum_is_launched_at_the_first_look_and_again_at_the_look_aft
         assert len(here.machines()) == 2
 
 
-@feature("domain/launch/top_ups.py")
+@feature("domain/launch/turns.py")
 def test_warm_executors_are_free_beside_those_that_run():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 6, warm_executors: 2, idle_seconds: 60}}") as here:
         here.minutes(4)
@@ -296,7 +296,7 @@ def test_an_agent_of_a_warm_pool_is_stopped_once_it_is_idle_and_started_for_the_
         assert (again.node, len(here.ever())) == (build.node, 1)
 
 
-@feature("domain/scale_in/warm_pool.py", "domain/launch/top_ups.py", "config/warm_pools.py")
+@feature("domain/scale_in/warm_pool.py", "domain/launch/turns.py", "config/warm_pools.py")
 def test_missing_agents_of_a_warm_pool_are_launched_in_quiet_times_and_end_at_their_max_age():
     warm = "warm_pool: {min_agents: 1, max_age_hours: 0.25}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 60, {warm}}}}}") as here:

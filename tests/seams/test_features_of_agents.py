@@ -24,7 +24,7 @@ feature = pytest.mark.feature
 _KINDS = "kinds: {amd64: {}, amd64+gpu: {}}\n"
 
 
-@feature("domain/launch/lending.py", "config/kinds.py", "domain/scale_in/surplus.py")
+@feature("domain/launch/placement.py", "config/kinds.py", "domain/scale_in/surplus.py")
 @pytest.mark.parametrize("lend", ["idle", "never"])
 def test_an_idle_agent_of_a_rare_kind_is_lent_at_the_first_look_and_only_for_the_jobs_that_wait(lend):
     cpu, gpu = (
@@ -46,7 +46,7 @@ def test_an_idle_agent_of_a_rare_kind_is_lent_at_the_first_look_and_only_for_the
         assert (special.node, special.started_at) == (node.name, waited_for)
 
 
-@feature("domain/launch/rotations.py", "domain/situation/rotation.py", "domain/scale_in/rotate.py", "control/rotation.py")
+@feature("domain/launch/purchase.py", "domain/situation/rotation.py", "domain/scale_in/rotate.py", "control/rotation.py")
 @pytest.mark.parametrize("share", ["rotate", "none"])
 def test_an_idle_agent_goes_to_the_controller_whose_job_waits_within_two_looks_and_some_seconds(share):
     pool = f"$pool, executors: 1, share: {share}, max_agents: 2, idle_seconds: 1800, boot_seconds: 180"

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.forecast.durations import job_key
-from autoscaler.domain.launch.starts import WaitsFor, bare_starts
+from autoscaler.domain.launch.queue import WaitsFor, bare_starts
 from autoscaler.domain.learn import assess
 from support.builders import NOW, a_build, a_fleet, a_node, a_pool, a_record, a_snapshot, a_view, an_agent, an_item
 

@@ -21,9 +21,8 @@ from collections.abc import Callable
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
-from autoscaler.domain.launch.lending import take_back
-from autoscaler.domain.launch.queue import launch_for_queue
-from autoscaler.domain.launch.tries import try_what_had_no_room, try_what_was_refused
+from autoscaler.domain.launch.placement import take_back
+from autoscaler.domain.launch.queue import launch_for_queue, try_what_had_no_room, try_what_was_refused
 from autoscaler.domain.launch.turns import controllers_in_turn
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.memo import FOR_EVER, Memo

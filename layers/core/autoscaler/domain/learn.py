@@ -29,7 +29,7 @@ from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over, next_peaks, note_returns
 from autoscaler.domain.launch.backoff import Had, Refusal, lacks_capacity, note_refusals, note_stops, note_taken_back
-from autoscaler.domain.launch.lending import note_never_lent
+from autoscaler.domain.launch.placement import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
 from autoscaler.domain.repair.followed_builds import next_lost

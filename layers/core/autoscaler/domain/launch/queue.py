@@ -1,21 +1,31 @@
 """The queue of one controller: agents uncordoned and launched for it, and why others are not."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import ceil, inf
 
 from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import Held, Launch, Start, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import QueueItem
-from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.forecast.durations import quantiles_of
+from autoscaler.domain.launch.budget import NOTHING_KEPT, Budget, KeptRoom
 from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may_come_back
-from autoscaler.domain.launch.top_ups import for_floors, for_forecasts, hedge, keep_up
-from autoscaler.domain.launch.turns import kept_room
+from autoscaler.domain.launch.purchase import Purchase, startable
+from autoscaler.domain.launch.turns import controllers_in_turn, for_floors, for_forecasts, hedge, keep_up, kept_room
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.bring_back import pinned
+from autoscaler.domain.repair.static_nodes import slots_left
 from autoscaler.domain.situation.breakers import cannot_come_back
+from autoscaler.domain.situation.disks import may_fill
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, uncordon
+from autoscaler.domain.situation.supply import ExecutorSlot, Supply
+from autoscaler.domain.situation.trials import NO_ROOM_SECONDS, next_try_at
+from autoscaler.domain.situation.wants import Want
 
 # In this order: executors and limits that one of them takes are gone for those that follow.
 LAUNCHES: tuple[Callable[[QueuePlacement], None], ...] = (
@@ -128,3 +138,216 @@ def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
     held = Counter(holds for _, holds in situation.demands[controller].held)
     for holds, count in held.items():
         yield Held(pool="", controller=controller, reason=Reason.HELD, detail=f"{count} items: {text_of(holds, situation.now)}")
+
+
+# Tries: one agent of what EC2 refused before, after everything that can be had; it takes only room that the limits leave.
+#
+# If they have left it none for a quarter of an hour, it goes first once.
+
+
+def try_what_had_no_room(situation: Situation, _decided: Decided) -> Iterator[Launch | Start]:
+    """Try first what jobs have waited for, and what had no room to be tried, for too long."""
+    due = {pool.name for pool in situation.pools.values() if _had_no_room(situation, pool)}
+    if not due:
+        return
+    for controller in controllers_in_turn(situation):
+        for name in sorted(due & _refused_to_jobs(situation, controller)):
+            if _longest_wait(situation, controller, name) >= NO_ROOM_SECONDS:
+                due.discard(name)
+                yield from (step for step in _try(situation, controller, name, (), NOTHING_KEPT) if not isinstance(step, Held))
+
+
+def try_what_was_refused(situation: Situation, decided: Decided) -> Iterator[Launch | Start | Held]:
+    """Try one agent of each pool that would launch more, had EC2 not refused it; what is decided already comes first."""
+    decided = list(decided)
+    wanted = _wanted(situation, decided)
+    for controller in controllers_in_turn(situation):
+        for name in sorted(name for where, name in wanted if where == controller):
+            tried = any(isinstance(step, Launch | Start) and step.pool == name and step.reason is Reason.TRIES_AGAIN for step in decided)
+            if not tried:
+                steps = _try(situation, controller, name, decided, kept_room(situation))
+                decided += steps
+                yield from steps
+
+
+def _wanted(situation: Situation, decided: Decided) -> set[tuple[str, str]]:
+    """Find the pools of which EC2 refuses what would be launched, or what would be launched instead of what is."""
+    if not any(pool.offerings_to_try for pool in situation.pools.values()):
+        return set()
+    decided = list(decided)
+    refused = {(step.controller, step.pool) for step in decided if isinstance(step, Held) and step.reason is Reason.NO_OFFERING}
+    if launched := {(step.controller, step.pool) for step in decided if isinstance(step, Launch)}:
+        refused |= _cheaper_than(situation, launched)
+    return {key for key in refused if key in situation.pools and situation.pools[key].offerings_to_try}
+
+
+def _cheaper_than(situation: Situation, launched: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Find the pools that would take jobs for which a dearer one launches."""
+    cheaper = set()
+    for controller, demand in situation.demands.items():
+        for want in demand.wants:
+            pools = [situation.pools[controller, pool.name] for pool in want.pools]
+            dearest = max((pool.usd_per_hour for pool in pools if pool.key in launched), default=0.0)
+            cheaper |= {pool.key for pool in pools if _cheapest_to_try(pool) < dearest}
+    return cheaper
+
+
+def _cheapest_to_try(pool: PoolView) -> float:
+    return min((offering.usd_per_hour for offering in pool.offerings_to_try), default=inf)
+
+
+def _had_no_room(situation: Situation, pool: PoolView) -> bool:
+    again_at = next_try_at(pool.spec, situation.memory)
+    return again_at is not None and situation.now - again_at >= NO_ROOM_SECONDS and bool(pool.offerings_to_try)
+
+
+def _refused_to_jobs(situation: Situation, controller: str) -> set[str]:
+    """Find the pools that jobs need agents of, if EC2 had not refused them."""
+    view = situation.snapshot.controllers[controller]
+    if not view.complete or view.quieting_down:
+        return set()
+    held = place_queue(situation, controller, Budget(situation)).purchase.held
+    return {pool for pool, reason, _ in held if reason is Reason.NO_OFFERING}
+
+
+def _wants(situation: Situation, controller: str, pool: str) -> list[Want]:
+    return [want for want in situation.demands[controller].wants if want.mature and any(served.name == pool for served in want.pools)]
+
+
+def _longest_wait(situation: Situation, controller: str, pool: str) -> float:
+    return max((want.item.waiting_seconds for want in _wants(situation, controller, pool)), default=0.0)
+
+
+def _try(situation: Situation, controller: str, name: str, decided: Decided, kept: KeptRoom) -> list[Launch | Start | Held]:
+    """Plan one agent of what was refused: for jobs one that is stopped, if there is any."""
+    view = situation.pools[controller, name]
+    pool = replace(view, offerings=view.offerings_to_try)
+    budget = Budget(situation, decided=decided, kept=kept)
+    purchase = Purchase(controller, Supply(), budget, slots_left(situation, controller), {name: startable(situation, pool)})
+    detail = f"whether EC2 launches agents of {name} again: {view.refused_detail}"
+    if _wants(situation, controller, name):
+        purchase.note_waiting(pool, _longest_wait(situation, controller, name))
+        purchase.buy(pool, Reason.TRIES_AGAIN, detail)
+    elif pool.spec.warm_pool and may_fill(pool):
+        purchase.buy_stoppable(pool, Reason.TRIES_AGAIN, detail)
+    else:
+        purchase.buy_new(pool, Reason.TRIES_AGAIN, detail)
+    return [*purchase.steps(), *purchase.held.values()]
+
+
+# When each item starts that waits, as far as anybody can tell; for people alone: no decision depends on it.
+#
+# Agents are bought as the next passes will buy them. Then the items take executors in the order of the queue, with the durations that are
+# predicted for these very builds, where decisions count on what a job took on the whole.
+
+
+class WaitsFor(StrEnum):
+    """What an item waits for."""
+
+    JENKINS = "Jenkins"  # an executor is free
+    BOOT = "a boot"
+    LAUNCH = "a launch"  # that is yet to be decided or begun, and its boot
+    BUILD = "a build"  # that runs there now
+    QUEUE = "the queue"  # builds that wait themselves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BareStart:
+    """A predicted start, before it is corrected by what came of others.
+
+    ``server``: the pool whose executor it takes, or another node's; ``is_guess``: a build runs there, and nobody knows when it ends;
+    ``bought``: its agent is yet to be launched or started; ``first_seconds``: in how many it is free before the queue takes it.
+    """
+
+    seconds: float
+    waits_for: WaitsFor
+    server: str
+    is_guess: bool = False
+    machine: str = ""
+    bought: bool = False
+    first_seconds: float = 0.0
+
+
+def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float], work: Mapping[int, float]) -> dict[int, BareStart]:
+    """Predict when each item starts; those that nothing is known to serve are left out.
+
+    ``ends``: seconds until running builds end, by key; ``work``: seconds that waiting ones take, by item; both as far as known.
+    """
+    if not situation.snapshot.controllers[controller].complete:
+        return {}
+    mature = _all_mature(situation, controller)
+    placement = queue_as_placed(mature, controller)
+    supply = _as_predicted(placement.supply, ends, _late(situation, mature, placement))
+    starts: dict[int, BareStart] = {}
+    for want in mature.demands[controller].wants:
+        if room := supply.room(placement.servers_of(want), want.weight):
+            slot = room[-1]
+            is_guess = bool(slot.build) and ends.get(slot.build, 0.0) <= 0.0
+            starts[want.item.id] = BareStart(
+                seconds=slot.free_seconds,
+                waits_for=_waits_for(slot),
+                server=slot.server,
+                is_guess=is_guess,
+                machine=slot.machine,
+                bought=slot.bought,
+                first_seconds=slot.first_seconds,
+            )
+            supply.occupy_together(room, work.get(want.item.id) or _assumed_work(placement, want, slot))
+    return starts
+
+
+def _all_mature(situation: Situation, controller: str) -> Situation:
+    """Take every item as mature: agents will be bought for it, too, if it still waits then."""
+    demand = situation.demands[controller]
+    if all(want.mature for want in demand.wants):
+        return situation
+    return replace(situation, demands={**situation.demands, controller: replace(demand, wants=tuple(map(_matured, demand.wants)))})
+
+
+def _matured(want: Want) -> Want:
+    if want.mature:
+        return want
+    least = min(pool.queue_maturity_seconds for pool in want.pools)
+    return replace(want, item=replace(want.item, waiting_seconds=least))
+
+
+def _late(situation: Situation, mature: Situation, placement: QueuePlacement) -> dict[str, tuple[int, float]]:
+    """Count by pool the executors that are bought by a later look, for items that do not count yet, and say how much later."""
+    if mature is situation:
+        return {}
+    now, later = _bought(queue_as_placed(situation, placement.controller).supply), _bought(placement.supply)
+    look = situation.snapshot.look_every_seconds
+    delays = {name: look * max(1, ceil((pool.spec.queue_maturity_seconds - look / 2) / look)) for name, pool in placement.pools.items()}
+    return {name: (count - now[name], delays[name]) for name, count in later.items() if count > now[name]}
+
+
+def _bought(supply: Supply) -> Counter[str]:
+    return Counter(slot.server for slot in supply.all_slots() if slot.bought)
+
+
+def _as_predicted(planned: Supply, ends: Mapping[str, float], late: Mapping[str, tuple[int, float]]) -> Supply:
+    """Take the executors of a placement, free again as before it, or when their builds are predicted to end."""
+    supply, left = Supply(labels=planned.labels), {name: count for name, (count, _) in late.items()}
+    for slot in planned.all_slots():
+        known = ends.get(slot.build) if slot.build else None
+        seconds = slot.first_seconds if known is None else known
+        if slot.bought and left.get(slot.server, 0) > 0:
+            left[slot.server] -= 1
+            seconds += late[slot.server][1]
+        supply.add(ExecutorSlot(slot.server, seconds, build=slot.build, bought=slot.bought, machine=slot.machine))
+    return supply
+
+
+def _waits_for(slot: ExecutorSlot) -> WaitsFor:
+    if slot.free_seconds > slot.first_seconds:
+        return WaitsFor.QUEUE
+    if slot.build:
+        return WaitsFor.BUILD
+    if slot.bought:
+        return WaitsFor.LAUNCH
+    return WaitsFor.BOOT if slot.free_seconds > 0 else WaitsFor.JENKINS
+
+
+def _assumed_work(placement: QueuePlacement, want: Want, slot: ExecutorSlot) -> float:
+    pool = slot.server if slot.server in placement.pools else want.pools[0].name
+    return quantiles_of(placement.learned, want.item.job, pool).p50_seconds

@@ -5,25 +5,296 @@ hours; an agent that is launched counts as an hour of its price at once. What al
 handed out in this order, agent by agent. Where all of it fits, nothing is kept, and Jenkins' order stands.
 """
 
-from collections import deque
-from collections.abc import Collection, Mapping
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import TypeAlias
 
-from autoscaler.domain.facts.fleet import Fleet, Team
-from autoscaler.domain.facts.metering import HOUR_SECONDS, SHARE_SECONDS, Level, LevelKind, team_of_each
+from autoscaler.domain.facts.fleet import Fleet, Pool, Team
+from autoscaler.domain.facts.metering import (
+    HOUR_SECONDS,
+    SHARE_SECONDS,
+    Level,
+    LevelKind,
+    hours_in_day,
+    last_spent_at,
+    missing_of,
+    spent_in_month,
+    spent_lately,
+    team_of_each,
+)
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Record
-from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.left_out import TURN_SECONDS, order_of
+from autoscaler.domain.facts.snapshot import OfflineCause, Record
+from autoscaler.domain.forecast.durations import quantiles_of
+from autoscaler.domain.forecast.forecast import NOTHING, Forecast
+from autoscaler.domain.launch.budget import DAY_RESERVE_HOURS, NOTHING_KEPT, ROUNDING, Budget, KeptRoom, month_reserve
 from autoscaler.domain.launch.placement import QueuePlacement
-from autoscaler.domain.launch.staying import fits_beside, staying
-from autoscaler.domain.launch.top_ups import for_minima
-from autoscaler.domain.launch.usage import NOTHING_KEPT, KeptRoom
 from autoscaler.domain.memo import FOR_EVER
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.disks import may_fill
+from autoscaler.domain.situation.pool_schedules import told_schedule
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supposed import without_agents
+from autoscaler.domain.situation.warm_pool import is_start_to_prove, least_stopped, stopped_in_time
+from autoscaler.domain.wording import dollars_apart
+
+# Teams that are left out: their jobs wait, and none of their agents has run for half an hour.
+#
+# Dollars alone cannot share what cannot be divided: with room for one agent, nobody is ever level. So these teams go first, and each keeps
+# its turn for half an hour at least, longer by its weight.
+
+
+# A team waits for so long beside what others run, then they hand over; and they keep what they have for so long.
+TURN_SECONDS = 1800.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Order:
+    """The order of teams, while room is handed out. ``left_out``: when the teams that are left out last spent anything, by name."""
+
+    spent: dict[str, float]  # dollars of the last hours for their weights, by team
+    left_out: dict[str, float]
+
+    def key(self, team: str) -> tuple[bool, float, float]:
+        """Sort teams: those that are left out, for the longest first; then by what they spent."""
+        return team not in self.left_out, self.left_out.get(team, 0.0), self.spent[team]
+
+    def launch(self, team: Team, usd_per_hour: float) -> None:
+        """Count an agent that a team gets as an hour of its price; it is left out no more."""
+        self.spent[team.name] += usd_per_hour / team.weight
+        self.left_out.pop(team.name, None)
+
+
+def order_of(situation: Situation, teams: Iterable[Team]) -> Order:
+    """Work out who goes first of several teams."""
+    return Order(spent={team.name: spent_for_weight(situation, team) for team in teams}, left_out=_left_out(situation))
+
+
+def spent_for_weight(situation: Situation, team: Team) -> float:
+    """Return the dollars that a team has spent in the last hours, for its weight: the lowest goes first."""
+    return spent_lately(situation.memory.lately, team.pools) / team.weight
+
+
+def turn_seconds(holder: Team, waiting: Team) -> float:
+    """Return for how long a team keeps an agent that another one waits for: never longer than dollars are remembered."""
+    return min(TURN_SECONDS * max(1.0, holder.weight / waiting.weight), SHARE_SECONDS)
+
+
+def has_waited(situation: Situation, pool: str) -> bool:
+    """Tell whether a job that a pool may serve has waited for as long as a turn takes."""
+    return any(seconds >= TURN_SECONDS for demand in situation.demands.values() for seconds in demand.waits_for(pool))
+
+
+def _left_out(situation: Situation) -> dict[str, float]:
+    """Find the teams that have nothing, have spent nothing for the time of a turn, and whose jobs have waited for that long."""
+    team_of, there = team_of_each(situation.fleet), _pools_that_are_there(situation)
+    found: dict[str, float] = {}
+    for demand in situation.demands.values():
+        for want in demand.wants:
+            teams = {team_of[pool.name].name: team_of[pool.name] for pool in want.pools}
+            if want.item.waiting_seconds < TURN_SECONDS or found.keys() >= teams.keys():
+                continue
+            if any(not team.pools.isdisjoint(there) for team in teams.values()):
+                continue  # who has an agent may serve it
+            last = {name: last_spent_at(situation.memory.lately, team.pools) for name, team in teams.items()}
+            found |= {name: at for name, at in last.items() if situation.now - at >= TURN_SECONDS}
+    return found
+
+
+def _pools_that_are_there(situation: Situation) -> set[str]:
+    """Name the pools of which an agent runs, whatever it does, or is on its way."""
+    snapshot = situation.snapshot
+    running = {record.pool for record in snapshot.living if not snapshot.is_off(record)}
+    return running | {intent.pool for intent in snapshot.intents if missing_of(intent)}
+
+
+# Agents that stay, whatever waits: room is kept only for what fits beside them once all others have left.
+
+
+def staying(situation: Situation) -> list[Record]:
+    """Find the agents that nothing makes leave: of people, of pools on hold, which EC2 does not end, and each pool's minimum.
+
+    Which agents make up a minimum, nobody knows yet: the cheapest.
+    """
+    living = {record.instance_id for record in situation.snapshot.living}
+    by_pool: dict[str, list[Agent]] = {}
+    for agent in situation.agents:
+        if agent.record.instance_id in living and not situation.snapshot.is_off(agent.record):
+            by_pool.setdefault(agent.pool.name, []).append(agent)
+    return [record for agents in by_pool.values() for record in _staying_of(situation, agents)]
+
+
+def fits_beside(situation: Situation, records: Iterable[Record], usd_per_hour: float, level: Level) -> bool:
+    """Tell whether one more agent at this price fits within a level's limits beside these. Month and day only fill."""
+    mine = [record.reserved_usd_per_hour for record in records if level.has(record.pool)]
+    limits, usd, agents = level.ceilings, sum(mine) + usd_per_hour, len(mine) + 1
+    month = spent_in_month(situation.memory.month, level) + month_reserve(usd)
+    day = hours_in_day(situation.memory.day, level, situation.now) + agents * DAY_RESERVE_HOURS
+    uses = (
+        (agents, limits.max_agents),
+        (usd, limits.max_usd_per_hour),
+        (month, limits.max_usd_per_month),
+        (day, limits.max_hours_per_day),
+    )
+    return all(used <= limit + ROUNDING for used, limit in uses)
+
+
+def _staying_of(situation: Situation, agents: list[Agent]) -> list[Record]:
+    """Find those of one pool, on all controllers."""
+    out_of_use, kept, others = list[Record](), list[Record](), list[Record]()
+    for agent in agents:
+        group = out_of_use if _is_out_of_use(situation, agent) else kept if _is_kept(situation, agent) else others
+        group.append(agent.record)
+    others.sort(key=lambda record: record.reserved_usd_per_hour)
+    return [*out_of_use, *kept, *others[: max(0, _least(agents[0].pool) - len(kept))]]
+
+
+def _least(pool: Pool) -> int:
+    return max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
+
+
+def _is_out_of_use(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a person has an agent, or EC2 does not end it: it is none of its pool's minimum."""
+    by_a_person = agent.phase is Phase.SET_ASIDE and agent.node is not None and agent.node.cause is OfflineCause.PERSON
+    kept = agent.record.instance_id in situation.memory.kept or agent.record.instance_id in situation.memory.stuck
+    return by_a_person or kept or agent.phase is Phase.RESERVED
+
+
+def _is_kept(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent that takes builds is kept by an operator's word."""
+    pool = situation.pools.get(agent.key)
+    return situation.now < agent.record.keep_until or (agent.phase is Phase.READY and pool is not None and pool.on_hold)
+
+
+# Launches beside the queue: for forecasts, minimums, agents worth keeping, and hedges of slow boots.
+
+
+# Where less than this share of a boot is left, an agent launched now would seldom be there first.
+_EARLY = 0.3
+
+
+def for_forecasts(placement: QueuePlacement) -> None:
+    """Launch for forecasts, beyond what the queue takes; surplus agents are uncordoned first.
+
+    A stage is as good as in the queue; for a guess at jobs nothing is launched that would leave other pools less than half of a limit.
+    """
+    for name, due in placement.situation.forecasts(placement.controller).items():
+        _for_forecast(placement, placement.pools[name], due)
+
+
+def _for_forecast(placement: QueuePlacement, pool: PoolView, due: Forecast) -> None:
+    supply, purchase, launched = placement.supply, placement.purchase, 0
+    new = placement.situation.forecasts_of_new(placement.controller).get(pool.name, NOTHING)
+    detail = f"{due.executors} executor{'s' * (due.executors > 1)} for what is to come: {due.why}"
+    for number in range(due.executors):
+        slot = supply.soonest((pool.name,))
+        if slot is None or slot.free_seconds > purchase.ready_seconds(pool):
+            if not placement.bring_back((pool.spec,), detail):
+                worth = due if purchase.stopped.get(pool.name) else new
+                may_launch = launched < worth.launches and (number < due.stages or purchase.leaves_others_room(pool))
+                if not (may_launch and purchase.buy(pool, Reason.FORESEEN, detail)):
+                    return
+                launched += 1
+            slot = supply.soonest((pool.name,))
+        if slot is not None:
+            supply.occupy(slot, quantiles_of(placement.learned, "", pool.name).p50_seconds)
+
+
+def for_floors(placement: QueuePlacement) -> None:
+    """Launch for each pool's minimum and warm executors, beyond what the queue launches."""
+    for pool in placement.pools.values():
+        if pool.has_floor:
+            _for_minimum(placement, pool)
+            _for_stopped(placement, pool)
+
+
+def for_minima(placement: QueuePlacement) -> None:
+    """Launch for each pool's minimum and warm executors, and nothing to be stopped."""
+    for pool in placement.pools.values():
+        if pool.has_floor:
+            _for_minimum(placement, pool)
+
+
+def _for_minimum(placement: QueuePlacement, pool: PoolView) -> None:
+    purchase, least, warm = placement.purchase, pool.spec.min_agents, pool.spec.warm_executors
+    while (there := purchase.budget.agents_to_work_with(pool.name)) < least:
+        by = told_schedule(pool.spec, "min_agents", least, pool.now)
+        if not purchase.buy(pool, Reason.MIN_AGENTS, f"{there} of {least} agents{by}"):
+            return
+    while (spare := placement.supply.spare(pool.name, purchase.ready_seconds(pool))) < warm:
+        by = told_schedule(pool.spec, "warm_executors", warm, pool.now)
+        if not purchase.buy(pool, Reason.WARM_EXECUTORS, f"{spare} of {warm} executors are free or on their way{by}"):
+            return
+        placement.choose_again(pool)
+
+
+def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
+    """Launch agents to be stopped, in quiet times: while nothing waits for the pool, and where EC2 stops its agents.
+
+    What runs is stopped later: to launch in its place would make one agent too many with each burst.
+    """
+    if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0) or not may_fill(pool):
+        return
+    purchase, least, in_time = placement.purchase, least_stopped(placement.situation, pool), stopped_in_time(placement.situation, pool)
+    if is_start_to_prove(placement.situation, pool):
+        version = placement.situation.current.get(pool.name, "")
+        detail = f"whether agents of {pool.name}{f', of template version {version},' if version else ''} start again"
+        purchase.start(pool, Reason.PROVES_STARTS, detail)
+        return
+    while (there := in_time + purchase.planned(pool)) < least and purchase.leaves_others_room(pool):
+        if not purchase.buy_stoppable(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
+            return
+
+
+def keep_up(placement: QueuePlacement) -> None:
+    """Launch agents that present jobs would fill, where returning demand pays for keeping them.
+
+    The jobs that wait now may be done before they are there; those that come next are not.
+    """
+    for name, items in Counter(start.server for start in placement.starts.values()).items():
+        if pool := placement.pools.get(name):
+            needed = items + sum(agent.taken_executors for agent in pool.agents if agent.phase is Phase.READY)
+            while (there := placement.supply.executors(name)) < needed and _is_worth_keeping(placement, pool, there // pool.executors + 1):
+                continue
+
+
+def _is_worth_keeping(placement: QueuePlacement, pool: PoolView, number: int) -> bool:
+    """Launch the n-th agent if keeping it pays its boot; tell whether it is planned."""
+    purchase, spared_usd, boot_usd = placement.purchase, pool.keep.spared_usd(number), pool.keep.costs.boot_usd
+    if not (spared_usd > boot_usd and purchase.may_buy(pool) and purchase.leaves_others_room(pool)):
+        return False
+    spared, boot = dollars_apart(spared_usd, boot_usd)
+    detail = f"agent {number} is needed again so soon that keeping it spares {spared}, for a boot of {boot}"
+    return purchase.buy(pool, Reason.FORESEEN, detail)
+
+
+def hedge(placement: QueuePlacement) -> None:
+    """Launch a few more than needed where boots differ enough to pay, and the limits are far.
+
+    For all who wait for agents with most of their boot before them, whenever those were launched: what was added for the jobs of
+    an earlier look is there for those of this look, too, and a burst that goes on takes it all.
+    """
+    for name, items in Counter(_pools_waited_for(placement)).items():
+        pool, purchase = placement.pools[name], placement.purchase
+        detail = f"for {items} item{'s' * (items > 1)} not to wait for the slowest boot"
+        spare = placement.supply.spare(name, purchase.ready_seconds(pool)) // pool.executors
+        most, added = pool.hedges(-(-items // pool.executors), items) - spare, 0
+        while added < most and purchase.may_hedge(pool) and purchase.buy(pool, Reason.UNEVEN_BOOTS, detail):
+            added += 1
+        if added:
+            purchase.add_detail(pool, Reason.UNEVEN_BOOTS, f"; and {added} more, {detail}")
+
+
+def _pools_waited_for(placement: QueuePlacement) -> Iterable[str]:
+    """Of each item that waits for an agent which is far from ready: its pool."""
+    ready = {name: placement.purchase.ready_seconds(pool) for name, pool in placement.pools.items()}
+    for start in placement.starts.values():
+        if start.server in ready and _EARLY * ready[start.server] < start.seconds <= ready[start.server]:
+            yield start.server
+
 
 _OF_ITS_OWN = (LevelKind.POOL,)
 _SEVERAL = 2

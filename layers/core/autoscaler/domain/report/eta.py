@@ -7,7 +7,7 @@ from shlex import quote
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Subject
 from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
 from autoscaler.domain.forecast.durations import best_row, duration_of, left_of, start_kinds, start_of, subjects_of, sum_of
-from autoscaler.domain.launch.starts import BareStart, WaitsFor, bare_starts
+from autoscaler.domain.launch.queue import BareStart, WaitsFor, bare_starts
 from autoscaler.domain.report.controllers import told_quiet
 from autoscaler.domain.report.job_tracking import Rows, ends_of, item_duration
 from autoscaler.domain.report.uncertain import why_uncertain

@@ -6,8 +6,7 @@ from autoscaler.domain.facts.metering import LevelKind
 from autoscaler.domain.facts.plan import Held, Launch, Plan, Start, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build
-from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.usage import Usage
+from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.report.broken import broken_pool
 from autoscaler.domain.report.job_facts import PLACES_NAMED, PLANNED
 from autoscaler.domain.report.listing import QueueEntry

@@ -25,7 +25,7 @@ from autoscaler.domain.forecast.durations import (
     start_of,
     subjects_of,
 )
-from autoscaler.domain.launch.starts import bare_starts
+from autoscaler.domain.launch.queue import bare_starts
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.wants import Want

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from autoscaler.domain.facts.fleet import Lending
-from autoscaler.domain.launch.lending import needed_by_its_own, why_refused
+from autoscaler.domain.launch.placement import needed_by_its_own, why_refused
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from autoscaler.domain.facts.fleet import AtMonthLimit
 from autoscaler.domain.facts.metering import Level, LevelKind, hours_in_day, levels_out_of_hours, spent_in_month, spent_levels
-from autoscaler.domain.launch.usage import Usage
+from autoscaler.domain.launch.budget import Usage
 from autoscaler.domain.report.limits import cheapest_of, held_back
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.situation import Situation

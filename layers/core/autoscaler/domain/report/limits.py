@@ -6,9 +6,8 @@ from math import inf
 
 from autoscaler.domain.facts.fleet import NO_CEILINGS, Fleet, Team
 from autoscaler.domain.facts.metering import SHARE_SECONDS, Level, LevelKind, spent_in_month, spent_lately, teams
-from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.left_out import order_of, spent_for_weight
-from autoscaler.domain.launch.usage import Usage
+from autoscaler.domain.launch.budget import Budget, Usage
+from autoscaler.domain.launch.turns import order_of, spent_for_weight
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, Datum, one
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.scale_in.month_limit import what_holds

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from autoscaler.domain.facts.fleet import Market, never_stopped
 from autoscaler.domain.facts.nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Record
-from autoscaler.domain.launch.starting import offering_lacks, startable
+from autoscaler.domain.launch.purchase import offering_lacks, startable
 from autoscaler.domain.report.failed_starts import told_failed_starts
 from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase

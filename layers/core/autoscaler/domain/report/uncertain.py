@@ -2,7 +2,7 @@
 
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.launch.placement import PlannedStart
-from autoscaler.domain.launch.starts import BareStart
+from autoscaler.domain.launch.queue import BareStart
 from autoscaler.domain.report.kept_by_weight import Doubt, why_kept
 from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.distrust import BROKEN_SECONDS, may_take

@@ -11,8 +11,18 @@ from autoscaler.domain.facts.metering import HOUR_SECONDS, team_of_each, teams
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.launch.left_out import TURN_SECONDS, has_waited, order_of, turn_seconds
-from autoscaler.domain.launch.turns import HandedOut, Refusal, Wish, hand_out, wishes_in_turn, wishes_without
+from autoscaler.domain.launch.turns import (
+    TURN_SECONDS,
+    HandedOut,
+    Refusal,
+    Wish,
+    hand_out,
+    has_waited,
+    order_of,
+    turn_seconds,
+    wishes_in_turn,
+    wishes_without,
+)
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation

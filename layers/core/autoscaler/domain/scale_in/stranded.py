@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Lending, Share
 from autoscaler.domain.labels import LabelExpression
-from autoscaler.domain.launch.lending import why_refused
+from autoscaler.domain.launch.placement import why_refused
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.demand import Unmet
 from autoscaler.domain.situation.pool_view import PoolView
