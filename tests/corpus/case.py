@@ -26,7 +26,7 @@ from autoscaler.domain.facts.orders import (
 from autoscaler.domain.facts.runs import BuildResult, Graphs, Item
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.learn import Outcomes
-from autoscaler.domain.repair.interruption import InstanceEvent
+from autoscaler.domain.repair.instances import InstanceEvent
 from corpus.forms import Forms
 
 LAYER = Path(__file__).parents[2] / "layers" / "core" / "autoscaler"

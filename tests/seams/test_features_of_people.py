@@ -213,7 +213,7 @@ def test_one_card_of_a_host_that_two_controllers_share_is_a_persons_and_builds_g
 # Builds that are lost with their machine
 
 
-@feature("domain/repair/lost_builds.py", "control/lost_builds.py", "domain/repair/followed_builds.py", "config/reruns.py")
+@feature("domain/repair/lost_builds.py", "control/lost_builds.py", "config/reruns.py")
 def test_a_lost_build_runs_again_within_two_minutes_then_on_demand_and_then_a_person_is_told():
     rerun = "market: spot-then-on-demand, rerun: {lost: {times: 1, second: on-demand}}"
     with scene(one_pool(rerun)) as here:
@@ -289,7 +289,7 @@ def test_the_first_build_of_a_race_that_passes_stops_the_others_within_two_minut
         assert parts(here) == ("passed", [("a", "passed"), ("b", "stopped")])
 
 
-@feature("domain/run_orders/judging.py", "domain/run_orders/carrying_on.py", "domain/repair/followed_builds.py")
+@feature("domain/run_orders/judging.py", "domain/run_orders/carrying_on.py", "domain/repair/lost_builds.py")
 def test_a_build_of_an_order_that_is_lost_with_its_machine_is_started_again_within_three_minutes():
     with scene("runs: {}\n" + one_pool()) as here:
         a_job_to_order(here, 5)

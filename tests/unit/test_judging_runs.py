@@ -6,8 +6,7 @@ import pytest
 
 from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Parameter, Run
 from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Part, RunOrder, Target, Try, TryState, Until, Verdict
-from autoscaler.domain.repair.followed_builds import MISSING
-from autoscaler.domain.repair.lost_builds import is_lost
+from autoscaler.domain.repair.lost_builds import MISSING, is_lost
 from autoscaler.domain.run_orders.carrying_on import MOST_SECONDS, Cancel, Start, Stop, carry_on
 from autoscaler.domain.run_orders.judging import Judged, TryFacts, judge
 

@@ -31,7 +31,7 @@ from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, 
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.two_looks import Condition
+from autoscaler.domain.repair.instances import Condition
 from autoscaler.domain.report.listing import list_queue
 from support.builders import (
     NOW,

@@ -14,7 +14,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.interruption import Announced, InstanceEvent
+from autoscaler.domain.repair.instances import Announced, InstanceEvent
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.reservations import Access, list_reservations
 from autoscaler.domain.situation.agents import Phase

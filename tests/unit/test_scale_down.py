@@ -13,7 +13,7 @@ from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, U
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.two_looks import Condition, Seen, next_observations
+from autoscaler.domain.repair.instances import Condition, Seen, next_observations
 from support.builders import (
     NOW,
     a_build,

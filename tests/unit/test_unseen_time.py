@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.memory import Looks
-from autoscaler.domain.repair.two_looks import Condition, Seen, is_fact, next_observations
+from autoscaler.domain.repair.instances import Condition, Seen, is_fact, next_observations
 from autoscaler.domain.situation.looks import EC2, SPANS_KEPT, blind_seconds, next_looks
 from support.builders import NOW, a_look, a_snapshot, a_view
 

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.nodes import described_instance, executors_at_first, takes_static_node, with_known_weights
 from autoscaler.domain.facts.orders import with_held_labels
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
-from autoscaler.domain.repair.static_nodes import free_slots
+from autoscaler.domain.repair.orphans import free_slots
 from autoscaler.domain.report.registration import Granted, Refused, Status
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
 from autoscaler.ports import Controller, Ports, StoredState

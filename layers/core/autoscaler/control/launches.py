@@ -20,7 +20,7 @@ from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.snapshot import Binding, Instance, InstanceState, Intent, IntentState, Record, RecordState, version_of
 from autoscaler.domain.launch.backoff import Had, Refusal
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
-from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
+from autoscaler.domain.repair.instances import SECOND_LOOK_SECONDS
 from autoscaler.domain.situation.trials import of_offering, open_trial
 from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, TransientError, UnansweredError
 from autoscaler.ports import LaunchAnswer, Ports, StoredState

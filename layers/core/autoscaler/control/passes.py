@@ -18,7 +18,7 @@ from autoscaler.domain.facts.pools import SETTLE_SECONDS
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.interruption import Announced, InstanceEvent, builds_at_risk
+from autoscaler.domain.repair.instances import Announced, InstanceEvent, builds_at_risk
 from autoscaler.domain.report.registration import Identity
 from autoscaler.errors import DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Ports, StoredState

@@ -27,9 +27,8 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, closed_by_a_person, remember_request
-from autoscaler.domain.repair.heal import relabels_for_holds
-from autoscaler.domain.repair.interruption import Announced, InstanceEvent, handle_event
-from autoscaler.domain.repair.left_controllers import strays_unseen_for_ever
+from autoscaler.domain.repair.heal import relabels_for_holds, strays_unseen_for_ever
+from autoscaler.domain.repair.instances import Announced, InstanceEvent, handle_event
 from autoscaler.domain.scale_in.device_reservations import has_device, release_device, reserve_device
 from autoscaler.domain.scale_in.left_pools import why_left
 from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, reserve, why_not_reserved

@@ -26,11 +26,17 @@ from autoscaler.domain.launch.queue import launch_for_queue, try_what_had_no_roo
 from autoscaler.domain.launch.turns import controllers_in_turn
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.memo import FOR_EVER, Memo
-from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
-from autoscaler.domain.repair.failed_boots import failed_boots
-from autoscaler.domain.repair.heal import keep_beacons, relabels, relabels_for_holds, repairs
-from autoscaler.domain.repair.interruption import cordon_interrupted, taken_back
-from autoscaler.domain.repair.left_controllers import left_controllers
+from autoscaler.domain.repair.heal import (
+    bring_back_pinned,
+    drain_again,
+    keep_beacons,
+    left_controllers,
+    let_resume,
+    relabels,
+    relabels_for_holds,
+    repairs,
+)
+from autoscaler.domain.repair.instances import cordon_interrupted, failed_boots, taken_back
 from autoscaler.domain.repair.lost_builds import run_again
 from autoscaler.domain.scale_in.capacity_ends import capacity_ends
 from autoscaler.domain.scale_in.ended_builds import free_from_ended

@@ -31,13 +31,9 @@ from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_bur
 from autoscaler.domain.launch.backoff import Had, Refusal, lacks_capacity, note_refusals, note_stops, note_taken_back
 from autoscaler.domain.launch.placement import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
-from autoscaler.domain.repair.bring_back import note_owed
-from autoscaler.domain.repair.followed_builds import next_lost
-from autoscaler.domain.repair.heal import what_is_seen
-from autoscaler.domain.repair.interruption import offerings_of, taken_back
-from autoscaler.domain.repair.lost_builds import still_lost
-from autoscaler.domain.repair.ran_again import answered
-from autoscaler.domain.repair.two_looks import next_observations
+from autoscaler.domain.repair.heal import note_owed, what_is_seen
+from autoscaler.domain.repair.instances import next_observations, offerings_of, taken_back
+from autoscaler.domain.repair.lost_builds import answered, next_lost, still_lost
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
 from autoscaler.domain.situation.agents import Agent, Phase, next_missing
 from autoscaler.domain.situation.boot_times import note_times, note_vain_starts

@@ -11,7 +11,7 @@ from autoscaler.control.invocation import Invocation
 from autoscaler.control.pass_notes import places_of_reports
 from autoscaler.control.report import Outcome, Report, merged_json, starts_failed
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.repair.interruption import Announced, InstanceEvent
+from autoscaler.domain.repair.instances import Announced, InstanceEvent
 from autoscaler.domain.wording import shortened
 from autoscaler.entry.context import Context
 from autoscaler.entry.counts import tell_counts

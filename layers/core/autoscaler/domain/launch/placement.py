@@ -21,9 +21,9 @@ from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.purchase import Detail, Purchase, Rotations, Terms, startable
-from autoscaler.domain.repair.bring_back import pinned
-from autoscaler.domain.repair.ran_again import wants_on_demand
-from autoscaler.domain.repair.static_nodes import slots_left
+from autoscaler.domain.repair.heal import pinned
+from autoscaler.domain.repair.lost_builds import wants_on_demand
+from autoscaler.domain.repair.orphans import slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.announced import announced
 from autoscaler.domain.situation.breakers import cannot_come_back

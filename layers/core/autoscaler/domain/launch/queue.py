@@ -16,8 +16,8 @@ from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may
 from autoscaler.domain.launch.purchase import Purchase, startable
 from autoscaler.domain.launch.turns import controllers_in_turn, for_floors, for_forecasts, hedge, keep_up, kept_room
 from autoscaler.domain.memo import FOR_EVER
-from autoscaler.domain.repair.bring_back import pinned
-from autoscaler.domain.repair.static_nodes import slots_left
+from autoscaler.domain.repair.heal import pinned
+from autoscaler.domain.repair.orphans import slots_left
 from autoscaler.domain.situation.breakers import cannot_come_back
 from autoscaler.domain.situation.disks import may_fill
 from autoscaler.domain.situation.pool_view import PoolView

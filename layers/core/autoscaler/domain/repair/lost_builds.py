@@ -5,21 +5,409 @@ failed before the connection was lost, or where a pipeline has resumed or begun 
 once: started again with the same parameters, unless a person has done that, or left to a person.
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.runs import NO_ITEM, Interruption, Run, hidden, job_name_of
-from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, RerunPolicy, RerunState, claimed_try, item_key
-from autoscaler.domain.repair.followed_builds import MISSING, SLACK_SECONDS, is_ordered
-from autoscaler.domain.repair.ran_again import again_or_left, is_run_again, leave
-from autoscaler.domain.repair.repeated_builds import leave_repeated
-from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
-from autoscaler.domain.repair.unanswered_starts import find
-from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.facts.runs import NO_ITEM, Entry, Interruption, Job, Run, hidden, job_name_of
+from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node
+from autoscaler.domain.facts.started_builds import (
+    LeftBuild,
+    LostBuild,
+    LostFacts,
+    RanAgain,
+    Rerun,
+    RerunPolicy,
+    RerunState,
+    RunOrder,
+    claimed_try,
+    item_key,
+)
+from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.situation import Look, Situation
 from autoscaler.domain.situation.steps import Decided
+
+# Steps that answer for a lost build, and what is remembered of builds that were run again or left to a person.
+
+
+_REMEMBERED_SECONDS = 30 * 86_400.0
+_LEFT_SECONDS = 86_400.0
+_MOST = 1000
+
+_Noted = TypeVar("_Noted", RanAgain, LeftBuild)
+
+_ORDINALS = {1: "first", 2: "second", 3: "third"}
+
+
+def is_run_again(fleet: Fleet, lost: LostBuild) -> bool:
+    """Tell whether the fleet file as it is now wants a lost build to be run again."""
+    pool = fleet.pools.get(lost.pool)
+    return pool is not None and is_covered(pool, lost.run)
+
+
+def is_covered(pool: Pool, run: str) -> bool:
+    """Tell whether a pool's builds of this job are to be run again if they are lost."""
+    return pool.rerun is not None and pool.rerun.covers(job_name_of(run))
+
+
+def times_before(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run) -> int:
+    """Count how often a build had been run again when it was lost, by what was noted of its queue item.
+
+    Its parameter only names the answer that it may come from: a person who rebuilds what we started copies that, and begins anew. Where
+    its queue item is not known, the parameter counts.
+    """
+    again, origin = situation.memory.reruns.get(f"{lost.controller}#{unit.item}"), facts.origin
+    is_origin = origin is not None and (unit.item in {origin.item, NO_ITEM} or (origin.item is None and origin.state is RerunState.WRITTEN))
+    return max(again.times if again else 0, origin.times if origin is not None and is_origin else 0)
+
+
+def wants_on_demand(memory: Memory, controller: str, item: int) -> bool:
+    """Tell whether an on-demand agent is to be launched for a queue item: it was lost more often than chance explains."""
+    again = memory.reruns.get(f"{controller}#{item}")
+    return again is not None and again.on_demand
+
+
+def new_rerun(situation: Situation, lost: LostBuild, unit: Run | None, times: int) -> Rerun:
+    """Make the answer to a lost build."""
+    return Rerun(
+        controller=lost.controller,
+        run=lost.unit,
+        began_at=unit.started_at if unit else 0.0,
+        state=RerunState.WRITTEN,
+        times=times,
+        on_demand=False,
+        created_at=situation.now,
+    )
+
+
+def again_or_left(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, policy: RerunPolicy) -> RunAgain | LeaveLost:
+    """Start a build again, unless it was lost as often as is allowed."""
+    times = times_before(situation, lost, facts, unit)
+    if times >= policy.most:
+        told = f"it has been run again {times} times, and was lost each time"
+        return leave(situation, lost, facts, Reason.LOST_TOO_OFTEN, told)
+    rerun = new_rerun(situation, lost, unit, times + 1)
+    return start(situation, lost, facts, replace(rerun, on_demand=policy.then_on_demand and times >= policy.times))
+
+
+def start(situation: Situation, lost: LostBuild, facts: LostFacts, rerun: Rerun, found: int | None = None) -> RunAgain:
+    """Start a build again; ``found``: it was, and its queue item is known now."""
+    agent = "; an on-demand agent is launched for it, if one has to be" if rerun.on_demand else ""
+    return RunAgain(
+        controller=lost.controller,
+        pool=lost.pool,
+        job=job_name_of(rerun.run),
+        lost=lost.key,
+        rerun=rerun,
+        parameters=_parameters(situation, facts, rerun),
+        is_known=facts.rerun is not None,
+        found=found,
+        newest=max((entry.item for entry in facts.job.entries), default=-1) if facts.job else -1,
+        reason=Reason.LOST_BUILD if found is None else Reason.RERUN_FOUND,
+        detail=f"{rerun.run}: {lost.how}; it is run again for the {_ORDINALS.get(rerun.times, str(rerun.times) + 'th')} time{agent}",
+    )
+
+
+def leave(situation: Situation, lost: LostBuild, facts: LostFacts, reason: Reason, detail: str) -> LeaveLost:
+    """Leave a lost build to a person."""
+    rerun = facts.rerun or new_rerun(situation, lost, facts.unit, 0)
+    return LeaveLost(
+        controller=lost.controller,
+        pool=lost.pool,
+        job=job_name_of(lost.unit),
+        lost=lost.key,
+        rerun=replace(rerun, state=RerunState.LEFT, why=detail),
+        is_known=facts.rerun is not None,
+        reason=reason,
+        detail=f"{lost.unit}: {lost.how}; {detail}",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What is followed on, and remembered of builds that were run again or left to a person, once some were answered for."""
+
+    lost: Mapping[str, LostBuild]
+    reruns: Mapping[str, RanAgain]
+    left: Mapping[str, LeftBuild]
+
+
+def answered(memory: Memory, answers: Iterable[tuple[str, Rerun]], now: float) -> Answered:
+    """Tell what is to be remembered of these answers: the name in the memory, and the answer."""
+    answers, reruns, left = list(answers), dict(memory.reruns), dict(memory.left)
+    for _, one in answers:
+        if one.state is RerunState.LEFT:
+            left[f"{one.controller} {one.run}"] = LeftBuild(controller=one.controller, run=one.run, why=one.why, at=now)
+        elif one.item is not None:
+            is_repeat = one.state is RerunState.REPEATED
+            again = RanAgain(run=one.run, times=one.times, on_demand=one.on_demand, at=now, by_person=is_repeat)
+            reruns[f"{one.controller}#{one.item}"] = again
+    done = {name for name, _ in answers}
+    return Answered(
+        lost={key: lost for key, lost in memory.lost.items() if key not in done},
+        reruns=_kept(reruns, now - _REMEMBERED_SECONDS),
+        left=_kept(left, now - _LEFT_SECONDS),
+    )
+
+
+def _kept(noted: Mapping[str, _Noted], since: float) -> dict[str, _Noted]:
+    return dict([(key, one) for key, one in noted.items() if one.at > since][-_MOST:])
+
+
+def _parameters(situation: Situation, facts: LostFacts, rerun: Rerun) -> dict[str, str] | None:
+    """Return what a build is started with again; None for a job without parameters."""
+    if facts.job is None or facts.unit is None or not facts.job.declares:
+        return None
+    own, declares = situation.fleet.rerun_parameter, facts.job.declares
+    given = {one.name: one.value or "" for one in facts.unit.parameters if one.name in declares}
+    return given | ({own: rerun.id} if own in declares else {})
+
+
+# Builds that are followed since their agents have gone, until it is known what became of them.
+#
+# A build is followed from the look that shows its agent's instance ended, stopped, or its connection lost while it was there. After a
+# restart of Jenkins, which knows of no connection that was lost before, all that were on agents that are not back yet are followed.
+
+
+# A pipeline that waits for its agent for longer is not followed any more.
+_FOLLOWED_SECONDS = 7 * 86_400.0
+MOST_FOLLOWED = 500
+_ENDED, _STOPPED = "its instance ended", "its instance was stopped"
+_INTERRUPTED, _CUT_OFF = "EC2 took its instance back", "its agent is gone"
+MISSING = "its agent has not come back since Jenkins restarted"
+# A lost machine ends its builds the moment its connection is lost (recorded: 3 ms), or while it shuts down.
+SLACK_SECONDS = 5.0
+
+
+def next_lost(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild]:
+    """Carry on which builds are followed since their agents have gone, and begin to follow those whose agents go now."""
+    followed = _carried_on(known, look)
+    for agent in look.agents:
+        view = look.snapshot.controllers.get(agent.record.controller)
+        if not (agent.pool.rerun or look.snapshot.run_orders) or view is None or not view.complete:
+            continue
+        if how := _how_it_went(agent) or _after_a_restart(agent, view, look):
+            _follow(followed, agent, how, look)
+    return dict(list(followed.items())[-MOST_FOLLOWED:])
+
+
+def _carried_on(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild]:
+    """Carry each one on by what Jenkins shows now; none for ever. If the fleet file asks for it no more, until no start is in doubt."""
+    orders = look.snapshot.run_orders
+    carried = [
+        _seen_now(_with_its_node(lost, look), look.snapshot.controllers.get(lost.controller), look.snapshot.lost.get(lost.key))
+        for lost in known.values()
+        if (_is_wanted(lost, look) or orders is None or is_ordered(lost, orders)) and look.now - lost.since_at < _FOLLOWED_SECONDS
+    ]
+    return {lost.key: lost for lost in carried if lost}
+
+
+def _is_wanted(lost: LostBuild, look: Look) -> bool:
+    """Tell whether a lost build is to be run again, or may have been started: then that is settled, whatever the fleet file says now."""
+    facts = look.snapshot.lost.get(lost.key)
+    return is_run_again(look.fleet, lost) or facts is None or facts.may_have_been_started
+
+
+def _follow(followed: dict[str, LostBuild], agent: Agent, how: str, look: Look) -> None:
+    """Follow the builds of an agent that goes; those that only missed it know now how it went."""
+    for key, lost in followed.items():
+        if lost.how == MISSING and lost.instance_id == agent.record.instance_id:
+            followed[key] = replace(lost, how=how)
+    for lost in _of(agent, how, look):
+        followed.setdefault(lost.key, lost)
+
+
+def _how_it_went(agent: Agent) -> str | None:
+    """Say how an agent went, where EC2 or Jenkins says that it did; None: it may be there."""
+    if agent.instance_ended:
+        return _INTERRUPTED if agent.mark is not None and agent.mark.kind is MarkClass.INTERRUPTED else _ENDED
+    if agent.instance in (InstanceState.STOPPING, InstanceState.STOPPED):
+        return _STOPPED
+    is_cut_off = agent.node is not None and _is_disconnected(agent.node) and agent.node.lost_at is not None
+    return _CUT_OFF if is_cut_off else None
+
+
+def _after_a_restart(agent: Agent, view: ControllerView, look: Look) -> str | None:
+    """Say that an agent is not there in the first look after a restart of Jenkins."""
+    before = look.snapshot.memory.sessions.get(view.name)
+    is_first = before is not None and before.session != view.session
+    return MISSING if is_first and agent.node is not None and _is_disconnected(agent.node) else None
+
+
+def _is_disconnected(node: Node) -> bool:
+    return node.offline and not node.temporarily_offline
+
+
+def _of(agent: Agent, how: str, look: Look) -> Iterator[LostBuild]:
+    """Find the builds that were on an agent when it was last seen; after a restart of Jenkins those, too, that have not resumed."""
+    controller, node, memory = agent.record.controller, agent.record.node or "", look.snapshot.memory
+    session, window = memory.sessions.get(controller), memory.windows.get(f"{controller}/{agent.pool.name}")
+    runs = {*session.busy.get(node, ()), *session.suspects.get(node, ())} - {""} if session and node else set()
+    orders = look.snapshot.run_orders or ()
+    for run in sorted(runs):
+        if not (is_covered(agent.pool, run) or any(run in order.runs_on(controller) for order in orders)):
+            continue
+        yield LostBuild(
+            controller=controller,
+            run=run,
+            pool=agent.pool.name,
+            node=node,
+            instance_id=agent.record.instance_id,
+            how=how,
+            since_at=look.now,
+            seen_at=window.seen_at if window else 0.0,
+            lost_at=agent.node.lost_at if agent.node else None,
+            others=tuple(sorted(_elsewhere(run, node, look.snapshot.controllers[controller]))),
+        )
+
+
+def _elsewhere(run: str, node: str, view: ControllerView) -> set[str]:
+    """Name what a run has on other nodes, and in the queue for others than this one."""
+    builds = {build.key for other in view.nodes if other.name != node for build in other.builds if build.run == run}
+    items = (item for item in view.items if item.run == run and node not in item.wait.nodes and item.wait.named != node)
+    return builds | {f"item {item.id}" for item in items}
+
+
+def _seen_now(lost: LostBuild, view: ControllerView | None, facts: LostFacts | None) -> LostBuild | None:
+    """Carry one on by what Jenkins shows now; None: its agent has come back, and it goes on there or ended by itself."""
+    if view is None or not view.complete:
+        return lost
+    node = next((node for node in view.nodes if node.name == lost.node), None)
+    if node is not None and _is_back(lost, node, facts):
+        return None
+    lost_at = lost.lost_at if node is None or lost.lost_at is not None else node.lost_at
+    begun = _elsewhere(lost.run, lost.node, view).difference(lost.others)
+    return replace(lost, lost_at=lost_at, elsewhere=lost.elsewhere or bool(begun))
+
+
+def _with_its_node(lost: LostBuild, look: Look) -> LostBuild:
+    """Note since when its node is known to be gone: Jenkins answered that it has deleted it, or shows that there is none."""
+    if lost.node_gone_at is not None:
+        return lost
+    records = [record for record in look.snapshot.records if record.instance_id == lost.instance_id]
+    for record in records:
+        for place in (*record.bindings, *record.leaves):
+            if (place.controller, place.node) == (lost.controller, lost.node) and place.deleted_at:
+                return replace(lost, node_gone_at=place.deleted_at)
+    return replace(lost, node_gone_at=look.now) if _shows_no_node(look.snapshot.controllers.get(lost.controller), lost.node) else lost
+
+
+def _shows_no_node(view: ControllerView | None, name: str) -> bool:
+    if view is None or not view.complete or name in view.unread:
+        return False
+    return all(node.name != name or node.is_deleted for node in view.nodes)
+
+
+def _is_back(lost: LostBuild, node: Node, facts: LostFacts | None) -> bool:
+    """Tell whether an agent is back as it was: what it ran goes on. A machine that was stopped or ended has lost it whatever connects."""
+    resumed = any(build.run == lost.run for build in node.builds) or _has_resumed_and_ended(lost, facts)
+    return not node.offline and (lost.how == MISSING or (lost.how == _CUT_OFF and resumed))
+
+
+def _has_resumed_and_ended(lost: LostBuild, facts: LostFacts | None) -> bool:
+    """Tell whether a pipeline went on after the loss, and ended by itself: a step that cannot wait for its agent fails at once."""
+    run = facts.run if facts else None
+    if run is None or not run.is_pipeline or run.interruptions or run.ended_at is None or lost.lost_at is None:
+        return False
+    return run.ended_at > lost.lost_at + SLACK_SECONDS
+
+
+def is_ordered(lost: LostBuild, orders: Iterable[RunOrder]) -> bool:
+    """Tell whether a build is one of those that people ordered: what becomes of it is up to the order."""
+    return any(lost.unit in order.runs_on(lost.controller) for order in orders)
+
+
+# Lost builds that a person has started again meanwhile: nothing is started beside that.
+
+
+def leave_repeated(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, taken: Collection[str] = ()) -> LeaveLost | None:
+    """Leave a lost build to the person who has started it again; None: nobody has.
+
+    A person's build answers for one lost build only. ``taken``: names of the queue items that answer for others in this look.
+    """
+    entries = sorted(facts.job.entries if facts.job else (), key=lambda entry: entry.item)
+    answering = {*situation.memory.reruns, *taken}
+    repeats = (entry for entry in entries if item_key(lost.controller, entry.item) not in answering)
+    entry = next((entry for entry in repeats if _is_repeat(situation, lost, unit, entry)), None)
+    if entry is None:
+        return None
+    where = entry.run or f"queue item {entry.item}"
+    left = leave(situation, lost, facts, Reason.REPEATED_BY_PERSON, f"a person has started it again: {where}")
+    return replace(left, rerun=replace(left.rerun, state=RerunState.REPEATED, times=0, item=entry.item))
+
+
+def _is_repeat(situation: Situation, lost: LostBuild, unit: Run, entry: Entry) -> bool:
+    """Tell whether a person asked for this since the build was lost, and for the same: it names the build, or has its parameters."""
+    if not entry.is_by_person or entry.item <= unit.item or entry.at < _lost_since(lost, unit):
+        return False
+    if entry.repeats:
+        return unit.path in entry.repeats
+    own = situation.fleet.rerun_parameter
+    return {given for given in entry.parameters if given.name != own} == {given for given in unit.parameters if given.name != own}
+
+
+def _lost_since(lost: LostBuild, unit: Run) -> float:
+    """Say when a build was lost, as far as that is known: a pipeline ends minutes later, and people do not wait for that."""
+    return min(at for at in (lost.lost_at, unit.ended_at, lost.since_at) if at is not None)
+
+
+# Starts of lost builds that Jenkins did not answer: each is found, was surely not done, or is in doubt, and then nothing is sent.
+
+
+# Jenkins shows what it was asked for at once, as soon as it answers again; a request that was under way then has ended, too.
+FIND_AFTER_SECONDS = 60.0
+
+
+def find(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, repeats: Collection[str] = ()) -> RunAgain | LeaveLost | None:
+    """Go on with a start that was not answered. ``repeats``: queue items by which people answer for other builds in this look."""
+    job, rerun = facts.job, facts.rerun
+    if job is None or rerun is None:
+        return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "its job is not there any more")
+    parameter = situation.fleet.rerun_parameter
+    is_told = parameter in job.declares
+    # A person who rebuilds what we started copies the parameter: ours is the first that has it.
+    found = sorted(one.item for one in job.entries if one.has(parameter, rerun.id)) if is_told else _by_time(parameter, unit, job)
+    if not is_told and _is_ambiguous(situation, lost, found):
+        told = f"queue items {', '.join(map(str, found))} may be it; a job that declares {parameter} leaves no doubt"
+        return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, told)
+    if found:
+        return start(situation, lost, facts, replace(rerun, item=found[0]), found[0])
+    if situation.now - rerun.created_at < FIND_AFTER_SECONDS:
+        return None
+    if not job.is_whole:
+        return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "its job has had too many builds since to find it among them")
+    return leave_repeated(situation, lost, facts, unit, repeats) or _once_more(situation, lost, facts, rerun)
+
+
+def _once_more(situation: Situation, lost: LostBuild, facts: LostFacts, rerun: Rerun) -> RunAgain | LeaveLost:
+    """Send what Jenkins surely does not have, unless the fleet file wants the build to be run again no more."""
+    if is_run_again(situation.fleet, lost):
+        return start(situation, lost, facts, replace(rerun, created_at=situation.now))
+    why = "Jenkins did not start it, and the fleet file asks for no rerun of it any more"
+    return leave(situation, lost, facts, Reason.RERUN_UNWANTED, why)
+
+
+def _is_ambiguous(situation: Situation, lost: LostBuild, found: list[int]) -> bool:
+    """Tell whether it may be any of several, or is another lost build's already."""
+    return len(found) > 1 or any(f"{lost.controller}#{item}" in situation.memory.reruns for item in found)
+
+
+def _by_time(parameter: str, unit: Run, job: Job) -> list[int]:
+    """Find what our account asked for since the build was lost, with the same parameters. Jenkins keeps no other trace of a start."""
+    since = unit.ended_at if unit.ended_at is not None else unit.started_at
+
+    def is_it(entry: Entry) -> bool:
+        alike = {one for one in entry.parameters if one.name != parameter} == {one for one in unit.parameters if one.name != parameter}
+        return entry.is_ours and entry.at >= since and entry.item != unit.item and alike
+
+    return sorted({entry.item for entry in job.entries if is_it(entry)})
+
 
 # A build that failed so long after the last look that saw its agent well may have failed before the agent went.
 IN_DOUBT_AFTER_SECONDS = 600.0

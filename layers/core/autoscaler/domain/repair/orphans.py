@@ -1,16 +1,147 @@
 """Orphans: our instances and nodes without a record, after a lost state, a lost answer or a cut-off pass."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from autoscaler.domain.facts.fleet import HOST
+from autoscaler.domain.facts.fleet import HOST, Fleet
 from autoscaler.domain.facts.memory import Observation
-from autoscaler.domain.facts.nodes import described_instance, read_mark
-from autoscaler.domain.facts.plan import Adopt, DeleteNode, FreeSlot
+from autoscaler.domain.facts.nodes import Mark, MarkClass, described_instance, is_made_by_us, read_mark
+from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, FreeSlot, Held
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import SIDE, Instance, InstanceState, Node, RecordState
-from autoscaler.domain.repair.static_nodes import free_left_slot, left_offline
-from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen
+from autoscaler.domain.facts.snapshot import (
+    SIDE,
+    ControllerView,
+    Instance,
+    InstanceState,
+    Node,
+    OfflineCause,
+    Record,
+    RecordState,
+    Snapshot,
+)
+from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS, Condition, Seen
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import cordon
+
+# Static nodes, which an operator made beforehand for any instance. We never create or delete one.
+#
+# A slot is free while it waits for its agent and nothing else is known of it. It is taken together with the record of the
+# instance, and left when that record is closed: after EC2 said that the machine has ended, long enough ago for Jenkins to
+# have noticed, and after our own mark was taken from it.
+
+
+# A connection that nobody closed is noticed by Jenkins' own pings within this; until then a slot brought back online may look
+# connected, and be given a build that no machine runs.
+SLOT_REST_SECONDS = 300.0
+# What a tag of EC2 can hold and the bootstraps' few lines of parsing can read: 256 characters, no quote, backslash or control.
+_TELLABLE = re.compile(r"""[^"\\\x00-\x1f\x7f]{1,256}""")
+
+
+def free_slots(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> dict[str, list[Node]]:
+    """Find the free static nodes, by pool: not connected, not marked by anybody, not taken.
+
+    An item that waits for a free slot by name is no reason against it: of a label that one node has, Jenkins tells only the node.
+    """
+    taken = {record.node for record in records if record.controller == view.name and record.state is not RecordState.GONE}
+    free: dict[str, list[Node]] = {}
+    for node in view.nodes:
+        pool = None if is_made_by_us(fleet, node) else fleet.pool_of_slot(view.name, node.labels)
+        if (
+            pool
+            and node.offline
+            and not node.temporarily_offline
+            and node.idle
+            and node.name not in taken
+            and _TELLABLE.fullmatch(node.name)
+        ):
+            free.setdefault(pool.name, []).append(node)
+    return free
+
+
+def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:
+    """Count the static nodes that are neither taken nor launched for, by pool; None where nodes are made on demand."""
+    if controller not in situation.fleet.slot_controllers:
+        return None
+    free = free_slots(situation.snapshot.controllers[controller], situation.fleet, situation.snapshot.records)
+    left = {name: len(free.get(name, ())) for name in situation.pools_of(controller)}
+    for agent in situation.agents:
+        boots = agent.phase is Phase.REQUESTED or (agent.phase is Phase.RESERVED and agent.record.state is RecordState.REQUESTED)
+        # One whose pool left the controller meanwhile takes none.
+        if agent.record.controller == controller and agent.pool.name in left and boots and not agent.instance_ended:
+            left[agent.pool.name] -= 1
+    for pool, _, agents in situation.expected(controller, with_reserved=True):
+        left[pool] -= agents
+    return left
+
+
+def is_slot_left(agent: Agent) -> bool:
+    """Tell whether a static node is as it was before its instance took it, as far as that is up to us."""
+    return agent.node is None or (agent.mark is None and agent.idle and not _is_of_monitor(agent.node))
+
+
+def _is_of_monitor(node: Node) -> bool:
+    """Tell whether a monitor marked a slot: for the machine that had it, and no monitor brings a slot without a machine back."""
+    return node.temporarily_offline and node.cause is OfflineCause.OTHER
+
+
+def leave_slot(situation: Situation, agent: Agent, ended_since: float) -> Iterator[FreeSlot | Cordon | Held]:
+    """Free the static node of an instance that has ended. A monitor's mark of it gives way to ours, which the next pass takes back."""
+    if agent.node is None:
+        return
+    name = agent.node.name
+    if not agent.idle:
+        detail = f"a build waits on slot {name} for a machine that is gone; it waits in vain, abort it"
+        yield Held(pool=agent.pool.name, controller=agent.record.controller, reason=Reason.STILL_BUSY, detail=detail)
+    elif not agent.machine_gone or situation.now - ended_since < SLOT_REST_SECONDS:
+        return
+    elif _is_of_monitor(agent.node):
+        detail = f"a monitor marked slot {name} for {agent.record.instance_id}, which has ended"
+        yield replace(cordon(situation, agent, MarkClass.MONITOR, Reason.SLOT_LEFT_OFFLINE, detail), over_monitor=True)
+    else:
+        yield FreeSlot(
+            controller=agent.record.controller,
+            pool=agent.pool.name,
+            node=name,
+            instance_id=agent.record.instance_id,
+            fate=agent.instance,
+            mark=agent.mark,
+            reason=Reason.INSTANCE_GONE,
+            detail=f"EC2 says that its instance {agent.record.instance_id} has ended",
+        )
+
+
+def free_left_slot(controller: str, pool: str, node: str, mark: Mark) -> FreeSlot:
+    """Free a static node that no instance has."""
+    return FreeSlot(
+        controller=controller,
+        pool=pool,
+        node=node,
+        instance_id=None,
+        fate=None,
+        mark=mark,
+        reason=Reason.SLOT_LEFT_OFFLINE,
+        detail="it carries our mark, and no instance has it",
+    )
+
+
+def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
+    """Find slots that carry our mark though no record and no living instance has them: the state was lost, or a pass cut off."""
+    if situation.snapshot.unread_records:
+        return  # a record that cannot be read may have any slot
+    known = _known(situation.snapshot)
+    for controller, node in situation.believed_nodes():
+        mark = read_mark(node.reason, situation.fleet.name)
+        is_slot = situation.fleet.ownership_label in node.labels and not is_made_by_us(situation.fleet, node)
+        if mark and is_slot and node.cause is OfflineCause.PERSON and node.idle and (controller, node.name) not in known:
+            yield controller, node, mark
+
+
+def _known(snapshot: Snapshot) -> set[tuple[str, str | None]]:
+    """The nodes that a record or a living instance has, by controller and name."""
+    recorded = {(record.controller, record.node) for record in snapshot.records if record.state is not RecordState.GONE}
+    return recorded | {(instance.controller, instance.node) for instance in snapshot.instances if not instance.state.ended}
 
 
 def unrecorded_seen(situation: Situation) -> dict[str, Seen]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.snapshot import Record
-from autoscaler.domain.repair.left_controllers import agents_unseen_for_ever, strays_unseen_for_ever
+from autoscaler.domain.repair.heal import agents_unseen_for_ever, strays_unseen_for_ever
 from autoscaler.domain.report.offline import told_offline
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen

@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Run
 from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Part, RunOrder, Try, TryState, Verdict
-from autoscaler.domain.repair.followed_builds import MISSING
-from autoscaler.domain.repair.lost_builds import is_lost
-from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
-from autoscaler.domain.repair.unanswered_starts import FIND_AFTER_SECONDS
+from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS
+from autoscaler.domain.repair.lost_builds import FIND_AFTER_SECONDS, MISSING, is_lost
 
 # Until EC2 shows that a machine has ended, a build that was lost with it looks like one that failed.
 SETTLE_SECONDS = 120.0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.repair.two_looks import Condition, is_fact
+from autoscaler.domain.repair.instances import Condition, is_fact
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation

@@ -21,9 +21,8 @@ from autoscaler.domain.facts.plan import (
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.launch.placement import may_come_back
-from autoscaler.domain.repair.static_nodes import is_slot_left, leave_slot
-from autoscaler.domain.repair.stops import finish, is_off
-from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
+from autoscaler.domain.repair.instances import finish, is_off, is_settled, is_unlabelled_twice
+from autoscaler.domain.repair.orphans import is_slot_left, leave_slot
 from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.replace import is_kept
 from autoscaler.domain.scale_in.rotate import rotate, unwanted_elsewhere

@@ -12,7 +12,7 @@ from autoscaler.domain.facts.nodes import Mark, MarkClass, drops_handed_builds, 
 from autoscaler.domain.facts.plan import Cordon, EndReservation, Held, Reserve, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState, Reservation
-from autoscaler.domain.repair.two_looks import is_unlabelled_twice
+from autoscaler.domain.repair.instances import is_unlabelled_twice
 from autoscaler.domain.scale_in.device_reservations import devices_reserved, told_people
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.scale_in.surplus import least_missed

@@ -7,7 +7,7 @@ from autoscaler.domain.facts.nodes import described_instance
 from autoscaler.domain.facts.plan import FinishRotation, Held, Rotate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
-from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
+from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides
 from autoscaler.domain.situation.rotation import destinations

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.nodes import MarkClass, is_of_host
 from autoscaler.domain.facts.plan import Cordon, Held, Step, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node
-from autoscaler.domain.repair.two_looks import is_settled
+from autoscaler.domain.repair.instances import is_settled
 from autoscaler.domain.scale_in.device_reservations import devices_reserved, told_people
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
