@@ -8,7 +8,7 @@ from autoscaler.control import operate, passes
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.learn import assess
-from autoscaler.domain.scale_in.rotate import confirmed_unseen
+from autoscaler.domain.scale_in.sides import confirmed_unseen
 from autoscaler.domain.situation.steps import plan_of
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind

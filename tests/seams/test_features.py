@@ -250,7 +250,7 @@ def test_after_ten_boots_agents_of_a_schedule_are_launched_as_early_as_boots_tak
         assert len(here.ready("cpu")) == 1
 
 
-@feature("domain/situation/pool_schedules.py", "domain/situation/warm_pool.py", "domain/scale_in/warm_pool.py")
+@feature("domain/situation/pool_schedules.py", "domain/situation/warm_pool.py", "domain/scale_in/reclaim.py")
 def test_the_warm_pool_of_a_schedule_is_filled_from_its_first_minute_and_its_disks_go_at_its_end():
     schedule = "{from: '08:05', to: '08:15', time_zone: UTC, warm_pool: {min_agents: 1}}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 60, schedules: [{schedule}]}}}}") as here:
@@ -282,7 +282,7 @@ def test_the_max_agents_of_a_schedule_hold_from_its_first_minute_to_its_last():
 # Stopped agents
 
 
-@feature("domain/scale_in/warm_pool.py", "domain/situation/warm_pool.py", "control/stopping.py")
+@feature("domain/scale_in/reclaim.py", "domain/situation/warm_pool.py", "control/stopping.py")
 def test_an_agent_of_a_warm_pool_is_stopped_once_it_is_idle_and_started_for_the_next_job():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, idle_seconds: 300, warm_pool: {min_agents: 1}}}") as here:
         build = here.submit("job", "cpu", 2)
@@ -296,7 +296,7 @@ def test_an_agent_of_a_warm_pool_is_stopped_once_it_is_idle_and_started_for_the_
         assert (again.node, len(here.ever())) == (build.node, 1)
 
 
-@feature("domain/scale_in/warm_pool.py", "domain/launch/turns.py", "config/warm_pools.py")
+@feature("domain/scale_in/reclaim.py", "domain/launch/turns.py", "config/warm_pools.py")
 def test_missing_agents_of_a_warm_pool_are_launched_in_quiet_times_and_end_at_their_max_age():
     warm = "warm_pool: {min_agents: 1, max_age_hours: 0.25}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 60, {warm}}}}}") as here:
@@ -312,7 +312,7 @@ def test_missing_agents_of_a_warm_pool_are_launched_in_quiet_times_and_end_at_th
         assert len(here.machines()) == 1
 
 
-@feature("config/settings.py", "domain/scale_in/max_builds.py")
+@feature("config/settings.py", "domain/scale_in/surplus.py")
 def test_agents_of_one_build_are_not_stopped_though_the_defaults_have_a_warm_pool():
     keys = "defaults: {warm_pool: {min_agents: 1}}\n"
     pool = "pools: {cpu: {$pool, executors: 1, max_agents: 4, reuse: never}}"

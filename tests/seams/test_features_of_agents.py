@@ -46,7 +46,7 @@ def test_an_idle_agent_of_a_rare_kind_is_lent_at_the_first_look_and_only_for_the
         assert (special.node, special.started_at) == (node.name, waited_for)
 
 
-@feature("domain/launch/purchase.py", "domain/situation/rotation.py", "domain/scale_in/rotate.py", "control/rotation.py")
+@feature("domain/launch/purchase.py", "domain/situation/rotation.py", "domain/scale_in/sides.py", "control/rotation.py")
 @pytest.mark.parametrize("share", ["rotate", "none"])
 def test_an_idle_agent_goes_to_the_controller_whose_job_waits_within_two_looks_and_some_seconds(share):
     pool = f"$pool, executors: 1, share: {share}, max_agents: 2, idle_seconds: 1800, boot_seconds: 180"
@@ -207,7 +207,7 @@ def test_one_agent_tries_a_new_launch_template_version_and_an_older_one_is_repla
         assert Counter(machine.tags[VERSION] for machine in here.machines())["1"] == 1
 
 
-@feature("domain/scale_in/max_builds.py", "domain/situation/builds.py")
+@feature("domain/scale_in/surplus.py", "domain/situation/builds.py")
 @pytest.mark.parametrize(("key", "builds"), [("max_builds: 2", 2), ("reuse: never", 1)])
 def test_an_agent_takes_so_many_builds_and_no_more(key, builds):
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, min_agents: 1, {key}}}}}") as here:
@@ -236,7 +236,7 @@ def test_an_agent_is_replaced_at_the_first_look_at_which_it_is_older_than_its_ma
         assert len(here.machines()) == 1
 
 
-@feature("domain/scale_in/replace.py", "domain/scale_in/build_results.py", "control/measure.py")
+@feature("domain/scale_in/replace.py", "control/measure.py")
 @pytest.mark.parametrize("quarantine", ["replace", "keep", "off"])
 def test_an_agent_on_which_builds_of_four_jobs_in_a_row_fail_goes_into_quarantine_at_the_look_after_the_fourth(quarantine):
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, min_agents: 2, quarantine: {quarantine}}}}}") as here:

@@ -39,7 +39,7 @@ def test_a_team_of_twice_the_weight_gets_twice_the_agents():
         assert (len(here.machines("a")), len(here.machines("b"))) == (4, 2)
 
 
-@feature("domain/launch/turns.py", "domain/scale_in/hand_over.py")
+@feature("domain/launch/turns.py", "domain/scale_in/make_room.py")
 def test_an_agent_of_a_lower_priority_hands_over_at_the_first_look_and_goes_once_its_build_has_ended():
     pools = "{a: {$pool, executors: 1, max_agents: 2}, b: {$pool, executors: 1, max_agents: 2, priority: 5}}"
     with scene(limits(max_agents=2) + f"pools: {pools}") as here:
@@ -56,7 +56,7 @@ def test_an_agent_of_a_lower_priority_hands_over_at_the_first_look_and_goes_once
         assert urgent.started_at
 
 
-@feature("domain/facts/metering.py", "domain/launch/budget.py", "domain/scale_in/month_limit.py")
+@feature("domain/facts/metering.py", "domain/launch/budget.py", "domain/scale_in/make_room.py")
 def test_once_the_hours_of_a_day_are_used_an_agent_takes_no_other_build_and_its_build_goes_on():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 2, max_hours_per_day: 1}}") as here:
         builds = [here.submit(f"job-{number}", "cpu", 25) for number in range(4)]
@@ -70,7 +70,7 @@ def test_once_the_hours_of_a_day_are_used_an_agent_takes_no_other_build_and_its_
         assert (builds[2].ended, builds[3].node, here.machines()) == (Ended.FINISHED, None, [])
 
 
-@feature("domain/facts/metering.py", "domain/launch/budget.py", "domain/scale_in/month_limit.py", "config/team_money.py")
+@feature("domain/facts/metering.py", "domain/launch/budget.py", "domain/scale_in/make_room.py", "config/team_money.py")
 def test_once_a_teams_money_is_spent_its_agents_take_no_other_build_and_those_of_others_do():
     red = "{red: {pools: [a], max_usd_per_month: 6.1}}"
     pools = "{a: {$pool, executors: 1, max_agents: 1, usd_per_hour: 6, volume_gib: 0}, b: {$pool, executors: 1, max_agents: 1}}"
@@ -84,7 +84,7 @@ def test_once_a_teams_money_is_spent_its_agents_take_no_other_build_and_those_of
         assert here.subjects() == ["the month's limit of team red is reached"]
 
 
-@feature("domain/facts/metering.py", "domain/launch/budget.py", "domain/scale_in/month_limit.py")
+@feature("domain/facts/metering.py", "domain/launch/budget.py", "domain/scale_in/make_room.py")
 @pytest.mark.parametrize("what", ["stop", "launch-nothing"])
 def test_once_the_months_money_is_spent_nothing_is_launched_and_agents_leave_or_stay_in_use_as_the_file_says(what):
     """A launch reserves an hour: here it is all of the month's money, less some cents."""
@@ -203,7 +203,7 @@ def test_machines_that_are_paid_for_anyway_are_used_before_others_are_bought():
         assert (len(here.machines("paid")), len(here.machines("gpu"))) == (1, 1)
 
 
-@feature("domain/situation/reserved_capacity.py", "domain/scale_in/capacity_ends.py", "domain/learn.py")
+@feature("domain/situation/reserved_capacity.py", "domain/scale_in/surplus.py", "domain/learn.py")
 def test_a_block_takes_builds_until_its_end_is_as_near_as_its_builds_were_long_and_none_is_lost_with_it():
     """EC2 ends its machines at 09:14. Until a build has ended, builds are assumed to take an hour: the block would close at 08:14."""
     capacity = "capacity_reservation: {id: cr-0123456789abcdef0, kind: block, ends_at: '2027-01-15T09:44Z'}"
@@ -225,7 +225,7 @@ def test_a_block_takes_builds_until_its_end_is_as_near_as_its_builds_were_long_a
         assert not any(build.killed_by for build in here.jenkins.builds)
 
 
-@feature("domain/scale_in/capacity_ends.py", "domain/situation/pool_view.py", "config/capacity_reservations.py")
+@feature("domain/scale_in/surplus.py", "domain/situation/pool_view.py", "config/capacity_reservations.py")
 def test_a_reservation_is_launched_into_from_its_first_minute_and_takes_no_build_from_its_last_one_on():
     capacity = "capacity_reservation: {id: cr-0123456789abcdef0, starts_at: '2027-01-15T08:05Z', ends_at: '2027-01-15T08:12Z'}"
     with scene(f"pools: {{paid: {{{_RESERVED}, max_agents: 1, {capacity}}}}}") as here:

@@ -189,7 +189,7 @@ def test_an_agent_that_is_reserved_while_it_builds_ends_its_build_and_takes_no_o
         assert (node.temporarily_offline, here.machine_of(build).alive()) == (True, True)
 
 
-@feature("domain/scale_in/device_reservations.py", "control/reserving.py", "control/registration.py")
+@feature("domain/scale_in/sides.py", "control/reserving.py", "control/registration.py")
 def test_one_card_of_a_host_that_two_controllers_share_is_a_persons_and_builds_go_on_beside_them():
     controllers = "controllers: {main: {url: 'http://main/', secret: jenkins/main}, other: {url: 'http://other/', secret: jenkins/other}}\n"
     with scene(

@@ -12,7 +12,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.runs import BuildResult, Streak
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
-from autoscaler.domain.scale_in.build_results import Tally
+from autoscaler.domain.scale_in.replace import Tally
 from support.builders import NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_instance, cordoned
 from support.builders import a_mark as mark_of
 from support.decisions import scale_down

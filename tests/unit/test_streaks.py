@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.runs import BuildResult, PoolResults, Streak
-from autoscaler.domain.scale_in.build_results import Ended, causes, chance_of_streak, note_pool_results, note_streaks
+from autoscaler.domain.scale_in.replace import Ended, causes, chance_of_streak, note_pool_results, note_streaks
 from support.builders import NOW, a_view, an_agent
 
 GOOD, BAD = BuildResult.SUCCEEDED, BuildResult.FAILED

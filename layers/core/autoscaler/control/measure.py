@@ -22,7 +22,7 @@ from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
-from autoscaler.domain.scale_in.build_results import RESULTS_SECONDS, gone_since
+from autoscaler.domain.scale_in.replace import RESULTS_SECONDS, gone_since
 from autoscaler.domain.situation.disks import next_short_of_disk
 from autoscaler.domain.situation.node_blocks import gone_blocks, runs_to_read
 from autoscaler.domain.situation.queue_items import AskedItems, items_of

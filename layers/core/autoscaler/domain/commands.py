@@ -29,11 +29,9 @@ from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, closed_by_a_person, remember_request
 from autoscaler.domain.repair.heal import relabels_for_holds, strays_unseen_for_ever
 from autoscaler.domain.repair.instances import Announced, InstanceEvent, handle_event
-from autoscaler.domain.scale_in.device_reservations import has_device, release_device, reserve_device
-from autoscaler.domain.scale_in.left_pools import why_left
 from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, reserve, why_not_reserved
-from autoscaler.domain.scale_in.rotate import confirmed_unseen
-from autoscaler.domain.scale_in.surplus import least_missed
+from autoscaler.domain.scale_in.sides import confirmed_unseen, has_device, release_device, reserve_device
+from autoscaler.domain.scale_in.surplus import least_missed, why_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left_pools import is_controller_left
 from autoscaler.domain.situation.situation import Situation

@@ -38,23 +38,12 @@ from autoscaler.domain.repair.heal import (
 )
 from autoscaler.domain.repair.instances import cordon_interrupted, failed_boots, taken_back
 from autoscaler.domain.repair.lost_builds import run_again
-from autoscaler.domain.scale_in.capacity_ends import capacity_ends
-from autoscaler.domain.scale_in.ended_builds import free_from_ended
-from autoscaler.domain.scale_in.hand_over import hand_over, let_bound_start
-from autoscaler.domain.scale_in.late_starts import late_starts
-from autoscaler.domain.scale_in.left_pools import drain_left, keep_while_in_doubt
-from autoscaler.domain.scale_in.make_room import make_room
-from autoscaler.domain.scale_in.make_way import make_way
-from autoscaler.domain.scale_in.max_builds import used_up
-from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
-from autoscaler.domain.scale_in.reclaim import drained, unfinished
-from autoscaler.domain.scale_in.refusing import refusing
-from autoscaler.domain.scale_in.replace import marked, outdated, quarantine
+from autoscaler.domain.scale_in.make_room import hand_over, late_starts, let_bound_start, make_room, make_way, stop_for_month_limit
+from autoscaler.domain.scale_in.reclaim import drained, not_worth_keeping, unfinished
+from autoscaler.domain.scale_in.replace import free_from_ended, marked, outdated, quarantine, refusing
 from autoscaler.domain.scale_in.reserved import keep_reserved
-from autoscaler.domain.scale_in.rotate import finish_rotations
-from autoscaler.domain.scale_in.sides import drain_together, keep_for_other_sides, left_the_file
-from autoscaler.domain.scale_in.surplus import surplus
-from autoscaler.domain.scale_in.warm_pool import not_worth_keeping
+from autoscaler.domain.scale_in.sides import drain_together, finish_rotations, keep_for_other_sides, left_the_file
+from autoscaler.domain.scale_in.surplus import capacity_ends, drain_left, keep_while_in_doubt, surplus, used_up
 from autoscaler.domain.situation.breakers import hold_failing
 from autoscaler.domain.situation.marks import failed_by_marks
 from autoscaler.domain.situation.situation import Situation

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.runs import BlockEnd, BuildResult, GoneBlock, Graph
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.job_patterns import learn_stages, note_arrivals
-from autoscaler.domain.scale_in.build_results import (
+from autoscaler.domain.scale_in.replace import (
     Ended,
     Tally,
     came_and_went,

@@ -31,8 +31,8 @@ from autoscaler.domain.report.schedules import told_schedules
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
 from autoscaler.domain.report.taken_offline import told_mark
 from autoscaler.domain.report.weights import told_weights
-from autoscaler.domain.scale_in.ended_builds import told_ended
-from autoscaler.domain.scale_in.month_limit import told_hours, what_holds
+from autoscaler.domain.scale_in.make_room import told_hours, what_holds
+from autoscaler.domain.scale_in.replace import told_ended
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import told_last
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted

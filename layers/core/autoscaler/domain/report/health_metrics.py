@@ -8,7 +8,7 @@ from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.facts.telemetry import CONTROLLER, Telemetry
 from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
-from autoscaler.domain.scale_in.build_results import Tally
+from autoscaler.domain.scale_in.replace import Tally
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView
 

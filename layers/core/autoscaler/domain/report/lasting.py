@@ -15,7 +15,7 @@ from autoscaler.domain.report.left_the_file import left_seen
 from autoscaler.domain.report.offline import told_offline
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
-from autoscaler.domain.scale_in.device_reservations import devices_reserved
+from autoscaler.domain.scale_in.sides import devices_reserved
 from autoscaler.domain.situation import deadlines
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.deadlines import Row

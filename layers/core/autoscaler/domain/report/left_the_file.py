@@ -8,7 +8,7 @@ from autoscaler.domain.repair.heal import agents_unseen_for_ever, strays_unseen_
 from autoscaler.domain.report.offline import told_offline
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
-from autoscaler.domain.scale_in.left_pools import told_hold, why_left
+from autoscaler.domain.scale_in.surplus import told_hold, why_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left_pools import is_controller_left, is_left, is_on_hold
 from autoscaler.domain.situation.left_sides import why_not_wanted

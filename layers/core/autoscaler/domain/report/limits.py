@@ -10,7 +10,7 @@ from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.launch.turns import order_of, spent_for_weight
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, Datum, one
 from autoscaler.domain.report.stopped import usd_per_hour_of
-from autoscaler.domain.scale_in.month_limit import what_holds
+from autoscaler.domain.scale_in.make_room import what_holds
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import dollars, duration

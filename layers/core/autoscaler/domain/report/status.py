@@ -14,8 +14,8 @@ from autoscaler.domain.report.other_autoscalers import told_others
 from autoscaler.domain.report.problem_places import told_unread
 from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
 from autoscaler.domain.report.telemetry import Reports, told_short
-from autoscaler.domain.scale_in.build_results import midnight_before
-from autoscaler.domain.scale_in.month_limit import what_holds
+from autoscaler.domain.scale_in.make_room import what_holds
+from autoscaler.domain.scale_in.replace import midnight_before
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import steps_that_keep_failing, told_failing
 from autoscaler.domain.situation.pool_view import PoolView

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Record
 from autoscaler.domain.launch.purchase import offering_lacks, startable
 from autoscaler.domain.report.failed_starts import told_failed_starts
-from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
+from autoscaler.domain.scale_in.reclaim import why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.boot_times import BOOTS_TO_TRUST
 from autoscaler.domain.situation.canary import why_outdated

@@ -1,25 +1,50 @@
-"""Make room: where a limit keeps jobs waiting, idle agents leave that count against it.
-
-Demand that is there comes before demand that was. What a walk over the queues would launch without those agents, and does not with
-them, is what they stand in the way of; as few of them leave as that takes. An agent that no waiting job can take is needed by nobody,
-whatever its pool counts on.
-"""
+"""What leaves where a limit keeps jobs waiting: idle agents, stopped ones, late starts, and agents of those that come after."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
+from math import ceil, inf
 
-from autoscaler.domain.facts.metering import LevelKind, levels
+from autoscaler.domain.facts.memory import Trial
+from autoscaler.domain.facts.metering import HOUR_SECONDS, Level, LevelKind, hours_in_day, levels, spent_in_month, team_of_each, teams
 from autoscaler.domain.facts.nodes import MarkClass
-from autoscaler.domain.facts.plan import Cordon, Held
+from autoscaler.domain.facts.plan import Cordon, Held, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.launch.backoff import held_by_what_is_stopped
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.queue import place_queue
-from autoscaler.domain.launch.turns import controllers_in_turn, may_be_refused, room_without
-from autoscaler.domain.scale_in.surplus import idle_beyond_need
+from autoscaler.domain.launch.turns import (
+    TURN_SECONDS,
+    HandedOut,
+    Refusal,
+    Wish,
+    controllers_in_turn,
+    hand_out,
+    has_waited,
+    may_be_refused,
+    order_of,
+    room_without,
+    turn_seconds,
+    wishes_in_turn,
+    wishes_without,
+)
+from autoscaler.domain.repair.instances import Condition, is_fact
+from autoscaler.domain.scale_in.surplus import idle_beyond_need, least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon
+from autoscaler.domain.situation.start_trials import starts_late
+from autoscaler.domain.situation.steps import Decided, cordon, leaving, terminate, uncordon
 from autoscaler.domain.situation.supposed import without_agents
+from autoscaler.domain.situation.trials import in_the_way, of_offering
+from autoscaler.domain.wording import dollars_apart, duration, figures_apart
+
+# Make room: where a limit keeps jobs waiting, idle agents leave that count against it.
+#
+# Demand that is there comes before demand that was. What a walk over the queues would launch without those agents, and does not with
+# them, is what they stand in the way of; as few of them leave as that takes. An agent that no waiting job can take is needed by nobody,
+# whatever its pool counts on.
+
 
 _HELPED_BY_ROOM = {
     *(Reason.MAX_AGENTS, Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS),
@@ -111,3 +136,276 @@ def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:
 def _is_about_to_go(agent: Agent, cordoned: Collection[tuple[str, str]]) -> bool:
     """Tell whether an agent is drained, or cordoned by this pass; what a person has stays for as long as they have it."""
     return agent.phase is not Phase.RESERVED and bool(agent.mark or (agent.record.controller, agent.record.node or "") in cordoned)
+
+
+# Stopped agents make way: each holds an address of its subnet, and volumes of the account's quota, which a launch may lack.
+
+
+# Since the last look: each refusal ends as many as the jobs need, once.
+_JUST_NOW_SECONDS = 90.0
+
+
+def make_way(situation: Situation, decided: Decided) -> Iterator[Terminate]:
+    """Terminate stopped agents that no job waits for, those stopped first, if EC2 has just refused a launch for what they hold."""
+    gone = {step.instance_id for step in decided if isinstance(step, Terminate)}
+    for pool in situation.pools.values():
+        starved = situation.starved_by_pool(pool.controller).get(pool.name, 0)
+        if not starved:
+            continue
+        for subnet, trial in _lacking(situation, pool).items():
+            holders = [agent for agent in _holders(situation, subnet) if agent.record.instance_id not in gone]
+            for agent in holders[: ceil(starved / pool.executors)]:
+                gone.add(agent.record.instance_id)
+                yield terminate(agent, Reason.MAKES_WAY, f"jobs wait for {pool.name}, and a launch failed: {trial.why}")
+
+
+def _lacking(situation: Situation, pool: PoolView) -> dict[str, Trial]:
+    """Return what launches of a pool have just lacked, by subnet; "" for what all subnets share."""
+    trials = in_the_way(pool.spec, situation.memory)
+    just_now = {scope: trial for scope, trial in trials.items() if situation.now - trial.failed_at < _JUST_NOW_SECONDS}
+    subnets = {of_offering(pool.name, offering): offering.subnet for offering in pool.spec.offerings}
+    shared = next((trial for trial in just_now.values() if held_by_what_is_stopped(trial.code, everywhere=True)), None)
+    if shared is not None:
+        return {"": shared}
+    return {subnets.get(scope, ""): trial for scope, trial in just_now.items() if held_by_what_is_stopped(trial.code)}
+
+
+def _holders(situation: Situation, subnet: str) -> list[Agent]:
+    """List the stopped agents in a subnet that no waiting job may be served by, those that were stopped first at the beginning."""
+    wanted = {pool.key for pool in situation.pools.values() if situation.starved_by_pool(pool.controller).get(pool.name, 0)}
+    free = [
+        pool for pool in situation.pools.values() if not (pool.key in wanted or pool.on_hold or situation.no_giving_up(pool.controller))
+    ]
+    stopped = [agent for pool in free for agent in pool.stopped]
+    return sorted((agent for agent in stopped if _holds(situation, agent, subnet)), key=lambda agent: agent.record.changed_at)
+
+
+def _holds(situation: Situation, agent: Agent, subnet: str) -> bool:
+    instance = situation.instances.get(agent.record.instance_id)
+    return instance is not None and instance.state is InstanceState.STOPPED and subnet in {"", instance.subnet}
+
+
+# Hand over: where a limit keeps jobs waiting whose turn it is, agents of those that come after take no new builds.
+#
+# An agent whose queue never ends is never idle, so it would never make room. It is cordoned, its builds end, and it goes; no build is cut
+# short. By priority as many are handed over as jobs need; between teams only until each has its share of the dollars an hour. Where shares
+# are smaller than an agent, teams take turns of half an hour or longer.
+
+
+_HELPED_BY_HANDING_OVER = {Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.NOT_ITS_TURN}
+_LEAVING = (Phase.RETIRING, Phase.DRAINING, Phase.CONDEMNED, Phase.STOPPING)
+_SERVES = (Phase.REQUESTED, Phase.CONNECTING, Phase.READY)
+# Each costs a look at all limits; where more are due, the next pass goes on.
+_AT_ONCE = 20
+
+
+def let_bound_start(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
+    """Uncordon an agent that has handed over and that an item waits for by name: that item has no other agent to start on."""
+    for agent in situation.agents if situation.snapshot.controllers[controller].complete else ():
+        if agent.record.controller != controller or agent.phase is not Phase.DRAINING or agent.instance_ended:
+            continue
+        is_over = agent.mark is not None and agent.mark.kind is MarkClass.HANDS_OVER and agent.idle
+        if is_over and agent.record.node in situation.demands[controller].pins:
+            yield uncordon(agent, Reason.PINNED, f"its builds have ended, and a queue item waits for {agent.record.node} by name")
+
+
+def hand_over(situation: Situation, decided: Decided) -> Iterator[Cordon]:
+    """Cordon as few agents as it takes for those to fit whose turn it is, once the agents that leave already have left."""
+    leaving = _handed_over(situation, decided)
+    if wishes := wishes_in_turn(situation, leaving):
+        yield from _Handover(situation, leaving, wishes).cordons()
+
+
+def _handed_over(situation: Situation, decided: Decided) -> frozenset[str]:
+    """Find the agents that take no new builds: their room is as good as free."""
+    nodes, memory = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}, situation.memory
+    leaving = [a for a in situation.agents if a.phase in _LEAVING or (a.record.controller, a.record.node) in nodes]
+    return frozenset(a.record.instance_id for a in leaving).difference(memory.kept, memory.stuck)
+
+
+class _Handover:
+    def __init__(self, situation: Situation, leaving: frozenset[str], wishes: list[Wish]) -> None:
+        """Begin with the agents that leave already."""
+        self._situation, self._leaving, self._wishes = situation, leaving, wishes
+        self._team, self._order = team_of_each(situation.fleet), order_of(situation, teams(situation.fleet))
+        self._ready = sorted(least_missed(situation, [a for a in situation.agents if self._may_go(a)]), key=self._last_in_turn)
+        self._served = {agent.pool.name for agent in situation.agents if agent.phase in _SERVES}
+
+    def cordons(self) -> Iterator[Cordon]:
+        """Go through those that are refused, in turn."""
+        hopeless, count, handed_out = set[str](), 0, self._hand_out(())
+        while count < _AT_ONCE:
+            first = next((one for one in handed_out.refused if one.pool not in hopeless and one.reason in _HELPED_BY_HANDING_OVER), None)
+            if first is None:
+                return
+            chosen = self._for(first, handed_out)
+            wishes = wishes_without(self._situation, self._gone(chosen)) if chosen else []
+            # Jobs that the chosen agents would have taken want their room, too. Room that only goes back to these is worth no change.
+            if not chosen or self._granted(first, chosen, wishes) <= handed_out.granted.get(first.pool, 0):
+                hopeless.add(first.pool)
+                continue
+            for agent in chosen:
+                detail = f"jobs for {first.pool} wait under the limit of {first.level.text}, and go before those for {agent.pool.name}"
+                yield cordon(self._situation, agent, MarkClass.HANDS_OVER, Reason.HANDS_OVER, detail)
+            count += len(chosen)
+            self._leaving, self._wishes = self._gone(chosen), wishes
+            handed_out = self._hand_out(())
+
+    def _gone(self, chosen: Collection[Agent]) -> frozenset[str]:
+        return self._leaving.union(agent.record.instance_id for agent in chosen)
+
+    def _granted(self, first: Refusal, chosen: Collection[Agent], wishes: list[Wish]) -> int:
+        return hand_out(self._situation, self._gone(chosen), wishes).granted.get(first.pool, 0)
+
+    def _for(self, first: Refusal, before: HandedOut) -> list[Agent]:
+        """Choose agents until one more of this pool fits; none where all that come after it would not be enough."""
+        chosen, handed_out = list[Agent](), before
+        while handed_out.granted.get(first.pool, 0) <= before.granted.get(first.pool, 0):
+            agent = next((one for one in self._ready if self._hands_over(one, first, chosen, handed_out)), None)
+            if agent is None:
+                return []
+            chosen.append(agent)
+            handed_out = self._hand_out(chosen)
+        return chosen
+
+    def _hand_out(self, chosen: Collection[Agent]) -> HandedOut:
+        return hand_out(self._situation, self._gone(chosen), self._wishes)
+
+    def _hands_over(self, agent: Agent, first: Refusal, chosen: list[Agent], handed_out: HandedOut) -> bool:
+        """Tell whether an agent counts under the limit, may go, and is of those that come after."""
+        priority = self._situation.fleet.pools[first.pool].priority
+        if priority < agent.pool.priority or not first.level.has(agent.pool.name):
+            return False
+        if priority == agent.pool.priority and not (self._is_fair(agent, first, handed_out) or self._has_had_its_turn(agent, first)):
+            return False
+        gone = self._gone(chosen)
+        staying = sum(one.pool.name == agent.pool.name and one.record.instance_id not in gone for one in self._ready)
+        return agent.record.instance_id not in gone and staying > agent.pool.min_agents
+
+    def _is_fair(self, agent: Agent, first: Refusal, handed_out: HandedOut) -> bool:
+        """Tell whether the waiting team has spent less, and would still have no more an hour for its weight than the other one."""
+        team, other = self._team[first.pool], self._team[agent.pool.name]
+        if team.name == other.name or self._order.key(team.name) >= self._order.key(other.name):
+            return False
+        after = handed_out.usd_per_hour(team) + first.usd_per_hour, handed_out.usd_per_hour(other) - agent.record.reserved_usd_per_hour
+        return after[0] / team.weight <= after[1] / other.weight
+
+    def _has_had_its_turn(self, agent: Agent, first: Refusal) -> bool:
+        """Tell whether the waiting team is left out, and the other one has kept its agent for a turn.
+
+        A team that has agents of other pools is left out of this one while it would have spent less even after its turn.
+        """
+        team, other = self._team[first.pool], self._team[agent.pool.name]
+        boot_seconds = self._situation.pools[agent.key].boot_seconds
+        has_served = self._situation.now - agent.record.began_at >= turn_seconds(other, team) + boot_seconds
+        if team.name == other.name or not has_served or first.pool in self._served or not has_waited(self._situation, first.pool):
+            return False
+        if team.name in self._order.left_out or other.name in self._order.left_out:
+            return self._order.key(team.name) < self._order.key(other.name)
+        turn_usd = first.usd_per_hour * TURN_SECONDS / HOUR_SECONDS / team.weight
+        return self._order.spent[team.name] + turn_usd < self._order.spent[other.name]
+
+    def _last_in_turn(self, agent: Agent) -> tuple[int, float]:
+        return agent.pool.priority, -self._order.spent[self._team[agent.pool.name].name]
+
+    def _may_go(self, agent: Agent) -> bool:
+        """Tell whether an agent takes builds, what is seen of it can be believed, nobody wants it kept, and no run may go on there."""
+        situation, controller = self._situation, agent.record.controller
+        if agent.phase is not Phase.READY or agent.instance_ended or not agent.makes_room or situation.no_giving_up(controller):
+            return False
+        if agent.key not in situation.pools:  # it left the fleet file, and drains anyway
+            return False
+        # To what is yet to begin a cordon does no harm: what waits for this node by name gets it before it goes.
+        if situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].resumes:
+            return False
+        return not (situation.now < agent.record.keep_until or situation.pools[agent.key].on_hold)
+
+
+# At the limits of the month and of the day nothing new starts: agents are cordoned until it ends or the limit is raised.
+
+
+_MAY_TAKE_BUILDS = (Phase.READY, Phase.CONNECTING)
+
+
+def stop_for_month_limit(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Terminate]:
+    """Cordon every agent of a controller, except those a build may be bound to; one without a node is terminated.
+
+    Holds, `min_agents` and what a person wants kept do not count: the limit is a ceiling.
+    """
+    taken = leaving(decided, controller)
+    for agent in situation.agents if situation.stopped_levels else ():
+        level = situation.stopped_by(agent.pool.name)
+        if level is None or agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
+            continue
+        if agent.record.is_host:
+            continue  # which costs nothing
+        if agent.phase is Phase.REQUESTED:
+            yield _terminate(agent, _of(situation, level)[1], what_holds(situation, level))
+        elif agent.phase in _MAY_TAKE_BUILDS and not situation.protected(agent):
+            yield cordon(situation, agent, *_of(situation, level), what_holds(situation, level))
+
+
+def what_holds(situation: Situation, level: Level) -> str:
+    """Say how much is spent or used, by whom, and what follows."""
+    if level not in situation.spent_levels:
+        return f"{_hours(situation, level)}: nothing new of it starts until midnight UTC"
+    usd, limit = spent_in_month(situation.memory.month, level), level.ceilings.max_usd_per_month
+    is_all = level.kind is LevelKind.FLEET
+    by, new, of = ("", "nothing new", "") if is_all else (f" by {level.text}", "nothing new of it", f" of {level.text}")
+    spent, allowed = dollars_apart(usd, limit)
+    return f"{spent} of {allowed} are spent this month{by}: {new} starts until it ends or max_usd_per_month{of} is raised"
+
+
+def told_hours(situation: Situation, pool: str) -> Iterator[str]:
+    """Say how many hours of the day are used where a limit is about those of this pool."""
+    for level in levels(situation.fleet):
+        if level.has(pool) and level.ceilings.max_hours_per_day < inf:
+            yield what_holds(situation, level) if level in situation.stopped_levels else _hours(situation, level)
+
+
+def _hours(situation: Situation, level: Level) -> str:
+    hours = hours_in_day(situation.memory.day, level, situation.now)
+    used, limit = figures_apart(hours, level.ceilings.max_hours_per_day)
+    return f"{used} of {limit} hours are used today by {level.text}"
+
+
+def _of(situation: Situation, level: Level) -> tuple[MarkClass, Reason]:
+    """Return the class of the mark and the reason: of the month's money, or of the day's hours."""
+    if level in situation.spent_levels:
+        return MarkClass.MONTH_LIMIT, Reason.USD_PER_MONTH
+    return MarkClass.DAY_LIMIT, Reason.HOURS_PER_DAY
+
+
+def _terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
+    record = agent.record
+    return Terminate(
+        controller=record.controller,
+        pool=record.pool,
+        instance_id=record.instance_id,
+        node=None,
+        mark=None,
+        reason=reason,
+        detail=detail,
+    )
+
+
+# Starts that take too long, at a limit: their place goes to a launch, since jobs wait.
+
+
+def late_starts(situation: Situation, controller: str, _decided: Decided) -> Iterator[Terminate]:
+    """Terminate agents whose start takes too long, if jobs wait and no limit leaves them another agent; each was seen late twice."""
+    for name, pool in situation.pools_of(controller).items():
+        late = [agent for agent in pool.agents if _is_late(situation, pool, agent)]
+        if not late or not situation.starved_by_pool(controller).get(name, 0):
+            continue
+        if refused := Budget(situation).over_limit(pool.spec, pool.usd_per_hour):
+            for agent in late:
+                since = duration(situation.now - agent.record.began_at)
+                yield terminate(agent, Reason.START_FAILED, f"started {since} ago, and has not registered; {refused[1]}")
+
+
+def _is_late(situation: Situation, pool: PoolView, agent: Agent) -> bool:
+    look = situation.memory.observations.get(agent.record.instance_id)
+    if agent.phase is not Phase.REQUESTED or look is None or look.condition != Condition.OVERDUE:
+        return False
+    return is_fact(look, situation.now, situation.snapshot.request_id) and starts_late(situation, agent, pool)

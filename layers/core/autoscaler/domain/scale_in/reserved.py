@@ -13,8 +13,8 @@ from autoscaler.domain.facts.plan import Cordon, EndReservation, Held, Reserve, 
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState, Reservation
 from autoscaler.domain.repair.instances import is_unlabelled_twice
-from autoscaler.domain.scale_in.device_reservations import devices_reserved, told_people
-from autoscaler.domain.scale_in.month_limit import what_holds
+from autoscaler.domain.scale_in.make_room import what_holds
+from autoscaler.domain.scale_in.sides import devices_reserved, told_people
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation

@@ -1,24 +1,261 @@
-"""Machines that serve several controllers at once, with a node on each: one side of the machine each.
+"""Machines that serve several controllers, at once or one after another, and the devices on them that people have."""
 
-A machine goes only when it is drained on all sides: out of use by our mark, idle in two looks, no build bound to its node. A node of its
-name that no record knows counts like any other: its record was lost. So the sides that are drained wait for those that are not, whatever
-was cut off in between.
-"""
-
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from autoscaler.domain.facts.fleet import Share
-from autoscaler.domain.facts.nodes import MarkClass, is_of_host
-from autoscaler.domain.facts.plan import Cordon, Held, Step, Stop, Terminate
+from autoscaler.domain.facts.nodes import MarkClass, described_instance, is_of_host
+from autoscaler.domain.facts.orders import Release, Reserve
+from autoscaler.domain.facts.plan import (
+    Cordon,
+    EndReservation,
+    FinishRotation,
+    Held,
+    ReserveDevice,
+    Rotate,
+    Step,
+    Stop,
+    Terminate,
+    Uncordon,
+)
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node
-from autoscaler.domain.repair.instances import is_settled
-from autoscaler.domain.scale_in.device_reservations import devices_reserved, told_people
+from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node, Record, RecordState, Reservation
+from autoscaler.domain.facts.telemetry import FREE
+from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS, is_settled
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
+from autoscaler.domain.situation.rotation import destinations
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, hold_back, leaving, terminate
+from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, hold_back, leaving, terminate, uncordon
+from autoscaler.domain.wording import listed
+
+# Agents that were taken out of use to serve another controller: sent there once they are drained, or left where they are.
+
+
+def unwanted_elsewhere(situation: Situation, agent: Agent) -> Uncordon | None:
+    """Give an agent back to its controller if no other one waits for it any more, or a build is bound to it; None if it may go.
+
+    A job that asks for the node by name would keep it where it is, and never begin.
+    """
+    if situation.protected(agent):
+        return uncordon(agent, Reason.PINNED, f"a build of {agent.record.controller} waits for {agent.record.node} by name")
+    if agent.record.instance_id in destinations(situation, agent.pool.name):
+        return None
+    return uncordon(agent, Reason.NOT_WANTED_ELSEWHERE, "no other controller waits for it any more")
+
+
+def rotate(situation: Situation, agent: Agent, seen: str) -> Rotate | Held:
+    """Send a drained agent to the controller that waits for it."""
+    to = destinations(situation, agent.pool.name).get(agent.record.instance_id)
+    if to is None or agent.mark is None or agent.record.node is None:
+        return hold_back(agent, Reason.SECOND_LOOK, f"{agent.record.node} is drained, and nobody waits for it")
+    return Rotate(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.record.node,
+        instance_id=agent.record.instance_id,
+        mark=agent.mark,
+        to=to,
+        reason=Reason.ROTATES,
+        detail=f"{seen}, and jobs wait on {to}",
+    )
+
+
+def confirmed_unseen(situation: Situation, target: str, why: str) -> Iterator[FinishRotation]:
+    """Let go of what a machine left, or a host was, on a controller that is not in the fleet file any more: a person says that it is idle.
+
+    The sides of an instance end with the instance. ``target``: its node or its id.
+    """
+    machines = {record.machine for record in situation.snapshot.records if target in {record.node, record.instance_id, record.machine}}
+    for machine in machines:
+        for record, side in unseen_sides(situation, machine):
+            if side in record.leaves or record.is_host:
+                detail = f"{side.controller} left the fleet file; {why}"
+                yield _finish(record, side.controller, side.node or "", detail, Reason.MANUAL)
+
+
+def finish_rotations(situation: Situation, _decided: Decided) -> Iterator[FinishRotation | Held]:
+    """Delete the node that an agent had on the controller that it left, after a pass that was cut off in between.
+
+    If a build is bound to that node, the agent goes back to it: until then nobody would connect it there again.
+    """
+    for record in situation.snapshot.records:
+        for left in record.leaves:
+            if left.node is not None and left.controller in situation.left_controllers:
+                detail = f"{record.instance_id} serves {record.controller} once it has left: {told_unseen(record.machine, left)}"
+                yield Held(pool=record.pool, controller=record.controller, reason=Reason.USED_ELSEWHERE, detail=detail)
+            elif left.node is not None and not situation.no_giving_up(left.controller):
+                step = _finish(record, left.controller, left.node, f"{record.instance_id} serves {record.controller} now")
+                yield replace(step, is_bound=situation.is_bound(left.controller, left.node))
+    yield from _forgotten_nodes_of_hosts(situation)
+
+
+def _forgotten_nodes_of_hosts(situation: Situation) -> Iterator[FinishRotation]:
+    """Delete the node of a host on a controller that its record does not know: the record was lost while the host changed controllers.
+
+    The nodes of instances end with the instances; a host stays for ever.
+    """
+    hosts = {record.instance_id: record for record in situation.snapshot.records if record.is_host and _serves_for_long(situation, record)}
+    for controller, node in situation.believed_nodes() if hosts else ():
+        record = hosts.get(described_instance(situation.fleet, node.name, node.description) or "")
+        if record and not _has_place_on(record, controller) and _is_unused(situation, controller, node):
+            detail = f"{record.instance_id} serves {record.controller} now, and not {controller}"
+            yield _finish(record, controller, node.name, detail)
+
+
+def _finish(record: Record, controller: str, node: str, detail: str, reason: Reason = Reason.ROTATES) -> FinishRotation:
+    return FinishRotation(controller=controller, pool=record.pool, node=node, instance_id=record.instance_id, reason=reason, detail=detail)
+
+
+def _has_place_on(record: Record, controller: str) -> bool:
+    return any(binding.controller == controller for binding in (*record.bindings, *record.leaves))
+
+
+def _is_unused(situation: Situation, controller: str, node: Node) -> bool:
+    is_away = node.offline and not node.temporarily_offline
+    return is_away and node.idle and not node.builds and not situation.is_bound(controller, node.name)
+
+
+def _serves_for_long(situation: Situation, record: Record) -> bool:
+    return record.state is RecordState.REGISTERED and situation.now - record.changed_at >= DISCONNECT_GRACE_SECONDS
+
+
+# Devices that people have: of a machine that serves several controllers at once a person gets one device, and builds go on beside them.
+#
+# It is kept in the record of the machine's first side. The agent hears of it when it asks, and holds a lease for the person until it is
+# over.
+
+
+def holders(situation: Situation) -> Iterator[Agent]:
+    """The first side of each machine of which people may have devices, or have some, though its pool does not share it any more.
+
+    What people have of the machine stands there.
+    """
+    found: dict[str, Agent] = {}
+    taken = {agent.record.machine for agent in situation.agents if _reserved(situation, agent)}
+    for agent in situation.agents:
+        if agent.pool.share is Share.COOPERATIVE or agent.record.machine in taken:
+            before = found.setdefault(agent.record.machine, agent)
+            found[agent.record.machine] = min(before, agent, key=_place)
+    yield from found.values()
+
+
+def _place(agent: Agent) -> tuple[bool, int]:
+    order = agent.pool.controllers
+    name = agent.record.controller
+    return not agent.record.is_instance, order.index(name) if name in order else len(order)
+
+
+def devices_reserved(situation: Situation, machine: str) -> list[Reservation]:
+    """What people have of a machine now."""
+    sides = (agent for agent in situation.agents if agent.record.machine == machine)
+    return [one for side in sides for one in _reserved(situation, side)]
+
+
+def told_people(reserved: Iterable[Reservation], node: str | None) -> str:
+    """Say who has devices of a machine."""
+    people = sorted({one.person for one in reserved})
+    return f"{listed(people)} {'have devices' if len(people) > 1 else 'has a device'} of {node}"
+
+
+def _reserved(situation: Situation, side: Agent) -> list[Reservation]:
+    return [one for one in side.record.devices_for if not one.is_over(situation.now)]
+
+
+def has_device(situation: Situation, person: str, target: str) -> bool:
+    """Tell whether a person has a device of the machine that they name."""
+    machines = {agent.record.machine for agent in situation.agents if target in {agent.record.node, agent.record.machine}}
+    return any(one.person == person for machine in machines for one in devices_reserved(situation, machine))
+
+
+def free_devices(situation: Situation, machine: str) -> int | None:
+    """Count the devices that are free, and not to be held for a person by now; None where the machine does not say."""
+    told = situation.snapshot.devices.get(machine)
+    if told is None or not told.is_fresh(situation.now):
+        return None
+    since = sum(one.since_at >= told.told_at for one in devices_reserved(situation, machine))
+    return sum(device.state == FREE for device in told.devices) - since
+
+
+def reserve_device(situation: Situation, order: Reserve, reservation: Reservation) -> list[ReserveDevice | EndReservation | Held]:
+    """Choose the machine of which a person gets a device: the one with most that are free. Jobs that wait come first."""
+    mine = [one for one in holders(situation) if order.target in {one.pool.name, one.record.node, one.record.machine}]
+    if known := _people(situation, mine).get(order.person):
+        told = f"a device for {order.person}, as {order.by} asked"
+        return [end_reservation(known, reservation.until_at, Reason.RESERVED, told, person=order.person)]
+    if first := _jobs_first(situation, mine):
+        return [first]
+    best = max(mine, key=partial(_free_for_people, situation), default=None)
+    if best is None or not _free_for_people(situation, best):
+        return [Held(pool=best.pool.name if best else "", reason=Reason.NO_FREE_DEVICE, detail=_why_none(situation, mine, order.target))]
+    return [_step(best, reservation)]
+
+
+def _jobs_first(situation: Situation, mine: list[Agent]) -> Held | None:
+    for pool in dict.fromkeys(one.pool.name for one in mine):
+        if waits := sum(situation.starved_by_pool(name).get(pool, 0) for name in situation.demands):
+            return Held(pool=pool, reason=Reason.CI_FIRST, detail=f"{waits} jobs wait for {pool}: its devices are for them first")
+    return None
+
+
+def _free_for_people(situation: Situation, agent: Agent) -> int:
+    """Count the devices of a machine that a person may have; none of one that is about to go."""
+    return (free_devices(situation, agent.record.machine) or 0) if _is_usable(agent) else 0
+
+
+def _is_usable(agent: Agent) -> bool:
+    return agent.phase in {Phase.READY, Phase.RETIRING} and not agent.instance_ended
+
+
+def _why_none(situation: Situation, mine: list[Agent], target: str) -> str:
+    silent = sorted(one.record.machine for one in mine if free_devices(situation, one.record.machine) is None)
+    if silent:
+        return f"{', '.join(silent)} of {target}: no recent report of devices; the agent reports those that gpu-lease hands out"
+    return f"no device of {target} is free"
+
+
+def _people(situation: Situation, mine: Iterable[Agent]) -> dict[str, Agent]:
+    """Find who has a device of these machines now, and the side in whose record that stands."""
+    machines = {agent.record.machine for agent in mine}
+    sides = (agent for agent in situation.agents if agent.record.machine in machines)
+    return {one.person: side for side in sides for one in side.record.devices_for if not one.is_over(situation.now)}
+
+
+def _step(agent: Agent, reservation: Reservation) -> ReserveDevice:
+    return ReserveDevice(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.record.node or "",
+        instance_id=agent.record.instance_id,
+        reservation=reservation,
+        reason=Reason.RESERVED,
+        detail=f"a device for {reservation.person}: {reservation.reason}",
+    )
+
+
+def release_device(situation: Situation, order: Release) -> list[EndReservation | Held] | None:
+    """End what a person has of a machine; None where nobody has anything of what is named."""
+    mine = [one for one in holders(situation) if order.target in {one.record.node, one.record.machine, one.record.instance_id}]
+    people = _people(situation, mine)
+    if not people:
+        return None
+    wanted = [order.person] if order.person else sorted(people)
+    if not set(wanted) <= people.keys():
+        detail = f"{order.person} has no device of {order.target}; {', '.join(sorted(people))} {'have' if len(people) > 1 else 'has'}"
+        return [Held(pool=mine[0].pool.name, reason=Reason.RESERVED, detail=detail)]
+    if len(wanted) > 1:
+        detail = f"{', '.join(wanted)} have devices of {order.target}: say whose is to end (person)"
+        return [Held(pool=mine[0].pool.name, reason=Reason.NOT_FOUND, detail=detail)]
+    told = f"a device was reserved for {wanted[0]}; {order.reason}"
+    return [end_reservation(people[wanted[0]], situation.now, Reason.MANUAL, told, person=wanted[0])]
+
+
+# Machines that serve several controllers at once, with a node on each: one side of the machine each.
+#
+# A machine goes only when it is drained on all sides: out of use by our mark, idle in two looks, no build bound to its node. A node of its
+# name that no record knows counts like any other: its record was lost. So the sides that are drained wait for those that are not, whatever
+# was cut off in between.
 
 
 def drain_together(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:

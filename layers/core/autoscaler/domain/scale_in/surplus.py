@@ -1,24 +1,96 @@
-"""Cordon surplus agents: those not needed at any time inside the break-even window. Reversible, and free."""
+"""Agents that take no new builds since nobody needs them, or since their pool, their capacity or their number of builds has ended."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import ceil
 
-from autoscaler.domain.facts.fleet import Share
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Lending, Share
 from autoscaler.domain.facts.nodes import MarkClass
-from autoscaler.domain.facts.plan import Cordon, Held
+from autoscaler.domain.facts.orders import text_of
+from autoscaler.domain.facts.plan import Cordon, Forget, Held, Step, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.forecast.keeping import needed_lately
-from autoscaler.domain.scale_in.device_reservations import devices_reserved
-from autoscaler.domain.scale_in.stranded import has_jobs, stranded_of
+from autoscaler.domain.labels import LabelExpression
+from autoscaler.domain.launch.placement import why_refused
+from autoscaler.domain.scale_in.sides import devices_reserved
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_replaced
+from autoscaler.domain.situation.demand import Unmet
 from autoscaler.domain.situation.distrust import is_on_trial
+from autoscaler.domain.situation.left_pools import is_controller_left, is_left, is_on_hold
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon
-from autoscaler.domain.situation.supply import agent_remaining_seconds
-from autoscaler.domain.wording import counted, duration, durations_apart
+from autoscaler.domain.situation.steps import Decided, cordon, hold_back, leaving, terminate
+from autoscaler.domain.situation.supply import agent_remaining_seconds, builds_left
+from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.wording import counted, duration, durations_apart, moment
+
+# Stranded agents: idle while jobs wait, and no job that waits can take them.
+#
+# A pool counts its agents by the labels of the fleet file. Jenkins places builds by the labels that a node has now: somebody may have
+# changed those, or the file.
+
+
+def stranded_of(situation: Situation, pool: PoolView) -> list[Agent]:
+    """Find the idle agents of a pool that no job which waits can take, though the pool has such jobs, or they lack its labels."""
+    idle = [agent for agent in pool.ready if agent.idle and agent.makes_room]
+    if not idle:
+        return []
+    own = _own(pool, _waiting(situation, pool)[0])
+    if _any_will_do(own):
+        return []
+    asked = _asked(situation, pool)
+    useless = [agent for agent in idle if not (_labels_are_taken(agent) or _may_take_any(situation, agent, asked))]
+    return useless if own else [agent for agent in useless if not pool.spec.labels <= _labels(agent)]
+
+
+def has_jobs(situation: Situation, pool: PoolView) -> bool:
+    """Tell whether jobs wait that the fleet file gives to this pool."""
+    return bool(_own(pool, _waiting(situation, pool)[0]))
+
+
+def _own(pool: PoolView, wants: Iterable[Want]) -> list[Want]:
+    return [want for want in wants if any(served.name == pool.name for served in want.pools)]
+
+
+def _any_will_do(wants: Iterable[Want]) -> bool:
+    """Tell whether any of these asks for no label, or for one that nobody shows."""
+    return any(want.expression is None for want in wants)
+
+
+def _waiting(situation: Situation, pool: PoolView) -> tuple[list[Want], list[Unmet]]:
+    """What waits on the controllers that an agent may serve, with what no pool serves."""
+    names = pool.spec.controllers if pool.spec.share is Share.ROTATE else (pool.controller,)
+    demands = [situation.demands[name] for name in names if name in situation.demands]
+    return [want for demand in demands for want in demand.wants], [unmet for demand in demands for unmet in demand.unmet]
+
+
+def _asked(situation: Situation, pool: PoolView) -> list[LabelExpression]:
+    """List the label expressions of what waits, each once."""
+    wants, unmet = _waiting(situation, pool)
+    expressions = (*(want.expression for want in wants), *(item.expression for item in unmet))
+    return list({expression.name: expression for expression in expressions if expression is not None}.values())
+
+
+def _may_take_any(situation: Situation, agent: Agent, asked: Iterable[LabelExpression]) -> bool:
+    """Tell whether an agent's labels satisfy one of these, as they are or while it is lent."""
+    is_lent_never = agent.pool.lend is Lending.NEVER or why_refused(situation, situation.pools[agent.key])
+    labels = _labels(agent)
+    several = (labels,) if is_lent_never else (labels, labels | agent.pool.lent_labels)
+    return any(expression.matches(some) for expression in asked for some in several)
+
+
+def _labels(agent: Agent) -> frozenset[str]:
+    return agent.node.labels if agent.node else frozenset()
+
+
+def _labels_are_taken(agent: Agent) -> bool:
+    """Tell whether its labels are away for a while: they come back by themselves."""
+    return not _labels(agent).isdisjoint({CORDONED_LABEL, FULL_LABEL, HELD_LABEL})
+
+
+# Cordon surplus agents: those not needed at any time inside the break-even window. Reversible, and free.
 
 
 def surplus(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Held]:
@@ -164,3 +236,104 @@ def floor_here(situation: Situation, pool: PoolView) -> int:
         if agent.pool.name == pool.name and agent.record.controller != pool.controller
     )
     return max(0, pool.spec.min_agents - elsewhere)
+
+
+# Agents that have had as many builds as their operator allows: they take no more, and are replaced.
+
+
+def used_up(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:
+    """Cordon what may have no further build, at once and without a pace: builds must not share it. Those that run there go on."""
+    taken = leaving(decided, controller)
+    for pool in situation.pools_of(controller).values():
+        for agent in pool.ready if pool.spec.max_builds is not None else ():
+            if agent.record.node not in taken and not situation.protected(agent) and builds_left(situation, agent) == 0:
+                detail = f"it has had {counted(pool.spec.max_builds or 0, 'build')}, and no more are wanted on one agent"
+                yield cordon(situation, agent, MarkClass.USED_UP, Reason.MAX_BUILDS, detail)
+
+
+# Agents in capacity that ends: they take no new builds in time, so that EC2 ends no build with their machines.
+
+
+def capacity_ends(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:
+    """Cordon the agents of a reservation or a block that is about to end, at once and for good; builds on them go on."""
+    taken = leaving(decided, controller)
+    for pool in situation.pools_of(controller).values():
+        capacity = pool.spec.capacity
+        if capacity is None or situation.now < pool.closes_at:
+            continue
+        left = capacity.leaves_at - situation.now
+        what = f"EC2 ends the machines of {capacity.id}" if capacity.block else f"{capacity.id} ends"
+        detail = f"{what} in {duration(left)}" if left > 0 else f"{capacity.id} is over"
+        for agent in pool.ready:
+            if agent.record.node not in taken and not situation.protected(agent):
+                yield cordon(situation, agent, MarkClass.USED_UP, Reason.CAPACITY_ENDS, detail)
+
+
+# Agents whose pool left the fleet file, or does not serve their controller any more: drained like any surplus.
+#
+# If more than half of the fleet's agents lose their pool at once, the file is probably wrong: nothing is drained for an hour.
+
+
+_IN_USE = (Phase.READY, Phase.MARKED)
+_GIVEN_UP = (RecordState.CONDEMNED, RecordState.STOPPING)
+
+
+def drain_left(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Terminate | Held]:
+    """Cordon the agents of a controller that have no pool any more, and let go of those that are stopped. Reserved ones stay."""
+    taken = leaving(decided, controller)
+    for agent in situation.agents:
+        if agent.record.controller != controller or not is_left(agent) or agent.instance_ended or agent.record.node in taken:
+            continue
+        if agent.phase is Phase.STOPPED and agent.instance is InstanceState.STOPPED:
+            yield from _unless_held(situation, agent, terminate(agent, Reason.POOL_LEFT, why_left(situation, agent)))
+        elif agent.phase in _IN_USE and not situation.protected(agent):
+            yield from _unless_held(
+                situation, agent, cordon(situation, agent, MarkClass.RETIRE, Reason.POOL_LEFT, why_left(situation, agent))
+            )
+
+
+def _unless_held(situation: Situation, agent: Agent, step: Cordon | Terminate) -> Iterator[Cordon | Terminate | Held]:
+    """Take a step unless a person wants the agent kept, or nothing done in its pool, or most agents lost their pool at once."""
+    name = agent.record.node or agent.record.instance_id
+    holds = situation.overrides.holds_of_people_on(agent.record.controller, agent.pool.name)
+    if is_on_hold(situation, agent):
+        yield hold_back(agent, Reason.MOST_POOLS_LEFT, f"{name}: {told_hold(situation)}")
+    elif holds:
+        yield hold_back(agent, Reason.HELD, f"{name} has no pool any more; {text_of(holds, situation.now)}")
+    elif situation.now < agent.record.keep_until:
+        yield hold_back(agent, Reason.HELD, f"{name} has no pool any more; a person wants it kept until {moment(agent.record.keep_until)}")
+    else:
+        yield step
+
+
+def keep_while_in_doubt(situation: Situation, decided: Iterable[Step | Held]) -> Iterator[Step | Held]:
+    """Keep agents without a pool while most lost theirs at once; and do nothing on controllers that left but close records."""
+    by_id = {agent.record.instance_id: agent for agent in situation.agents}
+    for step in decided:
+        agent = by_id.get(step.instance_id) if isinstance(step, Terminate | Stop) else None
+        if agent is not None and _is_kept(situation, agent):
+            yield hold_back(agent, Reason.MOST_POOLS_LEFT, f"{agent.record.node or agent.record.instance_id}: {told_hold(situation)}")
+        elif isinstance(step, Held | Forget) or not is_controller_left(situation, step.controller) or _is_given_up(agent):
+            yield step
+
+
+def _is_kept(situation: Situation, agent: Agent) -> bool:
+    return is_on_hold(situation, agent) and not agent.instance_ended and agent.record.state not in _GIVEN_UP
+
+
+def _is_given_up(agent: Agent | None) -> bool:
+    return agent is not None and agent.record.state is RecordState.CONDEMNED
+
+
+def why_left(situation: Situation, agent: Agent) -> str:
+    """Say why an agent has no pool any more."""
+    pool = agent.pool.name
+    if pool in situation.fleet.pools:
+        return f"pool {pool} does not serve {agent.record.controller} any more (controllers)"
+    return f"pool {pool} left the fleet file"
+
+
+def told_hold(situation: Situation) -> str:
+    """Say until when nothing without a pool is drained, and why."""
+    until = moment(situation.memory.left_pools.hold_until)
+    return f"more than half of the agents lost their pool at once, so nothing of it is drained before {until}"
