@@ -11,8 +11,7 @@ from autoscaler.config.schema import FILE, fleet_schema
 from autoscaler.config.settings import Tuning
 from autoscaler.config.words import PATTERNS
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.situation.deadlines import AGENT_ROWS
-from autoscaler.domain.situation.other_deadlines import OTHER_ROWS
+from autoscaler.domain.situation.deadlines import AGENT_ROWS, OTHER_ROWS
 
 ROOT = Path(__file__).parents[2]
 _FROM, _TO = "<!-- from here on made by `make reference` -->\n", "<!-- up to here -->\n"

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.learn import assess, note_results
 from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.repair.instances import InstanceEvent
-from autoscaler.domain.situation.queue_items import items_of
+from autoscaler.domain.situation.builds import items_of
 from corpus.case import Answers, Asks, Case, Look
 from corpus.neutral import lines_of
 

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.learn import assess
 from autoscaler.domain.memo import Memo
-from autoscaler.domain.situation.trials import of_offering
+from autoscaler.domain.situation.breakers import of_offering
 from support.fleets import SEEDS, learned, looks, queue_item
 
 # Back, on by one look, and past every deadline that an agent, a pool or a hold may have.

@@ -12,7 +12,7 @@ from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.orders import CloseBreaker, Hold, Scope, hold
 from autoscaler.domain.facts.plan import ForceStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.situation.trials import of_starts
+from autoscaler.domain.situation.breakers import of_starts
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.physics import CALM
 from support.builders import a_pool, an_offering

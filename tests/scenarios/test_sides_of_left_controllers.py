@@ -9,7 +9,7 @@ from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.learn import assess
 from autoscaler.domain.scale_in.sides import confirmed_unseen
-from autoscaler.domain.situation.steps import plan_of
+from autoscaler.domain.situation.situation import plan_of
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes

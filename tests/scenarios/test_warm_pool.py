@@ -8,7 +8,7 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL, Market, WarmPool
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState
-from autoscaler.domain.situation.trials import of_offering
+from autoscaler.domain.situation.breakers import of_offering
 from autoscaler_workbench.fakes.world.ec2.stopping import NO_CAPACITY
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind

@@ -28,7 +28,7 @@ from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.facts.snapshot import IntentState, Reservation
 from autoscaler.domain.forecast.durations import job_key, pool_key
-from autoscaler.domain.situation.trials import of_boot, of_offering
+from autoscaler.domain.situation.breakers import of_boot, of_offering
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import break_boots

@@ -222,7 +222,7 @@ def test_warm_executors_are_free_beside_those_that_run():
         assert len(here.machines()) == 4
 
 
-@feature("domain/situation/pool_schedules.py", "config/schedules.py")
+@feature("domain/situation/pool_view.py", "config/schedules.py")
 def test_agents_of_a_schedule_are_there_when_it_begins_and_gone_at_the_first_look_after_it_ends():
     schedule = "{from: '08:10', to: '08:20', time_zone: UTC, min_agents: 2}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 120, schedules: [{schedule}]}}}}") as here:
@@ -236,7 +236,7 @@ def test_agents_of_a_schedule_are_there_when_it_begins_and_gone_at_the_first_loo
         assert here.machines() == []
 
 
-@feature("domain/situation/pool_schedules.py", "domain/learn.py")
+@feature("domain/situation/pool_view.py", "domain/learn.py")
 def test_after_ten_boots_agents_of_a_schedule_are_launched_as_early_as_boots_take():
     schedule = "{from: '08:25', to: '08:50', time_zone: UTC, min_agents: 1}"
     pool = f"$pool, executors: 1, max_agents: 10, boot_seconds: 60, boot_timeout_seconds: 900, idle_seconds: 60, schedules: [{schedule}]"
@@ -250,7 +250,7 @@ def test_after_ten_boots_agents_of_a_schedule_are_launched_as_early_as_boots_tak
         assert len(here.ready("cpu")) == 1
 
 
-@feature("domain/situation/pool_schedules.py", "domain/situation/warm_pool.py", "domain/scale_in/reclaim.py")
+@feature("domain/situation/pool_view.py", "domain/situation/warm_pool.py", "domain/scale_in/reclaim.py")
 def test_the_warm_pool_of_a_schedule_is_filled_from_its_first_minute_and_its_disks_go_at_its_end():
     schedule = "{from: '08:05', to: '08:15', time_zone: UTC, warm_pool: {min_agents: 1}}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 60, schedules: [{schedule}]}}}}") as here:
@@ -266,7 +266,7 @@ def test_the_warm_pool_of_a_schedule_is_filled_from_its_first_minute_and_its_dis
         assert here.machines() == []
 
 
-@feature("domain/situation/pool_schedules.py", "config/schedules.py")
+@feature("domain/situation/pool_view.py", "config/schedules.py")
 def test_the_max_agents_of_a_schedule_hold_from_its_first_minute_to_its_last():
     schedule = "{from: '08:02', to: '08:06', time_zone: UTC, max_agents: 1}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 3, schedules: [{schedule}]}}}}") as here:

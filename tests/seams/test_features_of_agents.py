@@ -46,7 +46,7 @@ def test_an_idle_agent_of_a_rare_kind_is_lent_at_the_first_look_and_only_for_the
         assert (special.node, special.started_at) == (node.name, waited_for)
 
 
-@feature("domain/launch/purchase.py", "domain/situation/rotation.py", "domain/scale_in/sides.py", "control/rotation.py")
+@feature("domain/launch/purchase.py", "domain/situation/supply.py", "domain/scale_in/sides.py", "control/rotation.py")
 @pytest.mark.parametrize("share", ["rotate", "none"])
 def test_an_idle_agent_goes_to_the_controller_whose_job_waits_within_two_looks_and_some_seconds(share):
     pool = f"$pool, executors: 1, share: {share}, max_agents: 2, idle_seconds: 1800, boot_seconds: 180"
@@ -62,7 +62,7 @@ def test_an_idle_agent_goes_to_the_controller_whose_job_waits_within_two_looks_a
 _BOX = "pools: {box: {executors: 1, share: SHARE}}\nhosts: {box-1: {pool: box, role_id: AROAHOSTBOX1, owner: the ROCm team}}"
 
 
-@feature("domain/situation/hosts.py", "control/sides.py", "control/side_of_machine.py", "control/registration.py")
+@feature("domain/situation/rows.py", "control/sides.py", "control/side_of_machine.py", "control/registration.py")
 def test_a_host_that_is_cooperative_is_a_node_of_both_controllers_and_takes_jobs_of_both():
     with scene(BOTH + _BOX.replace("SHARE", "cooperative")) as here:
         here.minutes(1)
@@ -74,7 +74,7 @@ def test_a_host_that_is_cooperative_is_a_node_of_both_controllers_and_takes_jobs
         assert [node.offline for node in (*here.nodes(), *here.nodes("other"))] == [False, False]
 
 
-@feature("domain/situation/hosts.py", "domain/report/hosts.py")
+@feature("domain/situation/rows.py", "domain/report/hosts.py")
 def test_people_are_told_of_a_host_that_is_off_once_it_was_so_for_a_quarter_of_an_hour():
     with scene(_BOX.replace("SHARE", "none")) as here:
         here.minutes(3)
@@ -162,7 +162,7 @@ def test_the_heavy_job_plugins_weight_counts_from_the_first_look_at_which_a_job_
 # Versions and images, and the replacement of agents
 
 
-@feature("domain/situation/image_canary.py", "domain/launch/purchase.py", "adapters/images.py")
+@feature("domain/situation/canary.py", "domain/launch/purchase.py", "adapters/images.py")
 def test_one_agent_tries_a_new_image_while_others_are_launched_from_the_old_one_and_then_all_follow():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 9, image_parameter: /ci/image}}") as here:
         account = here.world.ec2.account
@@ -319,7 +319,7 @@ def test_an_agent_takes_a_static_node_and_no_more_are_launched_than_nodes_are_fr
         assert (here.machines(), [(node.name, node.offline) for node in here.nodes()]) == ([], [("rack-1", True)])
 
 
-@feature("domain/situation/controller_restarts.py")
+@feature("domain/situation/looks.py")
 def test_after_a_restart_an_agent_is_kept_for_a_pipeline_until_the_resume_timeout_and_no_longer():
     controllers = "controllers: {main: {url: 'http://main/', secret: jenkins/main, resume_timeout_seconds: 600}}\n"
     with scene(f"{controllers}pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 120}}}}") as here:

@@ -203,7 +203,7 @@ def test_machines_that_are_paid_for_anyway_are_used_before_others_are_bought():
         assert (len(here.machines("paid")), len(here.machines("gpu"))) == (1, 1)
 
 
-@feature("domain/situation/reserved_capacity.py", "domain/scale_in/surplus.py", "domain/learn.py")
+@feature("domain/situation/pool_view.py", "domain/scale_in/surplus.py", "domain/learn.py")
 def test_a_block_takes_builds_until_its_end_is_as_near_as_its_builds_were_long_and_none_is_lost_with_it():
     """EC2 ends its machines at 09:14. Until a build has ended, builds are assumed to take an hour: the block would close at 08:14."""
     capacity = "capacity_reservation: {id: cr-0123456789abcdef0, kind: block, ends_at: '2027-01-15T09:44Z'}"

@@ -43,7 +43,7 @@ def test_jobs_of_a_label_on_hold_get_no_agent_until_somebody_resumes():
         assert len(here.machines()) == 1
 
 
-@feature("control/operate.py", "domain/situation/steps.py")
+@feature("control/operate.py", "domain/situation/situation.py")
 def test_a_frozen_fleet_repairs_nothing_until_the_freeze_ends():
     with scene(one_pool("idle_seconds: 60")) as here:
         build = here.submit("job", "cpu", 30)

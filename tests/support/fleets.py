@@ -16,7 +16,7 @@ from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.facts.snapshot import InstanceState, Intent, QueueItem, Wait
 from autoscaler.domain.forecast.durations import pool_key
-from autoscaler.domain.situation.trials import of_image
+from autoscaler.domain.situation.breakers import of_image
 from support.builders import LONG_AGO, NOW, a_fleet, a_pool, a_snapshot, a_trial, a_view, an_intent, an_item, an_offering, with_beacons
 from support.looks import Look
 from support.stories import EXECUTORS, POOL_LABELS, STORIES, USD_PER_HOUR, Drawn, Story, agent

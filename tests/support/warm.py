@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from autoscaler.domain.facts.memory import Trial
-from autoscaler.domain.situation.boot_times import STARTS_TO_DOUBT
-from autoscaler.domain.situation.trials import of_starts
+from autoscaler.domain.situation.breakers import of_starts
+from autoscaler.domain.situation.pool_view import STARTS_TO_DOUBT
 from support.timeline import Day
 
 

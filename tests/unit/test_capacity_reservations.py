@@ -8,7 +8,7 @@ from autoscaler.config import load_fleet
 from autoscaler.domain.facts.fleet import CapacityReservation
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.forecast.durations import pool_key
-from autoscaler.domain.situation.reserved_capacity import closes_at, long_build_seconds
+from autoscaler.domain.situation.pool_view import closes_at, long_build_seconds
 from autoscaler.errors import ConfigError
 from support.builders import NOW, a_pool
 from support.cli import autoscaler

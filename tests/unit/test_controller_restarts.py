@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.memory import ControllerSession
-from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, next_session, runs_to_ask_for
+from autoscaler.domain.situation.looks import in_grace, is_recovering, next_session, runs_to_ask_for
 from support.builders import NOW, a_build, a_node, a_view, an_item, cordoned
 
 RUN, OTHER = "job/job/1", "job/other/7"

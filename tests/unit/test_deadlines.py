@@ -11,8 +11,7 @@ from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Record
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.lasting import lasting_seen
-from autoscaler.domain.situation.deadlines import AGENT_ROWS
-from autoscaler.domain.situation.other_deadlines import OTHER_ROWS
+from autoscaler.domain.situation.deadlines import AGENT_ROWS, OTHER_ROWS
 from autoscaler.domain.situation.rows import Circumstances, row_of
 from support.builders import (
     LONG_AGO,

@@ -8,8 +8,8 @@ from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.orders import Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
-from autoscaler.domain.situation.controller_restarts import Resumption
 from autoscaler.domain.situation.demand import read_demand
+from autoscaler.domain.situation.looks import Resumption
 from support.builders import LONG_AGO, NOW, a_fleet, a_node, a_pool, a_record, a_view, an_item, beacons
 
 FLEET = a_fleet(a_pool("cpu", labels=frozenset({"cpu", "linux"})), a_pool("gpu", labels=frozenset({"gpu", "linux"})))

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Record
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.stopped import kept_seconds
-from autoscaler.domain.situation.trials import of_boot
+from autoscaler.domain.situation.breakers import of_boot
 from autoscaler.domain.wording import duration
 from support.builders import (
     LONG_AGO,

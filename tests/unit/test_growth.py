@@ -6,7 +6,7 @@ from autoscaler.domain.facts.memory import Burst, Growth, Window
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.trials import of_offering
+from autoscaler.domain.situation.breakers import of_offering
 from support.builders import (
     LONG_AGO,
     NOW,

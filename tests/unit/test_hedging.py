@@ -9,7 +9,7 @@ import pytest
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.forecast import worth_adding
-from autoscaler.domain.situation.trials import of_offering
+from autoscaler.domain.situation.breakers import of_offering
 from support.builders import NOW, a_fleet, a_memory, a_node, a_pool, a_record, a_snapshot, a_trial, a_view, an_item, an_offering
 from support.decisions import scale_up
 

@@ -11,7 +11,7 @@ from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.status import status_of
 from autoscaler.domain.report.told import Told
-from autoscaler.domain.situation.trials import of_image
+from autoscaler.domain.situation.breakers import of_image
 from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_trial, an_agent, an_empty_window, an_instance
 from support.decisions import seen
 

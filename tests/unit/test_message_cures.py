@@ -9,7 +9,7 @@ from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.told import Told
-from autoscaler.domain.situation.trials import of_boot, of_connections, of_image
+from autoscaler.domain.situation.breakers import of_boot, of_connections, of_image
 from support.builders import (
     NOW,
     a_fleet,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.runs import BlockEnd, BuildResult, Graphs, NodeBlock, RunEnd, RunGraph
 from autoscaler.domain.facts.snapshot import OfflineCause
-from autoscaler.domain.situation.node_blocks import TOLD_WITHIN_SECONDS, gone_blocks, learn_blocks, runs_to_read
+from autoscaler.domain.situation.builds import TOLD_WITHIN_SECONDS, gone_blocks, learn_blocks, runs_to_read
 from support.builders import NOW, a_build, a_view, an_agent
 
 RUN, MINUTE = "job/ci/7", 60.0

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Binding, Wait
-from autoscaler.domain.situation.trials import of_offering
+from autoscaler.domain.situation.breakers import of_offering
 from support.builders import (
     LONG_AGO,
     NOW,

@@ -11,7 +11,7 @@ from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.problems import facts_of, judge, problems_datum
 from autoscaler.domain.report.rules import Comparison, Thresholds, rules
 from autoscaler.domain.report.told import Span, Told, Trouble
-from autoscaler.domain.situation.trials import of_boot
+from autoscaler.domain.situation.breakers import of_boot
 from support.builders import NOW, a_fleet, a_memory, a_pool, boots_failed
 from support.decisions import seen
 

@@ -12,7 +12,7 @@ from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
 from autoscaler.domain.forecast.durations import job_key, pool_key
-from autoscaler.domain.situation.trials import of_offering, of_pool
+from autoscaler.domain.situation.breakers import of_offering, of_pool
 from support.builders import (
     NOW,
     a_build,

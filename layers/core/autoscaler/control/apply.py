@@ -55,9 +55,8 @@ from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot, version_of
 from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes
-from autoscaler.domain.situation.breakers import has_failed_often, key_of
-from autoscaler.domain.situation.connections import why_no_node
-from autoscaler.domain.situation.start_trials import FailedStart, postponed_start
+from autoscaler.domain.situation.breakers import has_failed_often, key_of, why_no_node
+from autoscaler.domain.situation.canary import FailedStart, postponed_start
 from autoscaler.errors import AutoscalerError, DoubtfulError, NoAnswerError, RefusedError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
 

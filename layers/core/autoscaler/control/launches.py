@@ -21,7 +21,7 @@ from autoscaler.domain.facts.snapshot import Binding, Instance, InstanceState, I
 from autoscaler.domain.launch.backoff import Had, Refusal
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
 from autoscaler.domain.repair.instances import SECOND_LOOK_SECONDS
-from autoscaler.domain.situation.trials import of_offering, open_trial
+from autoscaler.domain.situation.breakers import of_offering, open_trial
 from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, TransientError, UnansweredError
 from autoscaler.ports import LaunchAnswer, Ports, StoredState
 

@@ -23,10 +23,9 @@ from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler.domain.scale_in.replace import RESULTS_SECONDS, gone_since
-from autoscaler.domain.situation.disks import next_short_of_disk
-from autoscaler.domain.situation.node_blocks import gone_blocks, runs_to_read
-from autoscaler.domain.situation.queue_items import AskedItems, items_of
+from autoscaler.domain.situation.builds import AskedItems, gone_blocks, items_of, runs_to_read
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.warm_pool import next_short_of_disk
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Controller, Ports, StoredState
 

@@ -16,9 +16,8 @@ from autoscaler.domain.facts.pools import Source, sources, with_true_volumes
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
 from autoscaler.domain.facts.started_builds import RunOrder
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
-from autoscaler.domain.situation.controller_restarts import RUNS_ASKED_A_LOOK, runs_to_ask_for
-from autoscaler.domain.situation.looks import is_gap
-from autoscaler.domain.situation.open_orders import may_have_orders
+from autoscaler.domain.situation.builds import may_have_orders
+from autoscaler.domain.situation.looks import RUNS_ASKED_A_LOOK, is_gap, runs_to_ask_for
 from autoscaler.errors import AutoscalerError, TransientError
 from autoscaler.ports import Controller, Ports, StoredState
 

@@ -6,7 +6,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.runs import RunAnswer
 from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.domain.situation.ended_builds import runs_to_ask
+from autoscaler.domain.situation.looks import runs_to_ask
 from autoscaler.errors import AutoscalerError, NoAnswerError
 from autoscaler.ports import Controller, Ports, StoredState
 

@@ -21,7 +21,7 @@ from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.run_orders import Outcome, outcome_of, summary_of
 from autoscaler.domain.run_orders.carrying_on import Action, Cancel, Start, Stop, carry_on
 from autoscaler.domain.run_orders.judging import given_up, judge
-from autoscaler.domain.situation.open_orders import may_have_orders
+from autoscaler.domain.situation.builds import may_have_orders
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
 from autoscaler.ports import Ports
 

@@ -16,7 +16,7 @@ from autoscaler.domain.facts.nodes import has_static_node
 from autoscaler.domain.facts.plan import FinishStop, ForceStop, Launch, Start
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.launch.backoff import keeps_from_starting
-from autoscaler.domain.situation.start_trials import FailedStart, postponed_start, refused_start
+from autoscaler.domain.situation.canary import FailedStart, postponed_start, refused_start
 from autoscaler.errors import ConflictError, LaunchRefusedError, TransientError
 from autoscaler.ports import Controller, Ports
 

@@ -33,10 +33,9 @@ from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, 
 from autoscaler.domain.scale_in.sides import confirmed_unseen, has_device, release_device, reserve_device
 from autoscaler.domain.scale_in.surplus import least_missed, why_left
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.left_pools import is_controller_left
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, hold_back, plan_of, uncordon, without_frozen
-from autoscaler.domain.situation.trials import open_trial
+from autoscaler.domain.situation.breakers import open_trial
+from autoscaler.domain.situation.rows import is_controller_left
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, plan_of, uncordon, without_frozen
 from autoscaler.domain.wording import end_command
 
 _UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE, MarkClass.MONITOR}

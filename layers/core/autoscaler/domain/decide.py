@@ -44,10 +44,9 @@ from autoscaler.domain.scale_in.replace import free_from_ended, marked, outdated
 from autoscaler.domain.scale_in.reserved import keep_reserved
 from autoscaler.domain.scale_in.sides import drain_together, finish_rotations, keep_for_other_sides, left_the_file
 from autoscaler.domain.scale_in.surplus import capacity_ends, drain_left, keep_while_in_doubt, surplus, used_up
+from autoscaler.domain.situation.agents import failed_by_marks
 from autoscaler.domain.situation.breakers import hold_failing
-from autoscaler.domain.situation.marks import failed_by_marks
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, plan_of, without_frozen
+from autoscaler.domain.situation.situation import Decided, Situation, plan_of, without_frozen
 
 # A rule looks at the situation and at what the rules before it have decided in this pass; it returns steps, and what is not done and why.
 FleetRule = Callable[[Situation, Decided], Decided]

@@ -35,40 +35,51 @@ from autoscaler.domain.repair.heal import note_owed, what_is_seen
 from autoscaler.domain.repair.instances import next_observations, offerings_of, taken_back
 from autoscaler.domain.repair.lost_builds import answered, next_lost, still_lost
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
-from autoscaler.domain.situation.agents import Agent, Phase, next_missing
-from autoscaler.domain.situation.boot_times import note_times, note_vain_starts
+from autoscaler.domain.situation.agents import (
+    Agent,
+    Phase,
+    launched_versions,
+    next_marked,
+    next_missing,
+    next_terminated,
+    note_counted,
+    with_terminated,
+)
 from autoscaler.domain.situation.breakers import (
     FAILED_BOOTS_KEPT,
+    close,
     note_connected,
     note_consoles,
     note_failed,
     note_tried,
+    of_boot,
+    of_connections,
+    of_image,
+    of_starts,
     still_failing,
     still_open,
+    still_refused,
+    still_remembered,
 )
-from autoscaler.domain.situation.canary import late_agents
-from autoscaler.domain.situation.connections import still_refused
-from autoscaler.domain.situation.controller_restarts import next_sessions
-from autoscaler.domain.situation.disks import note_short_of_disk
-from autoscaler.domain.situation.ended_builds import next_asked, without_ended
-from autoscaler.domain.situation.hosts import next_hosts_off
-from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, still_tried
-from autoscaler.domain.situation.job_lengths import with_job_lengths
-from autoscaler.domain.situation.launched import launched_versions
-from autoscaler.domain.situation.left_pools import next_left_pools
-from autoscaler.domain.situation.looks import EC2
-from autoscaler.domain.situation.marks import next_marked, note_counted
-from autoscaler.domain.situation.open_orders import next_may_have_orders
-from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.builds import next_may_have_orders
+from autoscaler.domain.situation.canary import (
+    FailedStart,
+    failed_starts,
+    is_of_canary,
+    late_agents,
+    next_starts,
+    note_failed_canaries,
+    note_failed_starts,
+    note_refused_canaries,
+    still_tried,
+    vain_starts,
+)
+from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
+from autoscaler.domain.situation.pool_view import PoolView, closes_at, note_times, note_vain_starts
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
-from autoscaler.domain.situation.reserved_capacity import closes_at
-from autoscaler.domain.situation.rows import next_rows
-from autoscaler.domain.situation.situation import Look, Situation, join, situate
-from autoscaler.domain.situation.start_trials import FailedStart, failed_starts, next_starts, note_failed_starts, vain_starts
-from autoscaler.domain.situation.steps import Decided
-from autoscaler.domain.situation.terminated import next_terminated, with_terminated
-from autoscaler.domain.situation.trials import close, of_boot, of_connections, of_image, of_starts, still_remembered
-from autoscaler.domain.situation.turned_back import turned_back
+from autoscaler.domain.situation.rows import next_hosts_off, next_left_pools, next_rows
+from autoscaler.domain.situation.situation import Decided, Look, Situation, join, situate, with_job_lengths
+from autoscaler.domain.situation.warm_pool import note_short_of_disk
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
 

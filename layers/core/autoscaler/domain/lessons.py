@@ -19,10 +19,18 @@ from autoscaler.domain.scale_in.replace import (
     note_streaks,
     tally,
 )
-from autoscaler.domain.situation.builds import Begun, arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
-from autoscaler.domain.situation.ended_builds import said_to_have_ended
-from autoscaler.domain.situation.node_blocks import learn_blocks
-from autoscaler.domain.situation.queue_items import AskedItems
+from autoscaler.domain.situation.builds import (
+    AskedItems,
+    Begun,
+    arrivals_of,
+    begun_builds,
+    builds_had,
+    job_waits,
+    learn_blocks,
+    running_builds,
+    runs_present,
+)
+from autoscaler.domain.situation.looks import said_to_have_ended
 from autoscaler.domain.situation.situation import Situation
 
 _JOBS_KEPT = 2000

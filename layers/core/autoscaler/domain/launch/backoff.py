@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from autoscaler.domain.facts.fleet import Offering, Pool
 from autoscaler.domain.facts.memory import EC2_ANSWERED, Trial
-from autoscaler.domain.situation.trials import (
+from autoscaler.domain.situation.breakers import (
     ACCOUNT,
     CAPACITY_PAUSES,
     PERSON_PAUSES,

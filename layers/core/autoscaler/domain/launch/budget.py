@@ -25,11 +25,9 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import LATE, Agent, Phase
-from autoscaler.domain.situation.canary import why_one_at_a_time
-from autoscaler.domain.situation.image_canary import to_begin
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided
-from autoscaler.domain.situation.trials import boots_counted, by_pool, of_boot, of_connections, open_trial
+from autoscaler.domain.situation.breakers import boots_counted, by_pool, of_boot, of_connections, open_trial
+from autoscaler.domain.situation.canary import to_begin, why_one_at_a_time
+from autoscaler.domain.situation.situation import Decided, Situation
 from autoscaler.domain.wording import figure, figures_apart
 
 # Usage of one level's limits, and the room that is kept within them for those whose turn it is.

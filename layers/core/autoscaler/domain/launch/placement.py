@@ -25,15 +25,13 @@ from autoscaler.domain.repair.heal import pinned
 from autoscaler.domain.repair.lost_builds import wants_on_demand
 from autoscaler.domain.repair.orphans import slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.announced import announced
 from autoscaler.domain.situation.breakers import cannot_come_back
-from autoscaler.domain.situation.left_sides import why_not_wanted
+from autoscaler.domain.situation.builds import announced
+from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.rotation import ROTATION_SECONDS
-from autoscaler.domain.situation.situation import Look, Situation
-from autoscaler.domain.situation.steps import Decided, uncordon
-from autoscaler.domain.situation.supply import ExecutorSlot, add_by_labels, build_supply, ready_slots
-from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.situation.rows import why_not_wanted
+from autoscaler.domain.situation.situation import Decided, Look, Situation, uncordon
+from autoscaler.domain.situation.supply import ROTATION_SECONDS, ExecutorSlot, add_by_labels, build_supply, ready_slots
 from autoscaler.domain.wording import counted, dollars_apart, duration, listed
 
 # Lending: jobs of a general kind borrow an idle agent of a rarer one, where its pool allows that.

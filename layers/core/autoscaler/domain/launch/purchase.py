@@ -14,14 +14,11 @@ from autoscaler.domain.facts.snapshot import Instance, InstanceState, RecordStat
 from autoscaler.domain.launch.backoff import keeps_from_starting
 from autoscaler.domain.launch.budget import Budget, Refused
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.canary import is_canary, why_outdated
+from autoscaler.domain.situation.breakers import of_offering, of_starts, open_trial
+from autoscaler.domain.situation.canary import asked_lately, is_canary, is_tripped, most_stopped, starts_late, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.rotation import spare_elsewhere
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.start_trials import asked_lately, is_tripped, most_stopped, starts_late
-from autoscaler.domain.situation.steps import Decided, cordon, leaving
-from autoscaler.domain.situation.supply import ExecutorSlot, Supply
-from autoscaler.domain.situation.trials import of_offering, of_starts, open_trial
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving
+from autoscaler.domain.situation.supply import ExecutorSlot, Supply, spare_elsewhere
 
 # Purchase: the starts and launches of one controller within its limits, offerings and free static nodes.
 

@@ -18,14 +18,12 @@ from autoscaler.domain.launch.turns import controllers_in_turn, for_floors, for_
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.heal import pinned
 from autoscaler.domain.repair.orphans import slots_left
-from autoscaler.domain.situation.breakers import cannot_come_back
-from autoscaler.domain.situation.disks import may_fill
+from autoscaler.domain.situation.breakers import NO_ROOM_SECONDS, cannot_come_back, next_try_at
+from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, uncordon
+from autoscaler.domain.situation.situation import Decided, Situation, uncordon
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
-from autoscaler.domain.situation.trials import NO_ROOM_SECONDS, next_try_at
-from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.situation.warm_pool import may_fill
 
 # In this order: executors and limits that one of them takes are gone for those that follow.
 LAUNCHES: tuple[Callable[[QueuePlacement], None], ...] = (

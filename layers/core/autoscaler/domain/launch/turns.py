@@ -33,12 +33,9 @@ from autoscaler.domain.launch.budget import DAY_RESERVE_HOURS, NOTHING_KEPT, ROU
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.disks import may_fill
-from autoscaler.domain.situation.pool_schedules import told_schedule
-from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.supposed import without_agents
-from autoscaler.domain.situation.warm_pool import is_start_to_prove, least_stopped, stopped_in_time
+from autoscaler.domain.situation.pool_view import PoolView, told_schedule
+from autoscaler.domain.situation.situation import Situation, without_agents
+from autoscaler.domain.situation.warm_pool import is_start_to_prove, least_stopped, may_fill, stopped_in_time
 from autoscaler.domain.wording import dollars_apart
 
 # Teams that are left out: their jobs wait, and none of their agents has run for half an hour.

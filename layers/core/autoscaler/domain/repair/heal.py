@@ -39,14 +39,21 @@ from autoscaler.domain.facts.snapshot import Instance, InstanceState, Node, Reco
 from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS, Condition, Seen, finish_stop, is_fact, is_unused, start_again
 from autoscaler.domain.repair.orphans import leave_slot, node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
-from autoscaler.domain.situation.canary import never_connected
+from autoscaler.domain.situation.canary import never_connected, starts_late
 from autoscaler.domain.situation.deadlines import STOPS_SECONDS
-from autoscaler.domain.situation.left_pools import is_controller_left
-from autoscaler.domain.situation.left_sides import why_not_wanted
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.start_trials import starts_late
-from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, leaving, terminate, uncordon
-from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.situation.distrust import Want
+from autoscaler.domain.situation.rows import is_controller_left, why_not_wanted
+from autoscaler.domain.situation.situation import (
+    Decided,
+    Situation,
+    cordon,
+    delete_node,
+    hold_back,
+    hold_unread,
+    leaving,
+    terminate,
+    uncordon,
+)
 from autoscaler.domain.situation.warm_pool import may_be_stopped
 from autoscaler.domain.wording import counted, duration, listed
 

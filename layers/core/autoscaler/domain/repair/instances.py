@@ -23,13 +23,10 @@ from autoscaler.domain.facts.plan import (
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Instance, InstanceState, Record, RecordState
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import BY_EC2, MISSED
+from autoscaler.domain.situation.breakers import BY_EC2, MISSED, boots_counted, is_for_all_agents, of_taken_back
 from autoscaler.domain.situation.canary import never_connected, shows_that_it_boots
-from autoscaler.domain.situation.connections import is_for_all_agents
 from autoscaler.domain.situation.deadlines import FORCED_SECONDS, STOPS_SECONDS
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, hold_back, hold_unread, terminate, uncordon
-from autoscaler.domain.situation.trials import boots_counted, of_taken_back
+from autoscaler.domain.situation.situation import Decided, Situation, hold_back, hold_unread, terminate, uncordon
 from autoscaler.domain.wording import duration
 
 # Two looks make a fact: conditions seen on agents, and since when without a gap.

@@ -30,8 +30,7 @@ from autoscaler.domain.facts.started_builds import (
 )
 from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.situation import Look, Situation
-from autoscaler.domain.situation.steps import Decided
+from autoscaler.domain.situation.situation import Decided, Look, Situation
 
 # Steps that answer for a lost build, and what is remembered of builds that were run again or left to a person.
 

@@ -22,8 +22,7 @@ from autoscaler.domain.facts.snapshot import (
 )
 from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS, Condition, Seen
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import cordon
+from autoscaler.domain.situation.situation import Situation, cordon
 
 # Static nodes, which an operator made beforehand for any instance. We never create or delete one.
 #

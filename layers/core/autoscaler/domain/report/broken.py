@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import boots_failed, is_tripped, told_last
+from autoscaler.domain.situation.breakers import boots_failed, is_tripped, of_boot, told_last
 from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.trials import of_boot
 from autoscaler.domain.wording import counted, duration, resume_command
 
 _BOOTING = (Phase.REQUESTED, Phase.CONNECTING)

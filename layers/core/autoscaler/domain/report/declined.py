@@ -13,7 +13,7 @@ from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.forecast.job_patterns import project_of
 from autoscaler.domain.report.free_executors import CURE
 from autoscaler.domain.report.told import Seen
-from autoscaler.domain.situation.remaining import elapsed_seconds
+from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration, listed
 

@@ -11,9 +11,8 @@ from autoscaler.domain.launch.queue import BareStart, WaitsFor, bare_starts
 from autoscaler.domain.report.controllers import told_quiet
 from autoscaler.domain.report.job_tracking import Rows, ends_of, item_duration
 from autoscaler.domain.report.uncertain import why_uncertain
-from autoscaler.domain.situation.another_cloud import ignored_label
+from autoscaler.domain.situation.distrust import Want, ignored_label
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import duration
 
 # Of a job with more builds at once, the first ones tell enough.

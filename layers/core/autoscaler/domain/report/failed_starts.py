@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from autoscaler.domain.facts.memory import Failing, Trial
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.breakers import by_pool, of_starts
+from autoscaler.domain.situation.canary import MACHINE_REFUSALS, is_tripped, refusals_of
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.start_trials import MACHINE_REFUSALS, is_tripped, refusals_of
-from autoscaler.domain.situation.trials import by_pool, of_starts
 from autoscaler.domain.wording import moment, once_mended
 
 _RUNBOOK = "operations.md#starts-failed"

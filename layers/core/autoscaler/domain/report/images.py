@@ -11,10 +11,9 @@ from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.snapshot import parts_of, told_follows
 from autoscaler.domain.report.datum import SECONDS, Datum
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import told_last
+from autoscaler.domain.situation.breakers import of_image, told_last
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.trials import of_image
 from autoscaler.domain.wording import counted, duration
 
 _BOOTING = (Phase.REQUESTED, Phase.CONNECTING)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from autoscaler.domain.facts.snapshot import Build
 from autoscaler.domain.report.listing import QueueEntry
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.remaining import elapsed_seconds
+from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
 

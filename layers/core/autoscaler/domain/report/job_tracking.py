@@ -27,8 +27,8 @@ from autoscaler.domain.forecast.durations import (
 )
 from autoscaler.domain.launch.queue import bare_starts
 from autoscaler.domain.situation.builds import last_look_at
+from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.wants import Want
 
 # Of more at once only these are followed: the tracker is read and written with each look that shows a change.
 ITEMS_FOLLOWED, BUILDS_FOLLOWED = 500, 2000

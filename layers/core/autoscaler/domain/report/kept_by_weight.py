@@ -3,8 +3,8 @@
 from autoscaler.domain.facts.fleet import FULL_LABEL
 from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import counted
 
 Doubt = tuple[str, str, str]  # the state of a queue item, in a few words, in a sentence

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from autoscaler.domain.facts.snapshot import Binding, Record
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
-from autoscaler.domain.situation.left_sides import unseen_sides
+from autoscaler.domain.situation.rows import unseen_sides
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, dollars, listed
 

@@ -10,9 +10,8 @@ from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.surplus import told_hold, why_left
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.left_pools import is_controller_left, is_left, is_on_hold
-from autoscaler.domain.situation.left_sides import why_not_wanted
-from autoscaler.domain.situation.other_deadlines import FOREIGN
+from autoscaler.domain.situation.deadlines import FOREIGN
+from autoscaler.domain.situation.rows import is_controller_left, is_left, is_on_hold, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, dollars, duration, end_command, listed
 

@@ -20,12 +20,10 @@ from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
 from autoscaler.domain.report.telemetry import Figures, Reports, figures_of
 from autoscaler.domain.report.uncertain import why_uncertain
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.another_cloud import ignored_label
-from autoscaler.domain.situation.distrust import Refused
+from autoscaler.domain.situation.distrust import Refused, Want, ignored_label
+from autoscaler.domain.situation.looks import elapsed_seconds, ends_in_time
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.remaining import elapsed_seconds, ends_in_time
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import clock, duration, listed
 
 

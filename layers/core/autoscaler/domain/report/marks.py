@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from autoscaler.domain.facts.memory import MostMarked
 from autoscaler.domain.report.told import Seen
-from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.marks import MARKED_SECONDS, TRY_EVERY_SECONDS
+from autoscaler.domain.situation.agents import MARKED_SECONDS, TRY_EVERY_SECONDS, Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration
 

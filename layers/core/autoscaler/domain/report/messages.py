@@ -33,10 +33,21 @@ from autoscaler.domain.report.told_ahead import told_by_now
 from autoscaler.domain.report.waiting import WAITS, is_slow, waits_seen
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.breakers import CREATE_BEACON, is_tripped, steps_that_keep_failing, told_boots
-from autoscaler.domain.situation.lost_reservations import lost_since
+from autoscaler.domain.situation.breakers import (
+    CREATE_BEACON,
+    by_pool,
+    is_tripped,
+    of_boot,
+    of_connections,
+    of_image,
+    of_stops,
+    of_taken_back,
+    open_trial,
+    steps_that_keep_failing,
+    told_boots,
+)
+from autoscaler.domain.situation.rows import lost_since
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image, of_stops, of_taken_back, open_trial
 from autoscaler.domain.wording import counted, duration, moment, once_mended
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.

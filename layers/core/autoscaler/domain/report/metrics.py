@@ -32,13 +32,12 @@ from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import is_tripped, steps_that_keep_failing
+from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing
 from autoscaler.domain.situation.builds import last_look_at
+from autoscaler.domain.situation.looks import build_remaining_seconds, elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.remaining import build_remaining_seconds, elapsed_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import free_executors
-from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image
 
 # Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.
 _WORST = re.compile(

@@ -10,8 +10,8 @@ from autoscaler.domain.facts.nodes import described_instance, read_description
 from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS
+from autoscaler.domain.situation.looks import two_sessions
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.two_sessions import two_sessions
 from autoscaler.domain.wording import counted, listed
 
 OTHER_FLEET, TWO_SESSIONS = "other-autoscaler/", "two-sessions/"

@@ -8,9 +8,8 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.limits import agents_used, held_back
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
-from autoscaler.domain.situation.breakers import is_tripped, steps_that_keep_failing
+from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.trials import by_pool, of_boot, of_connections, of_image
 from autoscaler.domain.wording import dollars
 
 

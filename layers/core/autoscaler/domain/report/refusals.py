@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from shlex import quote
 
 from autoscaler.domain.report.told import Seen
+from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import counted, duration, listed
 
 _RUNBOOK = "operations.md#free-executors-refuse"

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.launch.backoff import held_by_what_is_stopped, lacks_capacity
 from autoscaler.domain.report.told import Seen
+from autoscaler.domain.situation.breakers import ACCOUNT, due_at, in_the_way, next_try_at, open_trial, told_refused
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.trials import ACCOUNT, due_at, in_the_way, next_try_at, open_trial, told_refused
 
 # Capacity that is back within minutes needs no person. What was refused once, and then not wanted, may be had again by now.
 _LASTING_SECONDS = 170.0

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Reserve
 from autoscaler.domain.facts.snapshot import InstanceState, Intent, Record, RecordState, Reservation
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.lost_reservations import lost_since
+from autoscaler.domain.situation.rows import lost_since
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration
 

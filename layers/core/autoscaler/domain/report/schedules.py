@@ -9,7 +9,7 @@ from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, PoolSchedule, WarmPool
 from autoscaler.domain.facts.pools import Span, moment, now_and_next, numbers_of
-from autoscaler.domain.situation.pool_schedules import lead_seconds
+from autoscaler.domain.situation.pool_view import lead_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
 

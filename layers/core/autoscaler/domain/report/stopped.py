@@ -10,19 +10,17 @@ from autoscaler.domain.launch.purchase import offering_lacks, startable
 from autoscaler.domain.report.failed_starts import told_failed_starts
 from autoscaler.domain.scale_in.reclaim import why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.boot_times import BOOTS_TO_TRUST
-from autoscaler.domain.situation.canary import why_outdated
-from autoscaler.domain.situation.disks import why_disk_is_done
-from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, PoolView
+from autoscaler.domain.situation.breakers import of_disks, of_starts, of_stops, open_trial
+from autoscaler.domain.situation.canary import asked_lately, is_proven, is_tripped, starts_late, why_outdated
+from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.start_trials import asked_lately, is_proven, is_tripped, starts_late
-from autoscaler.domain.situation.trials import of_disks, of_starts, of_stops, open_trial
 from autoscaler.domain.situation.warm_pool import (
     count_stopped,
     in_service,
     most_worth_stopping,
     starts_to_time,
     stopped_wanted,
+    why_disk_is_done,
 )
 from autoscaler.domain.wording import counted, dollars, duration, moment
 

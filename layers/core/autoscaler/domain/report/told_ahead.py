@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from autoscaler.domain.report.told import Told
-from autoscaler.domain.situation.turned_back import not_ahead
+from autoscaler.domain.situation.looks import not_ahead
 
 
 def told_by_now(told: Told, now: float) -> Told:

@@ -4,12 +4,10 @@ from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import BareStart
 from autoscaler.domain.report.kept_by_weight import Doubt, why_kept
-from autoscaler.domain.situation.breakers import is_tripped
-from autoscaler.domain.situation.distrust import BROKEN_SECONDS, may_take
+from autoscaler.domain.situation.breakers import in_the_way, is_tripped, of_boot, of_connections, open_trial
+from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Want, may_take
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
-from autoscaler.domain.situation.trials import in_the_way, of_boot, of_connections, open_trial
-from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import clock, duration
 
 

@@ -19,14 +19,11 @@ from autoscaler.domain.report.label_holds import resume_option
 from autoscaler.domain.report.lasting import name_of_build
 from autoscaler.domain.report.told import Seen, Trouble
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.another_cloud import ignored_label
-from autoscaler.domain.situation.breakers import told_boots
+from autoscaler.domain.situation.breakers import in_the_way, of_boot, told_boots
 from autoscaler.domain.situation.demand import Demand, Unmet
-from autoscaler.domain.situation.looks import is_gap
-from autoscaler.domain.situation.remaining import elapsed_seconds
+from autoscaler.domain.situation.distrust import Want, ignored_label
+from autoscaler.domain.situation.looks import elapsed_seconds, is_gap
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.trials import in_the_way, of_boot
-from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import counted, duration, listed
 
 WAITS = "waits/"

@@ -13,7 +13,7 @@ from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.run_orders.addresses import address_of
 from autoscaler.domain.run_orders.criteria import Condition, unmet, values_of
 from autoscaler.domain.run_orders.prospects import Prospect, prospect
-from autoscaler.domain.situation.label_matches import explain_match
+from autoscaler.domain.situation.distrust import explain_match
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration

@@ -31,12 +31,10 @@ from autoscaler.domain.launch.turns import (
 from autoscaler.domain.repair.instances import Condition, is_fact
 from autoscaler.domain.scale_in.surplus import idle_beyond_need, least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import in_the_way, of_offering
+from autoscaler.domain.situation.canary import starts_late
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.start_trials import starts_late
-from autoscaler.domain.situation.steps import Decided, cordon, leaving, terminate, uncordon
-from autoscaler.domain.situation.supposed import without_agents
-from autoscaler.domain.situation.trials import in_the_way, of_offering
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving, terminate, uncordon, without_agents
 from autoscaler.domain.wording import dollars_apart, duration, figures_apart
 
 # Make room: where a limit keeps jobs waiting, idle agents leave that count against it.

@@ -27,19 +27,20 @@ from autoscaler.domain.repair.orphans import is_slot_left, leave_slot
 from autoscaler.domain.scale_in.replace import is_kept, told_ended
 from autoscaler.domain.scale_in.sides import rotate, unwanted_elsewhere
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
-from autoscaler.domain.situation.canary import is_canary, why_outdated
-from autoscaler.domain.situation.disks import why_disk_is_done
-from autoscaler.domain.situation.left_pools import is_controller_left
-from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
-from autoscaler.domain.situation.lost_reservations import LOST_SECONDS, lost_since
+from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing, of_starts
+from autoscaler.domain.situation.canary import MACHINE_REFUSALS, is_canary, is_tripped, most_stopped, refusals_of, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.rotation import is_leaving
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.start_trials import MACHINE_REFUSALS, is_tripped, most_stopped, refusals_of
-from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate, uncordon
-from autoscaler.domain.situation.trials import of_starts
-from autoscaler.domain.situation.warm_pool import count_stopped, may_be_stopped, most_to_stop, most_worth_stopping, stopped_wanted
+from autoscaler.domain.situation.rows import LOST_SECONDS, is_controller_left, lost_since, told_unseen, unseen_sides, why_not_wanted
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, delete_node, hold_back, hold_unread, terminate, uncordon
+from autoscaler.domain.situation.supply import is_leaving
+from autoscaler.domain.situation.warm_pool import (
+    count_stopped,
+    may_be_stopped,
+    most_to_stop,
+    most_worth_stopping,
+    stopped_wanted,
+    why_disk_is_done,
+)
 from autoscaler.domain.wording import counted, duration, durations_apart
 
 # Stopped agents: which drained ones are stopped instead of terminated, and which stopped ones are kept no longer.

@@ -29,16 +29,13 @@ from autoscaler.domain.forecast.job_patterns import project_of
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.turns import may_be_refused
 from autoscaler.domain.scale_in.surplus import least_missed
-from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.agents import MARKED_SECONDS, Agent
+from autoscaler.domain.situation.breakers import of_boot, of_image, open_trial
 from autoscaler.domain.situation.canary import is_canary, why_replaced
 from autoscaler.domain.situation.distrust import Distrust
-from autoscaler.domain.situation.ended_builds import is_no_fault_of_its_machine
-from autoscaler.domain.situation.marks import MARKED_SECONDS
+from autoscaler.domain.situation.looks import elapsed_seconds, is_no_fault_of_its_machine
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.remaining import elapsed_seconds
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, leaving
-from autoscaler.domain.situation.trials import of_boot, of_image, open_trial
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving
 from autoscaler.domain.wording import duration, durations_apart
 
 # Results of builds that ran in the last look and are gone now: by pool, and failures in a row by node.

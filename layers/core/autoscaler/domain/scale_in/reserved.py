@@ -17,8 +17,7 @@ from autoscaler.domain.scale_in.make_room import what_holds
 from autoscaler.domain.scale_in.sides import devices_reserved, told_people
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, hold_back, terminate
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, terminate
 from autoscaler.domain.wording import duration
 
 # A person is warned so long before the end: enough to save what they have, or to ask for more.

@@ -24,10 +24,9 @@ from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node, Record, 
 from autoscaler.domain.facts.telemetry import FREE
 from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS, is_settled
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.left_sides import told_unseen, unseen_sides, why_not_wanted
-from autoscaler.domain.situation.rotation import destinations
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, hold_back, leaving, terminate, uncordon
+from autoscaler.domain.situation.rows import told_unseen, unseen_sides, why_not_wanted
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, leaving, terminate, uncordon
+from autoscaler.domain.situation.supply import destinations
 from autoscaler.domain.wording import listed
 
 # Agents that were taken out of use to serve another controller: sent there once they are drained, or left where they are.

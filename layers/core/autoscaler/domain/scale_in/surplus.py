@@ -17,13 +17,11 @@ from autoscaler.domain.scale_in.sides import devices_reserved
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_replaced
 from autoscaler.domain.situation.demand import Unmet
-from autoscaler.domain.situation.distrust import is_on_trial
-from autoscaler.domain.situation.left_pools import is_controller_left, is_left, is_on_hold
+from autoscaler.domain.situation.distrust import Want, is_on_trial
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, hold_back, leaving, terminate
+from autoscaler.domain.situation.rows import is_controller_left, is_left, is_on_hold
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, leaving, terminate
 from autoscaler.domain.situation.supply import agent_remaining_seconds, builds_left
-from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import counted, duration, durations_apart, moment
 
 # Stranded agents: idle while jobs wait, and no job that waits can take them.

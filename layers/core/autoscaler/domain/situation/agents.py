@@ -7,14 +7,16 @@ EC2 and Jenkins disagree about many agents at once, something is wrong with what
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil
 from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool, Share
-from autoscaler.domain.facts.memory import Looks, Missing
+from autoscaler.domain.facts.memory import Looks, Memory, Missing, MonitorMark, MostMarked
+from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import Mark, MarkClass, executors_taken, read_mark
+from autoscaler.domain.facts.plan import BootFailure
 from autoscaler.domain.facts.snapshot import (
     INTERRUPTION_SECONDS,
     InstanceState,
@@ -23,6 +25,8 @@ from autoscaler.domain.facts.snapshot import (
     Record,
     RecordState,
     Snapshot,
+    parts_of,
+    version_of,
 )
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.looks import blind_seconds
@@ -335,7 +339,7 @@ _NOT_ALIVE = (InstanceState.NOT_FOUND, InstanceState.TERMINATED)
 def next_missing(known: Mapping[str, Missing], snapshot: Snapshot) -> dict[str, Missing]:
     """Carry on since when each instance is missing; one that EC2 shows again is not."""
     return {
-        instance_id: _next(known.get(instance_id), snapshot.taken_at, alone=instance_id in snapshot.unknown_alone)
+        instance_id: _next_missing(known.get(instance_id), snapshot.taken_at, alone=instance_id in snapshot.unknown_alone)
         for instance_id, state in snapshot.fates.items()
         if state is InstanceState.NOT_FOUND
     }
@@ -374,8 +378,220 @@ def disagreement(agents: Iterable[Agent], snapshot: Snapshot) -> str | None:
     return f"EC2 shows no living instance of {gone} of {len(connected)} connected agents: nothing is given up until they agree"
 
 
-def _next(known: Missing | None, now: float, *, alone: bool) -> Missing:
+def _next_missing(known: Missing | None, now: float, *, alone: bool) -> Missing:
     if known is None:
         return Missing(since_at=now)
     # An answer in between that showed it would have ended this; one that did not come leaves it as it is.
     return Missing(since_at=known.since_at, asked_at=known.asked_at if known.asked_at is not None else now if alone else None)
+
+
+# Remembers which instances EC2 has reported as terminated. That is final, whatever a later answer leaves out or still shows.
+#
+# EC2's answers come from several machines, which learn of an end one after another and forget it an hour later.
+
+
+def with_terminated(snapshot: Snapshot) -> Snapshot:
+    """Correct what EC2 shows in a look by what it has said before."""
+    ended = snapshot.memory.terminated
+    if not ended:
+        return snapshot
+    shown = {instance.id for instance in snapshot.instances}
+    fates = {**snapshot.fates, **{name: InstanceState.TERMINATED for name in ended if name in shown or name in snapshot.fates}}
+    instances = (
+        tuple(instance for instance in snapshot.instances if instance.id not in ended) if shown & ended.keys() else snapshot.instances
+    )
+    reasons = {**{name: why for name, why in ended.items() if why}, **snapshot.end_reasons}
+    return replace(snapshot, fates=fates, instances=instances, end_reasons=reasons)
+
+
+def next_terminated(before: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
+    """Note which instances have terminated, and why, as long as a record or a node names them."""
+    named = {record.machine for record in snapshot.records} | snapshot.fates.keys()
+    seen = {name for name, state in snapshot.fates.items() if state is InstanceState.TERMINATED}
+    return {name: snapshot.end_reasons.get(name, before.get(name, "")) for name in sorted(seen | (before.keys() & named))}
+
+
+# Marks of monitors: which agents Jenkins takes offline by itself, since when, and whether the agents are to blame.
+#
+# Monitors of Jenkins (disk, temporary space, response time, clock) and of plugins mark a node some seconds after it has connected, and
+# once an hour. A marked agent is replaced. But if most agents of a controller are marked within minutes, they share a cause: a clock, a
+# plugin, an image. Their replacements would be marked, too, so that one is tried now and then.
+
+
+# Monitors look once an hour, and bring back what has recovered. Builds are served by a new agent long before.
+MARKED_SECONDS = 600.0
+# So many agents are no coincidence, if they are more than half of those that are connected.
+MOST_AT_LEAST = 3
+# The first look of all monitors is over by then: hudson.node_monitors.NodeMonitorUpdater, 5 s after a connection.
+PROVEN_SECONDS = 180.0
+TRY_EVERY_SECONDS = HOUR_SECONDS
+# If no agent was seen marked for so long, the next agents show whether it is over.
+_FORGOTTEN_SECONDS = 24 * HOUR_SECONDS
+# A monitor's words are kept up to this length.
+WORDS_CHARACTERS = 200
+_CONNECTED = (Phase.READY, Phase.MARKED)
+_KEPT = (Phase.UNSEEN, Phase.CONDEMNED)
+
+
+def next_marked(memory: Memory, agents: Collection[Agent], snapshot: Snapshot) -> tuple[dict[str, MonitorMark], dict[str, MostMarked]]:
+    """Carry on which agents are marked by monitors, and of which controllers most are.
+
+    An agent that was marked together with most others never counts as a failed boot, not even once the others are back.
+    """
+    marks = _next_marks(memory.marks, agents, snapshot.taken_at)
+    most_marked = next_most_marked(memory.most_marked, marks, agents, snapshot)
+    together = {agent.record.instance_id for agent in agents if agent.record.controller in most_marked}
+    return {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}, most_marked
+
+
+def _next_marks(marks_before: Mapping[str, MonitorMark], agents: Iterable[Agent], now: float) -> dict[str, MonitorMark]:
+    """Carry on since when each agent is marked by a monitor, also after our own mark has taken its place."""
+    marks: dict[str, MonitorMark] = {}
+    for agent in agents:
+        name, before = agent.record.instance_id, marks_before.get(agent.record.instance_id)
+        if agent.phase is Phase.MARKED:
+            marks[name] = before or MonitorMark(since_at=now, words=words_of(agent), at_once=_is_at_once(agent, now))
+        elif before is not None and (agent.is_of_monitor or agent.phase in _KEPT):
+            marks[name] = before
+    return marks
+
+
+def words_of(agent: Agent) -> str:
+    """Return what a monitor says of an agent, in its own words."""
+    words = " ".join(agent.node.reason.split()) if agent.node else ""
+    return words[:WORDS_CHARACTERS] or "(it gives no reason)"
+
+
+def _is_at_once(agent: Agent, now: float) -> bool:
+    return agent.record.registered_at is not None and now - agent.record.registered_at <= PROVEN_SECONDS
+
+
+def next_most_marked(
+    most_marked_before: Mapping[str, MostMarked], marks: Mapping[str, MonitorMark], agents: Iterable[Agent], snapshot: Snapshot
+) -> dict[str, MostMarked]:
+    """Carry on of which controllers most agents are marked. A controller that could not be read completely stays as it was."""
+    by_controller: dict[str, list[Agent]] = {name: [] for name in snapshot.controllers}
+    for agent in agents:
+        by_controller.setdefault(agent.record.controller, []).append(agent)
+    most_marked: dict[str, MostMarked] = {}
+    for name, view in snapshot.controllers.items():
+        before = most_marked_before.get(name)
+        after = _next_mark(name, before, marks, by_controller[name], snapshot) if view.complete else before
+        if after is not None:
+            most_marked[name] = after
+    return most_marked
+
+
+def _next_mark(
+    controller: str, before: MostMarked | None, marks: Mapping[str, MonitorMark], agents: list[Agent], snapshot: Snapshot
+) -> MostMarked | None:
+    now, connected = snapshot.taken_at, [agent for agent in agents if agent.phase in _CONNECTED]
+    marked = [agent for agent in connected if agent.phase is Phase.MARKED]
+    if before is None:
+        return _begun([marks[agent.record.instance_id] for agent in marked], len(connected), now)
+    if _is_over(before, marked, connected, now):
+        return None
+    tried_at = max((before.tried_at, *_launched(controller, agents, snapshot)))
+    if not marked:
+        return replace(before, tried_at=tried_at)
+    return replace(before, agents=(len(marked), len(connected)), seen_at=now, tried_at=tried_at)
+
+
+def _begun(marks: list[MonitorMark], connected: int, now: float) -> MostMarked | None:
+    """Tell that most of so many agents were marked within minutes; None where they were not."""
+    fresh = [mark for mark in marks if now - mark.since_at <= MARKED_SECONDS]
+    if len(fresh) < MOST_AT_LEAST or 2 * len(fresh) <= connected:
+        return None
+    return MostMarked(since_at=now, words=fresh[-1].words, agents=(len(fresh), connected), seen_at=now, tried_at=now)
+
+
+def _is_over(before: MostMarked, marked: list[Agent], connected: list[Agent], now: float) -> bool:
+    """Tell whether monitors leave the agents alone again: most of them, or one that has connected since."""
+    if not marked and now - before.seen_at > _FORGOTTEN_SECONDS:
+        return True
+    proven = [agent.record.registered_at for agent in connected if agent.phase is Phase.READY and _is_proven(agent, now)]
+    return bool(proven) and (2 * len(marked) <= len(connected) or any(at is not None and at > before.since_at for at in proven))
+
+
+def _is_proven(agent: Agent, now: float) -> bool:
+    return agent.record.registered_at is not None and now - agent.record.registered_at >= PROVEN_SECONDS
+
+
+def _launched(controller: str, agents: Iterable[Agent], snapshot: Snapshot) -> Iterator[float]:
+    """Say when agents were launched or started on a controller, but for pools that monitors leave alone."""
+    pools: dict[str, list[Agent]] = {}
+    for agent in agents:
+        pools.setdefault(agent.pool.name, []).append(agent)
+    yield from (agent.record.began_at for mine in pools.values() if is_doubtful(mine) for agent in mine)
+    intents = (intent for intent in snapshot.intents if intent.controller == controller)
+    yield from (intent.created_at for intent in intents if is_doubtful(pools.get(intent.pool, ())))
+
+
+def is_doubtful(agents: Collection[Agent]) -> bool:
+    """Tell whether agents of a pool may be marked as most of their controller are: some of them are, or none takes builds."""
+    return any(agent.phase is Phase.MARKED for agent in agents) or all(agent.phase is not Phase.READY for agent in agents)
+
+
+def failed_by_marks(marks: Mapping[str, MonitorMark], agents: Iterable[Agent], versions: Mapping[str, str]) -> tuple[BootFailure, ...]:
+    """Name the agents that a monitor marked as soon as they had connected: the next one of their pool would fare as they did."""
+    return tuple(
+        BootFailure(
+            controller=agent.record.controller,
+            pool=agent.pool.name,
+            instance_id=agent.record.instance_id,
+            why=f"a monitor took it offline as soon as it had connected: {mark.words}",
+            version=versions.get(agent.record.instance_id, ""),
+            launched_at=agent.record.began_at,
+            launch=agent.record.launch,
+        )
+        for agent in agents
+        if (mark := marks.get(agent.record.instance_id)) is not None and mark.at_once and not mark.is_counted
+        if agent.phase is Phase.MARKED and agent.record.is_instance
+    )
+
+
+def note_counted(marks: Mapping[str, MonitorMark], failures: Iterable[BootFailure]) -> dict[str, MonitorMark]:
+    """Note which marks count as failed boots, so that each does once."""
+    counted = {failure.instance_id for failure in failures}
+    return {name: replace(mark, is_counted=True) if name in counted else mark for name, mark in marks.items()}
+
+
+# Launched versions: what instances were launched from, what each pool launches, and which new image waits to be tried.
+#
+# If the fleet file names an image's parameter, an image that never booted is tried with one agent; all others are launched as was proven.
+
+
+def current_versions(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:
+    """Return the version that each pool is to launch, by pool; proven or not, and only where it is known."""
+    current = dict(snapshot.template_versions)
+    for name in _with_images(fleet):
+        current[name] = version_of(snapshot.template_versions.get(name, ""), snapshot.images.get(name, ""))
+    return {name: version for name, version in current.items() if version}
+
+
+def versions_of_instances(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:
+    """Return the version that each instance was launched from, by id; "" where nobody knows."""
+    versions = {instance.id: instance.template_version for instance in snapshot.instances}
+    # The key may have left the fleet file: what was launched from an image that it named is not what is launched now.
+    # What EC2 does not list any more was launched from what is on record.
+    with_images = _with_images(fleet)
+    on_record = (record for record in snapshot.records if record.pool in with_images or parts_of(record.version)[1])
+    versions |= {record.instance_id: record.version for record in on_record}
+    listed = (instance for instance in snapshot.instances if instance.pool in with_images)
+    by_image = ((instance.id, version_of(instance.template_version, instance.image)) for instance in listed)
+    return versions | {instance_id: version for instance_id, version in by_image if version}
+
+
+def launched_versions(fleet: Fleet, current: Mapping[str, str], proven: Mapping[str, str]) -> dict[str, str]:
+    """Return the version that each pool launches, by pool: where a parameter names its image, the one that was seen to boot."""
+    return {**current, **{name: proven[name] for name in _with_images(fleet) if name in proven}}
+
+
+def versions_to_try(fleet: Fleet, current: Mapping[str, str], proven: Mapping[str, str]) -> dict[str, str]:
+    """Return the versions that have yet to boot where another one did, of pools whose image a parameter names."""
+    waiting = {name: current[name] for name in _with_images(fleet) if name in current and name in proven}
+    return {name: version for name, version in waiting.items() if version != proven[name]}
+
+
+def _with_images(fleet: Fleet) -> set[str]:
+    return {name for name, pool in fleet.pools.items() if pool.image_parameter}

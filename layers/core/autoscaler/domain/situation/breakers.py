@@ -1,13 +1,9 @@
-"""Breakers: boots and steps that keep failing are tried less often, and a person is told.
+"""What failed is tried again with one agent at a time: offerings, boots of a pool, connections."""
 
-A pool whose agents do not boot is paused, longer each time, then tried with one agent until one connects. A step in Jenkins that an
-account without a right, or a login proxy, refuses each minute for ever is tried again now and then, and nobody counts on it.
-"""
-
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, Pool
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, Offering, Pool
 from autoscaler.domain.facts.memory import Failing, Memory, Trial
 from autoscaler.domain.facts.plan import (
     BootFailure,
@@ -26,10 +22,216 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, differ
+from autoscaler.domain.facts.snapshot import ControllerView, RecordState, differ
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.trials import BOOT_PAUSES, by_pool, due_at, failed_once_more, of_boot
-from autoscaler.domain.wording import duration
+from autoscaler.domain.wording import duration, moment
+
+# Trials: what failed is tried again with one agent at a time, at growing intervals, and one success ends that.
+#
+# A trial has a scope: an offering of a pool, everything that a pool launches, the account. What EC2 refuses takes no room from anything
+# else: a pool all of whose offerings have open trials launches nothing but the one agent that tries, and that one comes last.
+
+
+# Seconds until it is tried again, after the first failure, the second, and so on; the last one goes on. What lacks capacity has some again
+# within minutes, and a call is cheap. What needs a person is not mended by asking. An offering that a zone does not have gets none soon.
+CAPACITY_PAUSES = (60.0, 120.0, 300.0)
+PERSON_PAUSES = (300.0,)
+UNSUPPORTED_PAUSES = (86_400.0,)
+THROTTLE_PAUSES = (60.0,)
+# Machines that EC2 takes back are likely to be taken back again for a while.
+TAKEN_BACK_PAUSES = (180.0, 360.0, 600.0)
+# One boot may fail by itself; three in a row are the image's, the network's or the template's doing.
+BOOT_PAUSES = (0.0, 0.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0)
+# What Jenkins refuses one agent, it refuses all of them until a person mends it.
+CONNECT_PAUSES = (300.0, 600.0, 1200.0, 2400.0, 3600.0)
+# Three starts in a row that fail are the template's doing, or a right's that is missing. Launches go on meanwhile.
+START_PAUSES = (0.0, 0.0, 600.0, 1200.0, 2400.0, 3600.0)
+# Nothing waits for a new image: agents are launched from the one that booted before.
+IMAGE_PAUSES = (300.0, 600.0, 1200.0, 2400.0, 3600.0)
+# While jobs wait for nothing else, no pause is longer than so many boot timeouts.
+MOST_BOOT_TIMEOUTS = 2.0
+# A trial that limits have left no room for so long goes before other launches, as one agent.
+NO_ROOM_SECONDS = 900.0
+# A trial that nothing has wanted for so long, after its pause, is forgotten: the next failure is the first again.
+_REMEMBERED_SECONDS = 3600.0
+ACCOUNT = "account"
+
+
+def of_offering(pool: str, offering: Offering) -> str:
+    """Name the scope of one offering of a pool."""
+    return f"offering/{pool}/{offering.key}"
+
+
+def of_pool(pool: str) -> str:
+    """Name the scope of everything that a pool launches."""
+    return f"pool/{pool}"
+
+
+def of_stops(pool: str) -> str:
+    """Name the scope of stopping a pool's agents."""
+    return f"stops/{pool}"
+
+
+def of_disks(pool: str) -> str:
+    """Name the scope of keeping the disks of a pool's agents."""
+    return f"disks/{pool}"
+
+
+def of_taken_back(pool: str, key: str) -> str:
+    """Name the scope of machines that EC2 takes back, of one offering of a pool. Nothing failed: it is only asked for last."""
+    return f"taken-back/{pool}/{key}"
+
+
+def of_boot(pool: str) -> str:
+    """Name the scope of booting a pool's agents."""
+    return f"boot/{pool}"
+
+
+def of_starts(pool: str) -> str:
+    """Name the scope of starting a pool's stopped agents."""
+    return f"start/{pool}"
+
+
+def of_image(pool: str) -> str:
+    """Name the scope of booting a pool's new image."""
+    return f"image/{pool}"
+
+
+def of_connections(controller: str) -> str:
+    """Name the scope of connecting agents to a controller."""
+    return f"connect/{controller}"
+
+
+def by_pool(memory: Memory, kind: Callable[[str], str]) -> dict[str, Trial]:
+    """Return the trials of one kind of scope, by pool or controller."""
+    prefix = kind("")
+    return {scope.removeprefix(prefix): trial for scope, trial in memory.trials.items() if scope.startswith(prefix)}
+
+
+def boots_counted(memory: Memory) -> set[str]:
+    """Name the instances whose failed boots, or starts, have counted."""
+    return {
+        instance_id for kind in (of_boot, of_image, of_starts) for trial in by_pool(memory, kind).values() for instance_id in trial.failed
+    }
+
+
+def failed_once_more(known: Trial | None, pauses: tuple[float, ...], why: str, now: float) -> Trial:
+    """Count one more failure, and say until when nothing is tried."""
+    before = known.failures if known else 0
+    since_at = known.since_at if known and known.is_open else now
+    trial = known or Trial(failures=0, since_at=now, failed_at=now, until_at=now, why=why)
+    pause = pauses[min(before, len(pauses) - 1)]
+    return replace(trial, failures=before + 1, since_at=since_at, failed_at=now, until_at=now + pause, why=why, said="")
+
+
+def close(known: Mapping[str, Trial], scopes: Iterable[str], now: float) -> dict[str, Trial]:
+    """Note that these scopes work again."""
+    worked = {scope: replace(known[scope], failures=0, until_at=now) for scope in scopes if scope in known and known[scope].is_open}
+    return {**known, **worked}
+
+
+def still_remembered(known: Mapping[str, Trial], now: float) -> dict[str, Trial]:
+    """Leave out what EC2 refused long ago. Boots, starts and connections have ends of their own."""
+    others = tuple(kind("") for kind in (of_boot, of_starts, of_image, of_connections))
+    kept = {scope: trial for scope, trial in known.items() if not scope.startswith(others)}
+    return {scope: trial for scope, trial in kept.items() if now - trial.until_at < _REMEMBERED_SECONDS}
+
+
+def open_trial(memory: Memory, scope: str) -> Trial | None:
+    """Return the trial of a scope that failed and has not worked since; None where it works, as far as anybody knows."""
+    trial = memory.trials.get(scope)
+    return trial if trial and trial.is_open else None
+
+
+def offered(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
+    """List what as many agents as are needed may be asked for: on each market where not everything has failed, what may work."""
+    if pool.of_hosts or _wide(pool, memory):
+        return ()
+    if not memory.trials:
+        return pool.offerings
+    free = _free(pool, memory, now)
+    return tuple(offering for offering in free if not is_taken_back(memory, pool.name, offering, now)) or free
+
+
+def _free(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
+    """List the offerings whose pause has ended, or that work, on each market where any works."""
+    failed = _failed(pool, memory)
+    works = {offering.market for offering in pool.offerings if offering not in failed}
+    pausing = {offering for offering, trial in failed.items() if now < trial.until_at}
+    return tuple(offering for offering in pool.offerings if offering.market in works and offering not in pausing)
+
+
+def is_taken_back(memory: Memory, pool: str, offering: Offering, now: float) -> bool:
+    """Tell whether EC2 took machines of an offering back lately, so that it is asked for last."""
+    trial = open_trial(memory, of_taken_back(pool, offering.key))
+    return trial is not None and now < trial.until_at
+
+
+def _failed(pool: Pool, memory: Memory) -> dict[Offering, Trial]:
+    """Return the open trials of a pool's offerings."""
+    return {offering: trial for offering in pool.offerings if (trial := open_trial(memory, of_offering(pool.name, offering)))}
+
+
+def offerings_to_try(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
+    """List what one agent may try now: on each market where everything has failed, what its pause has ended for."""
+    if pool.of_hosts or not memory.trials:
+        return ()
+    if any(is_pausing(memory, scope, pool, now) for scope in (of_pool(pool.name), ACCOUNT)):
+        return ()
+    failed = set(pool.offerings) if _wide(pool, memory) else set(_failed(pool, memory))
+    works = {offering.market for offering in pool.offerings if offering not in failed}
+    tried = (offering for offering in pool.offerings if offering.market not in works)
+    return tuple(offering for offering in tried if not is_pausing(memory, of_offering(pool.name, offering), pool, now))
+
+
+def is_pausing(memory: Memory, scope: str, pool: Pool, now: float) -> bool:
+    """Tell whether nothing is tried in a scope now."""
+    trial = open_trial(memory, scope)
+    return trial is not None and now < due_at(trial, pool)
+
+
+def due_at(trial: Trial, pool: Pool) -> float:
+    """Say from when on one agent of a pool may try it again."""
+    return min(trial.until_at, trial.failed_at + MOST_BOOT_TIMEOUTS * pool.boot_timeout_seconds)
+
+
+def in_the_way(pool: Pool, memory: Memory) -> dict[str, Trial]:
+    """Return the open trials because of which a pool launches no more than one agent, by scope; none where some market works."""
+    if wide := _wide(pool, memory):
+        return wide
+    failed = _failed(pool, memory)
+    return {of_offering(pool.name, offering): trial for offering, trial in failed.items()} if len(failed) == len(pool.offerings) else {}
+
+
+def _wide(pool: Pool, memory: Memory) -> dict[str, Trial]:
+    """Return the open trials that are about all offerings of a pool, by scope."""
+    return {scope: trial for scope in (of_pool(pool.name), ACCOUNT) if (trial := open_trial(memory, scope))}
+
+
+def told_refused(trials: Mapping[str, Trial], again_at: float | None, now: float) -> str:
+    """Say what EC2 answers, since when, and when one agent tries again."""
+    whys, since_at = ", ".join(sorted({trial.why for trial in trials.values()})), min(trial.since_at for trial in trials.values())
+    times = max(trial.failures for trial in trials.values())
+    often = f", {times} times in a row since {moment(since_at)}" if times > 1 else f" at {moment(since_at)}"
+    if again_at is None:
+        return f"{whys}{often}"
+    again = f"at {moment(again_at)}" if again_at > now else "now if a job waits and the limits leave it room"
+    return f"{whys}{often}; one agent is tried {again}"
+
+
+def next_try_at(pool: Pool, memory: Memory) -> float | None:
+    """Say from when on one agent may try what is in the way of a pool's launches; None where nothing is."""
+    # A pool's pause and the account's both hold. Of several offerings the first may be tried alone.
+    if wide := _wide(pool, memory):
+        return max(due_at(trial, pool) for trial in wide.values())
+    return min((due_at(trial, pool) for trial in in_the_way(pool, memory).values()), default=None)
+
+
+# Breakers: boots and steps that keep failing are tried less often, and a person is told.
+#
+# A pool whose agents do not boot is paused, longer each time, then tried with one agent until one connects. A step in Jenkins that an
+# account without a right, or a login proxy, refuses each minute for ever is tried again now and then, and nobody counts on it.
+
 
 # A pool counts as broken after so many failures in a row, or so many boots that failed.
 BREAKER_FAILURES = 3
@@ -250,3 +452,78 @@ def told_failing(key: str, one: Failing, now: float) -> str:
 
 def _key(what: str, controller: str, node: str) -> str:
     return f"{what} {controller}/{node}"
+
+
+# Connections of new agents that a controller refuses to all of them: a right is missing, or a login page is in the way.
+#
+# Nothing is launched for that controller after the first such agent. It goes on asking, and so finds out when that is mended. Once it has
+# ended, one agent at a time is launched, at growing intervals, until one connects.
+#
+# A beacon that Jenkins refuses for such a reason shows it before anything is launched: then nothing is, until Jenkins makes the beacon.
+
+
+# A record's trouble begins with the name of an error; these are the same for every agent.
+_FOR_ALL_AGENTS = ("LackingPermissionError", "RefusedCredentialsError", "RedirectedError", "InTheWayError", "DoubtfulError")
+_LOGIN_PAGE = "login page"
+_FAILED_KEPT = 20
+
+
+def is_for_all_agents(trouble: str) -> bool:
+    """Tell whether what keeps an agent from connecting keeps every other one of its controller, too."""
+    return trouble.startswith(_FOR_ALL_AGENTS) or _LOGIN_PAGE in trouble
+
+
+def why_no_node(failed: Mapping[str, str | None], controller: str) -> str:
+    """Say why Jenkins refuses to make any node: it refused a beacon; "" if it refused none. ``failed``: by the key of a step."""
+    key = f"{CREATE_BEACON} {controller}/"
+    return next((why for name, why in failed.items() if why and name.startswith(key) and is_for_all_agents(why)), "")
+
+
+def why_none_connects(memory: Memory, controller: str, no_node: str, now: float) -> str:
+    """Say why nothing is launched for a controller now; "" if Jenkins refuses nothing. ``no_node``: why it makes none."""
+    if no_node:
+        return f"no node can be made on {controller} ({no_node}); a beacon tries again"
+    refused = open_trial(memory, of_connections(controller))
+    if refused is None or now >= refused.until_at:
+        return ""
+    return f"no new agent can connect to {controller} ({refused.why}); one is tried at {moment(refused.until_at)}"
+
+
+def still_refused(memory: Memory, agents: Iterable[Agent], controllers: Collection[str], now: float) -> dict[str, Trial]:
+    """Carry on which controllers refuse new agents: an agent that connects, or is refused no more, ends it."""
+    of_each: dict[str, list[Agent]] = {}
+    for agent in agents:
+        if agent.record.is_instance and not agent.instance_ended:
+            of_each.setdefault(agent.record.controller, []).append(agent)
+    before = by_pool(memory, of_connections)
+    trials = {name: _next(before.get(name), memory, of_each.get(name, []), now) for name in controllers}
+    return {of_connections(name): trial for name, trial in trials.items() if trial}
+
+
+def _next(before: Trial | None, memory: Memory, agents: Collection[Agent], now: float) -> Trial | None:
+    if any(_works(before, memory, agent) for agent in agents):
+        return None
+    counted = before.failed if before else ()
+    refused = [agent for agent in agents if _is_refused(memory, agent) and agent.record.instance_id not in counted]
+    if not refused:
+        return before
+    failed = (*counted, *(agent.record.instance_id for agent in refused))[-_FAILED_KEPT:]
+    if before and all(agent.record.began_at < before.failed_at for agent in refused):
+        trial = before  # they were launched before it was known
+    else:
+        trial = failed_once_more(before, CONNECT_PAUSES, refused[-1].record.trouble, now)
+    until_at = min(trial.until_at, due_at(trial, refused[-1].pool))
+    return replace(trial, until_at=until_at, why=refused[-1].record.trouble, failed=failed)
+
+
+def _works(before: Trial | None, memory: Memory, agent: Agent) -> bool:
+    """Tell whether an agent has connected for the first time, or what was refused has its node and its secret now."""
+    record = agent.record
+    if agent.phase is Phase.READY and record.life_id not in memory.connected:
+        return True
+    was_refused = before is not None and record.instance_id in before.failed
+    return was_refused and record.state is RecordState.REGISTERED and not record.trouble
+
+
+def _is_refused(memory: Memory, agent: Agent) -> bool:
+    return agent.record.life_id not in memory.connected and is_for_all_agents(agent.record.trouble)

@@ -12,10 +12,19 @@ from autoscaler.domain.facts.orders import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
-from autoscaler.domain.situation.another_cloud import ignored_label
-from autoscaler.domain.situation.controller_restarts import Resumption
-from autoscaler.domain.situation.distrust import NO_DISTRUST, Distrust, Refused, may_take, ration, refusers, scope_of
-from autoscaler.domain.situation.wants import Want, home_of
+from autoscaler.domain.situation.distrust import (
+    NO_DISTRUST,
+    Distrust,
+    Refused,
+    Want,
+    home_of,
+    ignored_label,
+    may_take,
+    ration,
+    refusers,
+    scope_of,
+)
+from autoscaler.domain.situation.looks import Resumption
 from autoscaler.domain.wording import listed
 
 
@@ -397,3 +406,23 @@ def _read(text: str, known_labels: set[str]) -> LabelExpression:
         return parse(text)
     except LabelSyntaxError:
         return one_label(text)
+
+
+# Demand by pool: each item that waits is counted for one of the pools that could serve it.
+
+
+def starved_by_pool(demand: Demand) -> dict[str, int]:
+    """Count starved items, mature or not, each for one pool: the one with the fewest labels."""
+    return dict(Counter(home_of(want).name for want in demand.wants))
+
+
+def executors_by_pool(demand: Demand) -> dict[str, int]:
+    """Count the executors that starved items want, likewise; of a pool's agent none wants more than it has.
+
+    An item that free executors refuse wants an agent of its own.
+    """
+    wanted: dict[str, int] = {}
+    for want in demand.wants:
+        home = home_of(want)
+        wanted[home.name] = wanted.get(home.name, 0) + (home.executors if want.refused_by else min(want.weight, home.executors))
+    return wanted

@@ -1,17 +1,31 @@
-"""Looks: seconds in which nobody could see count against nobody.
+"""How far a look can be believed: gaps, clocks that were ahead, restarts, two controllers behind one address, builds that have ended."""
 
-A deadline counts the seconds between whole looks. A look at a controller is whole if it was read completely and takes builds; if it
-answers 401 to everybody, times out, shows a login page, restarts or is in quiet mode, its clock stands still. EC2 has a clock of its
-own, which stands still while no pass is completed.
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from math import inf
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
-Of a gap that is too long one minute counts, that of the look before it. So a controller that is seen only now and then still reaches
-each deadline, later.
-"""
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.memory import ControllerSession, Learned, Looks, Memory
+from autoscaler.domain.facts.runs import AskedRun, RunAnswer
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, Build, ControllerView, Node, Record, Snapshot
+from autoscaler.domain.forecast.durations import job_key, quantiles_of, quantiles_of_job, remaining_seconds
 
-from collections.abc import Mapping
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-from autoscaler.domain.facts.memory import Looks
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, ControllerView, Snapshot
+
+# Looks: seconds in which nobody could see count against nobody.
+#
+# A deadline counts the seconds between whole looks. A look at a controller is whole if it was read completely and takes builds; if it
+# answers 401 to everybody, times out, shows a login page, restarts or is in quiet mode, its clock stands still. EC2 has a clock of its
+# own, which stands still while no pass is completed.
+#
+# Of a gap that is too long one minute counts, that of the look before it. So a controller that is seen only now and then still reaches
+# each deadline, later.
+
 
 # The name under which looks at EC2 are kept; no controller has it.
 EC2 = ""
@@ -65,3 +79,503 @@ def _bounded(spans: tuple[Span, ...]) -> tuple[Span, ...]:
         return spans
     (from_at, to_at), (next_from_at, next_to_at), *rest = spans
     return (next_from_at - (to_at - from_at), next_to_at), *rest
+
+
+# Times noted by a clock that was ahead. Once it is right again, nothing must wait until those times come.
+#
+# Whatever lasts, or is retried after a pause, counts as noted now. What each look sees anew starts again, as after any gap: nobody knows
+# how far apart those looks were, and they must not end anything. Launch times are corrected from EC2, which has its own clock.
+
+
+_T = TypeVar("_T", Snapshot, Memory, Learned)
+_Noted = TypeVar("_Noted", bound="DataclassInstance")
+
+# Invocations run on machines whose clocks differ by less.
+_DIFFER_SECONDS = 120.0
+# Retries after a pause, questions that are repeated, hourly rations; and conditions that have to last.
+_PACED = ("trials", "failing", "rations", "most_marked", "stuck", "asked")
+_LASTING = ("rows", "missing", "sessions", "marks", "capacity_delays", "lost")
+_LOOKED_AT = ("observations", "free_nodes")
+_SINCE = ("hosts_off", "never_lent")  # times alone
+_LEARNED = ("running", "runs", "streaks")
+_PLANNED = "until_at"  # the only time of these that may be yet to come
+_OF_CONTROLLER = "lost_at"  # by Jenkins' own clock, which may be ahead for good
+
+
+def turned_back(snapshot: Snapshot) -> Snapshot:
+    """Return a look as if all that a clock that was ahead has noted were noted now."""
+    now = snapshot.taken_at
+    mended = {
+        "memory": _remembered(snapshot.memory, now),
+        "learned": {name: _learned(one, now) for name, one in snapshot.learned.items()},
+        "records": _launched(snapshot),
+    }
+    return _mended(snapshot, mended)
+
+
+def not_ahead(items: Mapping[str, _Noted], now: float) -> Mapping[str, _Noted]:
+    """Return what was noted, as if what a clock that was ahead has noted were noted now, with its pause from now on."""
+    ahead = _ahead(items, now)
+    return {name: _as_of_now(item, now) if name in ahead else item for name, item in items.items()} if ahead else items
+
+
+def _remembered(memory: Memory, now: float) -> Memory:
+    mended: dict[str, Any] = {name: not_ahead(getattr(memory, name), now) for name in (*_PACED, *_LASTING)}
+    for name in _LOOKED_AT:
+        items = getattr(memory, name)
+        ahead = _ahead(items, now)
+        mended[name] = {key: one for key, one in items.items() if key not in ahead} if ahead else items
+    mended |= {name: _times_not_ahead(getattr(memory, name), now) for name in _SINCE}
+    mended["taken"] = {name: tuple(at for at in times if at - now <= _DIFFER_SECONDS) for name, times in memory.taken.items()}
+    mended |= not_ahead({"spot_prices": memory.spot_prices}, now)
+    return _mended(memory, mended)
+
+
+def _learned(learned: Learned, now: float) -> Learned:
+    mended: dict[str, Any] = {name: not_ahead(getattr(learned, name), now) for name in _LEARNED}
+    mended["succeeded_at"] = _times_not_ahead(learned.succeeded_at, now)
+    mended["seen_at"] = min(learned.seen_at, now)
+    return _mended(learned, mended)
+
+
+def _launched(snapshot: Snapshot) -> tuple[Record, ...]:
+    """Correct when agents were launched for the first time: their boots have no longer than others."""
+    latest = snapshot.taken_at + _DIFFER_SECONDS
+    ahead = {record.instance_id for record in snapshot.records if record.launched_at > latest and not record.starts}
+    times = {instance.id: instance.launched_at for instance in snapshot.instances if instance.id in ahead} if ahead else {}
+    return tuple(
+        replace(record, launched_at=times[record.instance_id]) if record.instance_id in times else record for record in snapshot.records
+    )
+
+
+def _mended(of: _T, mended: Mapping[str, Any]) -> _T:
+    """Return the very same where nothing is to be mended, which is nearly always."""
+    changed = {name: one for name, one in mended.items() if one != getattr(of, name)}
+    return replace(of, **changed) if changed else of
+
+
+def _times_not_ahead(times: Mapping[str, float], now: float) -> dict[str, float]:
+    return {name: at if at - now <= _DIFFER_SECONDS else now for name, at in times.items()}
+
+
+def _ahead(items: Mapping[str, Any], now: float) -> set[str]:
+    """Name what only a clock that is ahead can have noted. Every look asks, of thousands of things: one call for each is too many."""
+    if not items:
+        return set()
+    kind: Any = type(next(iter(items.values())))
+    noted, latest = _noted_times(kind), now + _DIFFER_SECONDS
+    return {name for name, item in items.items() for at in noted(item) if at is not None and at > latest}
+
+
+def _as_of_now(item: _Noted, now: float) -> _Noted:
+    """Move all times that are yet to come by as much as the latest that was noted is ahead."""
+    kind: Any = type(item)
+    ahead_seconds = max(at for at in _noted_times(kind)(item) if at is not None) - now
+    times = {name: getattr(item, name) for name in _times(kind)}
+    return replace(item, **{name: at - ahead_seconds for name, at in times.items() if at is not None and at > now})
+
+
+@cache
+def _noted_times(kind: type) -> Callable[[object], tuple[float | None, ...]]:
+    """Read all times of something that was noted, but not the planned one; the first of them twice, since one alone is read as no tuple."""
+    first, *others = (name for name in _times(kind) if name != _PLANNED)
+    return attrgetter(first, first, *others)
+
+
+def _times(kind: Any) -> tuple[str, ...]:
+    """Name the times of something that are by our own clock."""
+    times = (field for field in fields(kind) if field.name.endswith("_at") and field.name != _OF_CONTROLLER)
+    return tuple(field.name for field in times if not str(field.type).startswith("tuple"))
+
+
+# How long a build has run, how much longer it takes, and whether that is more than a guess.
+
+
+def elapsed_seconds(build: Build, learned: Learned, now: float) -> float:
+    """Return how long a build has had its executor: by Jenkins, if plausible, else since we first saw it."""
+    if build.elapsed_seconds is not None:
+        return build.elapsed_seconds
+    seen = learned.running.get(build.key)
+    return now - seen.since_at if seen else 0.0
+
+
+def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: float, queued_runs: frozenset[str]) -> float:
+    """Estimate the end of one build; `inf` if its own run still waits in the queue."""
+    if build.run and build.run in queued_runs:
+        return inf
+    elapsed, job_p80 = elapsed_seconds(build, learned, now), _job_p80(build, pool, learned)
+    return remaining_seconds(elapsed, job_p80, lambda: quantiles_of(learned, "", pool).p80_seconds)
+
+
+def ends_in_time(build: Build, pool: str, learned: Learned, now: float) -> bool:
+    """Tell whether the end of a build is no mere guess: others of its job were seen, and it has taken no longer."""
+    job_p80 = _job_p80(build, pool, learned)
+    return job_p80 is not None and elapsed_seconds(build, learned, now) <= job_p80
+
+
+def _job_p80(build: Build, pool: str, learned: Learned) -> float | None:
+    known = quantiles_of_job(learned, build.job, pool)
+    return known.p80_seconds if known else build.estimate_seconds
+
+
+# Two controllers behind one address: a session that was over is back, which no restart explains.
+
+
+_REMEMBERED_SECONDS = 3600.0  # a load balancer that keeps to one of them for so long has taken the other out
+
+
+def two_sessions(view: ControllerView, life: ControllerSession | None) -> tuple[str, str] | None:
+    """Return the two sessions if this look, or one within the last hour, saw an earlier session again; else None."""
+    for number, session in enumerate(view.sessions):
+        between = [other for other in view.sessions[view.sessions.index(session) : number] if other != session]
+        if between:
+            first, second = sorted((session, between[0]))
+            return first, second
+    if life is None or not life.returned_at:
+        return None
+    first, second = sorted((life.session, life.before))
+    return first, second
+
+
+def carried(life: ControllerSession | None, seen: ControllerSession, now: float) -> ControllerSession:
+    """Carry on which session was there before, and when it was seen again after another one."""
+    if life is None:
+        return seen
+    if life.session == seen.session:
+        recently = life.returned_at and now - life.returned_at < _REMEMBERED_SECONDS
+        return replace(seen, before=life.before, returned_at=life.returned_at if recently else 0.0)
+    return replace(seen, before=life.session, returned_at=now if seen.session == life.before else 0.0)
+
+
+# Restarts of a controller make busy agents look idle, some for many minutes, so its view is doubted.
+#
+# A pipeline that goes on after a restart asks for its node again only once Jenkins has loaded it: within seconds, or
+# minutes later where builds are loaded in the background. Until then nothing in Jenkins shows that the node is waited for.
+# So a node that was busy when last seen is a *suspect* until each run that was on it is seen there again, or is known to
+# have ended. A node that took builds when last seen may have been given one more just before the restart: it is a suspect
+# for as long as that one may take to resume.
+
+
+# After a controller restart every agent looks offline and idle for some seconds, and resumed builds are invisible (recorded: f21).
+RESTART_GRACE_SECONDS = 120.0
+# A pipeline that began after the last look before a restart is known to nobody here until it resumes: twenty minutes was the slowest seen.
+UNSEEN_RESUME_SECONDS = 1800.0
+# Each costs a small request; a controller that restarted with more busy nodes than this is asked for the others in the next looks.
+RUNS_ASKED_A_LOOK = 30
+# A run that nobody here saw, or that Jenkins did not name.
+_UNKNOWN = ""
+
+
+def next_session(
+    life: ControllerSession | None,
+    view: ControllerView,
+    ended: Collection[str],
+    now: float,
+    timeout_seconds: float,
+    looks: Looks | None = None,
+) -> ControllerSession | None:
+    """Carry a controller's session on; an incomplete view changes nothing.
+
+    ``ended``: runs that Jenkins said have ended. ``timeout_seconds``: after a restart no node is a suspect for longer, as long as
+    the controller could be seen.
+    """
+    if not view.complete:
+        return life
+    nodes = {node.name: node for node in view.nodes if node.agent}
+    met = ControllerSession(
+        session=view.session,
+        since_at=now,
+        busy=_but_empty({name: _runs_on(node) for name, node in nodes.items()}),
+        marked=_marked(nodes),
+    )
+    seen = carried(life, met, now)
+    if life is None:
+        # Met for the first time, or the state was lost: there may have been a restart that nobody saw.
+        return replace(seen, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
+    if life.session != view.session:
+        return replace(
+            seen, began_at=life.began_at, restarted=True, suspects=_but_empty({name: _may_be_missing(life, name) for name in nodes})
+        )
+    still = {name: _still_missing(runs, nodes[name], ended) for name, runs in life.suspects.items() if name in nodes}
+    seen_seconds = now - life.since_at - blind_seconds(looks, life.since_at, now)
+    left = _but_empty({name: _in_time(runs, seen_seconds, timeout_seconds) for name, runs in still.items()})
+    began_at = now if begun_since(life, view) else life.began_at
+    return replace(seen, since_at=life.since_at, began_at=began_at, restarted=life.restarted, suspects=left)
+
+
+def begun_since(life: ControllerSession | None, view: ControllerView) -> dict[str, list[Build]]:
+    """Find the builds that have begun on agents since the last look, by node; none that anybody knows of after a restart.
+
+    A step that takes no executor is no such build: each pipeline has one on the controller itself, for as long as it runs or waits.
+    """
+    if life is None or life.session != view.session:
+        return {}
+    agents = (node for node in view.nodes if node.agent)
+    begun = {
+        node.name: [build for build in node.builds if not build.is_one_off and build.run not in life.busy.get(node.name, ())]
+        for node in agents
+    }
+    return {name: builds for name, builds in begun.items() if builds}
+
+
+def _marked(nodes: Mapping[str, Node]) -> tuple[str, ...]:
+    return tuple(sorted(name for name, node in nodes.items() if node.temporarily_offline))
+
+
+def _but_empty(runs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    return {name: those for name, those in runs.items() if those}
+
+
+def next_sessions(
+    sessions: Mapping[str, ControllerSession],
+    looks: Mapping[str, Looks],
+    views: Iterable[ControllerView],
+    ended: Mapping[str, Collection[str]],
+    now: float,
+    timeout_seconds: Callable[[str], float],
+) -> dict[str, ControllerSession]:
+    """Carry every controller's session on. ``looks`` and ``ended``: by controller; ``timeout_seconds``: of one of them."""
+    noted = dict(sessions)
+    for view in views:
+        life = next_session(sessions.get(view.name), view, ended.get(view.name, ()), now, timeout_seconds(view.name), looks.get(view.name))
+        if life is not None:
+            noted[view.name] = life
+    return noted
+
+
+def runs_to_ask_for(life: ControllerSession | None, view: ControllerView) -> tuple[str, ...]:
+    """Name the runs that were on a suspect before the restart and are not shown now; they may have ended."""
+    if life is None or not view.complete or life.session != view.session:
+        return ()
+    nodes = {node.name: node for node in view.nodes}
+    queued = {item.run for item in view.items}
+    missing = {run for name, runs in life.suspects.items() if name in nodes for run in _still_missing(runs, nodes[name], ())}
+    return tuple(sorted(missing - queued - {_UNKNOWN}))
+
+
+def in_grace(life: ControllerSession | None, now: float) -> bool:
+    """Tell whether nothing destructive may be done on this controller: it is new to us, or restarted lately."""
+    return life is None or now - life.since_at < RESTART_GRACE_SECONDS
+
+
+def is_recovering(life: ControllerSession | None, now: float) -> bool:
+    """Tell whether it restarted so lately that its agents are still coming back and are not to be replaced."""
+    return life is not None and life.restarted and in_grace(life, now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumption:
+    """What a restart of a controller may have left: pipelines that ask for their node by its name. ``life`` None: it was never seen."""
+
+    life: ControllerSession | None
+    now: float
+    timeout_seconds: float
+    recovering: bool = False  # it restarted so lately that its agents are still coming back
+    blind: tuple[tuple[float, float], ...] = ()  # spans in which nobody could see it: from, to
+
+    def may_wait_for(self, node: str, waiting_seconds: float) -> bool:
+        """Tell whether an item that Jenkins names this node to may have run there.
+
+        It waits since a restart, since a gap in our looks, or since we look at all.
+        """
+        if self.life is None or node in self.life.suspects:
+            return True
+        began_at, doubtful = self.now - waiting_seconds, (*self.blind, (0.0, self.life.since_at))
+        return any(from_at <= began_at < to_at + self.timeout_seconds for from_at, to_at in doubtful)
+
+
+def waits_to_resume(life: ControllerSession | None, node: str) -> bool:
+    """Tell whether a build that was on this node before a restart is neither seen there again nor known to have ended."""
+    return life is not None and bool(life.suspects.get(node))
+
+
+def _runs_on(node: Node) -> tuple[str, ...]:
+    if node.idle and not node.builds:
+        return ()
+    return tuple(build.run for build in node.builds) or (_UNKNOWN,)
+
+
+def _may_be_missing(life: ControllerSession, node: str) -> tuple[str, ...]:
+    """Name the runs that may be bound to a node after a restart. A node that was marked offline took no others."""
+    runs = (*life.suspects.get(node, ()), *life.busy.get(node, ()))
+    return runs if node in life.marked or _UNKNOWN in runs else (*runs, _UNKNOWN)
+
+
+def _still_missing(runs: tuple[str, ...], node: Node, ended: Collection[str]) -> tuple[str, ...]:
+    """Name the runs that have not ended and are not seen on the node, once for each of their executors."""
+    if not runs:
+        return ()
+    there = [build.run for build in node.builds if build.run != _UNKNOWN]
+    missing: list[str] = []
+    for run in runs:
+        if run in there:
+            there.remove(run)
+        elif run not in ended:
+            missing.append(run)
+    return tuple(missing)
+
+
+def _in_time(missing: tuple[str, ...], seconds: float, timeout_seconds: float) -> tuple[str, ...]:
+    """Keep the runs that may still resume so long after the restart."""
+    limits = {_UNKNOWN: min(UNSEEN_RESUME_SECONDS, timeout_seconds)}
+    return tuple(run for run in missing if seconds < limits.get(run, timeout_seconds))
+
+
+# Builds that have ended, and that Jenkins' executors show for ever: no work.
+#
+# Such an executor takes no other build, its node never reads idle, and its drain never ends. The run itself knows better: it is asked
+# when its build runs for far too long. It has ended if its own page says so twice, ten minutes apart, while the same executor shows it. A
+# Jenkins that does not say whether a run is still in progress must say so for an hour. No answer, and none that is understood, proves
+# anything.
+
+
+# A build is asked about when it has run for ten times what its job takes, and for an hour.
+ASK_AFTER_TIMES, ASK_AFTER_AT_LEAST_SECONDS = 10.0, 3600.0
+# Where nobody knows how long its job takes, or how long a drain may last.
+ASK_AFTER_UNKNOWN_SECONDS = 12 * 3600.0
+# One small request each; the others in the next looks.
+SUSPECTS_ASKED_A_LOOK = 20
+ASK_AGAIN_SECONDS = 600.0
+# How long a run must have said that it has ended. A build may end between two questions, and its executor be free a moment later.
+ENDED_SECONDS, MAY_HAVE_ENDED_SECONDS = 600.0, 3600.0
+# For so long after its executor has gone people may read of it.
+TOLD_SECONDS = 3600.0
+_MOST_REMEMBERED = 500
+
+
+def name_of(controller: str, build: Build) -> str:
+    """Name a build on its executor, on all controllers."""
+    return f"{controller}/{build.key}"
+
+
+def runs_to_ask(
+    view: ControllerView, memory: Memory, records: Iterable[Record], learned: Learned, fleet: Fleet, now: float
+) -> tuple[str, ...]:
+    """Name the runs that are to be asked now whether they have ended: those that were asked longest ago, then those that run longest."""
+    if not view.complete:
+        return ()
+    due: list[tuple[float, float, str]] = []
+    for record, node in _nodes_of_ours(view, records):
+        drains_too_long = _drains_too_long(memory, record, fleet, now)
+        for build in filter(_may_be_asked, node.builds):
+            asked, seconds = _of_session(memory.asked, view, build), elapsed_seconds(build, learned, now)
+            is_too_long = drains_too_long or seconds >= _ask_after(build, record.pool, learned)
+            if _is_due(asked, now, is_too_long=is_too_long):
+                due.append((asked.asked_at if asked else 0.0, -seconds, build.run))
+    return tuple(dict.fromkeys(run for *_, run in sorted(due)))[:SUSPECTS_ASKED_A_LOOK]
+
+
+def next_asked(before: Mapping[str, AskedRun], snapshot: Snapshot) -> dict[str, AskedRun]:
+    """Carry on what runs said, as long as their executors show them in the same session of their controller."""
+    asked = dict(_kept(before, snapshot)) if before else {}
+    for view in snapshot.controllers.values():
+        answers = snapshot.run_answers.get(view.name, {})
+        if not (asked or answers):  # nearly always: no run was too long
+            continue
+        for build in (build for node in view.nodes for build in (*node.builds, *node.ended)):
+            name, answer = name_of(view.name, build), answers.get(build.run)
+            if answer is not None and _may_be_asked(build):
+                asked[name] = _answered(_of_session(asked, view, build), answer, view.session, snapshot.taken_at)
+            elif (run := _of_session(asked, view, build)) is not None:
+                asked[name] = replace(run, seen_at=snapshot.taken_at)
+    return dict(sorted(asked.items(), key=lambda item: item[1].asked_at)[-_MOST_REMEMBERED:])
+
+
+def is_no_fault_of_its_machine(asked: Mapping[str, AskedRun], controller: str, build: Build) -> bool:
+    """Tell whether a build runs for so long because it has ended, or waits for a person."""
+    run = asked.get(name_of(controller, build))
+    return run is not None and (run.ended_at is not None or run.waits_for_input)
+
+
+def said_to_have_ended(asked: Mapping[str, AskedRun], controller: str) -> frozenset[str]:
+    """Return the keys of the builds of which nobody saw when they ended: their executors showed them for longer."""
+    place = f"{controller}/"
+    return frozenset(name.removeprefix(place) for name, run in asked.items() if run.ended_at is not None and name.startswith(place))
+
+
+def without_ended(snapshot: Snapshot) -> Snapshot:
+    """Return what is to be seen without the builds that have ended: their executors are neither at work nor free."""
+    asked = next_asked(snapshot.memory.asked, snapshot)
+    over = {name: run.session for name, run in asked.items() if run.over_at is not None}
+    if not over:
+        return snapshot
+    views = {
+        view.name: replace(view, nodes=tuple(_without_ended(view, node, over) for node in view.nodes))
+        for view in snapshot.controllers.values()
+    }
+    return replace(snapshot, controllers=views)
+
+
+def _of_session(asked: Mapping[str, AskedRun], view: ControllerView, build: Build) -> AskedRun | None:
+    run = asked.get(name_of(view.name, build))
+    return run if run is not None and run.session == view.session else None
+
+
+def _without_ended(view: ControllerView, node: Node, over: Mapping[str, str]) -> Node:
+    ended = tuple(build for build in node.builds if over.get(name_of(view.name, build)) == view.session)
+    if not ended:
+        return node
+    working = tuple(build for build in node.builds if build not in ended)
+    return replace(node, builds=working, ended=(*node.ended, *ended), executors=max(0, node.executors - len(ended)), idle=not working)
+
+
+def _is_due(asked: AskedRun | None, now: float, *, is_too_long: bool) -> bool:
+    """Tell whether a run is to be asked; one that said once that it has ended is asked again, however long its job may take by now."""
+    if asked is None:
+        return is_too_long
+    return asked.over_at is None and now - asked.asked_at >= ASK_AGAIN_SECONDS and (is_too_long or asked.ended_at is not None)
+
+
+def _nodes_of_ours(view: ControllerView, records: Iterable[Record]) -> Iterator[tuple[Record, Node]]:
+    nodes = {node.name: node for node in view.nodes}
+    for record in records:
+        if record.controller == view.name and record.node in nodes:
+            yield record, nodes[record.node]
+
+
+def _may_be_asked(build: Build) -> bool:
+    """Tell whether a run's own page says anything about this executor: a one-off executor shows more than its run."""
+    return bool(build.run) and not build.is_one_off
+
+
+def _ask_after(build: Build, pool: str, learned: Learned) -> float:
+    longest = max(learned.samples.get(job_key(build.job, pool), ()), default=build.estimate_seconds)
+    if longest is None:
+        return ASK_AFTER_UNKNOWN_SECONDS
+    return max(ASK_AFTER_TIMES * longest, ASK_AFTER_AT_LEAST_SECONDS)
+
+
+def _drains_too_long(memory: Memory, record: Record, fleet: Fleet, now: float) -> bool:
+    since_at, pool = memory.draining_since.get(record.instance_id), fleet.pool_of(record.pool, record.controller)
+    if since_at is None or pool is None:
+        return False
+    limit = ASK_AFTER_UNKNOWN_SECONDS if pool.drain_timeout_seconds is None else pool.drain_timeout_seconds
+    return now - since_at - blind_seconds(memory.looks.get(record.controller), since_at, now) > limit
+
+
+def _kept(before: Mapping[str, AskedRun], snapshot: Snapshot) -> Iterator[tuple[str, AskedRun]]:
+    """Forget what is not shown any more, or was shown before a restart; what was over is remembered for people a while longer."""
+    shown = {
+        name_of(view.name, build): view.session
+        for view in snapshot.controllers.values()
+        for node in view.nodes
+        for build in (*node.builds, *node.ended)
+    }
+    unread = tuple(f"{view.name}/" for view in snapshot.controllers.values() if not view.complete)
+    for name, run in before.items():
+        is_told = run.over_at is not None and snapshot.taken_at - run.seen_at < TOLD_SECONDS
+        if shown.get(name) == run.session or name.startswith(unread) or is_told:
+            yield name, run
+
+
+def _answered(before: AskedRun | None, answer: RunAnswer, session: str, now: float) -> AskedRun:
+    """Note an answer. One that runs after all begins anew; no answer changes nothing but when it was asked."""
+    asked = before or AskedRun(asked_at=now, seen_at=now, session=session)
+    asked = replace(asked, asked_at=now, seen_at=now)
+    if answer is RunAnswer.NOT_TOLD or asked.over_at is not None:
+        return asked
+    if answer in (RunAnswer.RUNS, RunAnswer.WAITS_FOR_INPUT):
+        return replace(asked, ended_at=None, waits_for_input=answer is RunAnswer.WAITS_FOR_INPUT)
+    ended_at = now if asked.ended_at is None else asked.ended_at
+    is_over = now - ended_at >= (ENDED_SECONDS if answer is RunAnswer.ENDED else MAY_HAVE_ENDED_SECONDS)
+    return replace(asked, ended_at=ended_at, over_at=now if is_over else None)

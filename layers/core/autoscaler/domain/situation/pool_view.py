@@ -1,27 +1,25 @@
 """View a pool on one controller: its agents, and the price and boot of one more."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
+from itertools import islice
+from math import ceil, inf
 from statistics import fmean, median
 
-from autoscaler.domain.facts.fleet import Market, Offering, Pool, stoppable
-from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, MostMarked, Sighting, Window
+from autoscaler.domain.facts.fleet import Fleet, Market, Offering, Pool, stoppable
+from autoscaler.domain.facts.memory import Growth, IdleReturns, Learned, Memory, MostMarked, Sighting, Window
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.orders import Overrides, text_of
+from autoscaler.domain.facts.pools import moment, now_and_next, pool_at
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Build
-from autoscaler.domain.forecast.durations import expected_seconds
+from autoscaler.domain.facts.snapshot import Build, RecordState, Snapshot
+from autoscaler.domain.forecast.durations import expected_seconds, pool_key
 from autoscaler.domain.forecast.forecast import Prospects, worth_adding
 from autoscaler.domain.forecast.job_patterns import AgentCosts
 from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
-from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.boot_times import trusted_boots, trusted_starts, usual_start_seconds
-from autoscaler.domain.situation.breakers import told_boots
-from autoscaler.domain.situation.connections import why_none_connects
-from autoscaler.domain.situation.marks import TRY_EVERY_SECONDS, is_doubtful
-from autoscaler.domain.situation.trials import (
+from autoscaler.domain.situation.agents import TRY_EVERY_SECONDS, Agent, Phase, is_doubtful
+from autoscaler.domain.situation.breakers import (
     ACCOUNT,
     due_at,
     in_the_way,
@@ -32,9 +30,90 @@ from autoscaler.domain.situation.trials import (
     of_offering,
     of_pool,
     open_trial,
+    told_boots,
     told_refused,
+    why_none_connects,
 )
 from autoscaler.domain.wording import duration
+
+# When reserved capacity takes its last builds: a block early enough that nearly all of them end before EC2 ends its machines.
+
+
+# Before a pool has seen builds end: an hour, which most CI jobs take less than.
+ASSUMED_LONG_BUILD_SECONDS = 3600.0
+_SHARE = 0.95
+
+
+def closes_at(pool: Pool, learned: Iterable[Learned]) -> float:
+    """Return from when on agents of a pool take no new builds, since their capacity ends; never where they are of none."""
+    capacity = pool.capacity
+    if capacity is None or capacity.leaves_at == inf:
+        return inf
+    return capacity.leaves_at - (long_build_seconds(pool.name, learned) if capacity.block else 0.0)
+
+
+def long_build_seconds(pool: str, learned: Iterable[Learned]) -> float:
+    """Return the 95th percentile of the builds that were seen in a pool."""
+    samples = sorted(seconds for one in learned for seconds in one.samples.get(pool_key(pool), ()))
+    return samples[ceil(_SHARE * len(samples)) - 1] if samples else ASSUMED_LONG_BUILD_SECONDS
+
+
+# Boots and starts that were seen lately, once there are enough of them to be believed.
+
+
+# p50 of the boots seen is used once there are this many.
+BOOTS_TO_TRUST = 10
+# If even the quickest of so many starts was slower than is believed, that is believed no longer: agents would be stopped too soon.
+STARTS_TO_DOUBT = 3
+_KEPT = 50
+
+
+def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:
+    """How long agents of a pool took to boot lately, in seconds; none before enough were seen."""
+    return _trusted(memory.boots.get(pool, ()))
+
+
+def trusted_starts(memory: Memory, pool: str) -> tuple[float, ...]:
+    """How long stopped agents of a pool took to start lately, likewise."""
+    return _trusted(memory.starts.get(pool, ()))
+
+
+def usual_start_seconds(memory: Memory, pool: str, believed_seconds: float) -> float:
+    """How long a stopped agent of a pool takes to start: p50 of the starts seen. Of a few the quickest, if it took longer than believed."""
+    if starts := trusted_starts(memory, pool):
+        return median(starts)
+    few = memory.starts.get(pool, ())
+    return max(believed_seconds, min(few)) if len(few) >= STARTS_TO_DOUBT else believed_seconds
+
+
+def _trusted(times: tuple[float, ...]) -> tuple[float, ...]:
+    """Leave out what cannot be: a clock was wrong."""
+    possible = tuple(seconds for seconds in times if seconds > 0.0)
+    return possible if len(possible) >= BOOTS_TO_TRUST else ()
+
+
+def note_times(known: Mapping[str, tuple[float, ...]], unnoted: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
+    """Note how long each agent took from its launch, or its start, to its registration; what cannot be was measured by a wrong clock."""
+    times = dict(known)
+    for agent in unnoted:
+        record = agent.record
+        seconds = (record.registered_at or 0.0) - record.began_at
+        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:
+            times[record.pool] = (*times.get(record.pool, ()), seconds)[-_KEPT:]
+    return times
+
+
+def note_vain_starts(known: Mapping[str, tuple[float, ...]], vain: Iterable[tuple[str, float]]) -> dict[str, tuple[float, ...]]:
+    """Note starts that failed, by pool and as the seconds that jobs waited for them: if many fail, a start is no faster than a boot.
+
+    If none was seen to work, they say nothing of how long one takes; their trial decides.
+    """
+    times = dict(known)
+    for pool, seconds in vain:
+        if pool in times:
+            times[pool] = (*times[pool], seconds)[-_KEPT:]
+    return times
+
 
 # From the call until EC2 says that an instance has stopped, about: the operating system shuts down.
 STOP_SECONDS = 40.0
@@ -386,3 +465,66 @@ def agent_costs(pool: Pool, offerings: tuple[Offering, ...], boots: tuple[float,
         wait_usd_per_hour=pool.wait_usd_per_hour,
         look_seconds=look_seconds,
     )
+
+
+# Pools as their schedules have them now, with agents launched so early that they are there when a schedule begins.
+
+
+# Of ten agents nine are there by then. All must be there when their schedule begins, and half of them boot more slowly than the median.
+_SHARE_IN_TIME = 0.9
+_THERE = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
+
+
+def scheduled(snapshot: Snapshot, fleet: Fleet) -> Fleet:
+    """Return the fleet with the numbers that its pools have now, and the minima for which agents must be launched by now."""
+    pools = {pool.name: _prepared(snapshot, pool) for pool in fleet.pools.values() if pool.schedules}
+    return replace(fleet, pools={**fleet.pools, **pools}) if pools else fleet
+
+
+def lead_seconds(snapshot: Snapshot, pool: Pool) -> float:
+    """How long before a schedule begins its agents are launched or started: so long as that takes, and until a look sees it."""
+    begun = pool_at(pool, snapshot.taken_at + _ready_seconds(snapshot.memory, pool, starts=False) + snapshot.look_every_seconds)
+    needed, there, stopped = _floor(begun), _count(snapshot, pool, _THERE), _count(snapshot, pool, (RecordState.STOPPED,))
+    starts = stopped > 0 and there + stopped >= needed
+    return _ready_seconds(snapshot.memory, pool, starts=starts) + snapshot.look_every_seconds
+
+
+def told_schedule(pool: Pool, key: str, number: int, now: float) -> str:
+    """Say which schedule gives this number, now or next: ", by its schedule from 08:00 Europe/Berlin"; "" where none does."""
+    giving = [one for one in reversed(pool.schedules) if getattr(one, key) == number]
+    spans = [(span, one.time_zone) for one in giving for span in islice(now_and_next(one, now), 1)]
+    if not spans:
+        return ""
+    span, zone = min(spans, key=lambda found: max(now, found[0].begins_at))
+    if span.begins_at > now:
+        return f", by its schedule from {moment(span.begins_at, now, zone)}"
+    return ", by its schedule" + (f" until {moment(span.ends_at, now, zone)}" if span.ends_at < inf else "")
+
+
+def _prepared(snapshot: Snapshot, pool: Pool) -> Pool:
+    here, soon = (pool_at(pool, snapshot.taken_at + seconds) for seconds in (0.0, lead_seconds(snapshot, pool)))
+    return replace(
+        here,
+        min_agents=max(here.min_agents, soon.min_agents),
+        warm_executors=max(here.warm_executors, soon.warm_executors),
+        # What is to be there when it begins has room before it: no more than that, since jobs that wait would take it.
+        max_agents=max(here.max_agents, min(soon.max_agents, _floor(soon))),
+    )
+
+
+def _floor(pool: Pool) -> int:
+    """Count the agents that a pool has without any demand."""
+    return max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
+
+
+def _count(snapshot: Snapshot, pool: Pool, states: tuple[RecordState, ...]) -> int:
+    return sum(record.pool == pool.name and record.state in states for record in snapshot.records)
+
+
+def _ready_seconds(memory: Memory, pool: Pool, *, starts: bool) -> float:
+    """How long nine of ten agents take to boot, or to start; before enough were seen as the fleet file says."""
+    seen = trusted_starts(memory, pool.name) if starts else trusted_boots(memory, pool.name)
+    if seen:
+        return sorted(seen)[ceil(_SHARE_IN_TIME * len(seen)) - 1]
+    boots = trusted_boots(memory, pool.name)
+    return (median(boots) if boots else pool.boot_seconds) * (STARTS_TAKE_SHARE if starts else 1.0)

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from autoscaler.domain.facts.memory import FreeNode, Ration
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, ControllerView, Node
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.controller_restarts import begun_since
-from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Distrust, is_broken, may_take, refusers
+from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Distrust, Want, is_broken, may_take, refusers
+from autoscaler.domain.situation.looks import begun_since
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import builds_left, free_executors
-from autoscaler.domain.situation.wants import Want
 
 # A node that takes nothing, though one job alone waits for it, is at fault itself after so long.
 USELESS_SECONDS = 900.0

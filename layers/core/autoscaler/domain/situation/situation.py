@@ -1,17 +1,18 @@
 """Join one pass's snapshot with the memory, for every rule to read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
-from autoscaler.domain.facts.memory import Looks, Memory, Missing
+from autoscaler.domain.facts.memory import Learned, Looks, Memory, Missing
 from autoscaler.domain.facts.metering import Level, LevelKind, levels_out_of_hours, missing_of, spent_levels
-from autoscaler.domain.facts.nodes import with_known_weights
-from autoscaler.domain.facts.orders import Overrides, in_force
+from autoscaler.domain.facts.nodes import Mark, MarkClass, with_known_weights
+from autoscaler.domain.facts.orders import Hold, Overrides, in_force, text_of
+from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, EndReservation, Held, Plan, Step, Terminate, Uncordon
 from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Instance, Intent, Node, Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, InstanceState, Intent, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import (
@@ -20,24 +21,20 @@ from autoscaler.domain.situation.agents import (
     Agent,
     Forgotten,
     Phase,
+    current_versions,
     disagreement,
     forgotten,
     forgotten_for_a_day,
     join_agents,
+    launched_versions,
+    versions_of_instances,
+    versions_to_try,
 )
-from autoscaler.domain.situation.boot_times import trusted_boots
-from autoscaler.domain.situation.connections import why_no_node
-from autoscaler.domain.situation.controller_restarts import Resumption, in_grace, is_recovering, waits_to_resume
-from autoscaler.domain.situation.demand import Demand, read_demand
-from autoscaler.domain.situation.demand_by_pool import executors_by_pool, starved_by_pool
+from autoscaler.domain.situation.breakers import offered, offerings_to_try, why_no_node
+from autoscaler.domain.situation.demand import Demand, executors_by_pool, read_demand, starved_by_pool
 from autoscaler.domain.situation.distrust import Distrust, distrust_of
-from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
-from autoscaler.domain.situation.looks import EC2, blind_seconds, next_looks
-from autoscaler.domain.situation.pool_schedules import scheduled
-from autoscaler.domain.situation.pool_view import PoolView, agent_costs
-from autoscaler.domain.situation.reserved_capacity import closes_at
-from autoscaler.domain.situation.trials import offered
-from autoscaler.domain.situation.trials import to_try as offerings_to_try
+from autoscaler.domain.situation.looks import EC2, Resumption, blind_seconds, in_grace, is_recovering, next_looks, waits_to_resume
+from autoscaler.domain.situation.pool_view import PoolView, agent_costs, closes_at, scheduled, trusted_boots
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,3 +379,166 @@ def _only_begun(look: Look, demand: Demand, controller: str, stopped: tuple[Leve
     agents = (agent for agent in look.agents if agent.record.controller == controller)
     mine = {agent.record.node for agent in agents if any(level.has(agent.pool.name) for level in stopped)}
     return replace(demand, pins=demand.resumes | (demand.pins - mine))
+
+
+# Helpers that write steps for an agent, and the plan that steps make together.
+
+
+Decided = Iterable[Step | Held]
+
+
+def without_frozen(situation: Situation, decided: Decided) -> list[Step | Held]:
+    """Drop every step where an operator froze things, except adopting: that touches nothing, and the limits need it."""
+    left: list[Step | Held] = []
+    frozen: dict[tuple[str, str], tuple[Hold, ...]] = {}
+    for step in decided:
+        pool = getattr(step, "pool", "")
+        holds = () if isinstance(step, Held | Adopt) else situation.overrides.holds_on(step.controller, pool)
+        freezes = tuple(hold for hold in holds if hold.freeze)
+        if freezes:
+            frozen[step.controller, pool] = freezes
+        else:
+            left.append(step)
+    for (controller, pool), freezes in frozen.items():
+        left.append(Held(pool=pool, controller=controller, reason=Reason.FROZEN, detail=text_of(freezes, situation.now)))
+    return left
+
+
+def plan_of(situation: Situation, decided: Decided, memory: Memory | None = None, failures: tuple[BootFailure, ...] = ()) -> Plan:
+    """Make the plan of one pass, without steps that an operator froze."""
+    decided = tuple(decided)
+    return Plan(
+        pass_id=situation.snapshot.pass_id,
+        taken_at=situation.now,
+        steps=tuple(step for step in decided if not isinstance(step, Held)),
+        held=tuple(step for step in decided if isinstance(step, Held)),
+        memory=situation.memory if memory is None else memory,
+        boot_failures=failures,
+        remember=memory is not None,
+    )
+
+
+def leaving(decided: Decided, controller: str) -> set[str]:
+    """Name the nodes of a controller that this pass cordons already."""
+    return {step.node for step in decided if isinstance(step, Cordon) and step.controller == controller}
+
+
+def cordon(situation: Situation, agent: Agent, kind: MarkClass, reason: Reason, detail: str) -> Cordon:
+    """Cordon an agent in the name of this pass."""
+    if agent.node is None:
+        raise ValueError(f"{agent.record.instance_id} has no node to cordon")
+    mark = Mark(fleet=situation.fleet.name, kind=kind, pass_id=situation.snapshot.pass_id)
+    return Cordon(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.node.name,
+        mark=mark,
+        over_monitor=agent.phase is Phase.MARKED,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def uncordon(agent: Agent, reason: Reason, detail: str) -> Uncordon:
+    """Remove our mark from an agent's node."""
+    if agent.node is None or agent.mark is None:
+        raise ValueError(f"{agent.record.instance_id} carries no mark of ours")
+    return Uncordon(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.node.name,
+        mark=agent.mark,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def end_reservation(agent: Agent, until_at: float, reason: Reason, detail: str, *, person: str = "") -> EndReservation:
+    """Set when the reservation of an agent ends; with ``person``: of the device of it that they have."""
+    return EndReservation(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.record.node,
+        instance_id=agent.record.instance_id,
+        until_at=until_at,
+        person=person,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
+    """Terminate an agent."""
+    return Terminate(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        instance_id=agent.record.instance_id,
+        node=agent.record.node,
+        mark=agent.mark,
+        reason=reason,
+        detail=detail,
+        ended=_shown_after_their_end(agent),
+    )
+
+
+def _shown_after_their_end(agent: Agent) -> tuple[str, ...]:
+    """Name the builds that executors go on showing."""
+    return tuple(build.key for build in agent.node.ended) if agent.node else ()
+
+
+def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode | Held:
+    """Delete the node of an agent whose instance is gone: once, or what is on it would wait for ever."""
+    if agent.is_node_deleted:
+        jobs = ", ".join(sorted({build.job or "a build" for build in agent.node.builds})) if agent.node else ""
+        detail = f"{node}: its node is deleted, and Jenkins lists it until it has ended {jobs or 'what is on it'}, which takes 5 min"
+        return hold_back(agent, Reason.NODE_DELETED, detail)
+    return DeleteNode(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=node,
+        instance_id=agent.record.instance_id,
+        fate=agent.instance or InstanceState.TERMINATED,
+        though_busy=not agent.idle,
+        ended=_shown_after_their_end(agent),
+        reason=reason,
+        detail=f"EC2 says that its instance {agent.record.instance_id} is gone",
+    )
+
+
+def hold_unread(agent: Agent) -> Held:
+    """Say that nothing is done to an agent whose node is there and was not understood: it is neither missing nor idle."""
+    return hold_back(agent, Reason.NODE_UNREAD, f"{agent.record.node} could not be read, so nobody knows whether it is idle")
+
+
+def hold_back(agent: Agent, reason: Reason, detail: str) -> Held:
+    """Say which step is not taken for an agent, and why."""
+    return Held(pool=agent.pool.name, controller=agent.record.controller, reason=reason, detail=detail)
+
+
+# Suppose that agents took no builds any more, to see what jobs would want then.
+
+
+def without_agents(situation: Situation, instance_ids: Collection[str]) -> Situation:
+    """Return the same situation, but for these agents, which take no new builds."""
+    if not instance_ids:
+        return situation
+
+    def supposed(agents: Collection[Agent]) -> tuple[Agent, ...]:
+        return tuple([replace(one, phase=Phase.DRAINING) if one.record.instance_id in instance_ids else one for one in agents])
+
+    keys = {agent.key for agent in situation.agents if agent.record.instance_id in instance_ids}
+    pools = {key: replace(pool, agents=supposed(pool.agents)) if key in keys else pool for key, pool in situation.pools.items()}
+    # What is worked out from what is supposed is not remembered for the next look.
+    return replace(situation, agents=supposed(situation.agents), pools=pools, memo=Memo())
+
+
+# The door to jobs that pools decline: a fleet without `max_job_seconds` loads and does nothing of it.
+
+
+def with_job_lengths(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
+    """Return the fleet with the jobs that its pools decline; the same fleet if no pool states how long jobs may take."""
+    if all(pool.max_job_seconds is None for pool in fleet.pools.values()):
+        return fleet
+    from autoscaler.domain.forecast.declined import with_declined  # noqa: PLC0415 - for fleets with the key only
+
+    return with_declined(fleet, learned)
