@@ -13,8 +13,7 @@ from autoscaler.config import load_settings
 from autoscaler.control import measure
 from autoscaler.control.costs import note_costs
 from autoscaler.domain.facts.job_settings import MonthCosts
-from autoscaler.domain.report.costs import By, list_costs
-from autoscaler.domain.report.job_costs import in_month
+from autoscaler.domain.report.costs import By, in_month, list_costs
 from autoscaler_workbench.cli.assignments import load_with
 from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.drive import InProcess

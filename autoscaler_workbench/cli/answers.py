@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
-from autoscaler.domain.report.schedules import told_entry
-from autoscaler.domain.report.telemetry import Figures
+from autoscaler.domain.report.limits import told_entry
+from autoscaler.domain.report.listing import Figures
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.overrides import limits_now
 from autoscaler_workbench.cli.plan_totals import totals

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.report.subjects import meant
+from autoscaler.domain.report.ordered import meant
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.alarms import AlarmState
 from autoscaler_workbench.report.dashboard.alarms import state_of

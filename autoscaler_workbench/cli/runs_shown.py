@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from autoscaler.domain.report.run_orders import Outcome
+from autoscaler.domain.report.ordered import Outcome
 from autoscaler.domain.wording import duration
 from autoscaler_workbench.cli.answers import flat
 from autoscaler_workbench.cli.request import NO_REASON

@@ -12,12 +12,10 @@ from autoscaler.domain.facts.orders import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState, UnreadRecord
 from autoscaler.domain.facts.started_builds import Rerun, RerunState
 from autoscaler.domain.facts.telemetry import Devices, Telemetry
-from autoscaler.domain.report.datum import Datum
-from autoscaler.domain.report.event import Event
-from autoscaler.domain.report.pass_notes import PassNotes
+from autoscaler.domain.report.datum import Datum, PassNotes
+from autoscaler.domain.report.problems import Subscription
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
-from autoscaler.domain.report.subscriptions import Subscription
-from autoscaler.domain.report.told import Message, Told
+from autoscaler.domain.report.told import Event, Message, Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import StoredState
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError

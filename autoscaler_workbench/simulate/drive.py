@@ -24,7 +24,7 @@ from autoscaler.control.slots import announce_looks, why_skipped
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.repair.instances import Announced, InstanceEvent
-from autoscaler.domain.report.rules import Thresholds
+from autoscaler.domain.report.problems import Thresholds
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Compute, LookSlots, Ports
 from autoscaler_workbench.fakes.costs import InMemoryCosts

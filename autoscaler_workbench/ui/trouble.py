@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from autoscaler.domain.facts.orders import BUDGET_PAUSES, POOL_NUMBERS, TEAM_NUMBERS, Hold, Scope
-from autoscaler.domain.report.broken import BrokenPool
-from autoscaler.domain.report.label_holds import resume_option
+from autoscaler.domain.report.lasting import resume_option
+from autoscaler.domain.report.waiting import BrokenPool
 from autoscaler.domain.wording import duration
 
 _FACTS_OF_HOLDS = ("since_at", "until_at", "by", "reason", "freeze")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from autoscaler.domain.report.schedules import told_entry
-from autoscaler.domain.report.telemetry import Figures
+from autoscaler.domain.report.limits import told_entry
+from autoscaler.domain.report.listing import Figures
 from autoscaler.domain.wording import counted, dollars, duration, listed
 from autoscaler_workbench.ui.trouble import why_paused
 

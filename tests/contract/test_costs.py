@@ -10,7 +10,7 @@ from botocore.stub import Stubber
 from autoscaler.adapters.costs import MONTHS_KEPT, MOST_BYTES, DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, MonthParts, Used
-from autoscaler.domain.report.job_costs import ROWS_KEPT, bounded
+from autoscaler.domain.report.costs import ROWS_KEPT, bounded
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.costs import InMemoryCosts

@@ -7,7 +7,7 @@ from botocore.stub import Stubber
 
 from autoscaler.adapters import history
 from autoscaler.adapters.history import DynamoHistory
-from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.told import Event
 from autoscaler.errors import TransientError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryHistory

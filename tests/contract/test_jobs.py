@@ -25,9 +25,8 @@ from autoscaler.domain.facts.job_stats import (
 )
 from autoscaler.domain.facts.memory import TrackRecord
 from autoscaler.domain.forecast.durations import STEPS_KEPT, note_value
-from autoscaler.domain.report.job_needs import SIZES_KEPT, USES_FOLLOWED
-from autoscaler.domain.report.job_needs import STEPS_KEPT as STEPS_OF_NEEDS
-from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED
+from autoscaler.domain.report.tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED, SIZES_KEPT, USES_FOLLOWED
+from autoscaler.domain.report.tracking import STEPS_KEPT as STEPS_OF_NEEDS
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryJobs

@@ -17,7 +17,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.orders import Overrides
 from autoscaler.domain.facts.snapshot import Binding, Intent, Record, RecordState
 from autoscaler.domain.facts.started_builds import LostBuild, Rerun, RunOrder
-from autoscaler.domain.report.pass_notes import PassNotes
+from autoscaler.domain.report.datum import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler_workbench.cli.demo import TABLE
 from support.builders import a_reservation

@@ -9,10 +9,9 @@ from autoscaler.adapters.history import DynamoHistory
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.memory import Arrivals, Learned, Observation, Sighting
 from autoscaler.domain.facts.runs import Streak
-from autoscaler.domain.report.event import Event
-from autoscaler.domain.report.pass_notes import PassNotes, noted
-from autoscaler.domain.report.rules import Thresholds, rules
-from autoscaler.domain.report.told import Span, Told, Trouble
+from autoscaler.domain.report.datum import PassNotes, noted
+from autoscaler.domain.report.problems import Thresholds, rules
+from autoscaler.domain.report.told import Event, Span, Told, Trouble
 from autoscaler_workbench.cli.demo import TABLE
 from support.builders import a_record
 from support.full_memory import FULL_MEMORY

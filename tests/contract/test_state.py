@@ -11,7 +11,7 @@ from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Learned
 from autoscaler.domain.facts.orders import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
 from autoscaler.domain.facts.runs import BlockCounts, Blocks, CountedEnds, GoneBlock, PoolResults, ReadRun, SeenItems, Shown, Streak
 from autoscaler.domain.facts.snapshot import IntentState
-from autoscaler.domain.report.pass_notes import Counted, PassNotes
+from autoscaler.domain.report.datum import Counted, PassNotes
 from autoscaler.domain.report.told import Span, Told, Trouble
 from autoscaler.errors import ConflictError
 from autoscaler.ports import StoredState

@@ -7,7 +7,7 @@ from typing import Any
 
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.domain.facts.started_builds import Until
-from autoscaler.domain.report.run_orders import Outcome
+from autoscaler.domain.report.ordered import Outcome
 from autoscaler_workbench.fakes.slots import InMemorySlots
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.drive import InMemory

@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler import bootstrap
 from autoscaler.control.pass_notes import leave_note
-from autoscaler.domain.report.essential import ESSENTIAL
+from autoscaler.domain.report.datum import ESSENTIAL
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.deployed import deployed_in_memory, essential_environment, event

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.report.subscriptions import Subscription
+from autoscaler.domain.report.problems import Subscription
 from autoscaler_workbench.cli.answers import print_status
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.deployed import deployed_in_memory, event

@@ -8,7 +8,7 @@ from autoscaler.build_ports import Builds
 from autoscaler.control import ordering_runs
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
 from autoscaler.domain.labels import parse
-from autoscaler.domain.report.run_orders import Outcome
+from autoscaler.domain.report.ordered import Outcome
 from autoscaler.domain.run_orders.choice import Asked, Vary
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
 from autoscaler.errors import UnansweredError

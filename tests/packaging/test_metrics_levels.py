@@ -5,8 +5,8 @@ import json
 import pytest
 
 from autoscaler.config.thresholds import _VARIABLES, read_thresholds
-from autoscaler.domain.report.essential import ESSENTIAL
-from autoscaler.domain.report.rules import Comparison, rules
+from autoscaler.domain.report.datum import ESSENTIAL
+from autoscaler.domain.report.problems import Comparison, rules
 from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by
 from autoscaler_workbench.report.dashboard.widgets import dashboard_body
 from packaging_root import ROOT

@@ -3,7 +3,7 @@
 from math import inf
 
 from autoscaler.config.thresholds import read_thresholds
-from autoscaler.domain.report.essential import ESSENTIAL
+from autoscaler.domain.report.datum import ESSENTIAL
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import break_boots

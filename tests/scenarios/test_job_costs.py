@@ -6,8 +6,7 @@ import pytest
 
 from autoscaler.control.costs import list_days
 from autoscaler.domain.facts.fleet import Market, WarmPool
-from autoscaler.domain.report.costs import By, list_costs
-from autoscaler.domain.report.job_costs import in_month
+from autoscaler.domain.report.costs import By, in_month, list_costs
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.simulate.result import dollars
 from support.builders import a_pool, an_offering

@@ -5,8 +5,7 @@ import pytest
 from autoscaler.domain.facts.fleet import CapacityReservation
 from autoscaler.domain.facts.plan import Cordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.report.costs import By, list_costs
-from autoscaler.domain.report.job_costs import in_month
+from autoscaler.domain.report.costs import By, in_month, list_costs
 from autoscaler_workbench.fakes.world.ec2.reserved import BLOCK
 from autoscaler_workbench.simulate.result import billed_dollars
 from support.builders import NOW, a_pool, an_offering

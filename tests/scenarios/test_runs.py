@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.control.operate import why
 from autoscaler.domain.facts.started_builds import RerunPolicy, Until
-from autoscaler.domain.report.run_orders import Outcome
+from autoscaler.domain.report.ordered import Outcome
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault, Faults
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind

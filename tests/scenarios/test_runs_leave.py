@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.control.operate import why
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
-from autoscaler.domain.report.run_orders import Outcome
+from autoscaler.domain.report.ordered import Outcome
 from autoscaler.domain.run_orders.carrying_on import NOBODY_MAY_ORDER
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.domain.facts.started_builds import RerunPolicy
-from autoscaler.domain.report.run_orders import Outcome
+from autoscaler.domain.report.ordered import Outcome
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind, Stopper
 from support.builders import a_pool
 from support.lost import FIRM, a_day, answers, builds, define, running

@@ -13,7 +13,7 @@ from autoscaler.control.report import merged_json
 from autoscaler.domain.facts.orders import CloseBreaker, DrainSome, LaunchSome, Reserve
 from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.report.costs import By
-from autoscaler.domain.report.reservations import Access
+from autoscaler.domain.report.ordered import Access
 from autoscaler.domain.run_orders.choice import Asked
 from autoscaler.domain.run_orders.criteria import read_condition
 from autoscaler.domain.run_orders.requests import OrderRuns

@@ -74,7 +74,7 @@ def test_a_host_that_is_cooperative_is_a_node_of_both_controllers_and_takes_jobs
         assert [node.offline for node in (*here.nodes(), *here.nodes("other"))] == [False, False]
 
 
-@feature("domain/situation/rows.py", "domain/report/hosts.py")
+@feature("domain/situation/rows.py", "domain/report/machines.py")
 def test_people_are_told_of_a_host_that_is_off_once_it_was_so_for_a_quarter_of_an_hour():
     with scene(_BOX.replace("SHARE", "none")) as here:
         here.minutes(3)
@@ -123,7 +123,7 @@ def test_an_agent_whose_builds_weigh_as_much_as_it_has_takes_no_more_from_the_fi
         assert max(by_node.values()) == 2
 
 
-@feature("domain/report/learned_weights.py", "control/jobs.py", "control/measure.py", "domain/facts/nodes.py", "domain/report/job_needs.py")
+@feature("domain/report/jobs.py", "control/jobs.py", "control/measure.py", "domain/facts/nodes.py", "domain/report/tracking.py")
 def test_a_job_has_its_weight_once_agents_have_reported_three_of_its_builds():
     """A build takes half of a machine's memory."""
     with scene("weights: {'*': learned}\npools: {cpu: {$pool, executors: 4, max_agents: 6, min_agents: 1}}") as here:

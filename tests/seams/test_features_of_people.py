@@ -81,7 +81,7 @@ def test_agents_that_a_person_launches_are_kept_for_the_minutes_that_they_said()
         assert here.machines() == []
 
 
-@feature("domain/commands.py", "domain/scale_in/reclaim.py", "domain/report/rules.py")
+@feature("domain/commands.py", "domain/scale_in/reclaim.py", "domain/report/problems.py")
 def test_an_agent_that_a_person_drains_ends_after_its_build_and_people_are_told_once_it_takes_too_long():
     with scene(one_pool("drain_timeout_seconds: 300"), essential_environment()) as here:
         build = here.submit("job", "cpu", 20)
@@ -139,7 +139,7 @@ def test_once_the_aws_budget_is_spent_nothing_is_launched_until_somebody_resumes
 # Agents for a person
 
 
-@feature("control/reserving.py", "domain/scale_in/reserved.py", "domain/facts/snapshot.py", "domain/report/reservations.py")
+@feature("control/reserving.py", "domain/scale_in/reserved.py", "domain/facts/snapshot.py", "domain/report/ordered.py")
 def test_a_reserved_agent_takes_no_build_and_ends_with_a_warning_when_its_hours_are_over():
     with scene(one_pool("idle_seconds: 60")) as here:
         here.minutes(1)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Lending, Share
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy
-from autoscaler.domain.report.run_orders import Outcome, outcome_of
+from autoscaler.domain.report.ordered import Outcome, outcome_of
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.agents import IdentityAnswer
 from autoscaler_workbench.fakes.world.faults import Faults

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from autoscaler.domain.facts.job_settings import MonthCosts
-from autoscaler.domain.report.job_costs import in_month
+from autoscaler.domain.report.costs import in_month
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind

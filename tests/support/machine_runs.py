@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until, Verdict
-from autoscaler.domain.report.run_orders import outcome_of
+from autoscaler.domain.report.ordered import outcome_of
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.machine_fleet import HOST_POOL

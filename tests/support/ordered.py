@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
 from autoscaler.domain.facts.started_builds import Part, RunOrder, Target, Try, TryState
-from autoscaler.domain.report.run_orders import entry_of
+from autoscaler.domain.report.ordered import entry_of
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 

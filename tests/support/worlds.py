@@ -13,7 +13,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.domain.facts.fleet import Fleet, Host
-from autoscaler.domain.report.rules import Thresholds
+from autoscaler.domain.report.problems import Thresholds
 from autoscaler.ports import Controller
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession

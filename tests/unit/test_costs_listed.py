@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import Team
 from autoscaler.domain.facts.job_settings import CostKey, MonthCosts, Used
-from autoscaler.domain.report.costs import By, list_costs
-from autoscaler.domain.report.job_costs import ROWS_KEPT, bounded
+from autoscaler.domain.report.costs import ROWS_KEPT, By, bounded, list_costs
 from support.builders import a_fleet, a_pool
 
 ROWS = st.dictionaries(

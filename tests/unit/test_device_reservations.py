@@ -10,7 +10,7 @@ from autoscaler.domain.facts.plan import Cordon, EndReservation, ReserveDevice, 
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.messages import write_messages
-from autoscaler.domain.report.reservations import Access, list_reservations, reserved_by
+from autoscaler.domain.report.ordered import Access, list_reservations, reserved_by
 from autoscaler.domain.report.told import Told
 from support.builders import NOW, a_fleet, a_host, a_reservation, an_item, cordoned
 from support.sides import DRAINED, NAME, POOL, a_side, down, free, gpu_node, seen, steps, told

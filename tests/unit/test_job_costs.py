@@ -11,15 +11,16 @@ from autoscaler.domain.facts.job_settings import CostBatch, CostKey, JobWeights,
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
 from autoscaler.domain.facts.metering import Spent, day_name, meter, month_name
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Binding, RecordState
-from autoscaler.domain.report.costs import By, list_costs
-from autoscaler.domain.report.job_costs import (
+from autoscaler.domain.report.costs import (
     BATCH_SECONDS,
+    By,
     CostLook,
     in_day,
     in_month,
     is_due,
     is_news,
     joined,
+    list_costs,
     note_look,
     opened,
     share_out,

@@ -7,8 +7,7 @@ from autoscaler.domain.facts.memory import Sighting
 from autoscaler.domain.facts.telemetry import FRESH_SECONDS
 from autoscaler.domain.forecast.durations import quantile
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.job_needs import USES_FOLLOWED, follow_uses, note_uses
-from autoscaler.domain.report.job_tracking import EndedBuild
+from autoscaler.domain.report.tracking import USES_FOLLOWED, EndedBuild, follow_uses, note_uses
 from support.builders import GIB, NOW, a_build_use, a_fleet, a_telemetry, an_agent
 from support.decisions import seen
 

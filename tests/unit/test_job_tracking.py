@@ -11,7 +11,7 @@ from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
 from autoscaler.domain.forecast.durations import quantile
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
-from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED, BegunBuild, Changes, changes_of, ends_of, note_changes
+from autoscaler.domain.report.tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED, BegunBuild, Changes, changes_of, ends_of, note_changes
 from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_memory, a_snapshot, a_view, an_agent, an_item
 
 FLEET = a_fleet()

@@ -12,9 +12,8 @@ from autoscaler.domain.facts.job_stats import EndedUse, JobRow, Machines, Machin
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.nodes import executors_at_first, with_known_weights
 from autoscaler.domain.forecast.durations import note_value
-from autoscaler.domain.report.job_needs import ToldUse, note_uses
-from autoscaler.domain.report.learned_weights import WEIGHTS_KEPT, next_weights
-from autoscaler.domain.report.needs import list_needs
+from autoscaler.domain.report.jobs import WEIGHTS_KEPT, list_needs, next_weights
+from autoscaler.domain.report.tracking import ToldUse, note_uses
 from autoscaler.entry.telemetry import read_telemetry
 from autoscaler.errors import ConfigError
 from support.builders import NOW, a_fleet, a_host, a_pool, a_pool_of_hosts, an_offering

@@ -2,7 +2,7 @@
 
 import re
 
-from autoscaler.domain.report.essential import ESSENTIAL
+from autoscaler.domain.report.datum import ESSENTIAL
 from packaging_root import ROOT
 
 

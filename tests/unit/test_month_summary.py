@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.job_settings import CostKey, MonthCosts, MonthParts, Used
-from autoscaler.domain.report.month_summary import month_before, write_summary
+from autoscaler.domain.report.messages import month_before, write_summary
 from support.builders import a_fleet, a_pool
 
 FLEET = a_fleet(a_pool("cpu", labels=frozenset({"linux", "x86"})), a_pool("gpu"))

@@ -1,6 +1,6 @@
 """What passes note for the look that measures: counts of an hour, and when they were completed."""
 
-from autoscaler.domain.report.pass_notes import PassNotes, data_of_notes, noted, places_of_notes
+from autoscaler.domain.report.datum import PassNotes, data_of_notes, noted, places_of_notes
 
 T = 1_800_000_000.0
 

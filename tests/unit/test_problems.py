@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.datum import Datum
-from autoscaler.domain.report.essential import ESSENTIAL, essential, lines_of
+from autoscaler.domain.report.datum import ESSENTIAL, Datum, essential, lines_of
 from autoscaler.domain.report.messages import write_messages
-from autoscaler.domain.report.problems import facts_of, judge, problems_datum
-from autoscaler.domain.report.rules import Comparison, Thresholds, rules
+from autoscaler.domain.report.problems import Comparison, Thresholds, facts_of, judge, problems_datum, rules
 from autoscaler.domain.report.told import Span, Told, Trouble
 from autoscaler.domain.situation.breakers import of_boot
 from support.builders import NOW, a_fleet, a_memory, a_pool, boots_failed

@@ -16,7 +16,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.instances import Announced, InstanceEvent
 from autoscaler.domain.report.metrics import measure
-from autoscaler.domain.report.reservations import Access, list_reservations
+from autoscaler.domain.report.ordered import Access, list_reservations
 from autoscaler.domain.situation.agents import Phase
 from support.builders import (
     LONG_AGO,

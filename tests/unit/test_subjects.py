@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.adapters.jenkins.parse import QUEUE_TREE, read_queue
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.subjects import jobs_of_items, known_names, meant, several
+from autoscaler.domain.report.ordered import jobs_of_items, known_names, meant, several
 from support.builders import a_build, a_fleet, a_pool, a_snapshot, a_view, an_agent, an_item
 
 LOGIN, OTHER, PLAIN = "mx/web/feature%2Flogin", "api/feature%2Flogin", "nightly/Build all"

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.listing import list_agents
+from autoscaler.domain.report.listing import figures_of, list_agents, silent, told_of
 from autoscaler.domain.report.status import status_of
-from autoscaler.domain.report.telemetry import figures_of, silent, told_of
 from autoscaler.domain.wording import size
 from autoscaler_workbench.cli.answers import flat, told_uses
 from support.builders import GIB, NOW, a_build, a_build_use, a_fleet, a_gpu_use, a_pool, a_telemetry, an_agent

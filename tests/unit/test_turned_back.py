@@ -6,8 +6,7 @@ import pytest
 
 from autoscaler.domain.facts.memory import FreeNode, InRow, Learned, Missing, Sighting
 from autoscaler.domain.facts.started_builds import LostBuild
-from autoscaler.domain.report.told import Span, Told, Trouble
-from autoscaler.domain.report.told_ahead import told_by_now
+from autoscaler.domain.report.told import Span, Told, Trouble, told_by_now
 from autoscaler.domain.situation.looks import turned_back
 from support.builders import NOW, a_look, a_memory, a_record, a_snapshot, an_instance
 

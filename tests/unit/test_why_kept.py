@@ -2,7 +2,7 @@
 
 from autoscaler.domain.facts.memory import Arrivals, Expected, Learned, Window
 from autoscaler.domain.learn import assess, watch
-from autoscaler.domain.report.keeping import why_kept
+from autoscaler.domain.report.machines import why_kept
 from support.builders import NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent
 
 WINDOW = {"main/cpu": Window(opened_at=NOW - 7200, seen_at=NOW - 60, peaks=((NOW - 7200, 0),))}

@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from autoscaler.domain.report.subscriptions import Subscription
+from autoscaler.domain.report.problems import Subscription
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from packaging_root import ROOT

@@ -38,8 +38,8 @@ from autoscaler.config import FleetSettings, environment_name, load_settings, ur
 from autoscaler.config.environment import refused
 from autoscaler.config.job_parameters import job_parameters
 from autoscaler.config.thresholds import read_thresholds
+from autoscaler.domain.report.ordered import Access
 from autoscaler.domain.report.registration import Trust
-from autoscaler.domain.report.reservations import Access
 from autoscaler.errors import ConfigError
 from autoscaler.ports import Ports, one_by_one
 from autoscaler.telemetry import log
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from autoscaler.config import ControllerSettings
     from autoscaler.domain.facts.fleet import Fleet
-    from autoscaler.domain.report.rules import Thresholds
+    from autoscaler.domain.report.problems import Thresholds
     from autoscaler.ports import Account, Clock, Metrics, SideBySide, Sleep
 
 # Clients may be used by several threads, and be made by one at a time only.

@@ -25,14 +25,11 @@ from autoscaler.domain.facts.snapshot import (
     UnreadRecord,
 )
 from autoscaler.domain.facts.telemetry import Devices, Telemetry
-from autoscaler.domain.report.datum import Datum
-from autoscaler.domain.report.event import Event
-from autoscaler.domain.report.executions import Executions
-from autoscaler.domain.report.pass_notes import PassNotes
-from autoscaler.domain.report.quotas import Quota
+from autoscaler.domain.report.datum import Datum, PassNotes
+from autoscaler.domain.report.problems import Subscription
+from autoscaler.domain.report.quotas import Executions, Quota
 from autoscaler.domain.report.registration import Identity
-from autoscaler.domain.report.subscriptions import Subscription
-from autoscaler.domain.report.told import Message, Told
+from autoscaler.domain.report.told import Event, Message, Told
 from autoscaler.errors import TransientError
 
 

@@ -10,8 +10,7 @@ from botocore.exceptions import ClientError
 from autoscaler.adapters.aws import code_of, filtered, pages, translated, zones
 from autoscaler.adapters.launch_templates import check_templates, volume_keys
 from autoscaler.adapters.other_fleets import instances_of_no_stack
-from autoscaler.domain.report.executions import Executions
-from autoscaler.domain.report.quotas import Quota
+from autoscaler.domain.report.quotas import Executions, Quota
 
 if TYPE_CHECKING:
     from autoscaler.domain.facts.fleet import Fleet, Offering

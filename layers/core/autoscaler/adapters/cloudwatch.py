@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from autoscaler.adapters.aws import translated
-from autoscaler.domain.report.essential import essential
+from autoscaler.domain.report.datum import essential
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

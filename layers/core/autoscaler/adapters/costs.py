@@ -12,7 +12,7 @@ from autoscaler.adapters.aws import translated
 from autoscaler.adapters.kept import NOTHING, Kept, Unknown, UnknownOfItems
 from autoscaler.adapters.versioned import put_of, unpacked, version_of, writing
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, MonthParts, Used
-from autoscaler.domain.report.job_costs import bounded
+from autoscaler.domain.report.costs import bounded
 from autoscaler.errors import TransientError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.orders import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState, UnreadRecord
 from autoscaler.domain.facts.telemetry import Devices
-from autoscaler.domain.report.pass_notes import PassNotes
+from autoscaler.domain.report.datum import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler.ports import StoredState

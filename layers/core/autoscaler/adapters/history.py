@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
 from autoscaler.adapters.aws import code_of, translated
-from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.told import Event
 from autoscaler.errors import TransientError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from autoscaler.adapters.aws import translated
-from autoscaler.domain.report.subscriptions import Subscription
+from autoscaler.domain.report.problems import Subscription
 
 if TYPE_CHECKING:
     from autoscaler.domain.report.told import Message

@@ -17,7 +17,7 @@ from autoscaler.config.warm_pool_advice import warm_pool_warnings
 from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.pools import HOURS_A_MONTH
-from autoscaler.domain.report.price_age import WAY_OUT, price_ages
+from autoscaler.domain.report.status import WAY_OUT, price_ages
 
 SECRET_PREFIX = "jenkins/"  # the template's ControllerSecretPrefix, where samconfig.toml says nothing else
 _SUBNET = re.compile(r"^subnet-([0-9a-f]{8}|[0-9a-f]{17})$")

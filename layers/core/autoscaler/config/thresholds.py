@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from autoscaler.config.environment import refused
-from autoscaler.domain.report.rules import Thresholds
+from autoscaler.domain.report.problems import Thresholds
 
 _VARIABLES = {
     "job_wait_seconds": "JOB_WAIT_ALARM_SECONDS",

@@ -21,7 +21,7 @@ from autoscaler.domain.facts.nodes import (
 )
 from autoscaler.domain.facts.plan import Cordon, Lend, Relabel, TakeBack, Uncordon
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
-from autoscaler.domain.report.taken_offline import at_work
+from autoscaler.domain.report.told import at_work
 from autoscaler.errors import ConfigError, ConflictError
 from autoscaler.ports import Controller
 

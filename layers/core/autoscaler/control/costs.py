@@ -10,8 +10,9 @@ from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts
 from autoscaler.domain.facts.memory import Month
 from autoscaler.domain.facts.metering import day_name, month_name
 from autoscaler.domain.lessons import Lesson
-from autoscaler.domain.report.costs import By, CostList, list_costs
-from autoscaler.domain.report.job_costs import (
+from autoscaler.domain.report.costs import (
+    By,
+    CostList,
     CostLook,
     holds_anything,
     in_day,
@@ -19,6 +20,7 @@ from autoscaler.domain.report.job_costs import (
     is_due,
     is_news,
     joined,
+    list_costs,
     note_look,
     opened,
     share_out,

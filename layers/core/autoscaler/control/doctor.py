@@ -17,12 +17,12 @@ from autoscaler.domain.facts.pools import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.free_executors import CURE, jobs_without_label, labels_of_others
-from autoscaler.domain.report.left_the_file import told_foreign
-from autoscaler.domain.report.other_autoscalers import told_others
-from autoscaler.domain.report.price_age import WAY_OUT, price_ages
+from autoscaler.domain.report.controllers import told_others
+from autoscaler.domain.report.lasting import told_foreign
+from autoscaler.domain.report.listing import silent
+from autoscaler.domain.report.problems import CURE, jobs_without_label, labels_of_others
 from autoscaler.domain.report.quotas import Need, needs
-from autoscaler.domain.report.telemetry import silent
+from autoscaler.domain.report.status import WAY_OUT, price_ages
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, end_command, listed
 from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, TransientError

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from autoscaler.control.report import STEP_NAMES, Result
 from autoscaler.domain.facts.plan import Launch, Start
-from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.told import Event
 from autoscaler.domain.wording import LONGEST_RESULT, shortened
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Ports

@@ -14,15 +14,11 @@ from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report import eta as report_eta
 from autoscaler.domain.report import jobs as report_jobs
-from autoscaler.domain.report import needs as report_needs
-from autoscaler.domain.report.block_results import note_blocks, subjects_of_blocks
+from autoscaler.domain.report import jobs as report_needs
 from autoscaler.domain.report.eta import EtaEntry
-from autoscaler.domain.report.job_needs import follow_uses, note_uses
-from autoscaler.domain.report.job_tracking import changes_of, note_changes
-from autoscaler.domain.report.jobs import JobList
-from autoscaler.domain.report.learned_weights import next_weights
-from autoscaler.domain.report.needs import NeedList
-from autoscaler.domain.report.subjects import jobs_of_items, known_names, meant
+from autoscaler.domain.report.jobs import JobList, NeedList, next_weights, note_blocks, subjects_of_blocks
+from autoscaler.domain.report.ordered import jobs_of_items, known_names, meant
+from autoscaler.domain.report.tracking import changes_of, follow_uses, note_changes, note_uses
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Ports

@@ -18,9 +18,8 @@ from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.facts.telemetry import Telemetry, out_of_bounds
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import Lesson, learn_from_builds
-from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.datum import Datum, PassNotes
 from autoscaler.domain.report.metrics import measure
-from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler.domain.scale_in.replace import RESULTS_SECONDS, gone_since
 from autoscaler.domain.situation.builds import AskedItems, gone_blocks, items_of, runs_to_read

@@ -1,7 +1,7 @@
 """Finds out whether people are still to be told what the last month cost."""
 
 from autoscaler.domain.facts.metering import month_name
-from autoscaler.domain.report.month_summary import month_before, write_summary
+from autoscaler.domain.report.messages import month_before, write_summary
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError

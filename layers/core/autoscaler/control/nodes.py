@@ -11,7 +11,7 @@ from autoscaler.domain.facts.nodes import Mark, read_mark
 from autoscaler.domain.facts.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, RemoveBeacon, Uncordon
 from autoscaler.domain.facts.runs import RunAnswer
 from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause
-from autoscaler.domain.report.taken_offline import at_work
+from autoscaler.domain.report.told import at_work
 from autoscaler.errors import ConflictError, DoubtfulError
 from autoscaler.ports import Controller
 

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autoscaler.control.month_summary import last_month
-from autoscaler.domain.report.messages import is_worth_saving, untold, write_messages
-from autoscaler.domain.report.month_summary import ABOUT
-from autoscaler.domain.report.problems import Problem
-from autoscaler.domain.report.subscriptions import nobody_is_told
+from autoscaler.domain.report.messages import ABOUT, is_worth_saving, untold, write_messages
+from autoscaler.domain.report.problems import Problem, nobody_is_told
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError

@@ -36,14 +36,21 @@ from autoscaler.domain.facts.orders import (
 )
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.explain import explain, unreadable
-from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue
+from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue, told_of
 from autoscaler.domain.report.messages import still_told
-from autoscaler.domain.report.reservations import Access, ReservationEntry, list_reservations, reserved_by
+from autoscaler.domain.report.ordered import (
+    Access,
+    ReservationEntry,
+    jobs_of_items,
+    known_names,
+    list_reservations,
+    meant,
+    reserved_by,
+    several,
+)
 from autoscaler.domain.report.status import Status, status_of
-from autoscaler.domain.report.subjects import jobs_of_items, known_names, meant, several
-from autoscaler.domain.report.telemetry import told_of
+from autoscaler.domain.report.told import Event
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
 from autoscaler.errors import AutoscalerError, ConflictError

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_stats import Subject
 from autoscaler.domain.facts.started_builds import RunOrder, job_path
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.run_orders import RunEntry, entry_of, told
+from autoscaler.domain.report.ordered import RunEntry, entry_of, told
 from autoscaler.domain.run_orders.choice import ChoiceError, Chosen, Statistics, choose
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns, new_order, refusal_of
 from autoscaler.domain.wording import shortened

@@ -6,7 +6,7 @@ from autoscaler.control.report import Outcome, Report, boots_failed, starts_fail
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, LeaveLost, Step
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.report.pass_notes import PassNotes, noted
+from autoscaler.domain.report.datum import PassNotes, noted
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Ports
 

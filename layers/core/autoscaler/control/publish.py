@@ -5,13 +5,10 @@ from dataclasses import replace
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.measure import Measured
 from autoscaler.control.notify import notify
-from autoscaler.domain.report.datum import COUNT, one
-from autoscaler.domain.report.essential import lines_of
+from autoscaler.domain.report.datum import COUNT, data_of_notes, lines_of, one, places_of_notes
+from autoscaler.domain.report.limits import places_of
 from autoscaler.domain.report.metrics import heartbeat
-from autoscaler.domain.report.pass_notes import data_of_notes, places_of_notes
-from autoscaler.domain.report.problem_places import places_of
-from autoscaler.domain.report.problems import Judged, facts_of, judge, problems_datum
-from autoscaler.domain.report.rules import Thresholds, rules
+from autoscaler.domain.report.problems import Judged, Thresholds, facts_of, judge, problems_datum, rules
 from autoscaler.ports import Ports
 
 

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec
 from autoscaler.domain.facts.nodes import Mark, MarkClass, drops_handed_builds, labels_wanted
 from autoscaler.domain.facts.plan import Cordon, EndReservation, Reserve, ReserveDevice
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
-from autoscaler.domain.report.taken_offline import at_work
+from autoscaler.domain.report.told import at_work
 from autoscaler.errors import ConfigError
 from autoscaler.ports import Controller
 

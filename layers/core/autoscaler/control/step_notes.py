@@ -3,7 +3,7 @@
 from autoscaler.control.events import event_of, note
 from autoscaler.control.report import Outcome, Result, step_json
 from autoscaler.domain.facts.plan import Plan
-from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.told import Event
 from autoscaler.ports import Ports
 
 _EVENTS = (Outcome.DONE, Outcome.FAILED)

@@ -27,8 +27,8 @@ from autoscaler.domain.facts.orders import (
 )
 from autoscaler.domain.facts.pools import fleet_at
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.report.event import Event
-from autoscaler.domain.report.schedules import list_schedules
+from autoscaler.domain.report.limits import list_schedules
+from autoscaler.domain.report.told import Event
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
 from autoscaler.entry.context import Context
 from autoscaler.entry.idempotency import once

@@ -18,7 +18,7 @@ from autoscaler.control.slots import announce_looks, why_skipped
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import heartbeat, held_by_teams, scaling
-from autoscaler.domain.report.run_orders import Outcome as RunOutcome
+from autoscaler.domain.report.ordered import Outcome as RunOutcome
 from autoscaler.entry.context import Context
 from autoscaler.entry.counts import tell_counts
 from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, Shapes, Trigger, is_woken, read_trigger, read_woken

@@ -1,11 +1,324 @@
 """List what jobs cost in a month, grouped as people ask."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from statistics import fmean
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.job_settings import CostKey, MonthCosts, Used
-from autoscaler.domain.report.job_costs import OTHERS, RESERVED, folder_of, spread_unused
+from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, Used
+from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
+from autoscaler.domain.facts.metering import HOUR_SECONDS, day_name, is_paid_by_capacity
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Record, RecordState, Snapshot
+
+# Share the dollars of the meter among the jobs that agents ran.
+#
+# Looks see which builds run where, and not what EC2 bills; the passes under the lease meter that, by pool (`facts/metering.py`). So looks
+# collect who used how much at the prices that are expected, and what the meter counted meanwhile is shared in these proportions. The sum
+# of all shares is the meter's, whatever a look missed.
+
+
+# A batch is read and written with each look, a month's costs once for each batch. Spot prices move no faster.
+BATCH_SECONDS = 900.0
+# A month's costs are one item of the state table.
+ROWS_KEPT = 2000
+# A day's are one each, written as often: a tenth of the rows keeps what that costs below a tenth.
+DAY_ROWS_KEPT = 200
+_ROOM = 0.9  # as many are left, so that not every batch has rows folded
+RESERVED, OTHERS = "@", "*"
+
+# EC2 bills no machine from the moment in which it is to stop.
+_OFF = (RecordState.STOPPING, RecordState.STOPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLook:
+    """One look, as far as costs go. ``learned``: what it taught, by controller."""
+
+    snapshot: Snapshot
+    fleet: Fleet
+    learned: Mapping[str, Learned]
+
+    @property
+    def metered(self) -> Month:
+        """What the passes have metered."""
+        return self.snapshot.memory.month
+
+
+def is_news(batch: CostBatch, look: CostLook) -> bool:
+    """Tell whether a look is later than the last one, and the meter no older than the one that it saw."""
+    is_older = look.metered.name < batch.month or (look.metered.name == batch.month and look.metered.metered_at < batch.metered_at)
+    return bool(look.metered.name) and not is_older and look.snapshot.taken_at > batch.seen_at
+
+
+def note_look(batch: CostBatch, look: CostLook) -> CostBatch:
+    """Add what agents were used for since the last look, and what the meter of the same month counted."""
+    batch, now = note_metered(batch, look.metered), look.snapshot.taken_at
+    used, unused = dict(batch.used), dict(batch.unused)
+    for agent in _agents(look, now - batch.seen_at):
+        for key, one in agent.used().items():
+            used[key] = used.get(key, Used()).plus(one)
+        unused[agent.record.pool] = unused.get(agent.record.pool, 0.0) + agent.unused_usd()
+    for pool, usd in _unlaunched(look, now - batch.seen_at):
+        unused[pool] = unused.get(pool, 0.0) + usd
+    return replace(batch, seen_at=now, used=bounded(used), unused={pool: usd for pool, usd in unused.items() if usd})
+
+
+def opened(metered: Month, now: float, version: int) -> CostBatch:
+    """Begin a batch with what the meter says now."""
+    at = metered.metered_at
+    return CostBatch(
+        month=metered.name, seen_at=now, opened_at=at, metered_at=at, metered=dict(metered.by_pool), parts=metered.parts, version=version
+    )
+
+
+def note_metered(batch: CostBatch, metered: Month) -> CostBatch:
+    """Add what the meter counted since the last look. If it has less than before, it was lost and began again at zero."""
+    if metered.name != batch.month or metered.metered_at <= batch.metered_at:
+        return batch
+    spent = dict(batch.spent)
+    for pool, usd in metered.by_pool.items():
+        before = batch.metered.get(pool, 0.0)
+        if more := usd - before if usd >= before else usd:
+            spent[pool] = spent.get(pool, 0.0) + more
+    return replace(batch, metered=dict(metered.by_pool), spent=spent, metered_at=metered.metered_at, parts=metered.parts)
+
+
+def is_due(batch: CostBatch) -> bool:
+    """Tell whether a batch is to be added to its month: by the meter's time, so that it has the dollars of what was used."""
+    return batch.metered_at - batch.opened_at >= BATCH_SECONDS and holds_anything(batch)
+
+
+def holds_anything(batch: CostBatch) -> bool:
+    """Tell whether anything was used, or counted, since a batch was opened."""
+    return bool(batch.used or batch.unused or batch.spent)
+
+
+def share_out(month: MonthCosts, batch: CostBatch) -> MonthCosts:
+    """Add a batch to its month, and what the meter has beyond all batches."""
+    after = replace(_shared(month, batch, ROWS_KEPT), metered_usd=sum(batch.metered.values()), parts=batch.parts)
+    return _topped_up(after, batch.metered)
+
+
+def share_out_day(day: MonthCosts, batch: CostBatch) -> MonthCosts:
+    """Add a batch to its day. What no batch has is the month's alone: nobody knows of which day it is."""
+    metered_usd = day.metered_usd + sum(batch.spent.values())
+    return replace(_shared(day, batch, DAY_ROWS_KEPT), metered_usd=metered_usd)
+
+
+def joined(days: Sequence[MonthCosts]) -> MonthCosts:
+    """Add days, the first one first."""
+    used, unused = dict[CostKey, Used](), dict[str, float]()
+    for day in days:
+        for key, more in day.used.items():
+            used[key] = used.get(key, Used()).plus(more)
+        for pool, usd in day.unused.items():
+            unused[pool] = unused.get(pool, 0.0) + usd
+    name = days[0].name if len(days) == 1 else f"{days[0].name} to {days[-1].name}"
+    return MonthCosts(name=name, used=used, unused=unused, metered_usd=sum(day.metered_usd for day in days))
+
+
+def _shared(month: MonthCosts, batch: CostBatch, rows: int) -> MonthCosts:
+    """Share a batch: in each pool, what was spent goes to jobs, and to what was unused, in the proportions that looks saw."""
+    expected, used, unused = dict(batch.unused), dict(month.used), dict(month.unused)
+    for key, one in batch.used.items():
+        expected[key.pool] = expected.get(key.pool, 0.0) + one.usd
+    rates = {pool: batch.spent.get(pool, 0.0) / usd for pool, usd in expected.items() if usd}
+    for key, one in batch.used.items():
+        used[key] = used.get(key, Used()).plus(Used(one.usd * rates.get(key.pool, 0.0), one.hours))
+    for pool, usd in batch.spent.items():
+        unseen = 0.0 if pool in rates else usd
+        unused[pool] = unused.get(pool, 0.0) + batch.unused.get(pool, 0.0) * rates.get(pool, 0.0) + unseen
+    return replace(month, used=bounded(used, rows), unused=unused)
+
+
+def _topped_up(month: MonthCosts, metered: Mapping[str, float]) -> MonthCosts:
+    """Add as unused what the meter has and no batch has: from before the first look of the month, or of what was lost."""
+    known = dict(month.unused)
+    for key, one in month.used.items():
+        known[key.pool] = known.get(key.pool, 0.0) + one.usd
+    missing = {pool: max(0.0, usd - known.get(pool, 0.0)) for pool, usd in metered.items()}
+    unused = {pool: month.unused.get(pool, 0.0) + missing.get(pool, 0.0) for pool in {**month.unused, **missing}}
+    return replace(month, unused={pool: usd for pool, usd in unused.items() if usd})
+
+
+def bounded(used: Mapping[CostKey, Used], most: int = ROWS_KEPT) -> dict[CostKey, Used]:
+    """Fold the smallest of too many rows into one of their folder each, and where that is not enough into one of their pool."""
+    kept = dict(used)
+    if len(kept) <= most:
+        return kept
+    for fold in (_folder, _others):
+        for key in sorted((key for key in kept if fold(key) != key), key=lambda key: (kept[key].usd, key)):
+            if len(kept) <= int(most * _ROOM):
+                return kept
+            one, into = kept.pop(key), fold(key)
+            kept[into] = kept.get(into, Used()).plus(one)
+    return kept
+
+
+def folder_of(job: str) -> str:
+    """Name the folder of a job; "" at the top."""
+    return job.rpartition("/")[0]
+
+
+def _folder(key: CostKey) -> CostKey:
+    is_in_one = folder_of(key.job) and not key.job.startswith(RESERVED)
+    return key._replace(job=f"{folder_of(key.job)}/{OTHERS}") if is_in_one else key
+
+
+def _others(key: CostKey) -> CostKey:
+    return key._replace(job=RESERVED + OTHERS if key.job.startswith(RESERVED) else OTHERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Agent:
+    """A machine since the last look. ``builds``: seconds that each build took of it, on whichever of its nodes, with whose it was."""
+
+    record: Record
+    rate: float  # dollars an hour
+    seconds: float
+    executors: int
+    builds: tuple[tuple[CostKey, float], ...]
+
+    @property
+    def _share(self) -> float:
+        """Dollars for a second of an executor. Where more builds run than there are executors, they share the machine."""
+        capacity = max(self.executors * self.seconds, sum(seconds for _, seconds in self.builds))
+        return self.rate * self.seconds / HOUR_SECONDS / capacity if capacity else 0.0
+
+    def used(self) -> dict[CostKey, Used]:
+        """Share its dollars: those of a reserved one are the person's, those of busy executors their builds'."""
+        found: dict[CostKey, Used] = {}
+        for key, seconds in self.builds:
+            found[key] = found.get(key, Used()).plus(Used(seconds * self._share, seconds / HOUR_SECONDS))
+        return found
+
+    def unused_usd(self) -> float:
+        """Return what is left of its dollars."""
+        taken = sum(seconds for _, seconds in self.builds) * self._share
+        return max(0.0, self.rate * self.seconds / HOUR_SECONDS - taken)
+
+
+def _agents(look: CostLook, since_seconds: float) -> Iterator[_Agent]:
+    """Find the machines that cost something, and what ran on them. ``since_seconds``: since the last look."""
+    builds, sides = _builds_by_node(look, since_seconds), _sides(look.snapshot)
+    executors = {(view.name, node.name): node.executors for view in look.snapshot.controllers.values() for node in view.nodes}
+    for record in look.snapshot.living:
+        places = sides[record.machine]
+        seen = [] if look.fleet.weights and record.labels else [executors[place] for place in places if place in executors]
+        room = max(seen or [_expected(look, record)])  # where jobs have weights, a node shows as many executors as builds fit
+        seconds = _seconds(record, look.snapshot.taken_at, since_seconds)
+        ran = [one for place in places for one in builds.get(place, ())]
+        yield _Agent(
+            record=record,
+            rate=_rate_of(record, look.snapshot.memory.spot_prices) + _capacity_usd(look.fleet, record),
+            seconds=seconds,
+            executors=room,
+            builds=_whose(look, record, ran, seconds, room),
+        )
+
+
+def _capacity_usd(fleet: Fleet, record: Record) -> float:
+    """Return what an agent's place in reserved capacity costs an hour."""
+    pool = fleet.pools.get(record.pool)
+    return pool.capacity.usd_per_hour if pool and pool.capacity and is_paid_by_capacity(record) else 0.0
+
+
+def _unlaunched(look: CostLook, since_seconds: float) -> Iterator[tuple[str, float]]:
+    """Say what reserved machines cost since the last look that are not launched."""
+    for name, pool in look.fleet.pools.items():
+        if capacity := pool.capacity:
+            launched = sum(record.pool == name and is_paid_by_capacity(record) for record in look.snapshot.living)
+            seconds = capacity.paid_seconds(look.snapshot.taken_at - since_seconds, look.snapshot.taken_at)
+            yield name, max(0, capacity.count - launched) * capacity.usd_per_hour * seconds / HOUR_SECONDS
+
+
+def _sides(snapshot: Snapshot) -> dict[str, list[tuple[str, str]]]:
+    """Find the nodes of each machine: controller and name."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for record in snapshot.records:
+        if record.state is not RecordState.GONE:
+            found.setdefault(record.machine, []).append((record.controller, record.node or ""))
+    return found
+
+
+def _expected(look: CostLook, record: Record) -> int:
+    """Return how many executors an agent has whose node is not seen."""
+    pool = look.fleet.pools.get(record.pool)
+    return pool.executors if pool else 1
+
+
+def _seconds(record: Record, now: float, since_seconds: float) -> float:
+    """Return for how long an agent cost something since the last look; a disk was there before its machine was stopped."""
+    if record.state in _OFF:
+        return since_seconds
+    return min(since_seconds, max(0.0, now - (record.starts[-1] if record.starts else record.launched_at)))
+
+
+def _whose(
+    look: CostLook, record: Record, ran: Iterable[tuple[str, str, float]], seconds: float, executors: int
+) -> tuple[tuple[CostKey, float], ...]:
+    """Say whose each second of an executor is; a build has as many as its job weighs. A machine that a person has is theirs as a whole."""
+    if record.reservation:
+        return ((CostKey(record.controller, record.pool, RESERVED + record.reservation.person), seconds * executors),)
+    weight = look.fleet.weights.of_running
+    return tuple((CostKey(controller, record.pool, job), min(seconds, took) * weight(job)) for controller, job, took in ran)
+
+
+def _builds_by_node(look: CostLook, since_seconds: float) -> dict[tuple[str, str], list[tuple[str, str, float]]]:
+    """Find what ran on each node since the last look: controller, job, and for how long."""
+    found: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
+    for controller, after in look.learned.items():
+        for sighting, seconds in _ran(look.snapshot.learned[controller], after, look.snapshot.taken_at, since_seconds):
+            found.setdefault((controller, sighting.node), []).append((controller, sighting.job, seconds))
+    return found
+
+
+def _ran(before: Learned, after: Learned, now: float, since_seconds: float) -> Iterator[tuple[Sighting, float]]:
+    """Say how long builds ran since the last look. What is gone since then ended somewhere in between, the middle is the best guess."""
+    if now - after.seen_at > LOOK_GAP_SECONDS:
+        return  # the controller cannot be read: nobody knows what still runs
+    for sighting in after.running.values():
+        # Where Jenkins does not tell the age of a build, it began somewhere between the two looks.
+        age = now - sighting.since_at if sighting.since_at < now else since_seconds / 2
+        yield sighting, min(age, since_seconds)
+    if since_seconds <= LOOK_GAP_SECONDS:
+        for key, sighting in before.running.items():
+            if key not in after.running:
+                yield sighting, min(now - sighting.since_at, since_seconds / 2)
+
+
+def _rate_of(record: Record, spot: SpotPrices) -> float:
+    """Return an agent's price an hour, as far as it is known without asking EC2: of spot instances the mean of its type's prices."""
+    if record.state in _OFF:
+        return record.volume_usd_per_hour
+    if record.reserved_usd_per_hour <= record.usd_per_hour:
+        return record.usd_per_hour  # on-demand: the price is no expectation
+    told = [usd for key, usd in spot.usd_per_hour.items() if key.partition("/")[0] == record.instance_type]
+    return fmean(told) + record.volume_usd_per_hour if told else record.usd_per_hour
+
+
+def in_day(day: MonthCosts, batch: CostBatch, metered: Month) -> MonthCosts:
+    """Return the costs of a day as they are now, with those of the batch that is not added yet."""
+    return share_out_day(day, note_metered(batch, metered)) if batch.month and day_name(batch.seen_at) == day.name else day
+
+
+def in_month(month: MonthCosts, batch: CostBatch, metered: Month) -> MonthCosts:
+    """Return the costs of a month as they are now, with those of the batch that is not added yet."""
+    if batch.month != month.name:
+        return month
+    return share_out(month, note_metered(batch, metered))
+
+
+def spread_unused(month: MonthCosts) -> dict[CostKey, float]:
+    """Share what was unused in each pool among its jobs, by their dollars; of a pool without any it is nobody's, whose name is ""."""
+    jobs = [(key, one.usd) for key, one in month.used.items() if not key.job.startswith(RESERVED) and one.usd > 0.0]
+    of_pool: dict[str, float] = {}
+    for key, usd in jobs:
+        of_pool[key.pool] = of_pool.get(key.pool, 0.0) + usd
+    shares = {key: month.unused.get(key.pool, 0.0) * usd / of_pool[key.pool] for key, usd in jobs}
+    return shares | {CostKey("", pool, ""): usd for pool, usd in month.unused.items() if pool not in of_pool}
+
 
 _NOBODY = "(no job)"
 
@@ -79,7 +392,7 @@ def _group(key: CostKey, fleet: Fleet, by: By) -> tuple[str, str]:
         case By.JOB:
             return _job(key.job), key.controller
         case By.FOLDER:
-            return _folder(key.job), key.controller
+            return _folder_of_job(key.job), key.controller
         case By.POOL:
             return key.pool, ""
         case By.LABEL:
@@ -97,7 +410,7 @@ def _job(job: str) -> str:
     return {"": _NOBODY, OTHERS: "(small jobs)"}.get(job, job)
 
 
-def _folder(job: str) -> str:
+def _folder_of_job(job: str) -> str:
     if job.startswith(RESERVED):
         return "(reservations)"
     return _job(job) if job in {"", OTHERS} else folder_of(job) or "(no folder)"

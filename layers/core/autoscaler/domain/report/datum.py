@@ -1,6 +1,11 @@
-"""One metric at one instant."""
+"""One metric at one instant; which are sent; and what passes leave for the look that measures."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+# One metric at one instant.
+
 
 COUNT, SECONDS, PERCENT, BYTES, NONE = "Count", "Seconds", "Percent", "Bytes", "None"
 Dimensions = tuple[tuple[str, str], ...]
@@ -19,3 +24,125 @@ class Datum:
 def one(name: str, value: float, unit: str, dimensions: Dimensions) -> Datum:
     """A metric with one value."""
     return Datum(name=name, values=(float(value),), unit=unit, dimensions=dimensions)
+
+
+# What is sent as a metric at `MetricsLevel: essential`, and what is logged in place of the rest, one line a place and minute.
+
+
+# Each costs 30 cents a month: those that alarms watch, those that other tools of a fleet ask for, and what a fleet is there for.
+ESSENTIAL = frozenset(
+    {
+        *("Heartbeat", "Problems", "QueueWait", "JobWaitSeconds", "UsdMonthUsedPercent"),
+        *("QueueStarved", "AgentsOnline", "UsdPerHour"),
+        *("QueueLength", "ExecutorsFree", "ExecutorsBusy", "RemainingSeconds", "BuildsSucceeded", "BuildsFailed"),
+    }
+)
+_EVENTS = {(): "fleet_measured", ("Controller",): "controller_measured", ("Controller", "Pool"): "pool_measured"}
+# Of a pool and of the fleet these are told though they are 0: who asks for the latest value must not find an older one.
+_ALWAYS = ("QueueStarved", "QueueWait", "AgentsOnline", "AgentsBooting", "ExecutorsBusy", "ExecutorsTotal")
+_LEAST = ("FreeBytes", "AvailableBytes")
+
+
+def essential(data: Iterable[Datum]) -> list[Datum]:
+    """Pick what is sent: the fleet's own values of few names."""
+    return [datum for datum in data if datum.name in ESSENTIAL and len(datum.dimensions) == 1]
+
+
+def lines_of(data: Iterable[Datum]) -> Iterator[tuple[str, dict[str, str | float]]]:
+    """Return an event and its facts for each pool and controller that has any, and for the fleet: the metrics' names are the keys."""
+    lines: dict[tuple[tuple[str, str], ...], dict[str, str | float]] = {}
+    for datum in data:
+        if tuple(name for name, _ in datum.dimensions[1:]) in _EVENTS and any(datum.values):
+            lines.setdefault(datum.dimensions, {})[datum.name] = _told(datum)
+    for dimensions, facts in lines.items():
+        names = tuple(name for name, _ in dimensions[1:])
+        zeros = {} if names == ("Controller",) else dict.fromkeys(_ALWAYS, 0)
+        yield _EVENTS[names], {**{name.lower(): value for name, value in dimensions[1:]}, **zeros, **facts}
+
+
+def _told(datum: Datum) -> float:
+    """One number: of several values the largest, of free space the least."""
+    worst = min(datum.values) if datum.name.endswith(_LEAST) else max(datum.values)
+    return int(worst) if worst == int(worst) else round(worst, 3)
+
+
+# What passes leave for the look that measures: when they were completed, and what they counted in the last hour.
+
+
+# A pass a minute; the schedule is not exact to the second, and one pass is longer than another.
+MISSED_SECONDS = 110.0
+_COMPLETED_SECONDS, _COUNTED_SECONDS = 900.0, 3600.0
+_APART_SECONDS = 45.0  # of passes that come more often, one in so long is noted
+_PLACES = 3
+# Of these so many seconds are summed up; of the others, the minutes of so many seconds in which they were counted.
+_SUMMED = {"BootFailures": 3600.0, "StartsFailed": 3600.0, "BuildsLeft": 3600.0, "Quarantines": 300.0, "LeaseHeld": 900.0}
+_MINUTES = {"SweepsStopped": 180.0, "Ec2Disagrees": 300.0}
+SCALING = ("scale_up", "scale_down")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """So many of something at one instant. ``places``: where, such as "pool gpu of main"; of many the first few."""
+
+    at: float
+    name: str
+    count: int
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassNotes:
+    """The notes of one function, oldest first."""
+
+    version: int = 0
+    completed: tuple[float, ...] = ()
+    counts: tuple[Counted, ...] = ()
+
+
+def noted(
+    notes: PassNotes, at: float, counts: Mapping[str, int], places: Mapping[str, Sequence[str]], *, completed: bool
+) -> PassNotes | None:
+    """Return the notes after a pass, without what is too old to matter; None where there is nothing new to note."""
+    found = tuple(_counted(at, counts, places))
+    is_new = completed and (not notes.completed or at - notes.completed[-1] >= _APART_SECONDS)
+    if not found and not is_new:
+        return None
+    kept = tuple(one for one in notes.counts if at - one.at < _COUNTED_SECONDS)
+    times = tuple(time for time in notes.completed if at - time < _COMPLETED_SECONDS)
+    return replace(notes, completed=(*times, at) if is_new else times, counts=(*kept, *found))
+
+
+def _counted(at: float, counts: Mapping[str, int], places: Mapping[str, Sequence[str]]) -> Iterator[Counted]:
+    for name, count in counts.items():
+        if count and (name in _SUMMED or name in _MINUTES):
+            yield Counted(at=at, name=name, count=count, places=tuple(places.get(name, ()))[:_PLACES])
+
+
+def data_of_notes(fleet: str, notes: Mapping[str, PassNotes], now: float) -> Iterator[Datum]:
+    """Describe what the passes counted of late, and how regularly they were completed."""
+    dimensions = (("Fleet", fleet),)
+    for name, seconds in (_SUMMED | _MINUTES).items():
+        of_late = [counted for counted in _all_counts(notes) if counted.name == name and now - counted.at < seconds]
+        minutes = {int(counted.at // 60) for counted in of_late}
+        yield one(name, sum(counted.count for counted in of_late) if name in _SUMMED else len(minutes), COUNT, dimensions)
+    yield from _regularity(fleet, notes, now)
+
+
+def _regularity(fleet: str, notes: Mapping[str, PassNotes], now: float) -> Iterator[Datum]:
+    for function in SCALING:
+        times = [time for time in notes.get(function, PassNotes()).completed if now - time < _COMPLETED_SECONDS]
+        of_function = (("Fleet", fleet), ("Function", function))
+        yield one("SecondsSincePass", now - times[-1] if times else _COMPLETED_SECONDS, SECONDS, of_function)
+        yield one("PassesMissed", sum(b - a > MISSED_SECONDS for a, b in pairwise(times)), COUNT, of_function)
+
+
+def places_of_notes(notes: Mapping[str, PassNotes]) -> dict[str, list[str]]:
+    """Where each thing was counted, newest first."""
+    found: dict[str, list[str]] = {}
+    for counted in sorted(_all_counts(notes), key=lambda counted: -counted.at):
+        found.setdefault(counted.name, []).extend(place for place in counted.places if place not in found.get(counted.name, []))
+    return found
+
+
+def _all_counts(notes: Mapping[str, PassNotes]) -> list[Counted]:
+    return [counted for of_function in notes.values() for counted in of_function.counts]

@@ -11,7 +11,7 @@ from shlex import quote
 from autoscaler.domain.facts.job_settings import Decline
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.forecast.job_patterns import project_of
-from autoscaler.domain.report.free_executors import CURE
+from autoscaler.domain.report.problems import CURE
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.situation import Situation

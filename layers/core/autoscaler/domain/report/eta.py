@@ -4,16 +4,148 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from autoscaler.domain.facts.fleet import FULL_LABEL
+from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Subject
-from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, QueueItem, Wait
 from autoscaler.domain.forecast.durations import best_row, duration_of, left_of, start_kinds, start_of, subjects_of, sum_of
+from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import BareStart, WaitsFor, bare_starts
 from autoscaler.domain.report.controllers import told_quiet
-from autoscaler.domain.report.job_tracking import Rows, ends_of, item_duration
-from autoscaler.domain.report.uncertain import why_uncertain
-from autoscaler.domain.situation.distrust import Want, ignored_label
+from autoscaler.domain.report.tracking import Rows, ends_of, item_duration
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.breakers import in_the_way, is_tripped, of_boot, of_connections, open_trial
+from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Want, ignored_label, may_take
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import duration
+from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
+from autoscaler.domain.wording import clock, counted, duration
+
+# Why an item does not take an executor that looks free where jobs have weights: a heavier one goes first, or it needs several at once.
+
+
+Doubt = tuple[str, str, str]  # the state of a queue item, in a few words, in a sentence
+
+
+def why_kept(situation: Situation, controller: str, want: Want, machine: str, seconds: float) -> Doubt | None:
+    """Say what goes before an item on the machine that was planned for it; None if nothing does."""
+    weights = situation.fleet.weights
+    agent = _agent_of(situation, controller, machine) if machine and weights else None
+    if agent is None or agent.node is None:
+        return None
+    others = _others(situation, controller, want)
+    return _for_heavier(weights, agent, want, others) or _for_several(weights, agent, want, others, seconds)
+
+
+def _agent_of(situation: Situation, controller: str, machine: str) -> Agent | None:
+    mine = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.machine == machine)
+    return next(mine, None)
+
+
+def _others(situation: Situation, controller: str, want: Want) -> list[Want]:
+    """Find the other items that agents of the same pools may take."""
+    pools = {pool.name for pool in want.pools}
+    wants = (other for other in situation.demands[controller].wants if other.item.id != want.item.id)
+    return [other for other in wants if pools & {pool.name for pool in other.pools}]
+
+
+def _for_heavier(weights: JobWeights, agent: Agent, want: Want, others: list[Want]) -> Doubt | None:
+    """Name the job that goes first: its node shows no free executor to lighter ones while a heavier one waits."""
+    mine = weights.of_running(want.item.job)
+    heavier = max((other for other in others if weights.of_running(other.item.job) > mine), key=lambda other: other.weight, default=None)
+    if heavier is None or _shows_free(agent):
+        return None
+    detail = (
+        f"{heavier.item.job}, which weighs {heavier.weight}, goes first: what is free on {agent.record.node} is kept until it has begun"
+    )
+    return "after-heavier", "after a heavier job", detail
+
+
+def _shows_free(agent: Agent) -> bool:
+    """Tell whether Jenkins may hand an executor of a node out now."""
+    return agent.node is not None and FULL_LABEL not in agent.node.labels and len(agent.node.builds) < agent.node.executors
+
+
+def _for_several(weights: JobWeights, agent: Agent, want: Want, others: list[Want], seconds: float) -> Doubt | None:
+    """Say that the Heavy Job plugin needs several executors at once, of which others may take each that is freed before."""
+    needed = _at_once(weights, want)
+    lighter = [other for other in others if _at_once(weights, other) < needed]
+    if needed == 1 or not lighter or seconds == 0.0 or not agent.busy_executors:
+        return None
+    first = f"{counted(len(lighter), 'job')} that {'needs' if len(lighter) == 1 else 'need'} fewer may take each that is freed before"
+    return "needs-several", "for several executors", f"it needs {needed} executors of one machine at once, and {first}"
+
+
+def _at_once(weights: JobWeights, want: Want) -> int:
+    """How many executors Jenkins itself gives out together: what the plugin asks for, else one."""
+    return want.weight if want.weight > weights.of_running(want.item.job) else 1
+
+
+# Why nobody can say when a job starts, though it has a place: what it counts on was refused, is broken, or is late.
+
+
+def why_uncertain(situation: Situation, controller: str, want: Want, start: PlannedStart | BareStart | None) -> Doubt | None:
+    """Say why an item may not start as planned; None if nothing speaks against it. ``start``: None for never."""
+    if start is None:
+        return _why_broken(situation, controller, want, "", None)
+    if start.bought and (refused := _refused_by_ec2(situation, controller, start.server)) is not None:
+        return refused
+    kept = why_kept(situation, controller, want, start.machine, start.seconds)
+    broken = kept or _why_broken(situation, controller, want, start.server, start.seconds)
+    return broken or _of_late_agent(situation, start) or _of_jenkins(want)
+
+
+def _refused_by_ec2(situation: Situation, controller: str, pool: str) -> Doubt | None:
+    """Say that EC2 refused to launch all that a pool may have: a stopped agent is asked for all the same, and may be refused, too."""
+    view = situation.pools[controller, pool]
+    if not in_the_way(view.spec, situation.memory):
+        return None
+    return "refused-by-ec2", "EC2 refuses", f"it starts once EC2 lets an agent of {pool} start again: {view.refused_detail}"
+
+
+def _why_broken(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> Doubt | None:
+    """Say what was refused, is broken or is late. ``seconds``: in how many it takes an executor, None for never."""
+    if seconds == 0.0:
+        return _not_taken_yet(situation, controller, want)
+    if situation.distrust(controller).scope_without_nodes(want) is not None:
+        return "tried", "an agent is tried", "free executors did not take it; an agent is tried for it"
+    pools = [server] if server else [pool.name for pool in want.pools]
+    if broken := next((pool for pool in pools if is_tripped(situation.memory.trials.get(of_boot(pool)))), None):
+        return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
+    if refused := open_trial(situation.memory, of_connections(controller)):
+        return "cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})"
+    if no_node := situation.no_node(controller):
+        return "cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})"
+    return None
+
+
+def _of_late_agent(situation: Situation, start: PlannedStart | BareStart) -> Doubt | None:
+    """Say that an item waits for an agent that may come at any moment, for so long already: so do those that it takes after others."""
+    if start.first_seconds != ANY_MOMENT_SECONDS or start.server not in situation.fleet.pools:
+        return None
+    timeout = duration(situation.fleet.pools[start.server].boot_timeout_seconds)
+    return "late-agent", "agent is late", f"it waits for an agent of {start.server} that takes longer than usual; each has {timeout} in all"
+
+
+def _of_jenkins(want: Want) -> Doubt | None:
+    """Say that Jenkins, or a plugin, holds an item back in words of its own: nobody knows for how long."""
+    detail = f"Jenkins holds it back: {want.item.wait.unclear}"
+    return ("unclear", "Jenkins holds it", detail) if want.item.unclear else None
+
+
+def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt | None:
+    """Name a node that has stood free beside the item for a look or more: Jenkins gives it out within seconds."""
+    pools = {agent.record.node: agent.pool.name for agent in situation.agents if agent.record.controller == controller}
+    for node in situation.snapshot.controllers[controller].nodes:
+        free = situation.memory.free_nodes.get(f"{controller}/{node.name}")
+        if free is None or want.item.job in free.refused or free.is_useless or not may_take(want, node, pools.get(node.name)):
+            continue
+        since = min(situation.now - free.since_at, want.item.waiting_seconds)
+        if since >= MINUTE_SECONDS and free.looks:
+            until = clock(max(free.since_at + BROKEN_SECONDS, situation.now))
+            detail = f"{node.name} has been free for {duration(since)} and has not taken it; from {until} on it does not count for it"
+            return "not-taken", "not taken yet", detail
+    return None
+
 
 # Of a job with more builds at once, the first ones tell enough.
 _BUILDS_TOLD = 50

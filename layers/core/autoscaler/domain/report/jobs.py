@@ -1,16 +1,124 @@
 """Job statistics for people: how long builds wait and take, how they end, what the next one will take, and how good predictions were."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from math import exp
+from math import ceil, exp
 from typing import Any
 
-from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Spread
+from autoscaler.domain.facts.fleet import Fleet, Pool, machines_of
+from autoscaler.domain.facts.job_settings import Source
+from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, MachineSize, Needs, Spread, Subject, Used
 from autoscaler.domain.facts.memory import TrackRecord
-from autoscaler.domain.facts.runs import BlockCounts
-from autoscaler.domain.forecast.durations import duration_of, is_of_project, quantile
-from autoscaler.domain.report.block_results import BlockFigures, figures_of
+from autoscaler.domain.facts.runs import BlockCounts, BlockEnd, BuildResult, GoneBlock
+from autoscaler.domain.forecast.durations import duration_of, is_of_project, next_record, quantile, subjects_of
+
+# How large the machine is that a build of a job would run on. No single report decides it.
+
+
+_GIB = 2.0**30
+
+
+def size_of_machine(needs: Needs, pool: Pool | None, fleet: Fleet) -> MachineSize:
+    """Return the smallest machine of the pool; if nobody says how large its machines are, the one that most reports were of."""
+    machines = machines_of(pool, fleet) if pool else []
+    memories = [machine.memory_gib for machine in machines if machine.memory_gib]
+    processors = [machine.vcpu for machine in machines if machine.vcpu]
+    known = machines and len(memories) == len(processors) == len(machines)
+    return MachineSize(
+        memory=min(memories) * _GIB if known else _usual(needs.ran_on.memory),
+        cores=float(min(processors)) if known else _usual(needs.ran_on.cores),
+        has_gpu=needs.ran_on.gpu.true > needs.ran_on.gpu.false,
+    )
+
+
+def _usual(spread: Spread) -> float:
+    return quantile(spread, 0.5) if spread.count else 0.0
+
+
+# How much jobs weigh, by what their builds were seen to need of the machines of their pool.
+
+
+# Each pass reads them: those that weigh least are left out.
+WEIGHTS_KEPT = 500
+# One build may have been an exception.
+_BUILDS_SEEN = 3
+_SHARE = 0.95
+
+
+def next_weights(known: Mapping[str, int], rows: Iterable[JobRow], fleet: Fleet) -> dict[str, int]:
+    """Carry weights on by the rows of the jobs that ended. If a job ran in several pools, the largest weight counts."""
+    found: dict[str, int] = {}
+    for row in rows:
+        if weight := _weight(row, fleet):
+            found[row.subject.job] = max(weight, found.get(row.subject.job, 1))
+    heavy = [(job, weight) for job, weight in {**known, **found}.items() if weight > 1 and fleet.weights.source_of(job) is Source.LEARNED]
+    return dict(sorted(sorted(heavy, key=lambda one: (-one[1], one[0]))[:WEIGHTS_KEPT]))
+
+
+def _weight(row: JobRow, fleet: Fleet) -> int | None:
+    """Say how many executors of its pool's machine a job fills: those alone on a machine are believed first. None: not known yet."""
+    pool, needs = fleet.pools.get(row.pool), row.needs
+    used = needs.alone if needs.alone.memory.count >= _BUILDS_SEEN else needs.beside
+    if pool is None or row.subject.signature or is_of_project(row.subject) or used.memory.count < _BUILDS_SEEN:
+        return None
+    machine = size_of_machine(needs, pool, fleet)
+    if not machine.memory:
+        return None
+    shares = [quantile(used.memory, _SHARE) / machine.memory]
+    if machine.cores and used.cores.count:
+        shares.append(quantile(used.cores, _SHARE) / machine.cores)
+    return min(pool.executors, max(1, ceil(max(shares) * pool.executors - 1e-6)))
+
+
+# Results of node blocks for people: in the rows of their jobs and stages, and how many of a controller's blocks count for nobody.
+
+
+Ends = Iterable[tuple[GoneBlock, BlockEnd]]
+Rows = Mapping[tuple[Subject, str], JobRow]  # by subject and pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockFigures:
+    """Node blocks of one controller's pipelines that left their executors lately.
+
+    ``unassigned``: the share that counts for no node; the others: shares of these, by cause, as `facts.blocks.BlockCounts` has them.
+    """
+
+    controller: str
+    blocks: int
+    unassigned: float
+    ambiguous: float
+    unmatched: float
+    run_gone: float
+    too_large: float
+
+
+def subjects_of_blocks(ends: Ends) -> frozenset[Subject]:
+    """Return whose statistics these ends count in."""
+    return frozenset(subject for block, end in ends if end.result for subject in subjects_of(block.job, block.run, block.signature))
+
+
+def note_blocks(rows: Rows, ends: Ends) -> list[JobRow]:
+    """Note in the rows that are there how blocks ended: they may have left their executors in an earlier look."""
+    changed: dict[tuple[Subject, str], JobRow] = {}
+    for block, end in ends:
+        for subject in subjects_of(block.job, block.run, block.signature) if end.result else ():
+            place = subject, block.pool
+            if row := changed.get(place, rows.get(place)):
+                changed[place] = replace(row, results=next_record(row.results, end.result is BuildResult.SUCCEEDED))
+    return list(changed.values())
+
+
+def figures_of(counts: Mapping[str, BlockCounts]) -> tuple[BlockFigures, ...]:
+    """Describe the node blocks of each controller that has pipelines."""
+    found = []
+    for controller, known in sorted(counts.items()):
+        if blocks := known.assigned + known.unassigned:
+            shares = {name: getattr(known, name) / blocks for name in ("unassigned", "ambiguous", "unmatched", "run_gone", "too_large")}
+            found.append(BlockFigures(controller=controller, blocks=round(blocks), **shares))
+    return tuple(found)
+
 
 _WILD = frozenset("*?[")
 
@@ -111,3 +219,109 @@ def share_of(record: TrackRecord) -> float | None:
 
 def _quantiles(spread: Spread) -> Quantiles | None:
     return Quantiles(p50=quantile(spread, 0.5), p95=quantile(spread, 0.95)) if spread.count else None
+
+
+# What jobs need, for people: memory, processors and GPUs, which jobs are heavy, and which never use the GPU that they occupy.
+
+
+# So many builds without a GPU are no accident.
+_BUILDS_WITHOUT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """The median and the ninety-fifth percentile."""
+
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedEntry:
+    """What builds of a job take in one pool. ``hours``: of all its builds that were seen.
+
+    ``exact``: of builds that were alone on their machine; else of their own processes. ``share``: of the machine's memory that 95 of 100
+    builds stay below; ``executor``: the share of the machine that one executor is. ``gpu_used``: in what share of the builds; None where
+    the machine has no card. ``heavy``: it takes more memory than its executor's share. ``never_gpu``: none of several builds used the GPU
+    that its machine has.
+    """
+
+    controller: str
+    job: str
+    signature: str
+    pool: str
+    builds: int
+    hours: float
+    exact: bool
+    memory: Need
+    cores: Need
+    gpu_memory: Need | None
+    gpu_used: float | None
+    share: float | None
+    executor: float | None
+    heavy: bool
+    never_gpu: bool
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedList:
+    """What was asked for, and how many entries there are beyond it."""
+
+    needs: tuple[NeedEntry, ...]
+    left_out: int
+
+
+def list_needs(rows: Iterable[JobRow], fleet: Fleet, pattern: str, most: int) -> NeedList:
+    """List what is known of jobs that match: those first that take most of their machine, each with its signatures below it."""
+    found = [
+        entry for row in rows if matches(row.subject.job, pattern) and not is_of_project(row.subject) and (entry := _entry(row, fleet))
+    ]
+    largest: dict[tuple[str, str], float] = {}
+    for entry in found:
+        of_job = entry.controller, entry.job
+        largest[of_job] = max(largest.get(of_job, 0.0), entry.share or 0.0)
+    found.sort(key=lambda one: (-largest[one.controller, one.job], one.controller, one.job, one.signature, one.pool))
+    return NeedList(needs=tuple(found[:most]), left_out=max(0, len(found) - most))
+
+
+def _entry(row: JobRow, fleet: Fleet) -> NeedEntry | None:
+    needs, pool = row.needs, fleet.pools.get(row.pool)
+    exact = needs.alone.memory.count > 0
+    used = needs.alone if exact else needs.beside
+    memory, cores = _need(used.memory), _need(used.cores)
+    if memory is None or cores is None:
+        return None
+    machine = size_of_machine(needs, pool, fleet)
+    share = memory.p95 / machine.memory if machine.memory else None
+    executor = 1.0 / pool.executors if pool else None
+    gpu_used = _share_of((needs.alone, needs.beside)) if machine.has_gpu else None
+    builds = needs.alone.memory.count + needs.beside.memory.count
+    return NeedEntry(
+        controller=row.controller,
+        job=row.subject.job,
+        signature=row.subject.signature,
+        pool=row.pool,
+        builds=builds,
+        hours=row.runs * quantile(row.durations, 0.5) / 3600.0 if row.durations.count else 0.0,
+        exact=exact,
+        memory=memory,
+        cores=cores,
+        gpu_memory=_need(used.gpu_memory),
+        gpu_used=gpu_used,
+        share=share,
+        executor=executor,
+        heavy=share is not None and executor is not None and share > executor,
+        never_gpu=gpu_used == 0.0 and builds >= _BUILDS_WITHOUT,
+        seen_at=max(used.memory.at, 0.0),
+    )
+
+
+def _need(spread: Spread) -> Need | None:
+    return Need(p50=quantile(spread, 0.5), p95=quantile(spread, 0.95)) if spread.count else None
+
+
+def _share_of(both: Iterable[Used]) -> float | None:
+    records = [used.gpu for used in both]
+    true, seen = sum(one.true for one in records), sum(one.true + one.false for one in records)
+    return true / seen if seen else None

@@ -3,29 +3,241 @@
 Rows that have a message of their own are not told here. A message that was sent is over once none of its agents is in that row.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import ceil
+from shlex import quote
 
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Fleet
+from autoscaler.domain.facts.memory import Failing
 from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.nodes import labels_to_lend
-from autoscaler.domain.facts.snapshot import Build, Node
-from autoscaler.domain.report.held_labels import held_labels_seen
-from autoscaler.domain.report.keeping import why_kept
-from autoscaler.domain.report.left_the_file import left_seen
-from autoscaler.domain.report.offline import told_offline
-from autoscaler.domain.report.stopped import usd_per_hour_of
-from autoscaler.domain.report.told import Seen
+from autoscaler.domain.facts.nodes import labels_soon, labels_to_lend
+from autoscaler.domain.facts.orders import Hold, Scope, single_label, text_of
+from autoscaler.domain.facts.snapshot import Binding, Build, Node, QueueItem, Record
+from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
+from autoscaler.domain.repair.heal import agents_unseen_for_ever, strays_unseen_for_ever
+from autoscaler.domain.report.machines import usd_per_hour_of, why_kept
+from autoscaler.domain.report.told import Seen, told_offline
 from autoscaler.domain.scale_in.sides import devices_reserved
+from autoscaler.domain.scale_in.surplus import told_hold, why_left
 from autoscaler.domain.situation import deadlines
-from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.deadlines import Row
-from autoscaler.domain.situation.rows import row_named, seen_seconds
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import failing_labels
+from autoscaler.domain.situation.deadlines import FOREIGN, Row
+from autoscaler.domain.situation.rows import is_controller_left, is_left, is_on_hold, row_named, seen_seconds, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, dollars, duration, listed, moment
+from autoscaler.domain.wording import clock, counted, dollars, duration, end_command, listed, moment
+
+# What a person decides: agents whose pool or controller left the fleet file, and machines with our tags that we did not launch.
+
+
+_LEFT_RUNBOOK = "operations.md#left-the-fleet-file"
+_NAMED = 10
+
+
+def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Tell of pools that left, and of controllers that left, with the agents that they leave behind."""
+    pools: dict[str, list[Agent]] = {}
+    for agent in situation.agents:
+        if is_left(agent) and not agent.instance_ended and not is_controller_left(situation, agent.record.controller):
+            pools.setdefault(agent.pool.name, []).append(agent)
+    for pool, agents in pools.items():
+        yield f"left/pool/{pool}", _pool_seen(situation, pool, agents)
+    for (controller, pool), names in _unseen(situation).items():
+        yield f"left/controller/{controller}/{pool}", _controller_seen(situation, controller, pool, names)
+    if ids := _foreign(situation):
+        yield (
+            FOREIGN,
+            Seen(
+                f"{listed(ids, 2)}: tags of fleet {situation.fleet.name}, and not launched by it",
+                told_foreign(situation.fleet, ids),
+                f"operations.md#{FOREIGN}",
+                f"autoscaler why {ids[0]}",
+                daily=True,
+            ),
+        )
+
+
+def left_behind(situation: Situation) -> tuple[str, ...]:
+    """Name each agent without a pool, each host and side that left, and each agent that nobody sees, a sentence each."""
+    drained = (agent for agent in situation.agents if is_left(agent) and not is_controller_left(situation, agent.record.controller))
+    lines = [f"{_name(agent.record)}: {line}" for agent in drained if not agent.instance_ended for line in told_left(situation, agent)]
+    lines += _hosts_and_sides(situation)
+    for (controller, _), names in _unseen(situation).items():
+        lines += [f"{name}: {_nobody_sees(controller)}; {_end(instance)}" for instance, name in names.items()]
+    lines += [told_foreign(situation.fleet, [name]) for name in _foreign(situation)]
+    return tuple(lines)
+
+
+def _hosts_and_sides(situation: Situation) -> Iterator[str]:
+    for agent in situation.agents:
+        if is_left(agent) or agent.instance_ended or is_controller_left(situation, agent.record.controller):
+            continue
+        if why := why_not_wanted(situation, agent):
+            yield f"{_name(agent.record)}: {why}: {_what_becomes_of(situation, agent)}"
+
+
+def told_left(situation: Situation, agent: Agent) -> Iterator[str]:
+    """Say that an agent's pool or controller left the fleet file, and what becomes of it."""
+    controller = agent.record.controller
+    if is_controller_left(situation, controller):
+        yield f"{_nobody_sees(controller)}; put the controller back, or run: {_end(agent.record.machine)}"
+    elif is_left(agent):
+        yield f"{why_left(situation, agent)}: {_what_becomes_of(situation, agent)}"
+
+
+def told_foreign(fleet: Fleet, ids: Sequence[str]) -> str:
+    """Say that instances with our tags are not ours, and how a person takes the tags off or ends them."""
+    return (
+        f"EC2 shows the tags of fleet {fleet.name} on {listed(ids, _NAMED)}, and not aws:ec2:fleet-id, which it alone writes: the fleet "
+        f"did not launch this, and does nothing to it. Take the tag off: aws ec2 delete-tags --resources {' '.join(ids)} --tags "
+        f"Key=autoscaler:fleet. Or end it: {end_command(ids)}"
+    )
+
+
+def told_stray(situation: Situation, name: str) -> Iterator[str]:
+    """Say what a person can do about an instance without a record."""
+    if name in _foreign(situation):
+        yield told_foreign(situation.fleet, [name])
+    for instance in strays_unseen_for_ever(situation):
+        if name in {instance.id, instance.node}:
+            yield f"{_nobody_sees(instance.controller)}; put the controller back, or run: {_end(instance.id)}"
+
+
+def told_left_pool(situation: Situation, name: str) -> Iterator[str]:
+    """Say what becomes of the agents of a pool that left the fleet file."""
+    agents = [agent for agent in situation.agents if agent.pool.name == name]
+    if name in situation.fleet.left_pools and agents:
+        yield f"pool {name} left the fleet file; {counted(len(agents), 'agent')} of it {'is' if len(agents) == 1 else 'are'} left"
+        yield from (f"{_name(agent.record)}: {line}" for agent in agents[:_NAMED] for line in told_left(situation, agent))
+
+
+def _what_becomes_of(situation: Situation, agent: Agent) -> str:
+    if is_on_hold(situation, agent):
+        return told_hold(situation)
+    if agent.phase is Phase.SET_ASIDE:
+        return f"{told_offline(agent.node)}; it stays until somebody brings it online, or deletes its node"
+    if agent.phase is Phase.RESERVED and agent.record.reservation:
+        return f"it stays until the reservation of {agent.record.reservation.person} ends"
+    if situation.now < agent.record.keep_until:
+        return f"a person wants it kept for another {duration(agent.record.keep_until - situation.now)}"
+    return "it is drained, and its node goes once it is idle" if agent.record.is_host else "it is drained, and ends once it is idle"
+
+
+def _unseen(situation: Situation) -> dict[tuple[str, str], dict[str, str]]:
+    """Name what nobody sees by its controller and pool, then by its machine."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for agent in agents_unseen_for_ever(situation):
+        found.setdefault((agent.record.controller, agent.pool.name), {})[agent.record.machine] = _name(agent.record)
+    for instance in strays_unseen_for_ever(situation):
+        found.setdefault((instance.controller, instance.pool), {})[instance.id] = f"{instance.node or instance.id} ({instance.id})"
+    return found
+
+
+def _foreign(situation: Situation) -> list[str]:
+    return [name for name, past in situation.memory.rows.items() if past.row == FOREIGN]
+
+
+def _pool_seen(situation: Situation, pool: str, agents: list[Agent]) -> Seen:
+    becomes = dict.fromkeys(_what_becomes_of(situation, agent) for agent in agents)
+    names = [_name(agent.record) for agent in agents]
+    text = f"{why_left(situation, agents[0])}. Its agents: {listed(names, _NAMED)}.\nWhat becomes of them: {'; '.join(becomes)}."
+    usd = f"They cost {_cost(situation, (agent.record for agent in agents))} an hour until then. To keep them, put the pool back."
+    return Seen(f"agents of {pool} left the fleet file", f"{text}\n{usd}", _LEFT_RUNBOOK, f"autoscaler why {agents[0].record.node or pool}")
+
+
+def _controller_seen(situation: Situation, controller: str, pool: str, names: dict[str, str]) -> Seen:
+    cost = _cost(situation, (record for record in situation.snapshot.living if record.machine in names))
+    text = f"{_nobody_sees(controller)}: {listed([*names.values()], _NAMED)}. They cost {cost} an hour."
+    then = f"Put the controller back, or end each one once nothing runs on it: {_end(next(iter(names)))}"
+    return Seen(f"agents of {pool} left the fleet file", f"{text}\n{then}", _LEFT_RUNBOOK, "autoscaler status", daily=True)
+
+
+def _nobody_sees(controller: str) -> str:
+    return f"controller {controller} left the fleet file, so nobody sees its builds and nothing is ended"
+
+
+def _end(machine: str) -> str:
+    return f"autoscaler end {machine} --yes"
+
+
+def _name(record: Record) -> str:
+    return f"{record.node} ({record.machine})" if record.node else record.machine
+
+
+def _cost(situation: Situation, records: Iterable[Record]) -> str:
+    return dollars(sum(usd_per_hour_of(situation, record) for record in records))
+
+
+# Messages about machines that several controllers shared, of which one left the fleet file.
+
+
+_SIDES_RUNBOOK = "operations.md#a-controller-that-shared-machines-left"
+
+
+def left_sides_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name each controller that left the fleet file while machines are shared with it, or one leaves it for another controller."""
+    by_controller: dict[str, list[tuple[Record, Binding]]] = {}
+    machines = dict.fromkeys(record.machine for record in situation.snapshot.records) if situation.left_controllers else ()
+    for machine in machines:
+        for record, side in unseen_sides(situation, machine):
+            if side not in record.leaves:
+                continue  # it is told as any agent of a controller that left
+            by_controller.setdefault(side.controller, []).append((record, side))
+    for controller, sides in by_controller.items():
+        yield f"left-side/{controller}", _seen_on_sides(situation, controller, sides)
+
+
+def _seen_on_sides(situation: Situation, controller: str, sides: list[tuple[Record, Binding]]) -> Seen:
+    machines = list(dict.fromkeys(record.machine for record, _ in sides))
+    usd = sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.machine in machines)
+    cost = f" They cost {dollars(usd)} an hour." if usd else ""
+    text = (
+        f"Nobody sees what runs there on {listed([side.node or '' for _, side in sides], _NAMED)}.{cost}\n"
+        f"Their other sides take no builds and are drained; hosts go on. The machines stay until you put {controller} back, or confirm "
+        f"that nothing of it runs there: autoscaler end {machines[0]} --yes"
+    )
+    title = f"{controller} left the fleet file, and {counted(len(machines), 'machine')} shared with it stay"
+    return Seen(title, text, _SIDES_RUNBOOK, f"autoscaler why {machines[0]}", daily=True)
+
+
+# Messages about agents whose labels we took, and which Jenkins has not let us give back for an hour: no job begins there.
+
+
+_RUNBOOK = "operations.md#lasts-too-long"
+
+
+def held_labels_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the pools with such agents, one message for a pool."""
+    pools: dict[str, list[tuple[Agent, Failing]]] = {}
+    for agent in situation.agents:
+        failing = failing_labels(situation.memory, agent)
+        if failing and _is_without_labels(situation, agent) and situation.now - failing.since_at >= HOUR_SECONDS:
+            pools.setdefault(agent.pool.name, []).append((agent, failing))
+    for pool, agents in pools.items():
+        yield f"lasts/labels/{pool}", _seen_without_labels(situation, pool, agents)
+
+
+def _is_without_labels(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a node carries our label in place of those that jobs ask for. On one that is marked offline nothing begins anyway."""
+    node = agent.node
+    if node is None or node.temporarily_offline:
+        return False
+    lacks = labels_soon(agent.record, node, situation.fleet) - node.labels  # what a person held, and nobody holds any more
+    return bool(lacks) or not node.labels.isdisjoint((FULL_LABEL, CORDONED_LABEL))
+
+
+def _seen_without_labels(situation: Situation, pool: str, agents: list[tuple[Agent, Failing]]) -> Seen:
+    names = [agent.record.node or "" for agent, _ in agents]
+    lines = [
+        f"{agent.record.node}: its labels were to be given back {duration(situation.now - failing.since_at)} ago: {failing.why}"
+        for agent, failing in agents[:_NAMED]
+    ]
+    cost = dollars(sum(usd_per_hour_of(situation, agent.record) for agent, _ in agents))
+    text = "\n".join([*lines, f"No job begins there, and they cost {cost} an hour. Jenkins is asked again now and then."])
+    return Seen(f"{listed(names, 2)} of {pool}: without labels too long", text, _RUNBOOK, f"autoscaler why {names[0]}")
+
 
 LASTS = "lasts/"
-_RUNBOOK = "operations.md#lasts-too-long"
-_NAMED = 10
 # The first look after an outage counts a minute less than the look before it.
 _SLACK_SECONDS = 120.0
 # Nothing is paid for these: the machine of another record, or one of the operator's own.
@@ -41,7 +253,7 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
     for (name, pool), agents in lasting.items():
         row = row_named(name)
         if row is not None:
-            yield _key(row, pool), _seen(situation, row, pool, agents)
+            yield _key(row, pool), _seen_to_last(situation, row, pool, agents)
     yield from _still_lent(situation)
     yield from held_labels_seen(situation)
     yield from _without_agents(situation)
@@ -107,7 +319,7 @@ def _is_explained(situation: Situation, agent: Agent, row: Row) -> bool:
     return situation.now < agent.record.keep_until or ready <= floor
 
 
-def _seen(situation: Situation, row: Row, pool: str, agents: list[Agent]) -> Seen:
+def _seen_to_last(situation: Situation, row: Row, pool: str, agents: list[Agent]) -> Seen:
     agents = sorted(agents, key=lambda agent: -_lasted(situation, agent, row))
     lines = [_line(situation, row, agent) for agent in agents[:_NAMED]]
     lines += [f"and {len(agents) - _NAMED} more"] if len(agents) > _NAMED else []
@@ -216,3 +428,90 @@ def _shuts_down(situation: Situation, pool: str, names: list[str]) -> Seen:
     lines = [f"{name} {row.says}, for {duration(situation.now - rows[name].since_at)}" for name in names[:_NAMED]]
     text = "\n".join([*lines, f"Deadline: {row.deadline}. Then: {row.then}."])
     return Seen(f"{listed(names, 2)} of {pool}: {row.name} too long", text, _RUNBOOK, "autoscaler status", daily=True)
+
+
+# Labels on hold for people: which jobs wait for the end of a hold, where Jenkins starts them all the same, which agents lack the label.
+
+
+_JOBS_NAMED = 3
+
+
+def told_holds(situation: Situation, controller: str, item: QueueItem, holds: Collection[Hold]) -> str:
+    """Say what holds an item, by whom and until when; and where Jenkins starts it all the same."""
+    return "; ".join([text_of(holds, situation.now), *_beyond(situation, controller, item, holds)])
+
+
+def told_holds_of_job(situation: Situation, job: str) -> Iterator[str]:
+    """Say of a job when what holds it ends, and where Jenkins starts it all the same, each once."""
+    for controller, demand in situation.demands.items():
+        for item, holds in demand.held:
+            if item.job == job:
+                yield from _beyond(situation, controller, item, holds)
+
+
+def _beyond(situation: Situation, controller: str, item: QueueItem, holds: Collection[Hold]) -> Iterator[str]:
+    for hold in holds:
+        if hold.ends_at is not None:
+            place = f"{hold.scope} {hold.name}".strip()
+            yield f"the hold of {place} ends at {clock(hold.ends_at)}, or with: autoscaler resume {resume_option(hold)}"
+    yield from _not_kept(situation, controller, item, holds)
+
+
+def resume_option(hold: Hold) -> str:
+    """Write the option of `resume` that ends a hold."""
+    if hold.is_budget:
+        return "--budget"
+    return f"--{hold.scope} {quote(hold.name)}" if hold.name else f"--{hold.scope}"
+
+
+def _not_kept(situation: Situation, controller: str, item: QueueItem, holds: Collection[Hold]) -> Iterator[str]:
+    """Say why a hold cannot keep Jenkins from starting an item: no label can be taken for it, or a node's labels are not ours."""
+    nodes = situation.snapshot.controllers[controller].nodes
+    yield from _of_no_label(situation, nodes, [hold.name for hold in holds if hold.scope is Scope.LABEL])
+    for agent in situation.agents:
+        if agent.record.controller == controller and (failing := _keeps_held_label(situation, agent)):
+            yield f"Jenkins does not let us take the label from {agent.record.node}: {failing.why}"
+    if item.asked_label is not None and (names := _others_with(situation, controller, nodes, item.asked_label)):
+        yield f"the labels of {listed(names, _JOBS_NAMED)} are its operator's, so a free executor there still takes it"
+
+
+def _keeps_held_label(situation: Situation, agent: Agent) -> Failing | None:
+    """Find out why a node has a label on hold yet; None if it is without, or nothing has failed."""
+    has_any = agent.node and not agent.node.offline and situation.fleet.held_labels.intersection(agent.record.labels, agent.node.labels)
+    return failing_labels(situation.memory, agent) if has_any else None
+
+
+def _of_no_label(situation: Situation, nodes: Collection[Node], held: Collection[str]) -> Iterator[str]:
+    names = {node.name for node in nodes}
+    for name in held:
+        label = single_label(name)
+        if label in names:
+            yield f"{label} is a node, which keeps its own name: drain it, or it still takes such jobs"
+        elif label not in situation.fleet.held_labels:
+            yield f"{name} is not a label of its own, so free executors still take such jobs: hold a label that they need"
+
+
+def _others_with(situation: Situation, controller: str, nodes: Collection[Node], asked: str) -> list[str]:
+    """Name the nodes that are online, satisfy an expression, and have labels that are not ours to take."""
+    ours = {agent.record.node for agent in situation.agents if agent.record.controller == controller and agent.record.labels}
+    others = (node for node in nodes if not (node.name in ours or node.offline or situation.fleet.is_beacon(node.name)))
+    return [node.name for node in others if _matches(asked, node.labels)]
+
+
+def _matches(text: str, labels: frozenset[str]) -> bool:
+    try:
+        return parse(text).matches(labels)
+    except LabelSyntaxError:
+        return one_label(text).matches(labels)
+
+
+def told_held_labels(situation: Situation, agent: Agent) -> str:
+    """Say which labels an agent is without while people hold them, or is about to lose or to get back; "" if it is about none."""
+    held, node = situation.fleet.held_labels, agent.node
+    if node is None or not (held or HELD_LABEL in node.labels):
+        return ""
+    taken = sorted(held.intersection(agent.record.labels))
+    if not taken:
+        return "the hold of its labels is over, and it gets them back" if HELD_LABEL in node.labels else ""
+    what = "without" if HELD_LABEL in node.labels else "about to lose"
+    return f"{what} {listed(taken)}: {text_of(situation.overrides.holds_of(taken), situation.now)}"

@@ -1,17 +1,36 @@
 """The limits of teams and pools: how much of each is used, and what a team has spent of its share."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, tzinfo
+from itertools import islice
 from math import inf
+from typing import Any
 
-from autoscaler.domain.facts.fleet import NO_CEILINGS, Fleet, Team
-from autoscaler.domain.facts.metering import SHARE_SECONDS, Level, LevelKind, spent_in_month, spent_lately, teams
+from autoscaler.domain.facts.fleet import NO_CEILINGS, AtMonthLimit, Fleet, Pool, PoolSchedule, Team, WarmPool
+from autoscaler.domain.facts.metering import (
+    SHARE_SECONDS,
+    Level,
+    LevelKind,
+    hours_in_day,
+    levels_out_of_hours,
+    spent_in_month,
+    spent_lately,
+    spent_levels,
+    teams,
+)
+from autoscaler.domain.facts.pools import Span, moment, now_and_next, numbers_of
+from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.launch.turns import order_of, spent_for_weight
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, Datum, one
-from autoscaler.domain.report.stopped import usd_per_hour_of
+from autoscaler.domain.report.machines import usd_per_hour_of
+from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.make_room import what_holds
+from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.situation.agents import Phase
+from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing
+from autoscaler.domain.situation.pool_view import lead_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import dollars, duration
 
@@ -135,3 +154,179 @@ def measure_teams(situation: Situation, room: Budget) -> Iterator[Datum]:
             yield one("UsdPerHourUsedPercent", 100.0 * use.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
         if limits.max_usd_per_month < inf:
             yield one("UsdMonthUsedPercent", 100.0 * month / limits.max_usd_per_month, PERCENT, dimensions)
+
+
+# Limits that people are told of: the month's money, the day's hours, and what keeps the jobs of a team or of the fleet waiting.
+
+
+def limits_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the limits that are reached, each with its message."""
+    for level in spent_levels(situation.memory.month, situation.fleet, situation.now):
+        yield f"limit/usd-per-month{_place(level)}", _month(situation, level)
+    for level in levels_out_of_hours(situation.memory.day, situation.fleet, situation.now):
+        yield f"limit/hours-per-day{_place(level)}", _day(situation, level)
+    for use in held_back(situation):
+        yield from _full(situation, use)
+
+
+def _month(situation: Situation, level: Level) -> Seen:
+    spent, limit = spent_in_month(situation.memory.month, level), level.ceilings.max_usd_per_month
+    stops = situation.fleet.limits.at_month_limit is AtMonthLimit.STOP
+    there = "" if level.kind is LevelKind.FLEET else f"In {level.text}: "
+    then = "Agents are drained and nothing is launched" if stops else "Nothing is launched, agents that run go on"
+    text = f"{there}${spent:,.2f} of ${limit:,g} are spent.\n{then} until the month (UTC) ends or the limit is raised."
+    return Seen(f"the month's limit{_of(level)} is reached", text, "operations.md#usd-per-month", "autoscaler status")
+
+
+def _day(situation: Situation, level: Level) -> Seen:
+    hours = hours_in_day(situation.memory.day, level, situation.now)
+    used = f"The agents of {level.text} have run {hours:,.1f} of {level.ceilings.max_hours_per_day:,g} hours today."
+    then = "None is launched and none takes another build until midnight UTC; running builds go on."
+    return Seen(f"the day's hours{_of(level)} are used", f"{used}\n{then}", "schedules.md#hours-a-day", "autoscaler status")
+
+
+def _full(situation: Situation, use: Usage) -> Iterator[tuple[str, Seen]]:
+    """Name the limits that leave no room for one more agent, but for that of the month, which has its own message."""
+    level, limits, of = use.level, use.level.ceilings, _of(use.level)
+    usd, agents = use.usd_per_hour + cheapest_of(situation.fleet, level), f"{use.agents} agents are there"
+    launched = f"{use.launched} agents were launched within the hour"
+    cost = f"the agents cost up to ${use.usd_per_hour:,.2f} an hour"
+    for name, key, with_one_more, most, used, heading in (
+        ("agents", "max_agents", use.agents + 1, limits.max_agents, agents, "agents-limit"),
+        ("launch-rate", "max_launches_per_hour", use.launched + 1, limits.max_launches_per_hour, launched, "launch-rate"),
+        ("usd-per-hour", "max_usd_per_hour", usd, limits.max_usd_per_hour, cost, "usd-per-hour"),
+    ):
+        if with_one_more > most:
+            text = f"Jobs{of} wait, {used}, and {key} ({most:g}) leaves no room for another one."
+            runbook = f"operations.md#{'team-limits' if of else heading}"
+            yield f"limit/{name}{_place(level)}", Seen(f"the limit {key}{of} is reached", text, runbook, "autoscaler plan")
+
+
+def _place(level: Level) -> str:
+    return "" if level.kind is LevelKind.FLEET else f"/{level.text}"
+
+
+def _of(level: Level) -> str:
+    return "" if level.kind is LevelKind.FLEET else f" of {level.text}"
+
+
+# Where a metric of the whole fleet comes from: the names of agents, pools, controllers and steps behind it.
+
+
+def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str]]:
+    """Name them by metric; idle agents by pool, the dearest first."""
+    idle = {dict(one.dimensions)["Pool"]: sum(one.values) for one in data if one.name == "IdleUsdPerHour" and len(one.dimensions) > 2}
+    return {
+        **_of_agents(situation),
+        **_of_controllers(situation),
+        "StateUnread": told_unread(situation.snapshot),
+        "TeamsHeldBack": [use.level.text for use in held_back(situation) if use.level.kind is LevelKind.TEAM],
+        "AgentsLimitUsedPercent": [
+            f"{level.text} (max_agents {level.ceilings.max_agents:g})"
+            for level, percent in agents_used(situation, Budget(situation))
+            if percent >= 100.0
+        ],
+        "IdleUsdPerHour": [f"pool {pool} ({dollars(usd)} an hour)" for pool, usd in sorted(idle.items(), key=lambda of: -of[1]) if usd],
+    }
+
+
+def told_unread(snapshot: Snapshot) -> list[str]:
+    """Name what this version cannot read of our own state, and say why not, as far as it can tell."""
+    told = {f"record#{instance_id}": why.text for instance_id, why in snapshot.unread_records.items() if why.state}
+    return [f"{name} ({told[name]})" if name in told else name for name in snapshot.unread]
+
+
+def _of_agents(situation: Situation) -> dict[str, list[str]]:
+    memory = situation.memory
+    pools = {record.instance_id: record.pool for record in situation.snapshot.records}
+    tripped = [pool for kind in (of_boot, of_image) for pool, trial in by_pool(memory, kind).items() if is_tripped(trial)]
+    refusing = [controller for controller, trial in by_pool(memory, of_connections).items() if trial.is_open]
+    return {
+        "DrainsOverdue": [f"{one.record.node} of pool {one.pool.name}" for one in situation.agents if is_drain_overdue(situation, one)],
+        "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in memory.stuck],
+        "BreakersOpen": [*(f"pool {name}" for name in tripped), *(f"controller {name}" for name in refusing)],
+    }
+
+
+def _of_controllers(situation: Situation) -> dict[str, list[str]]:
+    views = list(situation.views())
+    return {
+        "StepsFailing": [*steps_that_keep_failing(situation.memory)],
+        "ControllersUnread": [f"controller {view.name} ({view.problem})" for view in views if not view.complete],
+        "ControllersWithoutJobs": [f"controller {view.name}" for view in views if not view.shows_jobs],
+    }
+
+
+# The schedules of pools for people: which hold now, which begin next, and when, by their own clocks and the reader's.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleEntry:
+    """A schedule of a pool that holds now, or is the next to begin. ``numbers``: what the pool has by it.
+
+    ``at``: when it ends, or begins; None where it never ends. ``there``: the same by the clocks of its time zone.
+    """
+
+    pool: str
+    numbers: str
+    holds: bool
+    at: float | None
+    there: str
+
+
+def list_schedules(fleet: Fleet, now: float) -> tuple[ScheduleEntry, ...]:
+    """List of each pool the schedules that hold now, with what they give it, and those that begin next."""
+    return tuple(entry for pool in fleet.pools.values() for entry in _of_pool(pool, now))
+
+
+def told_entry(entry: Mapping[str, Any], now: float, zone_of: Callable[[float], tzinfo | None]) -> str:
+    """Say what a pool has by a schedule, and until or from when. ``zone_of``: the reader's time zone at an instant."""
+    said, at = f"{entry['numbers']} by schedule", entry["at"]
+    if at is None:
+        return f"{said} at all hours"
+    here = moment(at, now, zone_of(at) or UTC)
+    same = here.startswith(entry["there"].rpartition(" ")[0] + " ")
+    when = entry["there"] if same else f"{entry['there']} ({here})"
+    return f"{said} until {when}, for another {duration(at - now)}" if entry["holds"] else f"{said} from {when}, in {duration(at - now)}"
+
+
+def told_schedules(situation: Situation, pool: Pool) -> Iterator[str]:
+    """Say what a pool of the fleet file has by its schedules now and next, and how long before they begin agents are launched for it."""
+    entries = list(_of_pool(pool, situation.now))
+    yield from (told_entry(asdict(entry), situation.now, lambda _: UTC) for entry in entries)
+    if any(not entry.holds for entry in entries):
+        yield f"agents for a schedule are launched or started {duration(lead_seconds(situation.snapshot, pool))} before it begins"
+
+
+def _of_pool(pool: Pool, now: float) -> Iterator[ScheduleEntry]:
+    spans = [(schedule, span) for schedule in pool.schedules for span in islice(now_and_next(schedule, now), 2)]
+    yield from _holding(pool, [one for one in spans if one[1].holds(now)], now)
+    coming = [(schedule, span) for schedule, span in spans if not span.holds(now)]
+    first = min((span.begins_at for _, span in coming), default=inf)
+    yield from (_entry(pool, schedule, numbers_of(schedule), span, now) for schedule, span in coming if span.begins_at == first)
+
+
+def _holding(pool: Pool, spans: Sequence[tuple[PoolSchedule, Span]], now: float) -> Iterator[ScheduleEntry]:
+    """List what holds now, each without what a later one gives instead."""
+    for place, (schedule, span) in enumerate(spans):
+        later = {key for other, _ in spans[place + 1 :] for key in numbers_of(other)}
+        if given := {key: number for key, number in numbers_of(schedule).items() if key not in later}:
+            yield _entry(pool, schedule, given, span, now)
+
+
+def _entry(pool: Pool, schedule: PoolSchedule, numbers: Mapping[str, Any], span: Span, now: float) -> ScheduleEntry:
+    holds = span.holds(now)
+    at = span.ends_at if holds else span.begins_at
+    return ScheduleEntry(
+        pool=pool.name,
+        numbers=", ".join(f"{key} {_told(number)}" for key, number in numbers.items()),
+        holds=holds,
+        at=None if at == inf else at,
+        there="" if at == inf else moment(at, now, schedule.time_zone),
+    )
+
+
+def _told(number: object) -> str:
+    if isinstance(number, WarmPool):
+        return f"of {number.min_agents} to {number.max_agents} stopped agents"
+    return "off" if number is False else str(number)

@@ -1,36 +1,25 @@
 """The published metrics of a snapshot and of a pass, for a pool, a controller, or the fleet."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from autoscaler.domain.facts.fleet import Fleet, Lending
-from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.nodes import Health, MarkClass
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, ControllerView, RecordState
+from autoscaler.domain.facts.telemetry import CONTROLLER, Telemetry
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.lessons import Lesson
-from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
-from autoscaler.domain.report.health_metrics import (
-    Healths,
-    Readings,
-    Reports,
-    health_of_agents,
-    health_of_controller,
-    results_of,
-    streak_of,
-    worst_of,
-)
-from autoscaler.domain.report.hosts import measure_hosts
-from autoscaler.domain.report.images import boots_of_images
-from autoscaler.domain.report.lending import count_lent
+from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.report.limits import agents_used, measure_teams
-from autoscaler.domain.report.reservations import reserved_now
-from autoscaler.domain.report.stopped import usd_per_hour_of
+from autoscaler.domain.report.machines import boots_of_images, count_lent, measure_hosts, usd_per_hour_of
+from autoscaler.domain.report.ordered import reserved_now
 from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
-from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
+from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing
 from autoscaler.domain.situation.builds import last_look_at
@@ -38,6 +27,97 @@ from autoscaler.domain.situation.looks import build_remaining_seconds, elapsed_s
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import free_executors
+
+# Metrics of build results and machines: results, failures in a row, readings of the node monitors.
+
+
+Healths = Mapping[str, Mapping[str, Health]]  # by controller, then by node; the built-in node is ""
+Reports = Mapping[str, Telemetry]  # by machine
+
+
+def results_of(lesson: Lesson | None, pool: str, dimensions: Dimensions) -> Iterator[Datum]:
+    """Count the builds of a pool that succeeded and failed since the last look; nothing if none ended."""
+    tally = lesson.tallies.get(pool, Tally()) if lesson else Tally()
+    for name, count in (("BuildsSucceeded", tally.succeeded), ("BuildsFailed", tally.failed)):
+        if count:
+            yield one(name, count, COUNT, dimensions)
+
+
+def streak_of(lesson: Lesson | None, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
+    """Return the most failures in a row of any node of the pool."""
+    streaks = lesson.learned.streaks if lesson else {}
+    failures = [streaks[agent.node.name].failures for agent in pool.agents if agent.node and agent.node.name in streaks]
+    yield one("NodeFailureStreak", max(failures, default=0), COUNT, dimensions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """What is known of machines at one time: ``monitors`` of Jenkins, and what agents told last."""
+
+    monitors: Healths
+    reports: Reports
+    now: float
+
+    def of_agent(self, agent: Agent, node: str) -> tuple[Telemetry | None, Health]:
+        """Return its last report, where that still says something of now, and its monitors."""
+        report = self.reports.get(agent.record.machine)
+        return self._fresh(report), self.monitors.get(agent.record.controller, {}).get(node, Health())
+
+    def of_controller(self, name: str) -> tuple[Telemetry | None, Health]:
+        """Return likewise what is known of a controller's own machine."""
+        return self._fresh(self.reports.get(f"{CONTROLLER}{name}")), self.monitors.get(name, {}).get("", Health())
+
+    def _fresh(self, report: Telemetry | None) -> Telemetry | None:
+        return report if report and report.is_fresh(self.now) else None
+
+
+def health_of_agents(pool: PoolView, readings: Readings, dimensions: Dimensions) -> Iterator[Datum]:
+    """Return the worst figure of each kind among the pool's connected agents, those that a monitor took offline among them.
+
+    An agent that tells nothing has only the disk that Jenkins' monitor sees: its memory there is MemFree, of which a healthy machine has
+    none left.
+    """
+    told = [readings.of_agent(agent, agent.node.name) for agent in pool.agents if agent.node and _is_connected(agent)]
+    for name, unit, figure in _FIGURES:
+        if known := [value for report, monitors in told if (value := figure(report, monitors)) is not None]:
+            yield one(name, worst_of(name, known), unit, dimensions)
+
+
+def _is_connected(agent: Agent) -> bool:
+    return agent.node is not None and (not agent.node.offline or agent.is_of_monitor)
+
+
+Figure = Callable[[Telemetry | None, Health], float | None]
+_FIGURES: tuple[tuple[str, str, Figure], ...] = (
+    ("AgentDiskFreeBytes", BYTES, lambda report, monitors: report.disk_free if report else monitors.disk_bytes),
+    ("AgentMemoryAvailableBytes", BYTES, lambda report, _: report.memory_soon if report else None),
+    ("AgentGpuMemoryFreeBytes", BYTES, lambda report, _: report.gpu_memory_free if report else None),
+    ("AgentResponseSeconds", SECONDS, lambda _, monitors: monitors.response_seconds),
+)
+_FIGURES_OF_CONTROLLERS: tuple[tuple[str, str, Figure], ...] = (
+    ("ControllerDiskFreeBytes", BYTES, lambda report, monitors: report.disk_free if report else monitors.disk_bytes),
+    ("ControllerMemoryFreeBytes", BYTES, lambda report, monitors: report.memory_soon if report else monitors.memory_bytes),
+    ("ControllerCpuPercent", PERCENT, lambda report, _: report.cpu_percent if report else None),
+    ("ControllerSentBytesPerSecond", NONE, lambda report, _: (report.sent or 0.0) / max(1.0, report.seconds) if report else None),
+)
+
+
+def health_of_controller(view: ControllerView, readings: Readings, dimensions: Dimensions) -> Iterator[Datum]:
+    """Describe the controller's own machine, as it tells itself or else as Jenkins does: response time, disk, memory, builds on it."""
+    yield one("ControllerResponseSeconds", view.response_seconds, SECONDS, dimensions)
+    report, own = readings.of_controller(view.name)
+    for name, unit, figure in _FIGURES_OF_CONTROLLERS:
+        if (value := figure(report, own)) is not None:
+            yield one(name, value, unit, dimensions)
+    if view.complete:
+        busy = sum(len(node.builds) for node in view.nodes if not node.agent)
+        yield one("ControllerExecutorsBusy", busy, COUNT, dimensions)
+
+
+def worst_of(name: str, values: list[float]) -> float:
+    """Return the lowest of free space, and the highest of anything else."""
+    return min(values) if name.endswith(("FreeBytes", "AvailableBytes")) else max(values)
+
 
 # Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.
 _WORST = re.compile(

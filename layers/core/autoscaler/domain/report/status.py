@@ -3,17 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from types import MappingProxyType
 
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.report.broken import BrokenPool, broken_pool, why_paused
-from autoscaler.domain.report.images import told_images
-from autoscaler.domain.report.left_the_file import left_behind
-from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used
-from autoscaler.domain.report.other_autoscalers import told_others
-from autoscaler.domain.report.problem_places import told_unread
-from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
-from autoscaler.domain.report.telemetry import Reports, told_short
+from autoscaler.domain.report.controllers import told_others
+from autoscaler.domain.report.lasting import left_behind
+from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used, told_unread
+from autoscaler.domain.report.listing import Reports, told_short
+from autoscaler.domain.report.machines import StoppedAgents, stopped_agents, told_images, usd_per_hour_of
+from autoscaler.domain.report.waiting import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.scale_in.make_room import what_holds
 from autoscaler.domain.scale_in.replace import midnight_before
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -160,3 +160,39 @@ def _pool(situation: Situation, pool: PoolView, reports: Reports) -> PoolStatus:
         images=tuple(told_images(situation, pool)),
         short=tuple(told_short(situation, pool, reports)),
     )
+
+
+# How old the carried prices are that a fleet goes by.
+
+
+# AWS changes the prices of a type seldom, and lists new types every few months.
+OLD_PRICES_DAYS = 180
+WAY_OUT = "make prices REGIONS=... fetches today's; usd_per_hour of a pool says what is really paid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceAge:
+    """Prices that AWS listed on one day, and the pools that go by them."""
+
+    listed_on: str
+    days: int
+    pools: tuple[str, ...]
+
+    @property
+    def old(self) -> bool:
+        """They may not be today's any more."""
+        return self.days > OLD_PRICES_DAYS
+
+    @property
+    def told(self) -> str:
+        """Say it in one line; no age if the clock is before that day, as in a replay."""
+        age = f", {counted(self.days, 'day')} old" if self.days >= 0 else ""
+        return f"prices of {self.listed_on}{age}: {', '.join(self.pools)}"
+
+
+def price_ages(fleet: Fleet, now: float) -> Iterator[PriceAge]:
+    """Yield the days of all prices, the oldest first; nothing of pools that say what they pay."""
+    today = datetime.fromtimestamp(now, UTC).date()
+    for day in sorted({*fleet.prices_listed_on.values()}):
+        pools = tuple(name for name, listed_on in fleet.prices_listed_on.items() if listed_on == day)
+        yield PriceAge(listed_on=day, days=(today - date.fromisoformat(day)).days, pools=pools)

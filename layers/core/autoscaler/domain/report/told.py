@@ -1,7 +1,20 @@
-"""What people were told of, and one message to them. Data only: every function that reads the state reads this."""
+"""What people were told of, the fleet's history, and who took an agent out of use."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from autoscaler.domain.facts.memory import MostMarked
+from autoscaler.domain.facts.metering import DAY_SECONDS
+from autoscaler.domain.facts.nodes import Mark, MarkClass
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Node
+from autoscaler.domain.situation.agents import MARKED_SECONDS, TRY_EVERY_SECONDS, Agent, Phase
+from autoscaler.domain.situation.looks import not_ahead
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import clock, counted, duration, moment
+
+# What people were told of, and one message to them. Data only: every function that reads the state reads this.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +74,167 @@ class Seen:
     try_it: str
     daily: bool = False
     cure: str = ""
+
+
+# Messages noted by a clock that was ahead count as noted now. Otherwise nobody would be told of their end before that time.
+
+
+def told_by_now(told: Told, now: float) -> Told:
+    """Return what people were told of, none of it later than now."""
+    return replace(told, troubles=not_ahead(told.troubles, now), spans=not_ahead(told.spans, now))
+
+
+# One event of the fleet's history: a step that was taken or failed, or an order of a person.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What was done, by which function or person, and why. ``at``: when it was done; ``outcome``: done or failed."""
+
+    at: float
+    by: str
+    what: str  # the step, or the action of a person
+    where: str = ""  # controller/pool
+    subject: str = ""  # node, instance, job or count
+    reason: str = ""
+    detail: str = ""
+    outcome: str = "done"
+
+
+# What people are told of a node that somebody took offline.
+
+
+def told_offline(node: Node | None) -> str:
+    """Say why a node is offline and, if Jenkins names the person, who took it offline; "" if Jenkins says neither."""
+    if node is None or not node.offline or not (node.reason or node.offline_by):
+        return ""
+    reason = f"'{node.reason}'" if node.reason else "no reason given"
+    return f"taken offline by {node.offline_by}: {reason}" if node.offline_by else f"offline, and not by us: {reason}"
+
+
+# Who took an agent out of use, when and why: from the fleet's history, and as far as it goes from the mark on the node.
+
+
+_CORDON = "cordon"  # the step in the history
+_IDLE = "idle"
+# What the outcome of a cordon adds to its reason: it was true at that moment.
+_THEN = re.compile(rf"(; )?({_IDLE}|one build goes on|[\d,]+ builds go on)$")
+_MEANS: dict[MarkClass, str] = {
+    MarkClass.RETIRE: "it is not needed now",
+    MarkClass.INTERRUPTED: "EC2 announced that it takes the instance back",
+    MarkClass.QUARANTINE: "builds fail or hang on it, or it is not connected",
+    MarkClass.MONITOR: "a monitor of Jenkins or of a plugin took it offline before",
+    MarkClass.OUTDATED: "it is outdated, or left the fleet file",
+    MarkClass.MONTH_LIMIT: "the month's money is spent",
+    MarkClass.DAY_LIMIT: "the hours of the day are used",
+    MarkClass.USED_UP: "it has had as many builds as are wanted on one agent",
+    MarkClass.HANDS_OVER: "jobs wait that go before its own",
+    MarkClass.ROTATE: "it goes to another controller",
+    MarkClass.RESERVED: "a person reserved it",
+    MarkClass.REFUSES: "it stood free beside waiting jobs and took none",
+}
+
+
+def at_work(node: Node) -> str:
+    """Say whether a node that takes no new builds is idle, or how many go on."""
+    if node.idle and not node.builds:
+        return _IDLE
+    return "one build goes on" if len(node.builds) <= 1 else f"{len(node.builds):,} builds go on"
+
+
+def told_mark(situation: Situation, agent: Agent, events: Collection[Event]) -> str:
+    """Say who set our mark on an agent, when and why; "" if it has none. ``events``: what was done with it lately, oldest first."""
+    mark = agent.mark
+    if mark is None:
+        return ""
+    if event := _set_by(mark, agent, events):
+        why = _THEN.sub("", event.detail)
+        reason = "" if event.reason == Reason.MANUAL else event.reason
+        return ": ".join(filter(None, (f"taken offline by {event.by} at {_time(event.at, situation.now)}", reason, why)))
+    since = situation.memory.draining_since.get(agent.record.instance_id)
+    when = f" at {_time(since, situation.now)} or before" if since is not None else ""
+    if mark.kind is MarkClass.OPERATOR:
+        return f"taken offline by a person who drains it{when}"
+    return f"taken offline by the autoscaler{when}: {mark.written or _MEANS[mark.kind]}"
+
+
+def _set_by(mark: Mark, agent: Agent, events: Collection[Event]) -> Event | None:
+    """Find the last event that set such a mark."""
+    by_a_person = mark.kind is MarkClass.OPERATOR
+    for event in reversed([*events]):
+        is_here = event.subject == agent.record.node and event.where == "/".join(agent.key)
+        if is_here and event.what == _CORDON and event.outcome == "done" and (event.reason == Reason.MANUAL) is by_a_person:
+            return event
+    return None
+
+
+def _time(at: float, now: float) -> str:
+    return clock(at) if now - at < DAY_SECONDS else moment(at)
+
+
+# Marks of Jenkins' monitors as people see them: which agents they took offline, in the monitor's own words, and what follows.
+
+
+_RUNBOOK = "operations.md#agents-marked"
+_NAMED = 5
+
+
+def marks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the controllers of which most agents are marked, and elsewhere the pools with agents that are marked for a while."""
+    for controller, most_marked in situation.memory.most_marked.items():
+        yield f"most-marked/{controller}", _most_marked(situation, controller, most_marked)
+    for (controller, name), pool in situation.pools.items():
+        if agents := [agent for agent in pool.agents if _is_told(situation, agent)]:
+            yield f"marked/{controller}/{name}", _marked(situation, controller, name, agents)
+
+
+def _is_told(situation: Situation, agent: Agent) -> bool:
+    mark = situation.memory.marks.get(agent.record.instance_id)
+    if mark is None or agent.instance_ended or not agent.is_of_monitor:
+        return False
+    most_marked = situation.memory.most_marked.get(agent.record.controller)
+    until_at = most_marked.since_at if most_marked else situation.now  # what comes after that is told of the controller
+    return until_at - mark.since_at >= MARKED_SECONDS
+
+
+def _marked(situation: Situation, controller: str, pool: str, agents: list[Agent]) -> Seen:
+    marks = {agent.record.node: situation.memory.marks[agent.record.instance_id] for agent in agents}
+    lines = [f"{node}, for {duration(situation.now - mark.since_at)}: {mark.words}" for node, mark in list(marks.items())[:_NAMED]]
+    lines += [f"and {len(marks) - _NAMED} more"] if len(marks) > _NAMED else []
+    hosts = "\nHosts stay as they are: see to them." if any(agent.record.is_host for agent in agents) else ""
+    others = "" if all(agent.record.is_host for agent in agents) else "\nThey take no builds. Others are launched, and these end once idle."
+    text = f"Monitors of {controller} took {counted(len(marks), 'agent')} of {pool} offline.\n" + "\n".join(lines) + others + hosts
+    return Seen(f"Jenkins took agents of {pool} offline", text, _RUNBOOK, f"autoscaler why {next(iter(marks))}")
+
+
+def _most_marked(situation: Situation, controller: str, most_marked: MostMarked) -> Seen:
+    marked, of = most_marked.agents
+    words = f"Monitors of Jenkins took {marked} of {of} agents of {controller} offline: {most_marked.words}"
+    then = "So many at once share a cause: a clock, a plugin, or what the agents have in common. None ends for it."
+    tried = f"If jobs wait, one agent is launched {told_next(situation, most_marked)}, then one an hour, until monitors leave one alone."
+    return Seen(f"Jenkins takes most agents of {controller} offline", f"{words}\n{then}\n{tried}", _RUNBOOK, "autoscaler agents")
+
+
+def told_next(situation: Situation, most_marked: MostMarked) -> str:
+    """Say when the next agent is tried."""
+    left = most_marked.tried_at + TRY_EVERY_SECONDS - situation.now
+    return f"in {duration(left)}" if left > 0 else "now"
+
+
+def told_marked(situation: Situation, agent: Agent) -> Iterator[str]:
+    """Say of an agent which monitor took it offline, in its own words, and what becomes of it."""
+    mark = situation.memory.marks.get(agent.record.instance_id)
+    if mark is None or not agent.is_of_monitor:
+        return
+    yield f"a monitor of Jenkins took it offline {duration(situation.now - mark.since_at)} ago: {mark.words}"
+    most_marked = situation.memory.most_marked.get(agent.record.controller)
+    if agent.phase is not Phase.MARKED:
+        yield "it ends once it is idle"
+    elif agent.record.is_host:
+        yield "it is a host, and stays as it is until the monitor or a person brings it online"
+    elif most_marked is not None:
+        marked, of = most_marked.agents
+        tried = f"one agent is tried {told_next(situation, most_marked)} if jobs wait"
+        yield f"so are {marked} of {of} agents of {agent.record.controller}: none ends for it, and {tried}"
+    elif (left := mark.since_at + MARKED_SECONDS - situation.now) > 0:
+        yield f"it is used again if the monitor brings it online; else it ends, in {duration(left)} at the soonest"

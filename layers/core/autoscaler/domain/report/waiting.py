@@ -13,18 +13,32 @@ from autoscaler.domain.facts.orders import Hold, text_of
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem
+from autoscaler.domain.launch.backoff import held_by_what_is_stopped, lacks_capacity
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import queue_as_placed
-from autoscaler.domain.report.label_holds import resume_option
-from autoscaler.domain.report.lasting import name_of_build
+from autoscaler.domain.report.lasting import name_of_build, resume_option
 from autoscaler.domain.report.told import Seen, Trouble
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import in_the_way, of_boot, told_boots
+from autoscaler.domain.situation.breakers import (
+    ACCOUNT,
+    boots_failed,
+    due_at,
+    in_the_way,
+    is_tripped,
+    next_try_at,
+    of_boot,
+    open_trial,
+    told_boots,
+    told_last,
+    told_refused,
+)
+from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.demand import Demand, Unmet
 from autoscaler.domain.situation.distrust import Want, ignored_label
 from autoscaler.domain.situation.looks import elapsed_seconds, is_gap
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, duration, listed
+from autoscaler.domain.wording import counted, duration, listed, resume_command
 
 WAITS = "waits/"
 _RUNBOOK = "operations.md#jobs-wait-too-long"
@@ -372,3 +386,167 @@ def _longest(situation: Situation, agents: list[Agent]) -> list[str]:
             seconds, name = elapsed_seconds(build, learned, situation.now), name_of_build(build)
             builds[name] = max(builds.get(name, (0.0, "")), (seconds, f"{name} on {agent.record.node} for {duration(seconds)}"))
     return [says for _, says in sorted(builds.values(), reverse=True)]
+
+
+# Messages about jobs that free executors refuse, and about nodes that take nothing: one for each label, not one for each job.
+
+
+_REFUSALS_RUNBOOK = "operations.md#free-executors-refuse"
+
+
+def refusals_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the labels whose jobs wait for too long beside free executors, and the nodes that take no build."""
+    for controller in situation.demands:
+        distrust = situation.distrust(controller)
+        for scope, ration in distrust.rations.items():
+            # While an agent is tried no executor refuses the job: it waits for the same cause all the same.
+            waiting = [want for want in situation.demands[controller].runnable if want.item.job in ration.jobs]
+            if not ration.taken and any(map(_is_overdue, waiting)):
+                yield f"refused/{controller}/{scope}", _refused_jobs(situation, controller, scope, waiting)
+        yield from _useless(situation, controller)
+
+
+def _is_overdue(want: Want) -> bool:
+    return want.item.waiting_seconds >= min((pool.max_wait_seconds for pool in want.pools), default=0.0)
+
+
+def _refused_jobs(situation: Situation, controller: str, scope: str, waiting: list[Want]) -> Seen:
+    longest, jobs = max((want.item for want in waiting), key=lambda item: item.waiting_seconds), {want.item.job for want in waiting}
+    nodes = [name for name, node in situation.distrust(controller).nodes.items() if not jobs.isdisjoint(node.refused)]
+    text = (
+        f"{counted(len(waiting), 'job')} for {scope or 'any label'} on {controller}: {longest.job} for {duration(longest.waiting_seconds)}."
+    )
+    text += f"\n{listed(nodes) or 'Agents that have ended since'} had a free executor for three minutes and did not take them."
+    if words := longest.wait.unclear:
+        text += f"\nJenkins says: {words}"
+    if not scope:
+        title = f"{controller} starts no builds though executors are free"
+        text += "\nNo build has begun there meanwhile: Jenkins itself, a lock or a plugin keeps them."
+    else:
+        title = f"free executors do not take jobs for {scope} on {controller}"
+    return Seen(title, text, _REFUSALS_RUNBOOK, f"autoscaler why {quote(longest.job)}")
+
+
+def _useless(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]]:
+    distrust = situation.distrust(controller)
+    # What a label's jobs wait for is one cause: its own message names these nodes.
+    refused = {job for ration in distrust.rations.values() if not ration.taken for job in ration.jobs}
+    useless = ((name, node) for name, node in distrust.nodes.items() if node.is_useless and node.since_at <= distrust.began_at)
+    nodes = [name for name, node in useless if not node.refused.keys() <= refused]
+    if nodes:
+        jobs = sorted({job for name in nodes for job in distrust.nodes[name].refused})
+        text = f"{listed(nodes)} on {controller} had free executors for {listed(jobs)} and took no build, while other nodes did."
+        text += "\nThese nodes count for nothing until they take a build. Idle agents are replaced, one after another."
+        yield f"refuses/{controller}", Seen(f"{listed(nodes, 2)} take no builds", text, _REFUSALS_RUNBOOK, f"autoscaler why {nodes[0]}")
+
+
+# Launches that EC2 keeps refusing, for people: of which pool, with which code, since when, and when one agent tries again.
+
+
+# Capacity that is back within minutes needs no person. What was refused once, and then not wanted, may be had again by now.
+_LASTING_SECONDS = 170.0
+_OFTEN = 2
+_REFUSED_RUNBOOK = "operations.md#launches-refused"
+
+
+def launches_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the pools whose launches EC2 keeps refusing, and the account if it is the cause."""
+    account = open_trial(situation.memory, ACCOUNT)
+    if account and _lasts(situation, {ACCOUNT: account}):
+        again_at = min(due_at(account, pool) for pool in situation.fleet.pools.values())
+        text = f"{told_refused({ACCOUNT: account}, again_at, situation.now)}.\nThis holds for launches of all pools."
+        yield "launches/account", Seen("EC2 refuses launches of this account", text, _REFUSED_RUNBOOK, "autoscaler plan")
+    for name, pool in situation.fleet.pools.items():
+        trials = {scope: trial for scope, trial in in_the_way(pool, situation.memory).items() if scope != ACCOUNT}
+        if _lasts(situation, trials):
+            yield f"launches/{name}", _refused_launches(situation, name, trials)
+
+
+def why_no_agent(situation: Situation, pool: str) -> str:
+    """Say why EC2 lets a pool have no agent, in the words of the message; "" if there is none."""
+    messages = dict(launches_seen(situation))
+    seen = messages.get(f"launches/{pool}") or messages.get("launches/account")
+    return seen.text.splitlines()[0] if seen else ""
+
+
+def _lasts(situation: Situation, trials: Mapping[str, Trial]) -> bool:
+    often = max((trial.failures for trial in trials.values()), default=0) >= _OFTEN
+    return often and situation.now - min(trial.since_at for trial in trials.values()) >= _LASTING_SECONDS
+
+
+def _refused_launches(situation: Situation, pool: str, trials: Mapping[str, Trial]) -> Seen:
+    is_short = all(lacks_capacity(trial.code) for trial in trials.values())
+    title = f"EC2 has no machines for {pool}" if is_short else f"EC2 refuses launches of {pool}"
+    why = told_refused(trials, next_try_at(situation.fleet.pools[pool], situation.memory), situation.now)
+    then = "Its jobs wait for that, unless another pool can take them. Launches of other pools go on."
+    if any(held_by_what_is_stopped(trial.code) for trial in trials.values()):
+        then = f"Stopped agents that no job waits for are terminated, since each holds one (makes-way).\n{then}"
+    return Seen(title, f"No agent of {pool} can be had: {why}.\n{then}", _REFUSED_RUNBOOK, f"autoscaler why {pool}")
+
+
+# Broken pools: since when their boots fail, why the last one did, and what is tried next.
+
+
+_BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenPool:
+    """A pool whose breaker is open, or that tries one agent after it was. ``why``: as far as Jenkins or the console told."""
+
+    pool: str
+    failures: int
+    since_seconds: float
+    instance_id: str  # of the last boot that failed
+    why: str
+    next: str
+
+    def lines(self) -> Iterator[str]:
+        """Tell it, a fact a line."""
+        yield f"{self.pool} has been broken for {duration(self.since_seconds)}: its last {counted(self.failures, 'boot')} failed"
+        if self.instance_id:
+            yield f"the last was {self.instance_id}; {self.why or 'its console said nothing'}"
+        yield f"next: {self.next}"
+        yield f"once it is mended: {resume_command(self.pool)}"
+
+
+def broken_pool(situation: Situation, pool: str) -> BrokenPool | None:
+    """Describe the open breaker of a pool; None where it is closed."""
+    breaker = situation.memory.trials.get(of_boot(pool))
+    if breaker is None or not is_tripped(breaker):
+        return None
+    return BrokenPool(
+        pool=pool,
+        failures=boots_failed(breaker),
+        since_seconds=max(0.0, situation.now - breaker.since_at),
+        instance_id=breaker.failed[-1] if breaker.failed else "",
+        why=told_last(breaker),
+        next=_next(situation, pool, breaker.until_at),
+    )
+
+
+def _next(situation: Situation, pool: str, until_at: float) -> str:
+    if booting := _booting(situation, pool):
+        last = max(booting, key=lambda agent: agent.record.launched_at).record
+        these = f"{last.instance_id} boots" if len(booting) == 1 else f"{len(booting)} agents boot, {last.instance_id} the last"
+        return f"{these}, launched {duration(situation.now - last.launched_at)} ago; others follow once one connects"
+    if situation.now < until_at:
+        return f"one agent is tried in {duration(until_at - situation.now)}, if jobs wait for it then"
+    return "one agent is tried as soon as jobs wait for it"
+
+
+def _booting(situation: Situation, pool: str) -> list[Agent]:
+    return [agent for agent in situation.agents if agent.pool.name == pool and agent.phase in _BOOTING and not agent.instance_ended]
+
+
+def why_paused(situation: Situation, pool: PoolView) -> str:
+    """Say why nothing, or only one agent at a time, is launched in a pool: the reason, a colon, the details; "" where all may be."""
+    broken = broken_pool(situation, pool.name)
+    if pool.paused and not (broken and pool.paused is Reason.BREAKER_OPEN):
+        return f"{pool.paused}: {pool.paused_detail}"
+    if broken:
+        reason = pool.paused or Reason.ONE_TRIAL
+        why = f" ({broken.why})" if broken.why else ""
+        return f"{reason}: its last {counted(broken.failures, 'boot')} failed{why}; {broken.next}"
+    one_at_a_time = why_one_at_a_time(situation, pool.name)
+    return f"{one_at_a_time[0]}: {one_at_a_time[1]}" if one_at_a_time else ""

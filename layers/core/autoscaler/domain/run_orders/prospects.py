@@ -7,7 +7,7 @@ from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.snapshot import QueueItem, Wait
 from autoscaler.domain.forecast.durations import best_row, duration_of
 from autoscaler.domain.launch.queue import BareStart, WaitsFor, bare_starts
-from autoscaler.domain.report.job_tracking import ends_of
+from autoscaler.domain.report.tracking import ends_of
 from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation

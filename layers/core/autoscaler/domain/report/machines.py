@@ -1,0 +1,495 @@
+"""Machines and agents for people: stopped ones, starts that fail, loans, images, hosts, and why an idle one is still there."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from autoscaler.domain.facts.fleet import Host, Lending, Market, never_stopped
+from autoscaler.domain.facts.memory import Failing, Trial
+from autoscaler.domain.facts.nodes import keeps_static_nodes_from_others
+from autoscaler.domain.facts.snapshot import Instance, InstanceState, Record, parts_of, told_follows
+from autoscaler.domain.forecast.keeping import needed_lately
+from autoscaler.domain.launch.placement import needed_by_its_own, why_refused
+from autoscaler.domain.launch.purchase import offering_lacks, startable
+from autoscaler.domain.report.datum import COUNT, SECONDS, Datum, one
+from autoscaler.domain.report.told import Seen
+from autoscaler.domain.scale_in.reclaim import why_kept_no_longer
+from autoscaler.domain.scale_in.surplus import floor_here, free_to_go, least_kept, least_missed
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import by_pool, of_disks, of_image, of_starts, of_stops, open_trial, told_last
+from autoscaler.domain.situation.canary import MACHINE_REFUSALS, asked_lately, is_proven, is_tripped, refusals_of, starts_late, why_outdated
+from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.warm_pool import (
+    count_stopped,
+    in_service,
+    most_worth_stopping,
+    starts_to_time,
+    stopped_wanted,
+    why_disk_is_done,
+)
+from autoscaler.domain.wording import counted, dollars, duration, moment, once_mended
+
+# Stopped agents that do not start again: what people are told, and what `why` says.
+
+
+_RUNBOOK = "operations.md#starts-failed"
+# What EC2 says, and what is often missing then.
+_CURES = {
+    "InternalError": "Often the role may not give EC2 a grant on the key of the volumes (kms:CreateGrant).",
+    "UnauthorizedOperation": "The role lacks ec2:StartInstances for it, or a right on the key of its volumes.",
+}
+
+
+def failed_starts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the pools that stop no more agents since starts fail, and the machines that EC2 refuses to start."""
+    for pool, trial in by_pool(situation.memory, of_starts).items():
+        if is_tripped(trial) and pool in situation.fleet.pools:
+            yield f"starts/{pool}", _pool(pool, trial)
+    for agent in situation.agents:
+        refusals = refusals_of(situation.memory, agent)
+        if refusals is not None and refusals.times >= MACHINE_REFUSALS:
+            yield f"starts/{agent.pool.name}/{agent.record.instance_id}", _machine(agent, refusals)
+
+
+def told_failed_starts(trial: Trial) -> str:
+    """Say how often starts failed in a row, why the last one did, and what follows."""
+    starts = "the last start failed" if trial.failures == 1 else f"{trial.failures} starts in a row failed"
+    then = f"; none is kept stopped, and one is tried from {moment(trial.until_at)} on" if is_tripped(trial) else ""
+    said = f" (its console ends with: {trial.said})" if trial.said else ""
+    return f"{starts}: {trial.why}{said}{then}"
+
+
+def _pool(pool: str, trial: Trial) -> Seen:
+    last = f" The last one: {trial.failed[-1]}." if trial.failed else ""
+    cure = next((f"\n{cure}" for code, cure in _CURES.items() if code in trial.why), "")
+    then = "Agents are launched instead, and terminated when nothing needs them."
+    failed = told_failed_starts(trial)
+    text = f"{failed[0].upper()}{failed[1:]}.{last}{cure}\n{then}"
+    return Seen(f"stopped agents of {pool} do not start", text, _RUNBOOK, f"autoscaler why {pool}", cure=once_mended(pool))
+
+
+def _machine(agent: Agent, refusals: Failing) -> Seen:
+    name = agent.record.instance_id
+    text = (
+        f"EC2 refused {refusals.times} times since {moment(refusals.since_at)}: {refusals.why}.\nIt is terminated. Others serve its jobs."
+    )
+    return Seen(f"{name} of {agent.pool.name} does not start", text, _RUNBOOK, f"autoscaler why {agent.pool.name}")
+
+
+# Stopped agents for people: how many there are, what their disks cost, for how long they are kept, and why others are not stopped.
+
+
+_DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppedAgents:
+    """The stopped agents of a pool on one controller. ``longest_seconds``: how long the first of them has been stopped."""
+
+    count: int
+    longest_seconds: float
+    usd_per_hour: float
+    at_least: int
+    at_most: int
+
+
+def stopped_agents(situation: Situation, pool: PoolView) -> StoppedAgents | None:
+    """Describe the stopped agents of a pool; None where it keeps none, and has none."""
+    records, warm = [agent.record for agent in pool.stopped if situation.snapshot.is_off(agent.record)], pool.spec.warm_pool
+    if warm is None and not records:
+        return None
+    return StoppedAgents(
+        count=len(records),
+        longest_seconds=max((situation.now - record.changed_at for record in records), default=0.0),
+        usd_per_hour=round(sum(record.volume_usd_per_hour for record in records), 4),
+        at_least=warm.min_agents if warm else 0,
+        at_most=warm.max_agents if warm else 0,
+    )
+
+
+def usd_per_hour_of(situation: Situation, record: Record) -> float:
+    """What an agent costs an hour as it is now: one that is stopped, or stops, costs its disk."""
+    return record.volume_usd_per_hour if situation.snapshot.costs_disk_only(record) else record.usd_per_hour
+
+
+def kept_seconds(situation: Situation, agent: Agent) -> float | None:
+    """How long a stopped agent is kept yet if nothing needs it; None where the pool keeps so many in any case."""
+    pool = situation.pools.get(agent.key)
+    if pool is None or pool.spec.warm_pool is None:
+        return 0.0
+    warm, place = pool.spec.warm_pool, starts_after(pool, agent)
+    oldest_at = min(agent.record.changed_at + warm.max_age_seconds, agent.record.launched_at + warm.max_disk_seconds)
+    if place < pool.least_stopped:
+        return None
+    return max(0.0, min(oldest_at, _needed_until(pool, in_service(pool) + place + 1)) - situation.now)
+
+
+def told_stopped(situation: Situation, agent: Agent) -> str:
+    """Say since when an agent is stopped, and for how long it is kept so."""
+    return f"stopped {duration(situation.now - agent.record.changed_at)} ago, {told_kept(situation, agent)}"
+
+
+def told_kept(situation: Situation, agent: Agent) -> str:
+    """Say for how long a stopped agent is kept, if nothing needs it."""
+    pool = situation.pools.get(agent.key)
+    if pool is None:
+        return "which no pool of the fleet file keeps any more"
+    if why := why_kept_no_longer(situation, pool, agent):
+        return f"to be terminated: {why[1]}"
+    left = kept_seconds(situation, agent)
+    if left is None:
+        return f"kept in any case (warm_pool.min_agents {pool.least_stopped})"
+    return f"kept for another {duration(left)}" if left else "to be terminated: not needed again within the time that its disk pays for"
+
+
+def starts_after(pool: PoolView, agent: Agent) -> int:
+    """Count the stopped agents that are started before this one, and kept for longer: those that were stopped later."""
+    return sum(_order(other) > _order(agent) for other in pool.stopped)
+
+
+def _order(agent: Agent) -> tuple[float, str]:
+    return agent.record.changed_at, agent.record.instance_id
+
+
+def _needed_until(pool: PoolView, number: int) -> float:
+    """Until when the n-th agent is worth having, stopped at last, by what was needed so far."""
+    if pool.window is None:
+        return pool.now
+    keep = pool.keep
+    watched_until = pool.window.opened_at + keep.seconds_in_all(1)
+    # Whoever needs more agents needs this one, too, and may be worth waiting for even longer.
+    numbers = [number, *(1 << bits for bits in range(number.bit_length(), pool.window.most.bit_length()))]
+    needed = ((at + keep.seconds_in_all(one), one <= most) for at, most in pool.window.peaks for one in numbers)
+    return max([watched_until, *(until for until, counts in needed if counts)])
+
+
+def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
+    """Say why an agent of a pool that stops agents will be terminated instead; None where it may be stopped."""
+    record, instance = agent.record, situation.instances.get(agent.record.instance_id)
+    if agent.pool.warm_pool is None or agent.phase is Phase.STOPPED or record.reservation:
+        return None
+    if unable := _why_unable(instance):
+        return unable
+    if record.instance_id in situation.memory.unstoppable:
+        return "EC2 refused to stop it (its stop protection, or its kind of instance)"
+    if keeps_static_nodes_from_others(situation.fleet, record):
+        return "it has a static node, which others could not use meanwhile"
+    why = why_disk_is_done(situation, agent) or why_outdated(situation, agent)
+    return why[1] if why else None
+
+
+def _why_unable(instance: Instance | None) -> str:
+    """Say why EC2 does not stop an instance, or its root would not outlive that; "" where it does."""
+    if instance is not None and instance.market != Market.ON_DEMAND:
+        return "EC2 stops no spot instance of a one-time request"
+    if instance is not None and not instance.keeps_disk:
+        return "its root is an instance store, which is lost when it stops"
+    return ""
+
+
+def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
+    """Say how long agents of a pool are kept running, and then stopped, and by which prices."""
+    yield told_starts(pool)
+    yield from _keeping(pool)
+    yield from told_disks(pool)
+    wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
+    least = pool.least_stopped
+    kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
+    if unstoppable := open_trial(situation.memory, of_stops(pool.name)):
+        yield f"EC2 refused to stop an agent of it; what cannot be stopped is terminated: {unstoppable.why}"
+    if trial := open_trial(situation.memory, of_starts(pool.name)):
+        yield told_failed_starts(trial)
+    elif there and not is_proven(situation.memory, pool.name, situation.current.get(pool.name)):
+        yield f"no agent of the template version {situation.current[pool.name]} was seen to start again yet: one is stopped until one has"
+    elif there and (starts := starts_to_time(pool)) and (most := most_worth_stopping(pool)) < wanted:
+        yield f"no more than {most:g} are stopped until {starts} starts were timed: they may be as slow as boots"
+    yield f"{counted(there, 'agent')} stopped or about to be, {wanted} worth having beside those that run{kept}"
+
+
+def told_disks(pool: PoolView) -> Iterator[str]:
+    """Say for how long one disk serves, which types are left out, and whether launches pause since disks are nearly full."""
+    warm = pool.spec.warm_pool
+    if warm is None:
+        return
+    age, builds = duration(warm.max_disk_seconds), counted(warm.max_disk_builds, "build")
+    yield f"an agent is stopped until its disk is {age} old or has seen {builds}, and while a tenth of it is free"
+    yield from _told_volumes(pool)
+    if types := never_stopped(pool.spec):
+        yield f"never stopped, since instance stores are empty after a stop: {', '.join(types)} (warm_pool.instance_stores)"
+    if short := open_trial(pool.memory, of_disks(pool.name)):
+        until = f"; none is launched to be stopped until {moment(short.until_at)}" if pool.now < short.until_at else ""
+        yield f"{counted(short.failures, 'agent')} in a row terminated for the lack of free disk space{until}"
+
+
+def _told_volumes(pool: PoolView) -> Iterator[str]:
+    """Say which volumes the price counts, and where their sizes are from, if EC2 said them."""
+    if (read := pool.memory.volumes.get(pool.name)) and pool.spec.volume_usd_per_gib_month is not None:
+        usd = pool.spec.offerings[0].volume_usd_per_hour
+        listed = ", ".join(str(volume) for volume in read.volumes) or "volumes that EC2 does not name"
+        default = "" if read.is_whole else f", at least {pool.spec.volume_gib or 0.0:g} GiB by default"
+        yield f"a stopped agent costs {dollars(usd)} an hour for {listed} ({read.source}{default})"
+
+
+def told_starts(pool: PoolView) -> str:
+    """Say how long a stopped agent takes to start, and how that is known."""
+    seen, believed_seconds = len(pool.memory.starts.get(pool.name, ())), STARTS_TAKE_SHARE * pool.boot_seconds
+    if seen >= BOOTS_TO_TRUST:
+        how = f"half of the last {seen}"
+    elif pool.start_seconds > believed_seconds:
+        how = f"the quickest of {seen} seen so far"
+    else:
+        how = f"{STARTS_TAKE_SHARE:g} of a boot; {counted(seen, 'start')} seen so far"
+    return f"a start of {pool.name} takes {duration(pool.start_seconds)} ({how})"
+
+
+def _keeping(pool: PoolView) -> Iterator[str]:
+    """Say the two times of the first agent, and what decides them."""
+    keep, stopped = pool.keep, pool.keep.stopped
+    if stopped is None:
+        return
+    runs, in_all = keep.seconds(1), keep.seconds_in_all(1)
+    boot, start = keep.costs.boot_usd + keep.costs.wait_usd, stopped.start_usd + stopped.wait_usd
+    day = f"{dollars(keep.costs.usd_per_second * _DAY_SECONDS)} a day running and {dollars(stopped.usd_per_second * _DAY_SECONDS)} stopped"
+    yield f"an agent costs {day}; a start costs {dollars(start)} and a boot {dollars(boot)}, with the waiting for it"
+    told = f"after it was last needed, agent 1 of {pool.name} runs for {duration(runs)}{' (idle_seconds)' if keep.fixed_seconds else ''}"
+    if in_all <= runs:
+        yield f"{told}, and is terminated then: to keep it stopped does not pay"
+    else:
+        yield f"{told}, is stopped then, and terminated after {duration(in_all)}: the cheapest, by how soon agents were needed again"
+
+
+def of_stopped(situation: Situation, agent: Agent) -> Iterator[str]:
+    """Say of a stopped agent since when it is, for how long it is kept, and what would start it."""
+    record, pool = agent.record, situation.pools.get(agent.key)
+    again = f", started again {counted(record.life, 'time')}" if record.life else ""
+    yield f"launched {duration(situation.now - record.launched_at)} ago{again}; {told_stopped(situation, agent)}"
+    if pool is None:
+        return
+    before = starts_after(pool, agent)
+    if agent not in startable(situation, pool):
+        yield "it is not started now: " + _why_not_started(situation, agent)
+    else:
+        others = f", after {counted(before, 'other')} that stopped later" if before else ""
+        yield f"it is started when an agent of {pool.name} is needed, before another one is launched{others}"
+    yield told_starts(pool)
+
+
+def _why_not_started(situation: Situation, agent: Agent) -> str:
+    if agent.instance is not InstanceState.STOPPED:
+        return f"EC2 says that it is {agent.instance or 'not there'}"
+    if outdated := why_outdated(situation, agent):
+        return outdated[1]
+    pool, instance = situation.pools[agent.key], situation.instances.get(agent.record.instance_id)
+    lacks = offering_lacks(situation, pool, instance) if instance else None
+    return next(_starts_fail(situation, pool, agent), lacks.why if lacks else "EC2 does not show it now")
+
+
+def _starts_fail(situation: Situation, pool: PoolView, agent: Agent) -> Iterator[str]:
+    """Say which starts that fail, or take too long, keep it from being started now."""
+    if failing := asked_lately(situation.memory, agent, situation.now):
+        yield f"it did not start {duration(situation.now - failing.tried_at)} ago: {failing.why}"
+    for other in (other for other in pool.agents if starts_late(situation, other, pool)):
+        yield f"{other.record.node or other.record.instance_id} takes longer than usual to start, and agents are launched meanwhile"
+    trial = situation.memory.trials.get(of_starts(pool.name))
+    if trial is not None and is_tripped(trial):
+        yield told_failed_starts(trial)
+
+
+# Loans for people: which agents are lent to jobs of a more general kind, until when, and why others are not.
+
+
+_WHEN = {
+    Lending.NEVER: "never lent",
+    Lending.IDLE: "lent while they are idle and nobody who needs their own kind waits or is foreseen",
+    Lending.ALWAYS: "lent while they are idle and nobody who needs their own kind waits",
+}
+
+
+def count_lent(pool: PoolView) -> int:
+    """Count its agents that are lent now."""
+    return sum(agent.record.is_lent(pool.now) for agent in pool.agents if agent.node)
+
+
+def told_lent(situation: Situation, agent: Agent) -> str:
+    """Say until when an agent is lent, or how many jobs still use it; "" where it is neither."""
+    labels = " ".join(agent.record.lent_labels)
+    if agent.record.is_lent(situation.now):
+        return f"lent to jobs that ask for {labels}, for another {duration(agent.record.lent_until - situation.now)} at most"
+    if borrowed := agent.borrowed_executors(situation.now):
+        return f"{counted(borrowed, 'job')} began on it while it was lent"
+    return ""
+
+
+def lending_of(situation: Situation, pool: PoolView) -> Iterator[str]:
+    """Say when agents of a pool are lent, and whether they are now."""
+    if not pool.spec.lent_labels:
+        return
+    yield f"agents of {pool.name} are {_WHEN[pool.spec.lend]} (lend: {pool.spec.lend}), to jobs that ask for {_labels(pool)}"
+    if pool.spec.lend is Lending.NEVER:
+        return
+    if refusal := why_refused(situation, pool):
+        yield f"none is lent now: {refusal}"
+    elif needed := needed_by_its_own(situation, pool):
+        yield f"{counted(needed, 'agent')} kept for jobs of its own kind, {count_lent(pool)} lent"
+    else:
+        yield f"{count_lent(pool)} lent now"
+
+
+def _labels(pool: PoolView) -> str:
+    return " or ".join(sorted(pool.spec.lent_labels))
+
+
+# Images for people and metrics: which runs where, which is launched, which is tried, and how long each takes to boot.
+#
+# Only of pools whose image a parameter names; what launch templates name is theirs to tell.
+
+
+_BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
+
+
+def image_of(situation: Situation, agent: Agent) -> str:
+    """The image that an agent runs; "" where nobody knows, or no parameter names it."""
+    return parts_of(situation.version_of(agent))[1] if agent.pool.image_parameter else ""
+
+
+def told_images(situation: Situation, pool: PoolView) -> Iterator[str]:
+    """Say which images its agents run, which one is launched, and what becomes of a new one."""
+    if not pool.spec.image_parameter:
+        return
+    there = Counter(image_of(situation, agent) or "an unknown image" for agent in pool.agents if not agent.instance_ended)
+    run = ", ".join(f"{counted(count, 'agent')} of {image}" for image, count in sorted(there.items()))
+    yield f"launched from {_launched(situation, pool)}" + (f"; {run}" if run else "")
+    if pool.to_try:
+        yield f"{told_follows(pool.to_try, pool.version)}: {_next(situation, pool)}"
+
+
+def told_failed(canary: Trial) -> str:
+    """Say how often a new image did not boot, and why the last time, as far as that is known."""
+    why = told_last(canary)
+    return f"{counted(canary.failures, 'try', 'tries')} of it failed" + (f" ({why})" if why else "")
+
+
+def boots_of_images(situation: Situation, since: Mapping[str, float]) -> Iterator[Datum]:
+    """Tell how long agents took to boot, by pool and image. ``since``: by controller, when it was last looked at; others tell nothing."""
+    boots: dict[tuple[str, str], tuple[float, ...]] = {}
+    for agent in situation.agents:
+        record, image = agent.record, image_of(situation, agent)
+        if image and not record.life and record.registered_at and record.registered_at > since.get(record.controller, inf):
+            key = record.pool, image
+            boots[key] = (*boots.get(key, ()), record.registered_at - record.launched_at)
+    for (name, image), values in boots.items():
+        dimensions = (("Fleet", situation.fleet.name), ("Pool", name), ("Image", image))
+        yield Datum(name="ImageBootSeconds", values=values, unit=SECONDS, dimensions=dimensions)
+
+
+def _launched(situation: Situation, pool: PoolView) -> str:
+    image = parts_of(pool.version)[1] or "the launch template's image"
+    if situation.current.get(pool.name):
+        return image
+    proven = ", which booted last" if pool.version else ""
+    return f"{image}{proven}: what {pool.spec.image_parameter} names is not known"
+
+
+def _next(situation: Situation, pool: PoolView) -> str:
+    """Say who tries a new image, or when one does."""
+    canary, now = situation.memory.trials.get(of_image(pool.name)), situation.now
+    trying = [agent for agent in situation.agents if agent.pool.name == pool.name and agent.phase in _BOOTING]
+    ids = [agent.record for agent in trying if situation.version_of(agent) == pool.to_try and not agent.instance_ended]
+    failed = f"{told_failed(canary)}; " if canary and canary.failures else ""
+    if ids:
+        return f"{failed}{ids[0].instance_id} tries it, launched {duration(now - ids[0].launched_at)} ago"
+    if canary and now < canary.until_at:
+        return f"{failed}it is tried again in {duration(canary.until_at - now)}, with the first agent that is launched then"
+    return f"{failed}the next agent that is launched tries it"
+
+
+# Hosts as people see them: whose each is, and which are not connected.
+
+
+# One that is switched off and on again is back by then.
+TOLD_AFTER_SECONDS = 900.0
+
+
+def measure_hosts(situation: Situation) -> Iterator[Datum]:
+    """Count the hosts that are not connected, where the fleet has any."""
+    if situation.fleet.hosts:
+        yield one("HostsOffline", len(situation.memory.hosts_off), COUNT, (("Fleet", situation.fleet.name),))
+
+
+def hosts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the hosts that have not been connected for a while."""
+    for name, since in situation.memory.hosts_off.items():
+        host = situation.fleet.hosts.get(name)
+        if host is not None and situation.now - since >= TOLD_AFTER_SECONDS:
+            yield f"host/{name}", _seen(situation, host, since)
+
+
+def _seen(situation: Situation, host: Host, since: float) -> Seen:
+    asks = f"Ask {host.owner}. " if host.owner else ""
+    trouble = next((record.trouble for record in situation.snapshot.records if record.machine == host.id and record.trouble), "")
+    why = f"When it last asked: {trouble}.\n" if trouble else ""
+    text = f"It has not been connected for {duration(situation.now - since)}; jobs that only it can run wait.\n{why}{asks}"
+    return Seen(f"host {host.name} is not connected", text, "operations.md#hosts-offline", f"autoscaler why {host.name}")
+
+
+def told_host(hosts: Mapping[str, Host], record: Record) -> str:
+    """Say whose a host is; "" for any other machine, and where nobody wrote it down."""
+    host = next((one for one in hosts.values() if one.id == record.machine), None)
+    return f"of {host.owner}" if host and host.owner else ""
+
+
+# Why an idle agent is still there: what keeping it costs and spares, by the very values that scaling in uses.
+
+
+_QUARTER_SECONDS = 900.0
+
+
+def why_kept(situation: Situation, agent: Agent) -> str | None:
+    """Say why an idle agent is kept; None where it is busy, marked or not known to be idle."""
+    since = situation.memory.idle_since.get(agent.record.instance_id)
+    if agent.phase is not Phase.READY or not agent.idle or since is None:
+        return None
+    pool = situation.pools.get(agent.key)
+    if pool is None or not (pool.window and pool.window.peaks):
+        return None
+    return f"kept: idle for {duration(situation.now - since)}, {_because(situation, pool, agent)}"
+
+
+def _because(situation: Situation, pool: PoolView, agent: Agent) -> str:
+    if situation.now < agent.record.keep_until:
+        return f"and a person wants it kept for another {duration(agent.record.keep_until - situation.now)}"
+    if pool.on_hold:
+        return f"and {pool.paused_detail}"
+    if situation.protected(agent):
+        return "and a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
+    if not free_to_go(situation, [agent]):
+        return "and jobs wait that it did not take so far: some agents take none for minutes after they connected"
+    order = [one.record.instance_id for one in least_missed(situation, pool.ready)]
+    number = len(order) - order.index(agent.record.instance_id)  # which agent of its pool it is: the first is missed most, and goes last
+    return _by_need(situation, pool, number) or _worth(situation, pool, number)
+
+
+def _by_need(situation: Situation, pool: PoolView, number: int) -> str | None:
+    if number <= floor_here(situation, pool):
+        return f"and the pool keeps {counted(pool.spec.min_agents, 'agent')} in any case (min_agents)"
+    if number <= situation.memory.windows[pool.full_name].peaks[-1][1]:
+        return "and needed now"
+    return f"and {situation.forecasts(pool.controller)[pool.name].why}" if number <= least_kept(situation, pool) else None
+
+
+def _worth(situation: Situation, pool: PoolView, number: int) -> str:
+    """Set the price of keeping against what a boot costs, as `Keeping` does, and say for how long that pays."""
+    keep, costs, window = pool.keep, pool.keep.costs, situation.memory.windows[pool.full_name]
+    if situation.now - window.opened_at >= keep.seconds(number) and needed_lately(window, keep.seconds, situation.now) < number:
+        return "and not needed any more: it goes as soon as nothing else is in the way"
+    if keep.fixed_seconds is not None:
+        return f"kept for {duration(keep.fixed_seconds)} after it was last needed (idle_seconds)"
+    quarter, kept, stopped = costs.usd_per_second * _QUARTER_SECONDS, duration(keep.seconds(number)), keep.stopped
+    what, usd, wait_usd, stays = "boot", costs.boot_usd, costs.wait_usd, "is kept"
+    if stopped is not None and keep.seconds_in_all(number) > keep.seconds(number):
+        what, usd, wait_usd, stays = "start", stopped.start_usd, stopped.wait_usd, "is kept running"
+    against = f"a {what} of {dollars(usd + wait_usd)} ({dollars(wait_usd)} of it waiting)"
+    price = f"worth {dollars(quarter)} a quarter of an hour against {against}"
+    return f"{price}; agent {number} of {pool.name} {stays} for {kept} after it was last needed"

@@ -1,0 +1,563 @@
+"""What people have and have ordered: reserved agents, runs, builds that were run again; and how they name things."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from urllib.parse import unquote, urlsplit
+
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.metering import missing_of
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.orders import Reserve
+from autoscaler.domain.facts.runs import job_name_of
+from autoscaler.domain.facts.snapshot import InstanceState, Intent, Record, RecordState, Reservation
+from autoscaler.domain.facts.started_builds import FAILURES, LeftBuild, Part, RunOrder, Try, TryState, Until, Verdict
+from autoscaler.domain.report.told import LOST, Seen
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.rows import lost_since
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import counted, duration
+
+# Reservations for people: who has which agent, until when, what it does, and how to get in.
+
+
+_OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
+_LAUNCHED = "is being launched"
+_STARTS = {RecordState.REQUESTED: "boots", RecordState.STARTING: "starts"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationEntry:
+    """One reservation. ``state``: what its agent does, in a few words; ``get_in``: a command, or what is missing for one.
+
+    ``what``: the whole agent, or one device of it.
+    """
+
+    person: str
+    reason: str
+    by: str
+    since_at: float
+    until_at: float
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    instance_type: str
+    state: str
+    get_in: str
+    what: str = "agent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What lets people into agents. ``templates``: the launch templates of this stack; ``allowed``: their role may use Session Manager."""
+
+    allowed: bool
+    templates: frozenset[str]
+
+    def get_in(self, fleet: Fleet, record: Record) -> str:
+        """Say how a person gets into an agent, or what is missing for that."""
+        if record.is_host:
+            return _into_host(fleet, record)
+        pool, region = fleet.pools.get(record.pool), fleet.home.partition("/")[2]
+        command = f"aws ssm start-session --target {record.machine}" + (f" --region {region}" if region else "")
+        if pool is None or pool.launch_template not in self.templates:
+            template = pool.launch_template if pool else "its launch template"
+            return f"{command} (where the role of {template} and its image allow Session Manager)"
+        if self.allowed:
+            return command
+        return "deploy the stack with AgentSessionManager=yes: the agents' role may not use Session Manager"
+
+
+def _into_host(fleet: Fleet, record: Record) -> str:
+    host = next((one for one in fleet.hosts.values() if one.id == record.machine), None)
+    if host is None or not (host.address or host.owner):
+        return "ask whose host it is: the fleet file names neither its address nor its owner"
+    return f"ssh {host.address}" if host.address else f"ask {host.owner}"
+
+
+def list_reservations(situation: Situation, access: Access) -> tuple[ReservationEntry, ...]:
+    """List what is reserved now, and what is launched for people, by the end."""
+    agents = [
+        agent
+        for agent in situation.agents
+        if agent.record.reservation and (agent.phase is not Phase.CONDEMNED or lost_since(situation, agent))
+    ]
+    found = [
+        _entry(agent.record, _state_of_reservation(situation, agent), access.get_in(situation.fleet, agent.record)) for agent in agents
+    ]
+    devices = [_device(situation.fleet, record, one, access) for record, one in _of_devices(situation)]
+    launches = [_entry(intent, _LAUNCHED) for intent in situation.snapshot.intents if intent.reservation and missing_of(intent)]
+    return tuple(sorted([*found, *devices, *launches], key=lambda entry: (entry.until_at, entry.instance_id)))
+
+
+def _of_devices(situation: Situation) -> Iterator[tuple[Record, Reservation]]:
+    """Find the devices that people have now."""
+    for agent in situation.agents:
+        yield from ((agent.record, one) for one in agent.record.devices_for if not one.is_over(situation.now))
+
+
+def reserved_by(
+    fleet: Fleet, records: Iterable[Record], intents: Iterable[Intent], order: Reserve, access: Access
+) -> list[ReservationEntry]:
+    """List what a person has by one order, or had before of the agent that it names, from our own state alone."""
+    mine = [record for record in records if _is_of(record, order)]
+    under_way = [intent for intent in intents if _is_of(intent, order) and missing_of(intent)]
+    known = [_entry(record, _STARTS.get(record.state, "is reserved"), access.get_in(fleet, record)) for record in mine]
+    devices = [_device(fleet, record, one, access) for record in records for one in record.devices_for if _is_device_of(one, record, order)]
+    return [*known, *devices, *(_entry(intent, _LAUNCHED) for intent in under_way)]
+
+
+def _is_device_of(one: Reservation, record: Record, order: Reserve) -> bool:
+    named = order.target in {record.pool, record.node, record.instance_id, record.machine}
+    return one.person == order.person and (named or one.request == order.request_id)
+
+
+def _device(fleet: Fleet, record: Record, reservation: Reservation, access: Access) -> ReservationEntry:
+    """Describe a device that a person has: its agent writes down which one, once it is free."""
+    file = "".join(letter if letter.isalnum() else "-" for letter in reservation.person)[:64]
+    way = f"{access.get_in(fleet, record)}, then: . /run/autoscaler-agent/people/{file}"
+    entry = _entry(replace(record, reservation=reservation), "has a device of it", way)
+    return replace(entry, instance_id=record.machine, what="device")
+
+
+def _entry(one: Record | Intent, state: str, get_in: str = "") -> ReservationEntry:
+    """Describe what a person has by a record, or will have by a launch."""
+    reservation = _reservation(one)
+    node, instance_id, instance_type = (one.node or "", one.instance_id, one.instance_type) if isinstance(one, Record) else ("", "", "")
+    return ReservationEntry(
+        person=reservation.person,
+        reason=reservation.reason,
+        by=reservation.by,
+        since_at=reservation.since_at,
+        until_at=reservation.until_at,
+        controller=one.controller,
+        pool=one.pool,
+        node=node,
+        instance_id=instance_id,
+        instance_type=instance_type,
+        state=state,
+        get_in=get_in,
+    )
+
+
+def _is_of(one: Record | Intent, order: Reserve) -> bool:
+    if one.reservation is None or one.reservation.person != order.person:
+        return False
+    named = isinstance(one, Record) and order.target in {one.node, one.instance_id}
+    return named or one.reservation.request == order.request_id
+
+
+def _reservation(of: Record | Intent) -> Reservation:
+    if of.reservation is None:
+        raise ValueError("it is not reserved")
+    return of.reservation
+
+
+def _state_of_reservation(situation: Situation, agent: Agent) -> str:
+    """Say in a few words what a reserved agent does."""
+    if lost_since(situation, agent):
+        return "its instance has ended: reserve another"
+    if agent.record.reservation and agent.record.reservation.is_over(situation.now):
+        return "is over, to begin anew" if agent.record.is_host else "is over, to be terminated"
+    if agent.record.state in _STARTS:
+        return _STARTS[agent.record.state]
+    if agent.instance in _OFF:
+        return f"is {agent.instance} in EC2"
+    if agent.busy_executors:
+        return f"has {counted(agent.busy_executors, 'build')} to end first"
+    return "is reserved"
+
+
+def told_reserved(situation: Situation, agent: Agent) -> str:
+    """Say for whom an agent is reserved, for how long yet, and why; "" where it is not."""
+    reservation = agent.record.reservation
+    if reservation is None:
+        return ""
+    if reservation.is_over(situation.now):
+        return f"was reserved for {reservation.person} until {duration(situation.now - reservation.until_at)} ago"
+    left = duration(reservation.until_at - situation.now)
+    return f"reserved for {reservation.person}, for another {left}: {reservation.reason}"
+
+
+def reserved_now(situation: Situation) -> Iterator[tuple[Agent, Reservation]]:
+    """Name the agents that are reserved now, be they lost, and those of which people have devices, with their reservations."""
+    for agent in situation.agents:
+        yield from ((agent, one) for one in agent.record.devices_for if not one.is_over(situation.now))
+        reservation = agent.record.reservation
+        if reservation and not reservation.is_over(situation.now):
+            yield agent, reservation
+
+
+def is_taken_away(agent: Agent, now: float) -> bool:
+    """Tell whether EC2 has said that it takes the instance back. One that boots has no node yet that could carry the mark."""
+    return agent.record.is_interrupted(now) or (agent.mark is not None and agent.mark.kind is MarkClass.INTERRUPTED)
+
+
+# Which job, node or pool a person means: names as people paste them, from a browser, a page's heading or a chat.
+
+
+_DECODED_AT_MOST = 3  # a branch's name is encoded once in its own name, and once more in a URL
+_PART_CHARACTERS = 3  # a shorter part of a name is in too many of them
+_LISTED = 30
+# "part of folder » job #12 (Unit tests)": the heading of a build, or of a pipeline's part in the queue.
+_HEADING = re.compile(r"^(?:part of\s+)?(.+?)\s*#\d+\b.*$", re.DOTALL)
+_BLUE_OCEAN = re.compile(r"/organizations/[^/]+/([^/]+)(?:/(?:detail|activity|branches)(?:/([^/]+))?)?")
+
+
+def known_names(situation: Situation) -> dict[str, tuple[str, ...]]:
+    """Name what can be asked for, with what else people call it: pools, nodes, instances, jobs that wait or run, items of the queue."""
+    names: dict[str, tuple[str, ...]] = dict.fromkeys([*situation.fleet.pools, *situation.fleet.left_pools], ())
+    for agent in situation.agents:
+        names |= dict.fromkeys(filter(None, (agent.record.node, agent.record.instance_id)), ())
+    for view in situation.views():
+        jobs = [*((item.job, item.display) for item in view.items), *((b.job, b.display) for node in view.nodes for b in node.builds)]
+        for job, display in jobs:
+            if job:
+                names[job] = tuple(dict.fromkeys((*names.get(job, ()), *filter(None, [display]))))
+        names |= {node.name: names.get(node.name, ()) for node in view.nodes if node.agent}
+    return names
+
+
+def several(subject: str, names: Sequence[str], situation: Situation) -> list[str]:
+    """List the names that a person may mean, jobs with how many builds of them wait and run."""
+    waiting = Counter(item.job for view in situation.views() for item in view.items)
+    running = Counter(build.job for view in situation.views() for node in view.nodes for build in node.builds if not build.is_one_off)
+    lines = [f"{name}{_of_job(waiting[name], running[name])}" for name in names[:_LISTED]]
+    more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    return [f"{subject} may be any of these {len(names)}; ask for one of them:", *lines, *more]
+
+
+def _of_job(waiting: int, running: int) -> str:
+    counts = (f"{waiting} waiting" if waiting else "", f"{running} running" if running else "")
+    return f" ({', '.join(filter(None, counts))})" if any(counts) else ""
+
+
+def jobs_of_items(situation: Situation) -> dict[str, str]:
+    """Name the job of each item of the queue by the item's id."""
+    return {str(item.id): item.job for view in situation.views() for item in view.items if item.job}
+
+
+def meant(subject: str, names: Mapping[str, Collection[str]], items: Mapping[str, str]) -> tuple[str, ...]:
+    """Find the names that a person may mean, sorted; the subject itself if nothing is like it.
+
+    ``names``: what is there, with what else each is called; ``items``: jobs by the id of their items. What is the same but for case and
+    encoding goes before the end of a longer name, then comes a folder, then any part of a name.
+    """
+    if subject in names:
+        return (subject,)
+    forms = tuple(dict.fromkeys(_forms(subject, items)))
+    keys = {name: tuple(dict.fromkeys(_key(other) for other in (name, *others))) for name, others in names.items()}
+    for is_like in (_is_same, _is_end, _is_folder, _is_part):
+        for form in forms:
+            if like := sorted(name for name, of_name in keys.items() if any(is_like(key, form) for key in of_name)):
+                return tuple(like)
+    return (subject,)
+
+
+def _is_same(key: str, form: str) -> bool:
+    return key == form
+
+
+def _is_end(key: str, form: str) -> bool:
+    return key.endswith(f"/{form}")
+
+
+def _is_folder(key: str, form: str) -> bool:
+    return key.startswith(f"{form}/")
+
+
+def _is_part(key: str, form: str) -> bool:
+    return len(form) >= _PART_CHARACTERS and form in key
+
+
+def _forms(subject: str, items: Mapping[str, str]) -> Iterator[str]:
+    """Write a subject as names are compared, the most likely reading first."""
+    text = subject.strip().strip("'\"`").strip()
+    if path := _path_of(text):
+        yield from filter(None, (_key(name) for name in _of_path(path, items)))
+        return
+    yield from filter(None, [_key(text)])
+    if heading := _HEADING.match(text):
+        yield _key(heading[1])
+
+
+def _path_of(text: str) -> str:
+    """Return the path of a URL, or of a part of one; "" if the text is none."""
+    if re.match(r"^https?://", text, re.IGNORECASE):
+        try:
+            return urlsplit(text).path
+        except ValueError:
+            return ""
+    return text.partition("?")[0] if re.match(r"^/?(job|computer)/", text) else ""
+
+
+def _of_path(path: str, items: Mapping[str, str]) -> Iterator[str]:
+    """Read the names that a path of Jenkins is about."""
+    parts = [part for part in path.split("/") if part]
+    if blue := _BLUE_OCEAN.search(path):
+        pipeline, branch = unquote(blue[1]), unquote(blue[2] or "")
+        yield from (f"{pipeline}/{branch}", pipeline) if branch else (pipeline,)
+    elif "job" in parts:
+        yield "/".join(_jobs_in(parts[parts.index("job") :]))
+    elif "computer" in parts[:-1]:
+        yield parts[parts.index("computer") + 1]
+    elif parts[-3:-1] == ["queue", "item"]:
+        yield items.get(parts[-1], "")
+
+
+def _jobs_in(parts: list[str]) -> Iterable[str]:
+    """Read the names of folders and the job: each comes after ``job``; views between them are no names."""
+    rest = parts
+    while len(rest) > 1 and rest[0] in {"job", "view"}:
+        if rest[0] == "job":
+            yield rest[1]
+        rest = rest[2:]
+    if rest and "=" in rest[0]:  # a configuration of a matrix
+        yield rest[0]
+
+
+def _key(name: str) -> str:
+    """Write a name so that names alike are equal: decoded, with a slash for each », without regard to case and outer spaces."""
+    for _ in range(_DECODED_AT_MOST):
+        decoded = unquote(name)
+        if decoded == name:
+            break
+        name = decoded
+    parts = (" ".join(part.split()) for part in name.replace("»", "/").split("/"))
+    return "/".join(filter(None, parts)).casefold()
+
+
+# What has become of the runs that people ordered: which passed where, how long each took, and what sets apart those that did not.
+
+
+class Outcome(StrEnum):
+    """How an order ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"  # at least one build did not pass
+    UNFINISHED = "unfinished"  # at least one was lost too often, refused, or is in doubt
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartEntry:
+    """One of the runs. ``state``: of its last try, as people say it; ``tries``: how many were started; spans in seconds."""
+
+    number: int
+    controller: str
+    pool: str
+    value: str
+    label: str
+    state: str
+    run: str
+    node: str
+    tries: int
+    waited_seconds: float | None
+    took_seconds: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEntry:
+    """One order. ``outcome``: None while it is open; ``summary``: one sentence; ``ranking``: why these places were chosen."""
+
+    id: str
+    job: str
+    parameters: dict[str, str]
+    by: str
+    reason: str
+    created_at: float
+    ended_at: float | None
+    until: Until
+    vary: str
+    outcome: Outcome | None
+    summary: str
+    parts: tuple[PartEntry, ...]
+    ranking: tuple[str, ...]
+
+
+def entry_of(order: RunOrder, now: float) -> RunEntry:
+    """Tell of one order."""
+    return RunEntry(
+        id=order.id,
+        job=order.job,
+        parameters=dict(order.parameters),
+        by=order.by,
+        reason=order.reason,
+        created_at=order.created_at,
+        ended_at=order.ended_at,
+        until=order.until,
+        vary=order.vary,
+        outcome=outcome_of(order),
+        summary=summary_of(order),
+        parts=tuple(_part(number, part, now) for number, part in enumerate(order.parts, 1)),
+        ranking=order.ranking,
+    )
+
+
+def outcome_of(order: RunOrder) -> Outcome | None:
+    """Say how an order ended; None while it is open."""
+    if order.is_open:
+        return None
+    verdicts = [part.verdict for part in order.parts]
+    if order.until is Until.FIRST_SUCCESS and any(one.verdict is Verdict.PASSED for one in order.all_tries()):
+        return Outcome.PASSED
+    if order.cancelled_by:
+        return Outcome.CANCELLED
+    if all(verdict is Verdict.PASSED for verdict in verdicts):
+        return Outcome.PASSED
+    return Outcome.FAILED if FAILURES & set(verdicts) else Outcome.UNFINISHED
+
+
+def summary_of(order: RunOrder) -> str:
+    """Say in a sentence how far an order is, or how it ended: ``2 of 3 failed, both on gfx1030``."""
+    if order.is_open:
+        return _how_far(order)
+    winner = next((part for part in order.parts if part.verdict is Verdict.PASSED), None)
+    if order.until is Until.FIRST_SUCCESS and winner:
+        return f"passed first on {_place(winner)}"
+    if order.cancelled_by:
+        return f"cancelled by {order.cancelled_by}"
+    return _results(order)
+
+
+def _how_far(order: RunOrder) -> str:
+    counts = Counter(_state(part) for part in order.parts)
+    told = ", ".join(f"{count} {state}" for state, count in counts.items())
+    return f"{told}; its end was ordered by {order.cancelled_by}" if order.cancelled_by else told
+
+
+def _results(order: RunOrder) -> str:
+    failed = [part for part in order.parts if part.verdict is not Verdict.PASSED]
+    if not failed:
+        return f"{len(order.parts)} of {len(order.parts)} passed"
+    words = sorted({str(part.verdict or "not started") for part in failed}, key=lambda word: (word != Verdict.FAILED, word))
+    return f"{len(failed)} of {len(order.parts)} {' or '.join(words)}{_set_apart(order.parts, failed)}"
+
+
+def _set_apart(parts: Iterable[Part], failed: list[Part]) -> str:
+    """Say what those that failed have in common, and none that passed has."""
+    passed = [part for part in parts if part.verdict is Verdict.PASSED]
+    how_many = {1: "", 2: "both "}.get(len(failed), "all ")
+    for fact in (_value, _pool, _controller, _node):
+        theirs, others = {fact(part) for part in failed}, {fact(part) for part in passed}
+        if passed and len(theirs) == 1 and "" not in theirs and not theirs & others:
+            return f", {how_many}on {theirs.pop()}"
+    return ""
+
+
+def _value(part: Part) -> str:
+    return part.target.value
+
+
+def _pool(part: Part) -> str:
+    return part.target.pool
+
+
+def _controller(part: Part) -> str:
+    return part.target.controller
+
+
+def _node(part: Part) -> str:
+    return part.last.node if part.last else ""
+
+
+def _place(part: Part) -> str:
+    return part.target.value or part.target.pool
+
+
+def _part(number: int, part: Part, now: float) -> PartEntry:
+    last = part.last
+    return PartEntry(
+        number=number,
+        controller=part.target.controller,
+        pool=part.target.pool,
+        value=part.target.value,
+        label=part.target.label,
+        state=_state(part),
+        run=last.run if last else "",
+        node=last.node if last else "",
+        tries=len(part.tries),
+        waited_seconds=_waited(last, now),
+        took_seconds=_took(last, now),
+        why=_why(part),
+    )
+
+
+def _state(part: Part) -> str:
+    last = part.last
+    if last is None:
+        return "to be started"
+    return {TryState.WRITTEN: "being started", TryState.QUEUED: "waits", TryState.RUNNING: "runs"}.get(last.state) or str(
+        last.verdict or "ended"
+    )
+
+
+def _waited(last: Try | None, now: float) -> float | None:
+    if last is None:
+        return None
+    until = last.began_at if last.began_at is not None else (last.ended_at or now)
+    return max(0.0, until - last.at)
+
+
+def _took(last: Try | None, now: float) -> float | None:
+    if last is None or last.began_at is None:
+        return None
+    return max(0.0, (last.ended_at or now) - last.began_at) if last.took_seconds is None else last.took_seconds
+
+
+def _why(part: Part) -> str:
+    """Say why it ended so, and what was started before it."""
+    before = [f"{one.run or one.id} {one.verdict}" for one in part.tries[:-1]]
+    own = part.last.why if part.last else ""
+    return "; ".join(filter(None, (own, f"before it: {', '.join(before)}" if before else "")))
+
+
+def told(entry: RunEntry, now: float) -> str:
+    """Say of an order in a line what it is and how far."""
+    return f"{entry.id}: {entry.job}, ordered by {entry.by} {duration(now - entry.created_at)} ago: {entry.summary}"
+
+
+# Builds that were lost with their agents, for people: what became of each, and which of them somebody must see to.
+
+
+_NAMED = 10
+
+
+def told_lost(situation: Situation, job: str) -> Iterator[str]:
+    """Say of a job which builds were lost lately, and what is done about each."""
+    memory, now = situation.memory, situation.now
+    for lost in memory.lost.values():
+        if job_name_of(lost.unit) == job:
+            ago = f"{duration(now - lost.since_at)} ago" if now - lost.since_at >= 1 else "just now"
+            yield f"{lost.run} lost its agent {lost.node} {ago}: {lost.how}; it is run again once Jenkins has ended it, if it was lost"
+    for name, again in memory.reruns.items():
+        if job_name_of(again.run) == job:
+            item, ago = name.rpartition("#")[2], f"{duration(now - again.at)} ago"
+            if again.by_person:
+                yield f"{again.run} was lost; it is not run again, since a person had started it again as queue item {item} (noted {ago})"
+            else:
+                yield f"{again.run} was lost, and was run again {ago} as queue item {item} (time {again.times})"
+    for left in memory.left.values():
+        if job_name_of(left.run) == job:
+            yield f"{left.run} was lost {duration(now - left.at)} ago, and is left to a person: {left.why}"
+
+
+def lost_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the jobs of which lost builds were left to a person, a message for each."""
+    by_job: dict[tuple[str, str], list[LeftBuild]] = {}
+    for left in situation.memory.left.values():
+        by_job.setdefault((left.controller, job_name_of(left.run)), []).append(left)
+    for (controller, job), builds in by_job.items():
+        yield f"{LOST}{controller} {job}", _left(job, builds)
+
+
+def _left(job: str, builds: list[LeftBuild]) -> Seen:
+    lines = [f"{one.run} on {one.controller}: {one.why}" for one in builds[:_NAMED]]
+    more = [f"and {len(builds) - _NAMED} more"] if len(builds) > _NAMED else []
+    then = "Nothing starts it again by itself: look at it, and start it by hand where it is still wanted."
+    text = "\n".join([*lines, *more, then])
+    return Seen(f"a lost build of {job} is left to you", text, "operations.md#builds-left", f"autoscaler why '{job}'")
