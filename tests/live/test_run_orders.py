@@ -9,8 +9,7 @@ from autoscaler.control import ordering_runs
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
 from autoscaler.domain.labels import parse
 from autoscaler.domain.report.ordered import Outcome
-from autoscaler.domain.run_orders.choice import Asked, Vary
-from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
+from autoscaler.domain.run_orders.choice import Asked, CancelRun, OrderRuns, Vary
 from autoscaler.errors import UnansweredError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.live_scene import needs_label_parameters

@@ -14,9 +14,8 @@ from autoscaler.domain.facts.orders import CloseBreaker, DrainSome, LaunchSome, 
 from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.report.costs import By
 from autoscaler.domain.report.ordered import Access
-from autoscaler.domain.run_orders.choice import Asked
+from autoscaler.domain.run_orders.choice import Asked, OrderRuns
 from autoscaler.domain.run_orders.criteria import read_condition
-from autoscaler.domain.run_orders.requests import OrderRuns
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.simulate.drive import InMemory
 from seams.altering import Reading

@@ -262,7 +262,7 @@ def parts(here):
 _TWO_POOLS = "runs: {}\npools: {a: {$pool, executors: 1, max_agents: 3}, b: {$pool, executors: 1, max_agents: 3}}"
 
 
-@feature("domain/run_orders/choice.py", "control/ordering_runs.py", "control/run_orders.py", "domain/run_orders/judging.py")
+@feature("domain/run_orders/choice.py", "control/ordering_runs.py", "control/run_orders.py", "domain/run_orders/carrying_on.py")
 def test_an_order_runs_a_build_on_each_pool_and_has_passed_at_the_look_after_the_last_one():
     with scene(_TWO_POOLS) as here:
         a_job_to_order(here, 4)
@@ -275,7 +275,7 @@ def test_an_order_runs_a_build_on_each_pool_and_has_passed_at_the_look_after_the
         assert parts(here) == ("passed", [("a", "passed"), ("b", "passed")])
 
 
-@feature("domain/run_orders/judging.py", "domain/run_orders/carrying_on.py", "control/run_orders.py")
+@feature("domain/run_orders/carrying_on.py", "control/run_orders.py")
 def test_the_first_build_of_a_race_that_passes_stops_the_others_within_two_minutes():
     with scene(_TWO_POOLS) as here:
         a_job_to_order(here, 5)
@@ -289,7 +289,7 @@ def test_the_first_build_of_a_race_that_passes_stops_the_others_within_two_minut
         assert parts(here) == ("passed", [("a", "passed"), ("b", "stopped")])
 
 
-@feature("domain/run_orders/judging.py", "domain/run_orders/carrying_on.py", "domain/repair/lost_builds.py")
+@feature("domain/run_orders/carrying_on.py", "domain/repair/lost_builds.py")
 def test_a_build_of_an_order_that_is_lost_with_its_machine_is_started_again_within_three_minutes():
     with scene("runs: {}\n" + one_pool()) as here:
         a_job_to_order(here, 5)

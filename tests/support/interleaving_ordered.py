@@ -7,7 +7,7 @@ from hashlib import sha256
 from autoscaler.control import ordering_runs
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
 from autoscaler.domain.report.ordered import Outcome, outcome_of
-from autoscaler.domain.run_orders.requests import CancelRun
+from autoscaler.domain.run_orders.choice import CancelRun
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
 from support.builders import a_pool
 from support.busy import FIRM

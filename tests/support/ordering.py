@@ -5,9 +5,8 @@ from dataclasses import replace
 from autoscaler.control import ordering_runs
 from autoscaler.domain.facts.started_builds import RunPolicy, Until
 from autoscaler.domain.labels import parse
-from autoscaler.domain.run_orders.choice import Asked, Vary
+from autoscaler.domain.run_orders.choice import Asked, CancelRun, OrderRuns, Vary
 from autoscaler.domain.run_orders.criteria import read_condition
-from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool

@@ -7,8 +7,7 @@ import pytest
 from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Parameter, Run
 from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Part, RunOrder, Target, Try, TryState, Until, Verdict
 from autoscaler.domain.repair.lost_builds import MISSING, is_lost
-from autoscaler.domain.run_orders.carrying_on import MOST_SECONDS, Cancel, Start, Stop, carry_on
-from autoscaler.domain.run_orders.judging import Judged, TryFacts, judge
+from autoscaler.domain.run_orders.carrying_on import MOST_SECONDS, Cancel, Judged, Start, Stop, TryFacts, carry_on, judge
 
 NOW = 1_800_000_000.0
 ID, RUN = "run-1.1.1", "job/job/7"

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain.facts.fleet import HELD_LABEL, Host, Machine
 from autoscaler.domain.labels import parse
-from autoscaler.domain.run_orders.addresses import address_of
+from autoscaler.domain.run_orders.choice import address_of
 from autoscaler.domain.run_orders.criteria import ConditionError, read_condition, unmet
 from support.builders import a_fleet, a_node, a_pool, a_view, an_offering
 

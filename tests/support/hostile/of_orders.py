@@ -9,8 +9,7 @@ from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.orders import BUDGET, Hold, Release, Reserve, Scope, hold, resume_budget
 from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.labels import parse
-from autoscaler.domain.run_orders.choice import Asked
-from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
+from autoscaler.domain.run_orders.choice import Asked, CancelRun, OrderRuns
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.runs import Entry, Item, ItemState, Job, Run
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.facts.started_builds import Part, RunOrder, Try, TryState, job_path
 from autoscaler.domain.repair.lost_builds import FIND_AFTER_SECONDS
-from autoscaler.domain.run_orders.judging import TryFacts, entry_of_item, lost_of, node_of
+from autoscaler.domain.run_orders.carrying_on import TryFacts, entry_of_item, lost_of, node_of
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Ports
 

@@ -12,8 +12,7 @@ from autoscaler.domain.facts.job_stats import Subject
 from autoscaler.domain.facts.started_builds import RunOrder, job_path
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.ordered import RunEntry, entry_of, told
-from autoscaler.domain.run_orders.choice import ChoiceError, Chosen, Statistics, choose
-from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns, new_order, refusal_of
+from autoscaler.domain.run_orders.choice import CancelRun, ChoiceError, Chosen, OrderRuns, Statistics, choose, new_order, refusal_of
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import AutoscalerError, ConflictError, EventRefusedError, TransientError
 from autoscaler.ports import Ports

@@ -19,8 +19,7 @@ from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.facts.started_builds import RunOrder, TryState, Verdict, job_path
 from autoscaler.domain.report.ordered import Outcome, outcome_of, summary_of
 from autoscaler.domain.report.told import Event
-from autoscaler.domain.run_orders.carrying_on import Action, Cancel, Start, Stop, carry_on
-from autoscaler.domain.run_orders.judging import given_up, judge
+from autoscaler.domain.run_orders.carrying_on import Action, Cancel, Start, Stop, carry_on, given_up, judge
 from autoscaler.domain.situation.builds import may_have_orders
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
 from autoscaler.ports import Ports

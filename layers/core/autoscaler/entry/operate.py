@@ -29,7 +29,7 @@ from autoscaler.domain.facts.pools import fleet_at
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.limits import list_schedules
 from autoscaler.domain.report.told import Event
-from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
+from autoscaler.domain.run_orders.choice import CancelRun, OrderRuns
 from autoscaler.entry.context import Context
 from autoscaler.entry.idempotency import once
 from autoscaler.entry.operation import FleetOrder, Operation, Order

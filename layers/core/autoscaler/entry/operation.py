@@ -16,7 +16,7 @@ from autoscaler.domain.facts.orders import (
     ResumeBudget,
     TeamOverride,
 )
-from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
+from autoscaler.domain.run_orders.choice import CancelRun, OrderRuns
 from autoscaler.entry.events import Manual, Text
 
 _OfAgents = DrainSome | DrainNodes | DrainAll | Reserve | Release | EndInstance

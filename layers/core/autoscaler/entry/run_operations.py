@@ -8,9 +8,8 @@ from autoscaler.config.reruns import PARAMETER_NAME
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, parse
-from autoscaler.domain.run_orders.choice import Asked, Choose, Vary
+from autoscaler.domain.run_orders.choice import Asked, CancelRun, Choose, OrderRuns, Vary
 from autoscaler.domain.run_orders.criteria import Condition, ConditionError, read_condition
-from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
 from autoscaler.domain.wording import shortened
 from autoscaler.entry.events import Text
 from autoscaler.entry.operation import Operation

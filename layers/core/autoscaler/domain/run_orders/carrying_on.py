@@ -1,10 +1,225 @@
-"""What is done next for an order: builds that are started, stopped and cancelled, and when it has ended."""
+"""What has become of the builds of an order, and what is done next for it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.started_builds import FAILURES, Part, RunOrder, Target, Try, TryState, Until, Verdict
-from autoscaler.domain.run_orders.judging import Judged
+from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Run
+from autoscaler.domain.facts.started_builds import FAILURES, LostBuild, LostFacts, Part, RunOrder, Target, Try, TryState, Until, Verdict
+from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS
+from autoscaler.domain.repair.lost_builds import FIND_AFTER_SECONDS, MISSING, is_lost
+
+# What has become of the builds of an order, by what Jenkins says of each.
+
+
+# Until EC2 shows that a machine has ended, a build that was lost with it looks like one that failed.
+SETTLE_SECONDS = 120.0
+# Where Jenkins does not show a build any more, it may be about to show it again, as after a restart.
+UNSEEN_SECONDS = 300.0
+_PASSED = {"SUCCESS": Verdict.PASSED, "UNSTABLE": Verdict.UNSTABLE, "NOT_BUILT": Verdict.FAILED}
+_GONE = "its job is not there any more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryFacts:
+    """What Jenkins says of one build; None: it was not asked, or shows nothing of the kind. ``lost``: its agent has gone under it.
+
+    ``job_at``: when the job was read; None: now. ``node``: on which the build was last seen, since Jenkins does not say it of a
+    pipeline's run.
+    """
+
+    item: Item | None = None
+    run: Run | None = None
+    run_asked: bool = False
+    job: Job | None = None
+    job_asked: bool = False
+    job_at: float | None = None
+    lost: LostBuild | None = None
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """An order by what is known now. ``unsent``: ids of tries that Jenkins surely does not have, though they are written."""
+
+    order: RunOrder
+    unsent: frozenset[str] = frozenset()
+
+
+def judge(order: RunOrder, facts: Mapping[str, TryFacts], now: float) -> Judged:
+    """Carry each open try on to what is known of it now."""
+    parts, unsent = [], set()
+    for part in order.parts:
+        last = part.last
+        if last is None or not last.is_open or last.id not in facts:
+            parts.append(part)
+            continue
+        told = facts[last.id]
+        if last.state is TryState.WRITTEN and _is_surely_absent(last, told, order, now):
+            unsent.add(last.id)
+        parts.append(part.with_last(_carried_on(last, told, order, now)))
+    return Judged(order=replace(order, parts=tuple(parts)), unsent=frozenset(unsent))
+
+
+def _carried_on(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
+    match one.state:
+        case TryState.WRITTEN:
+            return _written(one, facts, order, now)
+        case TryState.QUEUED:
+            return _queued(one, facts, order, now)
+        case _:
+            return _running(one, facts, order, now)
+
+
+def _written(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
+    """Find what may have been sent."""
+    if not facts.job_asked:
+        return one
+    if facts.job is None:
+        return _ended(one, Verdict.REFUSED, now, _GONE)
+    if entry := _entry(one, facts, order):
+        return _found(one, entry, now)
+    if _is_old_enough(one, facts, now) and not facts.job.is_whole:
+        return _ended(one, Verdict.IN_DOUBT, now, "Jenkins did not answer, and the job has had too many builds since to find it among them")
+    return one
+
+
+def _is_surely_absent(one: Try, facts: TryFacts, order: RunOrder, now: float) -> bool:
+    """Tell whether Jenkins surely has nothing of what may have been sent."""
+    job = facts.job
+    return job is not None and job.is_whole and _entry(one, facts, order) is None and _is_old_enough(one, facts, now)
+
+
+def _is_old_enough(one: Try, facts: TryFacts, now: float) -> bool:
+    """Tell whether Jenkins would have shown a build when its job was read, had the request for it arrived."""
+    return (now if facts.job_at is None else facts.job_at) - one.at >= FIND_AFTER_SECONDS
+
+
+def _queued(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
+    if facts.item is None or facts.item.state is ItemState.WAITING:
+        return one
+    if facts.item.state is ItemState.STARTED and facts.item.run:
+        return _began(one, facts.item.run, now)
+    if facts.item.state is ItemState.CANCELLED:
+        return _ended(one, Verdict.STOPPED if order.is_over else Verdict.ABORTED, now, "it was taken out of the queue")
+    return _left_the_queue(one, facts, now)
+
+
+def _left_the_queue(one: Try, facts: TryFacts, now: float) -> Try:
+    """Find what Jenkins does not know among its items any more."""
+    if not facts.job_asked or (facts.job_at or now) < one.at:
+        return one
+    if facts.job is None:
+        return _ended(one, Verdict.IN_DOUBT, now, _GONE)
+    if (entry := entry_of_item(one, facts.job)) is not None:
+        return _found(one, entry, now)
+    if facts.job.is_whole:
+        return _ended(one, Verdict.LOST, now, "Jenkins has dropped it from its queue")
+    return _ended(one, Verdict.IN_DOUBT, now, "it has left Jenkins' queue, and the job has had too many builds since to find it among them")
+
+
+def _running(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
+    run = facts.run
+    if run is None:
+        if not facts.run_asked:
+            return one
+        seen_at = one.ended_at if one.ended_at is not None else now
+        if now - seen_at < UNSEEN_SECONDS:
+            return replace(one, ended_at=seen_at)
+        return _ended(replace(one, ended_at=seen_at), Verdict.IN_DOUBT, now, "Jenkins does not show it any more")
+    shown = replace(one, node=run.node or facts.node or one.node, ended_at=None if run.building else (one.ended_at or now))
+    if run.building:
+        return shown
+    if run.ended_at is not None:
+        shown = replace(shown, took_seconds=max(0.0, run.ended_at - run.started_at))
+    verdict = _verdict(shown, run, facts.lost, order, now)
+    return shown if verdict is None else replace(shown, state=TryState.ENDED, verdict=verdict, why=_why(verdict, facts.lost))
+
+
+def _verdict(one: Try, run: Run, lost: LostBuild | None, order: RunOrder, now: float) -> Verdict | None:
+    """Say how a build ended; None: that is not known yet."""
+    if run.result in _PASSED:
+        return _PASSED[run.result]
+    if order.is_over and Interruption.PERSON in run.interruptions:
+        return Verdict.STOPPED
+    if Interruption.AGENT_GONE in run.interruptions:
+        return Verdict.LOST
+    if lost is not None and is_lost(lost, LostFacts(run=run, unit=run)):
+        # Its agent may only be late after a restart of Jenkins.
+        return None if lost.how == MISSING and now - lost.since_at < DISCONNECT_GRACE_SECONDS else Verdict.LOST
+    return _by_its_own(one, run, now)
+
+
+def _by_its_own(one: Try, run: Run, now: float) -> Verdict | None:
+    """Say how a build ended whose agent is there, as far as is known yet."""
+    if not run.interruptions and now - (one.ended_at or now) < SETTLE_SECONDS:
+        return None
+    return Verdict.ABORTED if run.result == "ABORTED" else Verdict.FAILED
+
+
+def _why(verdict: Verdict, lost: LostBuild | None) -> str:
+    return lost.how if verdict is Verdict.LOST and lost is not None else ""
+
+
+def _entry(one: Try, facts: TryFacts, order: RunOrder) -> Entry | None:
+    """Find what may have been sent by our parameter. A person who rebuilds it copies that: ours is the first that has it."""
+    entries = facts.job.entries if facts.job is not None else ()
+    return min((entry for entry in entries if entry.has(order.run_parameter, one.id)), key=lambda entry: entry.item, default=None)
+
+
+def entry_of_item(one: Try, job: Job | None) -> Entry | None:
+    """Find a build by the queue item that Jenkins answered with, whatever its parameters claim."""
+    return next((entry for entry in job.entries if entry.item == one.item), None) if job is not None else None
+
+
+def _found(one: Try, entry: Entry, now: float) -> Try:
+    queued = replace(one, state=TryState.QUEUED, item=entry.item)
+    return _began(queued, entry.run, now) if entry.run else queued
+
+
+def _began(one: Try, run: str, now: float) -> Try:
+    return replace(one, state=TryState.RUNNING, run=run, began_at=now)
+
+
+def _ended(one: Try, verdict: Verdict, now: float, why: str) -> Try:
+    return replace(one, state=TryState.ENDED, verdict=verdict, ended_at=one.ended_at or now, why=why)
+
+
+def given_up(order: RunOrder, controllers: Collection[str], now: float) -> RunOrder:
+    """Give up the runs on controllers that the fleet file names no more: nobody can ask these."""
+    return replace(
+        order,
+        parts=tuple(
+            part if part.target.controller in controllers else _given_up(part, order, number, now)
+            for number, part in enumerate(order.parts)
+        ),
+    )
+
+
+def _given_up(part: Part, order: RunOrder, number: int, now: float) -> Part:
+    why = f"the fleet file names no controller {part.target.controller} any more"
+    if part.last is None:
+        return replace(part, tries=(_ended(Try(id=order.try_id(number), state=TryState.WRITTEN, at=now), Verdict.REFUSED, now, why),))
+    return part.with_last(_ended(part.last, Verdict.IN_DOUBT, now, why)) if part.last.is_open else part
+
+
+def lost_of(part: Part, lost: Mapping[str, LostBuild]) -> LostBuild | None:
+    """Find what is followed of a part's build since its agent has gone."""
+    last = part.last
+    if last is None or not last.run:
+        return None
+    mine = (one for one in lost.values() if one.controller == part.target.controller and one.unit == last.run)
+    return next(mine, None)
+
+
+def node_of(part: Part, one: Try, memory: Memory) -> str:
+    """Find the node on which a build was seen in the last look; "" where it was on none."""
+    session = memory.sessions.get(part.target.controller)
+    return next((node for node, runs in session.busy.items() if one.run in runs), "") if session else ""
+
+
+# What is done next for an order: builds that are started, stopped and cancelled, and when it has ended.
+
 
 # An order that nobody ends keeps no pass busy for ever: what still runs then is left to run.
 MOST_SECONDS = 14 * 86_400.0
@@ -96,7 +311,7 @@ def _wind_up(judged: Judged, now: float) -> Next:
     """End what still runs or waits; the order has ended once nothing does."""
     order = judged.order
     if not order.is_over:
-        return Next(order=replace(order, ended_at=now, parts=tuple(_given_up(part, now) for part in order.parts)))
+        return Next(order=replace(order, ended_at=now, parts=tuple(_part_given_up(part, now) for part in order.parts)))
     parts = tuple(_never_sent(part, judged, now) for part in order.parts)
     order = replace(order, parts=parts)
     if not any(part.last and part.last.is_open for part in parts):
@@ -104,7 +319,7 @@ def _wind_up(judged: Judged, now: float) -> Next:
     return Next(order=order, actions=tuple(_endings(order)))
 
 
-def _given_up(part: Part, now: float) -> Part:
+def _part_given_up(part: Part, now: float) -> Part:
     last = part.last
     if last is None or not last.is_open:
         return part

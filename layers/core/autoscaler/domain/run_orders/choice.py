@@ -1,22 +1,138 @@
 """Where runs take place that a person orders: pools that satisfy what was asked, ranked, and as many of them as differ as was asked."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import combinations
 from math import inf
 from statistics import fmean
 
-from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.job_stats import JobRow, JobTracker
-from autoscaler.domain.facts.started_builds import Target
-from autoscaler.domain.labels import LabelExpression
-from autoscaler.domain.run_orders.addresses import address_of
+from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, Pool
+from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
+from autoscaler.domain.facts.runs import Job
+from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
+from autoscaler.domain.facts.started_builds import Part, RunOrder, Target, Until
+from autoscaler.domain.forecast.durations import best_row, duration_of
+from autoscaler.domain.labels import LabelExpression, parse, quoted
+from autoscaler.domain.launch.queue import BareStart, WaitsFor, bare_starts
+from autoscaler.domain.report.tracking import ends_of
 from autoscaler.domain.run_orders.criteria import Condition, unmet, values_of
-from autoscaler.domain.run_orders.prospects import Prospect, prospect
-from autoscaler.domain.situation.distrust import explain_match
+from autoscaler.domain.situation.distrust import Want, explain_match
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
+
+# What builds of a job would come to in one pool: when each would start, how long they take there, and what one costs.
+
+
+_NOBODY = -1_000_000  # ids of items that are not there begin here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """Seconds from now until each build would start; those are left out that nobody knows to start. ``takes``: None: none was seen.
+
+    ``usd``: of one build, what its machine costs to boot for it included.
+    """
+
+    starts: tuple[float, ...]
+    takes: float | None
+    usd: float | None
+
+    def ends(self, number: int, assumed: float) -> float | None:
+        """When the build of this number would end; ``assumed``: how long it takes, where that is not known."""
+        if number >= len(self.starts):
+            return None
+        return self.starts[number] + (assumed if self.takes is None else self.takes)
+
+
+def prospect(situation: Situation, pool: PoolView, job: str, count: int, tracker: JobTracker, rows: Iterable[JobRow]) -> Prospect:
+    """Predict so many builds of a job that would be queued now for a pool alone, after all that waits already."""
+    takes = _takes(pool.name, job, tracker, list(rows))
+    starts = _starts(situation, pool, job, count, tracker, takes)
+    return Prospect(starts=tuple(sorted(one.seconds for one in starts)), takes=takes, usd=_usd(pool, takes, starts))
+
+
+def _takes(pool: str, job: str, tracker: JobTracker, rows: list[JobRow]) -> float | None:
+    """Estimate from builds in this pool, or else from those elsewhere."""
+    mine = [row for row in rows if row.subject == Subject(job)]
+    for seen in ([row for row in mine if row.pool == pool], mine):
+        if estimate := duration_of(best_row(seen, tracker.skills), tracker):
+            return estimate.mid
+    return None
+
+
+def _starts(situation: Situation, pool: PoolView, job: str, count: int, tracker: JobTracker, takes: float | None) -> list[BareStart]:
+    wants = [Want(item=_made_up(job, _NOBODY - number), pools=(pool.spec,), expression=None) for number in range(count)]
+    demand = situation.demands[pool.controller]
+    queued = replace(situation, demands={**situation.demands, pool.controller: replace(demand, wants=(*demand.wants, *wants))})
+    work = {int(item): known.duration.mid for item, known in tracker.waiting.items() if known.duration}
+    work |= {want.item.id: takes for want in wants if takes is not None}
+    starts = bare_starts(queued, pool.controller, ends_of(tracker, situation.now), work)
+    return [starts[want.item.id] for want in wants if want.item.id in starts]
+
+
+def _made_up(job: str, number: int) -> QueueItem:
+    wait = Wait(for_executor=True)
+    return QueueItem(id=number, job=job, run="", label=None, labelless=False, wait=wait, buildable=True, waiting_seconds=0.0)
+
+
+def _usd(pool: PoolView, takes: float | None, starts: list[BareStart]) -> float | None:
+    """Price a build: its share of a machine, and the boot of one where that has to be launched for the first of them."""
+    if takes is None or not pool.spec.offerings:
+        return None
+    per_second = min(offering.billed_usd_per_hour for offering in pool.spec.offerings) / 3600.0
+    first = min(starts, key=lambda one: one.seconds, default=None)
+    boots = pool.boot_seconds if first is not None and first.waits_for is WaitsFor.LAUNCH else 0.0
+    return per_second * (takes / pool.spec.executors + boots)
+
+
+# The label expression by which Jenkins gives a build to the agents of one pool, and to nobody else.
+
+
+_FEW = 2
+
+
+def address_of(pool: Pool, fleet: Fleet, view: ControllerView) -> str | None:
+    """Return the shortest expression that nodes of this pool alone satisfy; None where another pool's cannot be told from them.
+
+    Nodes that are none of ours are kept out by the label that all of ours carry.
+    """
+    others = [labels for other in fleet.pools_of(view.name) if other.name != pool.name for labels in _may_carry(other, fleet)]
+    label = _alone(pool.labels, others)
+    if label is None:
+        return None
+    foreign = [node.labels | {node.name} for node in view.nodes if node.agent and fleet.ownership_label not in node.labels]
+    return _joined([label, quoted(fleet.ownership_label)]) if _satisfied(label, foreign) else label
+
+
+def _may_carry(pool: Pool, fleet: Fleet) -> Iterator[frozenset[str]]:
+    """Yield a pool's labels, those of its agents while they are lent, and those that they have while people hold some."""
+    yield from (pool.labels, pool.labels | pool.lent_labels)
+    if pool.labels & fleet.held_labels:
+        yield pool.labels - fleet.held_labels | {HELD_LABEL}
+
+
+def _alone(labels: Iterable[str], others: list[frozenset[str]]) -> str | None:
+    """Find an expression of these labels that no other set satisfies, with labels that others have excluded where it must be so."""
+    mine = sorted(labels)
+    some = (chosen for size in range(1, _FEW + 1) for chosen in combinations(mine, size))
+    for chosen in (*some, tuple(mine)):
+        expression = _joined(map(quoted, chosen))
+        if not _satisfied(expression, others):
+            return expression
+    alike = [other for other in others if other >= set(mine)]
+    excluded = sorted({min(other - set(mine), default="") for other in alike})
+    return None if "" in excluded else _joined([*map(quoted, mine), *(f"!{quoted(label)}" for label in excluded)])
+
+
+def _satisfied(expression: str, by: Iterable[frozenset[str]]) -> bool:
+    parsed = parse(expression)
+    return any(parsed.matches(labels) for labels in by)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "&&".join(parts)
 
 
 class Vary(StrEnum):
@@ -242,3 +358,68 @@ def _told(candidate: _Candidate) -> str:
     takes = f"takes {duration(one.takes)}" if one.takes is not None else "nobody has seen how long it takes"
     usd = f", costs ${one.usd:.2f}" if one.usd is not None else ""
     return f"{starts}, {takes}{usd}"
+
+
+# What a person asks for when ordering runs, and the order that comes of it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRuns:
+    """Order builds of a job. ``request_id``: the same one orders them once; ``replace`` None: as many as there are runs."""
+
+    asked: Asked
+    parameters: tuple[tuple[str, str], ...]
+    until: Until
+    resubmit: int
+    replace: int | None
+    by: str
+    reason: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRun:
+    """End an order: what waits is cancelled, what runs is stopped."""
+
+    id: str
+    by: str
+    reason: str
+
+
+def new_order(request: OrderRuns, order_id: str, chosen: Chosen, fleet: Fleet, now: float) -> RunOrder:
+    """Make the order. Only gangs replace workers that fail."""
+    asked = request.asked
+    replaced = 0 if request.until is Until.EACH else asked.runs if request.replace is None else request.replace
+    return RunOrder(
+        id=order_id,
+        job=asked.job,
+        parameters=request.parameters,
+        label_parameter=fleet.runs.label_parameter if fleet.runs else "",
+        run_parameter=fleet.rerun_parameter,
+        by=request.by,
+        reason=request.reason,
+        created_at=now,
+        parts=tuple(Part(target=target) for target in chosen.targets),
+        until=request.until,
+        resubmit=request.resubmit,
+        replace=replaced,
+        vary=str(asked.vary or ""),
+        ranking=chosen.ranking,
+    )
+
+
+def refusal_of(job: Job | None, order: RunOrder, target: Target) -> str | None:
+    """Say why a job cannot be ordered on a controller; None when it can."""
+    if job is None:
+        return f"job ({order.job}): {target.controller} shows no such job"
+    if not job.buildable:
+        return f"job ({order.job}): it is disabled on {target.controller}"
+    needs = {order.label_parameter: "by which it is told where to run", order.run_parameter: "by which its builds are found again"}
+    for name, what in needs.items():
+        if name not in job.declares:
+            return f"job ({order.job}): it declares no parameter {name} on {target.controller}, {what}"
+    if unknown := [name for name, _ in order.parameters if name not in job.declares]:
+        return f"parameters ({unknown[0]}): {order.job} declares no such parameter on {target.controller}"
+    if own := [name for name, _ in order.parameters if name in needs]:
+        return f"parameters ({own[0]}): is set by the autoscaler"
+    return None
