@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from autoscaler.adapters.costs import month_body
 from autoscaler.config import load_settings
 from autoscaler.control import measure
-from autoscaler.control.costs import note_costs
+from autoscaler.control.statistics import note_costs
 from autoscaler.domain.facts.job_settings import MonthCosts
 from autoscaler.domain.report.costs import By, in_month, list_costs
 from autoscaler_workbench.cli.assignments import load_with

@@ -15,7 +15,7 @@ from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import Answer, NotThereError
 from autoscaler.control import measure, passes
-from autoscaler.control.invocation import Invocation
+from autoscaler.control.observe import Invocation
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
 from autoscaler.ports import Ports

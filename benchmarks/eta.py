@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from autoscaler.control import measure
-from autoscaler.control.jobs import note_jobs
+from autoscaler.control.statistics import note_jobs
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import JobParameters
 from autoscaler.domain.facts.job_stats import Estimate, WaitingItem

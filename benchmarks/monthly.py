@@ -12,7 +12,7 @@ from typing import Any
 
 from autoscaler.config import FleetSettings, check
 from autoscaler.config.thresholds import read_thresholds
-from autoscaler.control.report import as_json
+from autoscaler.control.outcomes import as_json
 from autoscaler.domain.report.registration import POLL_SECONDS
 from autoscaler_workbench.fakes.world.world import World, build_world
 from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by, read_template

@@ -18,8 +18,7 @@ from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.parse import COMPUTER_TREE, QUEUE_TREE, ROOT_TREE
 from autoscaler.adapters.jenkins.session import JenkinsSession
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.observe import observe
+from autoscaler.control.observe import Invocation, observe
 from autoscaler.domain import decide
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer

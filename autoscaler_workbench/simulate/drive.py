@@ -13,13 +13,10 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.build_ports import Builds
 from autoscaler.control import measure, passes
-from autoscaler.control.counts import counts_of
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.notify import notify
-from autoscaler.control.pass_notes import leave_note, places_of_reports
-from autoscaler.control.publish import publish_essential
-from autoscaler.control.report import Outcome, Report, merged_json
-from autoscaler.control.run_orders import carry_orders_on
+from autoscaler.control.measure import notify, publish_essential
+from autoscaler.control.observe import Invocation
+from autoscaler.control.outcomes import Outcome, Report, counts_of, leave_note, merged_json, places_of_reports
+from autoscaler.control.run_steps import carry_orders_on
 from autoscaler.control.slots import announce_looks, why_skipped
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.memo import Memo

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.report import Report
+from autoscaler.control.observe import Invocation
+from autoscaler.control.outcomes import Report
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.metrics import heartbeat
 from autoscaler.entry.scheduled import scaling_data

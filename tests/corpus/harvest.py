@@ -7,7 +7,7 @@ from functools import wraps
 from itertools import groupby
 from typing import Any
 
-from autoscaler.control import lessons, measure
+from autoscaler.control import apply, measure
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned, Memory
@@ -57,7 +57,7 @@ class Harvest:
         for name in {command.__name__ for command in COMMANDS.values()}:
             _wrap(commands, name, self._decided(Asks.ORDER))
         _wrap(commands, "relabel_for_holds", self._decided(Asks.HOLDS))
-        _wrap(lessons, "note_results", self._noted)
+        _wrap(apply, "note_results", self._noted)
         _wrap(measure, "observe_without_instances", self._observed)
         _wrap(measure, "items_of", self._asked)
         _wrap(measure, "learn_from_builds", self._learned)

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler import bootstrap
-from autoscaler.control.pass_notes import leave_note
+from autoscaler.control.outcomes import leave_note
 from autoscaler.domain.report.datum import ESSENTIAL
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault

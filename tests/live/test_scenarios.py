@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.control import nodes, passes
-from autoscaler.control.report import Outcome
+from autoscaler.control.outcomes import Outcome
 from autoscaler.domain.facts.nodes import Mark, MarkClass, beacon_specs
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Uncordon

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoscaler.control.report import Report
+from autoscaler.control.outcomes import Report
 from autoscaler.domain.facts.plan import (
     Adopt,
     CancelItem,

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from autoscaler.control.counts import counts_of
+from autoscaler.control.outcomes import counts_of
 from autoscaler.control.passes import LEASE_SECONDS
 from autoscaler.domain.report.metrics import _TOLD_WHEN_ANY
 from autoscaler_workbench.report.dashboard.cloudformation import read_template

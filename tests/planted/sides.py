@@ -40,7 +40,7 @@ SIDES = (
     Bug(
         name="the last read looks at one controller only",
         function="_Actuator._last_read",
-        was="            keep = keep or sides.used_elsewhere(self._controllers, self._fleet, self._records.now.values(), before)\n",
+        was="            keep = keep or reserving.used_elsewhere(self._controllers, self._fleet, self._records.now.values(), before)\n",
         becomes="",
         found_by=(f"{_DAYS}::test_a_build_that_slips_in_on_the_other_side_runs_to_its_end",),
     ),

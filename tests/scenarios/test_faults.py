@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.control import passes
-from autoscaler.control.invocation import Invocation
+from autoscaler.control.observe import Invocation
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
 from autoscaler.errors import LeaseHeldError

@@ -9,8 +9,7 @@ from autoscaler import bootstrap
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.control import passes
 from autoscaler.control.apply import apply
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.observe import look_at_controllers
+from autoscaler.control.observe import Invocation, look_at_controllers
 from autoscaler.domain import decide
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason

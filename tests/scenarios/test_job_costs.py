@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from autoscaler.control.costs import list_days
+from autoscaler.control.statistics import list_days
 from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.report.costs import By, in_month, list_costs
 from autoscaler_workbench.fakes.world.faults import Fault

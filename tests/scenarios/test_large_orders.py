@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.adapters.jenkins import builds as builds_over_http
 from autoscaler.adapters.jenkins import runs
-from autoscaler.control.run_orders import RunKeeper
+from autoscaler.control.run_steps import RunKeeper
 from autoscaler.domain.facts.started_builds import RunPolicy
 from autoscaler_workbench.fakes.http_fakes.clients import LocalSession
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind

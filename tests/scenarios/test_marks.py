@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.control import nodes
-from autoscaler.control.report import Outcome
+from autoscaler.control.outcomes import Outcome
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.errors import TransientError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from autoscaler.control.notify import notify
+from autoscaler.control.measure import notify
 from autoscaler.control.observe import observe_without_instances
 from autoscaler.domain.facts.fleet import Ceilings, Team
 from autoscaler.domain.learn import assess

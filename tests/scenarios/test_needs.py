@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from autoscaler.control.jobs import list_needs
+from autoscaler.control.statistics import list_needs
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any
 
-from autoscaler.control import costs, jobs, measure, observe, operate, ordering_runs, passes
-from autoscaler.control.report import merged_json
+from autoscaler.control import measure, observe, operate, ordering_runs, passes, statistics
+from autoscaler.control.outcomes import merged_json
 from autoscaler.domain.facts.orders import CloseBreaker, DrainSome, LaunchSome, Reserve
 from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.report.costs import By
@@ -71,7 +71,7 @@ def live(fleet: InMemory, minutes: int, reading: Reading, doors: tuple[str, ...]
         log=lambda event, **facts: note(f"log {event} {_text(facts)}"),
         **wrapped,
     )
-    for module in (passes, operate, jobs):
+    for module in (passes, operate, statistics):
         module.observe = _read_through(observe.observe, reading)
     measure.observe_without_instances = _read_through(observe.observe_without_instances, reading)
     asks = fleet.agents._ask
@@ -115,13 +115,13 @@ def _ask(fleet: InMemory, note: Callable[[str], None]) -> None:
         lambda: [asdict(one) for one in operate.queue(ports, settings, invocation)],
         lambda: merged_json(operate.plan(ports, settings, invocation)),
         lambda: [asdict(one) for one in operate.reservations(ports, settings, invocation, Access(allowed=True, templates=frozenset()))],
-        lambda: asdict(jobs.list_jobs(ports, "*", 50)),
-        lambda: asdict(jobs.list_needs(ports, settings, "*", 50)),
-        lambda: asdict(costs.list_month(ports, settings, None, By.JOB)),
+        lambda: asdict(statistics.list_jobs(ports, "*", 50)),
+        lambda: asdict(statistics.list_needs(ports, settings, "*", 50)),
+        lambda: asdict(statistics.list_month(ports, settings, None, By.JOB)),
         lambda: [asdict(one) for one in ordering_runs.list_runs(ports, settings, 20, None)],
         lambda: operate.as_json(ports.state.read().overrides.at(ports.clock())),
         *((lambda subject=subject: operate.why(ports, settings, invocation, subject)) for subject in subjects),
-        *((lambda subject=subject: [asdict(one) for one in jobs.eta(ports, settings, invocation, subject)]) for subject in subjects),
+        *((lambda subject=subject: [asdict(one) for one in statistics.eta(ports, settings, invocation, subject)]) for subject in subjects),
     )
 
 

@@ -108,7 +108,7 @@ def test_purged_items_are_out_of_the_queue_and_no_agent_is_launched_for_them():
         assert purged.ended is Ended.ABORTED
 
 
-@feature("entry/instance_events.py", "control/events.py")
+@feature("entry/instance_events.py", "control/outcomes.py")
 def test_the_node_of_a_machine_that_somebody_terminated_is_deleted_when_ec2_announces_its_end():
     with scene(one_pool("min_agents: 1")) as here:
         here.minutes(4)
@@ -213,7 +213,7 @@ def test_one_card_of_a_host_that_two_controllers_share_is_a_persons_and_builds_g
 # Builds that are lost with their machine
 
 
-@feature("domain/repair/lost_builds.py", "control/lost_builds.py", "config/reruns.py")
+@feature("domain/repair/lost_builds.py", "control/observe.py", "config/reruns.py")
 def test_a_lost_build_runs_again_within_two_minutes_then_on_demand_and_then_a_person_is_told():
     rerun = "market: spot-then-on-demand, rerun: {lost: {times: 1, second: on-demand}}"
     with scene(one_pool(rerun)) as here:
@@ -262,7 +262,7 @@ def parts(here):
 _TWO_POOLS = "runs: {}\npools: {a: {$pool, executors: 1, max_agents: 3}, b: {$pool, executors: 1, max_agents: 3}}"
 
 
-@feature("domain/run_orders/choice.py", "control/ordering_runs.py", "control/run_orders.py", "domain/run_orders/carrying_on.py")
+@feature("domain/run_orders/choice.py", "control/ordering_runs.py", "control/run_steps.py", "domain/run_orders/carrying_on.py")
 def test_an_order_runs_a_build_on_each_pool_and_has_passed_at_the_look_after_the_last_one():
     with scene(_TWO_POOLS) as here:
         a_job_to_order(here, 4)
@@ -275,7 +275,7 @@ def test_an_order_runs_a_build_on_each_pool_and_has_passed_at_the_look_after_the
         assert parts(here) == ("passed", [("a", "passed"), ("b", "passed")])
 
 
-@feature("domain/run_orders/carrying_on.py", "control/run_orders.py")
+@feature("domain/run_orders/carrying_on.py", "control/run_steps.py")
 def test_the_first_build_of_a_race_that_passes_stops_the_others_within_two_minutes():
     with scene(_TWO_POOLS) as here:
         a_job_to_order(here, 5)
@@ -306,7 +306,7 @@ def test_a_build_of_an_order_that_is_lost_with_its_machine_is_started_again_with
         assert parts(here) == ("passed", [("cpu", "passed")])
 
 
-@feature("control/ordering_runs.py", "control/run_orders.py")
+@feature("control/ordering_runs.py", "control/run_steps.py")
 def test_builds_of_an_order_that_is_cancelled_are_out_of_the_queue_within_two_minutes():
     with scene(_TWO_POOLS) as here:
         a_job_to_order(here, 5)

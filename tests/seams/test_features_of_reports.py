@@ -52,7 +52,7 @@ def test_needs_lists_a_build_within_ten_minutes_of_its_end():
         assert (need["builds"], round(need["memory"]["p95"] / GIB), round(need["cores"]["p50"])) == (1, 9, 3)
 
 
-@feature("control/costs.py", "domain/report/costs.py")
+@feature("control/statistics.py", "domain/report/costs.py")
 def test_a_job_costs_its_time_on_its_agent():
     pool = "pools: {cpu: {$pool, executors: 2, max_agents: 1, usd_per_hour: 6, volume_gib: 0, idle_seconds: 60}}"
     with scene(pool) as here:
@@ -67,7 +67,7 @@ def test_a_job_costs_its_time_on_its_agent():
         assert job["usd"] == pytest.approx(6 * hours, rel=0.03)
 
 
-@feature("control/month_summary.py", "domain/report/messages.py")
+@feature("control/measure.py", "domain/report/messages.py")
 def test_the_first_look_of_a_month_tells_people_once_what_the_last_one_cost():
     with scene(one_pool("usd_per_hour: 6, volume_gib: 0, idle_seconds: 60")) as here:
         here.world.move_to(datetime(2027, 1, 31, 23, 45, tzinfo=UTC).timestamp())
@@ -84,7 +84,7 @@ def test_the_first_look_of_a_month_tells_people_once_what_the_last_one_cost():
 # Messages
 
 
-@feature("domain/report/problems.py", "control/publish.py", "config/thresholds.py")
+@feature("domain/report/problems.py", "control/measure.py", "config/thresholds.py")
 def test_at_the_level_essential_people_are_told_of_a_job_that_waits_for_longer_than_the_alarms_seconds():
     environment = essential_environment() | {"JOB_WAIT_ALARM_SECONDS": "600"}
     with scene(one_pool().replace("max_agents: 4", "max_agents: 1"), environment) as here:
@@ -97,7 +97,7 @@ def test_at_the_level_essential_people_are_told_of_a_job_that_waits_for_longer_t
         assert here.subjects() == ["job waits: pool cpu of main"]
 
 
-@feature("domain/report/problems.py", "control/publish.py", "control/notify.py")
+@feature("domain/report/problems.py", "control/measure.py")
 def test_what_no_pool_serves_is_told_after_max_wait_seconds_counts_as_a_problem_after_four_looks_and_is_over_when_it_is_gone():
     with scene(one_pool("max_wait_seconds: 120"), essential_environment()) as here:
         build = here.submit("job", "sparc", 10)

@@ -11,9 +11,9 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.control import passes
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.report import merged_json
-from autoscaler.control.run_orders import carry_orders_on
+from autoscaler.control.observe import Invocation
+from autoscaler.control.outcomes import merged_json
+from autoscaler.control.run_steps import carry_orders_on
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
 from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.repair.instances import Announced, InstanceEvent

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-from autoscaler.control.heavy_jobs import READ_A_LOOK, READ_AGAIN_SECONDS, heavy_jobs
+from autoscaler.control.measure import READ_A_LOOK, READ_AGAIN_SECONDS, heavy_jobs
 from autoscaler.domain.facts.job_settings import JobWeights, PluginWeight, Source
 from autoscaler.errors import ConfigError, TransientError
 from support.builders import NOW, a_fleet, a_view, an_item

@@ -5,7 +5,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "layers" / "core" / "autoscaler"
 # The state's adapter reads it, and counts its versions; who saves it several times in a pass counts on.
-WRITERS = {"domain/learn.py", "domain/lessons.py", "domain/facts/memory.py", "adapters/dynamodb.py", "ports.py", "control/lessons.py"}
+WRITERS = {"domain/learn.py", "domain/lessons.py", "domain/facts/memory.py", "adapters/dynamodb.py", "ports.py", "control/apply.py"}
 MAKES_MEMORY = re.compile(r"\b(Memory|Learned)\((?!\))|replace\(\s*(situation\.)?(memory|learned)\b")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from autoscaler.control.report import Outcome, Report, as_json
+from autoscaler.control.outcomes import Outcome, Report, as_json
 from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import TransientError
 from autoscaler.ports import Ports

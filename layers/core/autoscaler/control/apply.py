@@ -5,25 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from autoscaler.control import launches, nodes, reserving, sides
-from autoscaler.control.consoles import keep_console
-from autoscaler.control.cordons import Cordons
-from autoscaler.control.gone_machines import GoneMachines
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.lessons import Lessons
-from autoscaler.control.lost_builds import Answers
-from autoscaler.control.records import Records
-from autoscaler.control.report import Outcome, Report, Result
-from autoscaler.control.rotation import Rotation
-from autoscaler.control.step_notes import StepNotes
-from autoscaler.control.stopping import Stopping
+from autoscaler.control import launches, nodes, reserving
+from autoscaler.control.nodes import Cordons, GoneMachines, Records
+from autoscaler.control.observe import Answers, Invocation
+from autoscaler.control.outcomes import Outcome, Report, Result, StepNotes
+from autoscaler.control.stopping import Rotation, Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
-from autoscaler.domain.facts.memory import EC2_ANSWERED
+from autoscaler.domain.facts.memory import EC2_ANSWERED, Memory
 from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.nodes import has_static_node, is_made_for, with_known_weights
 from autoscaler.domain.facts.orders import with_held_labels
 from autoscaler.domain.facts.plan import (
     Adopt,
+    BootFailure,
     CancelItem,
     Cordon,
     CreateBeacon,
@@ -54,11 +48,80 @@ from autoscaler.domain.facts.plan import (
 from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot, version_of
 from autoscaler.domain.launch.backoff import Had, Refusal, may_be_the_image
-from autoscaler.domain.learn import Outcomes
+from autoscaler.domain.learn import Outcomes, note_results
 from autoscaler.domain.situation.breakers import has_failed_often, key_of, why_no_node
 from autoscaler.domain.situation.canary import FailedStart, postponed_start
 from autoscaler.errors import AutoscalerError, DoubtfulError, NoAnswerError, RefusedError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
+
+# Reads the console of an agent that did not boot, while its instance is there.
+
+
+def keep_console(ports: Ports, failure: BootFailure) -> dict[str, str]:
+    """Log why an agent did not boot before its instance is gone. A console that cannot be read does not keep the instance."""
+    read: dict[str, str] = {}
+    try:
+        said = read[failure.instance_id] = ports.compute.console_output(failure.instance_id)
+    except AutoscalerError as error:
+        said = f"(not read: {error})"
+    facts = {"controller": failure.controller, "pool": failure.pool, "instance_id": failure.instance_id, "why": failure.why}
+    ports.log("boot_failed", **facts, console=said or "(nothing)")
+    return read
+
+
+# Saves the memory of a pass, with what its steps have taught. Refusals of EC2 are saved at once: a pass may be cut off after them.
+
+
+# Each save writes the whole memory. If EC2 refuses everything, the others are saved when the pass ends.
+_MOST_EARLY_SAVES = 5
+_ASKED_OF_EC2 = (Launch, Start, Stop, Terminate)
+
+
+class Lessons:
+    """What the steps of one pass have taught so far."""
+
+    def __init__(self, ports: Ports, fleet: Fleet, plan: Plan) -> None:
+        """Begin with the memory of the plan."""
+        self._ports = ports
+        self._fleet = fleet
+        self._plan = plan
+        self._version = plan.memory.version
+        self._refusals = 0
+        self._early_saves = 0
+        self._saved: Memory | None = None
+
+    def note(self, result: Result, outcomes: Outcomes, *, is_last: bool) -> None:
+        """Save what EC2 has refused in a step. After the last one the pass saves everything anyway."""
+        refusals = len(outcomes.refused) + len(outcomes.refused_canaries)
+        has_failed = result.outcome is Outcome.FAILED and isinstance(result.step, _ASKED_OF_EC2)
+        is_new, self._refusals = has_failed or refusals > self._refusals, refusals
+        if is_new and not is_last and self._early_saves < _MOST_EARLY_SAVES:
+            self._early_saves += 1
+            self._save(self._learned(outcomes))
+
+    def save(self, outcomes: Outcomes) -> bool:
+        """Save what is to be remembered of the whole pass; tell whether the memory of the plan is saved."""
+        memory = self._learned(outcomes)
+        if self._saved is not None and memory == self._saved:
+            return True
+        if not (self._plan.remember or memory != self._plan.memory):
+            return False
+        return self._save(memory)
+
+    def _learned(self, outcomes: Outcomes) -> Memory:
+        return note_results(self._plan.memory, self._fleet, outcomes, self._ports.clock())
+
+    def _save(self, memory: Memory) -> bool:
+        try:
+            self._ports.state.save_memory(replace(memory, version=self._version))
+        except AutoscalerError as error:
+            # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
+            self._ports.log("memory_not_saved", error=f"{type(error).__name__}: {error}")
+            return False
+        self._saved = memory
+        self._version += 1
+        return True
+
 
 # With less time left in the invocation than this, no step is begun.
 STEP_RESERVE_SECONDS = 10.0
@@ -283,7 +346,7 @@ class _Actuator:
         node = controller.node(step.node) if step.node is not None else None
         if node is not None and is_made_for(self._fleet, record, node):
             controller.delete_node(node.name)
-        if sides.is_wanted(self._fleet, record):
+        if reserving.is_wanted(self._fleet, record):
             self._records.note(step.instance_id, lambda read: handed_back(read, now) if read.state is record.state else None)
         else:
             self._change(record, RecordState.GONE)
@@ -344,14 +407,14 @@ class _Actuator:
     def _last_read(self, step: Terminate | Stop, before: Record) -> str | None:
         """Say why the instance must be kept after all. Nothing was sent yet, so its record is restored, and it may reconnect."""
         if step.node is None:
-            keep = sides.used_elsewhere(self._controllers, self._fleet, self._records.now.values(), before)
+            keep = reserving.used_elsewhere(self._controllers, self._fleet, self._records.now.values(), before)
             if keep:
                 self._take_back(before)
             return keep
         ended = step.ended if isinstance(step, Terminate) else ()
         try:
             keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark, ended)
-            keep = keep or sides.used_elsewhere(self._controllers, self._fleet, self._records.now.values(), before)
+            keep = keep or reserving.used_elsewhere(self._controllers, self._fleet, self._records.now.values(), before)
         except AutoscalerError:
             self._take_back(before)
             raise

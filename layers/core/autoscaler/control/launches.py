@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from autoscaler.control.report import Outcome, Result
+from autoscaler.control.outcomes import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool, ReservedPrice
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import day_of, levels_out_of_hours, month_of, spent_levels

@@ -8,13 +8,11 @@ from typing import Any
 
 from autoscaler.control import passes
 from autoscaler.control.apply import apply
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.jobs import told_etas
-from autoscaler.control.measure import telemetry_of
-from autoscaler.control.notify import why_nobody_is_told
-from autoscaler.control.observe import observe, observe_without_instances
+from autoscaler.control.measure import telemetry_of, why_nobody_is_told
+from autoscaler.control.observe import Invocation, observe, observe_without_instances
 from autoscaler.control.ordering_runs import told_runs
-from autoscaler.control.report import Report
+from autoscaler.control.outcomes import Report
+from autoscaler.control.statistics import told_etas
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Ceilings, Fleet, Pool
 from autoscaler.domain.facts.orders import (

@@ -4,9 +4,8 @@ from dataclasses import replace
 from hashlib import sha256
 
 from autoscaler.build_ports import RunOrderStore
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.observe import observe
-from autoscaler.control.run_orders import STARTS_A_LOOK, RunKeeper
+from autoscaler.control.observe import Invocation, observe
+from autoscaler.control.run_steps import STARTS_A_LOOK, RunKeeper
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_stats import Subject
 from autoscaler.domain.facts.started_builds import RunOrder, job_path

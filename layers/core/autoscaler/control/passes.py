@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from autoscaler.control import interruptions, launches
+from autoscaler.control import launches, nodes
 from autoscaler.control.apply import STEP_RESERVE_SECONDS, apply
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.observe import log_notes, observe, without
-from autoscaler.control.report import Outcome, Report, Result
+from autoscaler.control.observe import Invocation, log_notes, observe, without
+from autoscaler.control.outcomes import Outcome, Report, Result
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainAll, DrainNodes, DrainSome, EndInstance, LaunchSome, Release, Reserve
@@ -94,7 +93,7 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
     decision = partial(commands.handle, event=event)
     if event.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
         return [one_pass(ports, fleet, invocation, decision)], ()
-    stored = interruptions.note(ports, stored, event.instance_id)
+    stored = nodes.note_interruption(ports, stored, event.instance_id)
     snapshot = observe(ports, fleet, stored, invocation)
     log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from autoscaler.bootstrap import Runtime
-from autoscaler.control.pass_notes import leave_note
+from autoscaler.control.outcomes import leave_note
 from autoscaler.domain.report.metrics import scaling
 from autoscaler.telemetry import send_metrics
 

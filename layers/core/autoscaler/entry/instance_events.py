@@ -7,9 +7,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from autoscaler import bootstrap
 from autoscaler.control import passes
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.pass_notes import places_of_reports
-from autoscaler.control.report import Outcome, Report, merged_json, starts_failed
+from autoscaler.control.observe import Invocation
+from autoscaler.control.outcomes import Outcome, Report, merged_json, places_of_reports, starts_failed
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.instances import Announced, InstanceEvent
 from autoscaler.domain.wording import shortened

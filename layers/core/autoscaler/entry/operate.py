@@ -7,11 +7,10 @@ from typing import Any
 
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
-from autoscaler.control import costs, jobs, operate, ordering_runs, passes
+from autoscaler.control import operate, ordering_runs, passes, statistics
 from autoscaler.control.doctor import examine
-from autoscaler.control.events import note
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.report import Report, merged_json
+from autoscaler.control.observe import Invocation
+from autoscaler.control.outcomes import Report, merged_json, note
 from autoscaler.domain.facts.orders import (
     CloseBreaker,
     Hold,
@@ -167,14 +166,17 @@ def _about_jobs(wired: Runtime, invocation: Invocation, question: Jobs | Needs |
     ports, fleet = wired.ports, wired.fleet
     match question:
         case Jobs():
-            return asdict(jobs.list_jobs(ports, question.pattern, question.most))
+            return asdict(statistics.list_jobs(ports, question.pattern, question.most))
         case Needs():
-            return asdict(jobs.list_needs(ports, fleet, question.pattern, question.most))
+            return asdict(statistics.list_needs(ports, fleet, question.pattern, question.most))
         case Eta():
-            return {"subject": question.subject, "builds": [asdict(one) for one in jobs.eta(ports, fleet, invocation, question.subject)]}
+            return {
+                "subject": question.subject,
+                "builds": [asdict(one) for one in statistics.eta(ports, fleet, invocation, question.subject)],
+            }
         case Costs():
-            of_days = (span := question.day or question.days) and costs.list_days(ports, fleet, span, question.by)
-            return asdict(of_days or costs.list_month(ports, fleet, question.month, question.by))
+            of_days = (span := question.day or question.days) and statistics.list_days(ports, fleet, span, question.by)
+            return asdict(of_days or statistics.list_month(ports, fleet, question.month, question.by))
         case Runs():
             return {"runs": [asdict(one) for one in ordering_runs.list_runs(ports, fleet, question.most, question.id)]}
 

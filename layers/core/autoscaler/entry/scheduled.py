@@ -8,12 +8,10 @@ from typing import Any
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import measure, passes
-from autoscaler.control.counts import counts_of
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.pass_notes import leave_note, places_of_reports
-from autoscaler.control.publish import publish_all, publish_essential
-from autoscaler.control.report import Report, merged_json
-from autoscaler.control.run_orders import carry_orders_on
+from autoscaler.control.measure import publish_all, publish_essential
+from autoscaler.control.observe import Invocation
+from autoscaler.control.outcomes import Report, counts_of, leave_note, merged_json, places_of_reports
+from autoscaler.control.run_steps import carry_orders_on
 from autoscaler.control.slots import announce_looks, why_skipped
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum

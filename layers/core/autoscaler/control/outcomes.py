@@ -1,0 +1,358 @@
+"""What became of a plan's steps: in the log, in metrics, in notes for the next look, and in the history."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.plan import (
+    Adopt,
+    BootFailure,
+    CancelItem,
+    Cordon,
+    CreateBeacon,
+    DeleteNode,
+    EndReservation,
+    FinishRotation,
+    FinishStop,
+    ForceStop,
+    Forget,
+    FreeSlot,
+    Held,
+    Launch,
+    LeaveLost,
+    Lend,
+    Plan,
+    Relabel,
+    RemoveBeacon,
+    Reserve,
+    ReserveDevice,
+    Rotate,
+    RunAgain,
+    Start,
+    Step,
+    Stop,
+    TakeBack,
+    Terminate,
+    Uncordon,
+)
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.report.datum import PassNotes, noted
+from autoscaler.domain.report.told import Event
+from autoscaler.domain.wording import LONGEST_DETAIL, LONGEST_RESULT, shortened
+from autoscaler.errors import AutoscalerError, ConflictError
+from autoscaler.ports import Ports
+
+# Reports what became of a plan: one line a step, with decision and result.
+
+
+STEP_NAMES: dict[type[Step], str] = {
+    CreateBeacon: "create-beacon",
+    RemoveBeacon: "remove-beacon",
+    Launch: "launch",
+    Uncordon: "uncordon",
+    Cordon: "cordon",
+    Relabel: "relabel",
+    Lend: "lend",
+    TakeBack: "take-back",
+    Reserve: "reserve",
+    ReserveDevice: "reserve-device",
+    EndReservation: "end-reservation",
+    Terminate: "terminate",
+    Stop: "stop",
+    ForceStop: "force-stop",
+    FinishStop: "finish-stop",
+    Start: "start",
+    Rotate: "rotate",
+    FinishRotation: "finish-rotation",
+    DeleteNode: "delete-node",
+    FreeSlot: "free-slot",
+    Adopt: "adopt",
+    Forget: "forget",
+    CancelItem: "cancel-item",
+    RunAgain: "run-again",
+    LeaveLost: "leave-lost",
+}
+
+
+class Outcome(StrEnum):
+    """The outcome of one step."""
+
+    PLANNED = "planned"  # a dry run
+    DONE = "done"
+    SKIPPED = "skipped"  # the world had changed: acting would have been wrong
+    FAILED = "failed"  # the next pass will try again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One step and its outcome; ``count`` is the number of agents that a launch or a start got."""
+
+    step: Step
+    outcome: Outcome
+    detail: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One pass: its plan and the results."""
+
+    plan: Plan
+    results: tuple[Result, ...]
+    dry_run: bool
+    unresponsive: frozenset[str] = frozenset()  # controllers that stopped answering while it acted
+
+    @property
+    def failed(self) -> frozenset[str]:
+        """Name the controllers that could not be read or stopped answering."""
+        return self.unresponsive | {held.controller for held in self.plan.held if held.reason is Reason.INCOMPLETE}
+
+
+def done(results: Iterable[Result], kind: type[Step]) -> int:
+    """Count what was done of one kind; launches and starts count agents."""
+    return sum(r.count for r in results if isinstance(r.step, kind) and r.outcome is Outcome.DONE)
+
+
+def starts_failed(report: Report) -> dict[str, int]:
+    """Count the starts that EC2 refused or did not answer, and those whose agent did not come, by pool."""
+    failed = Counter(failure.pool for failure in report.plan.boot_failures if failure.of_start)
+    for result in report.results:
+        step = result.step
+        if result.outcome not in {Outcome.DONE, Outcome.FAILED}:
+            continue
+        if isinstance(step, Start) and step.count > result.count:
+            failed[step.pool] += step.count - result.count
+        elif isinstance(step, FinishStop) and step.reason is Reason.START_FAILED:
+            failed[step.pool] += 1
+    return failed
+
+
+def boots_failed(report: Report) -> list[BootFailure]:
+    """List the first boots that failed."""
+    return [failure for failure in report.plan.boot_failures if not failure.of_start]
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Write a pass as the JSON that functions answer and log."""
+    return {
+        "pass_id": report.plan.pass_id,
+        "taken_at": datetime.fromtimestamp(report.plan.taken_at, UTC).isoformat(),
+        "dry_run": report.dry_run,
+        "steps": [step_json(result) for result in report.results],
+        "held": [_held_json(held) for held in report.plan.held],
+    }
+
+
+def merged_json(reports: Iterable[Report]) -> dict[str, Any]:
+    """Write several passes of one invocation as one plan, with the time of the last."""
+    parts = [as_json(report) for report in reports]
+    held = {(h["pool"], h["reason"], h["detail"]): h for part in parts for h in part["held"]}
+    return parts[-1] | {"steps": [step for part in parts for step in part["steps"]], "held": list(held.values())}
+
+
+def step_json(result: Result) -> dict[str, Any]:
+    """Write a step and its outcome, likewise."""
+    step = result.step
+    facts: dict[str, Any] = {"step": STEP_NAMES[type(step)], "controller": step.controller}
+    for name in ("pool", "count", "node", "instance_id", "item", "job"):
+        if getattr(step, name, None) is not None:
+            facts[name] = getattr(step, name)
+    facts |= {"reason": str(step.reason), "detail": shortened(step.detail, LONGEST_DETAIL), "outcome": str(result.outcome)}
+    if isinstance(step, Start):
+        facts["instance_ids"] = list(step.instance_ids)
+        facts["started"] = result.count if result.outcome is Outcome.DONE else 0
+        facts["instead"] = list(dict.fromkeys(o.instance_type for o in step.otherwise.offerings)) if step.otherwise else []
+    if isinstance(step, Launch):
+        facts |= {"market": str(step.market), "usd_per_hour": step.offerings[0].billed_usd_per_hour}  # of one agent
+        facts["launched"] = result.count if result.outcome is Outcome.DONE else 0
+    if isinstance(step, FinishStop) and step.failed:
+        facts["failed"] = step.failed
+    if result.detail:
+        facts["result"] = shortened(result.detail, LONGEST_RESULT)
+    return facts
+
+
+def _held_json(held: Held) -> dict[str, Any]:
+    facts = {"controller": held.controller, "pool": held.pool, "reason": str(held.reason), "detail": held.detail}
+    return facts | ({"limit_of": held.limit_of} if held.limit_of else {})
+
+
+# Counts of what passes did: the metrics of a scaling function.
+
+
+def counts_of(reports: Sequence[Report]) -> dict[str, int]:
+    """Count what passes did, each under the name of its metric."""
+    results = [result for report in reports for result in report.results]
+    held = {(h.controller, h.pool, h.reason) for report in reports for h in report.plan.held}
+    return {
+        "Launches": done(results, Launch),
+        "Starts": done(results, Start),
+        "Rotations": done(results, Rotate),
+        "StartsFailed": sum(sum(starts_failed(report).values()) for report in reports),
+        "Stops": done(results, Stop),
+        "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
+        "Terminations": done(results, Terminate),
+        "BootFailures": sum(len(boots_failed(report)) for report in reports),
+        "Quarantines": _quarantines(results),
+        "Ec2Disagrees": any(reason is Reason.EC2_DISAGREES for _, _, reason in held),
+        "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
+        "BuildsRunAgain": done(results, RunAgain),
+        # Nobody need see to a build that a person has started again.
+        "BuildsLeft": done([one for one in results if one.step.reason is not Reason.REPEATED_BY_PERSON], LeaveLost),
+        "LeaseHeld": 0,
+    }
+
+
+def _quarantines(results: list[Result]) -> int:
+    cordons = [result.step for result in results if isinstance(result.step, Cordon) and result.outcome is Outcome.DONE]
+    return sum(step.mark.kind is MarkClass.QUARANTINE and step.reason is not Reason.LABELS_TAKEN for step in cordons)
+
+
+_HOLDS_LAUNCHES = {
+    Reason.HELD,
+    Reason.FROZEN,
+    Reason.MAX_AGENTS,
+    Reason.TEAM_MAX_AGENTS,
+    Reason.FLEET_MAX_AGENTS,
+    Reason.LAUNCH_RATE,
+    Reason.USD_PER_HOUR,
+    Reason.USD_PER_MONTH,
+    Reason.NOT_ITS_TURN,
+    Reason.NO_OFFERING,
+    Reason.POOL_PAUSED,
+    Reason.ACCOUNT_THROTTLED,
+    Reason.BREAKER_OPEN,
+    Reason.ONE_TRIAL,
+    Reason.CANARY,
+}
+
+
+# Leaves a note of what a pass counted, for the look that measures. A note that fails fails no pass.
+
+
+# Two invocations of one function seldom overlap; three do not.
+_TRIES = 3
+_HOLDS = {Reason.EC2_DISAGREES: "Ec2Disagrees", Reason.SWEEP_LIMIT: "SweepsStopped"}
+
+
+def leave_note(
+    ports: Ports, function: str, counts: Mapping[str, int], places: Mapping[str, Sequence[str]], *, completed: bool = False
+) -> None:
+    """Add to the notes of a function. One that another invocation wrote meanwhile is read again, so that nothing is counted away."""
+    try:
+        for _ in range(_TRIES):
+            notes = noted(ports.state.pass_notes(function), ports.clock(), counts, places, completed=completed)
+            if notes is None or _is_saved(ports, function, notes):
+                return
+    except AutoscalerError as error:
+        ports.log("pass_not_noted", function=function, error=f"{type(error).__name__}: {error}")
+    else:
+        ports.log("pass_not_noted", function=function, error="other invocations were faster")
+
+
+def _is_saved(ports: Ports, function: str, notes: PassNotes) -> bool:
+    try:
+        ports.state.save_pass_notes(function, notes)
+    except ConflictError:
+        return False
+    return True
+
+
+def places_of_reports(reports: Iterable[Report]) -> dict[str, list[str]]:
+    """Where passes counted what, by the names of the counts."""
+    found: dict[str, list[str]] = {}
+    for report in reports:
+        for name, place in _places(report):
+            found.setdefault(name, []).append(place)
+    return found
+
+
+def _places(report: Report) -> Iterator[tuple[str, str]]:
+    for failure in boots_failed(report):
+        yield "BootFailures", f"pool {failure.pool} ({failure.instance_id})"
+    yield from (("StartsFailed", f"pool {pool}") for pool in starts_failed(report))
+    for held in report.plan.held:
+        if held.reason in _HOLDS:
+            yield _HOLDS[held.reason], f"pool {held.pool} of {held.controller}" if held.pool else held.detail
+    for result in report.results:
+        if result.outcome is Outcome.DONE:
+            yield from _done(result.step)
+
+
+def _done(step: Step) -> Iterator[tuple[str, str]]:
+    match step:
+        case Cordon(pool=pool, node=node, mark=mark) if mark.kind is MarkClass.QUARANTINE:
+            yield "Quarantines", f"{node} of pool {pool}"
+        case LeaveLost(pool=pool, job=job) if step.reason is not Reason.REPEATED_BY_PERSON:
+            yield "BuildsLeft", f"{job} in pool {pool}"
+
+
+# Keeps the fleet's history: the steps of each pass with their reasons, which no pass reads.
+
+
+def note(ports: Ports, events: Sequence[Event]) -> bool:
+    """Add events to the history, and say whether that worked. A failure is logged, and changes nothing of what was done."""
+    try:
+        ports.history.note(events)
+    except AutoscalerError as error:
+        ports.log("events_not_noted", count=len(events), error=f"{type(error).__name__}: {error}")
+        return False
+    return True
+
+
+def event_of(by: str, result: Result, at: float) -> Event:
+    """Make an event of a step that was taken or failed. ``by``: a function or a person."""
+    step = result.step
+    subject = next((str(named) for name in ("node", "instance_id", "job") if (named := getattr(step, name, None))), "")
+    return Event(
+        at=at,
+        by=by,
+        what=STEP_NAMES[type(step)],
+        where="/".join(filter(None, (step.controller, getattr(step, "pool", "")))),
+        subject=f"{result.count} of {step.count}" if isinstance(step, Launch | Start) else subject,
+        reason=str(step.reason),
+        detail=shortened("; ".join(filter(None, (step.detail, result.detail))), LONGEST_RESULT),
+        outcome=str(result.outcome),
+    )
+
+
+# Notes each step of a pass when it is done, so that a pass that is cut off later leaves what it did in the log and in the history.
+
+
+_EVENTS = (Outcome.DONE, Outcome.FAILED)
+
+
+class StepNotes:
+    """The notes of one pass. ``by``: the function or person that runs it."""
+
+    def __init__(self, ports: Ports, plan: Plan, by: str) -> None:
+        """Keep where they go."""
+        self._ports = ports
+        self._plan = plan
+        self._by = by
+        self._unsent: list[Event] = []
+        self._has_failed = False
+
+    def note(self, result: Result) -> None:
+        """Log a step and its outcome; add it to the history if it was taken or failed."""
+        self._ports.log("step", pass_id=self._plan.pass_id, **step_json(result))
+        if result.outcome not in _EVENTS:
+            return
+        self._unsent.append(event_of(self._by, result, self._ports.clock()))
+        # A table that does not answer costs the pass one wait, and not one for each step.
+        if not self._has_failed:
+            self._send()
+
+    def finish(self) -> None:
+        """Try once more to add what could not be added before."""
+        if self._unsent:
+            self._send()
+
+    def _send(self) -> None:
+        self._has_failed = not note(self._ports, self._unsent)
+        if not self._has_failed:
+            self._unsent = []
