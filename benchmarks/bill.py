@@ -8,7 +8,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from autoscaler.adapters.costs import month_body
+from autoscaler.adapters.stores import month_body
 from autoscaler.config import load_settings
 from autoscaler.control import measure
 from autoscaler.control.statistics import note_costs

@@ -8,7 +8,7 @@ from typing import Any
 from botocore.loaders import Loader
 from botocore.model import OperationModel, ServiceModel
 
-from autoscaler.adapters.aws_times import session_with_quick_times
+from autoscaler.adapters.aws import session_with_quick_times
 from autoscaler_workbench.fakes.http_fakes.aws.ec2_query import answer_xml
 
 _PAGE = 1000  # what the adapter asks for

@@ -87,7 +87,7 @@ def _validate_live(fleet: Fleet, path: Path, *, as_json: bool) -> None:
     import boto3  # noqa: PLC0415 - takes longer to import than all that needs no AWS
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
-    from autoscaler.adapters.launch_templates import findings_of, images_of, read_templates  # noqa: PLC0415
+    from autoscaler.adapters.account import findings_of, images_of, read_templates  # noqa: PLC0415
 
     try:
         client, stacks, parameters = boto3.client("ec2"), boto3.client("cloudformation"), boto3.client("ssm")
@@ -111,7 +111,7 @@ def _validate_live(fleet: Fleet, path: Path, *, as_json: bool) -> None:
 
 def _images_by_parameter(fleet: Fleet, parameters: Any) -> tuple[dict[str, str], list[str]]:
     """Return the image of each pool that a parameter names. A question that is denied stops nothing: the launch template's is checked."""
-    from autoscaler.adapters.ssm import SsmImages  # noqa: PLC0415 - needs AWS
+    from autoscaler.adapters.account import SsmImages  # noqa: PLC0415 - needs AWS
 
     named = {pool.name: pool.image_parameter for pool in fleet.pools.values() if pool.image_parameter}
     try:
@@ -140,7 +140,7 @@ def _subnets_of_one_zone(fleet: Fleet, client: Any) -> list[str]:
 
 def _of_no_stack(fleet: Fleet, ec2: Any, stacks: Any) -> list[str]:
     """Name instances of fleets that have no stack here, and the command that ends them. A question that is denied stops nothing."""
-    from autoscaler.adapters.other_fleets import instances_of_no_stack  # noqa: PLC0415 - needs AWS
+    from autoscaler.adapters.ec2 import instances_of_no_stack  # noqa: PLC0415 - needs AWS
 
     try:
         found = instances_of_no_stack(ec2, stacks, fleet.name)

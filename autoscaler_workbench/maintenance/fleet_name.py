@@ -17,7 +17,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from autoscaler.adapters.routes import read_ways
+from autoscaler.adapters.account import read_ways
 from autoscaler.config import FleetFileError, load_fleet, load_settings
 from autoscaler.config.advice import SECRET_PREFIX, readable, warnings_in
 from autoscaler.errors import AutoscalerError, ConfigError

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from autoscaler.adapters.asks import DynamoAsks
 from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.adapters.stores import DynamoAsks
 from autoscaler.domain.facts.telemetry import MOST_BUILDS, MOST_GPUS, Device, Devices
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR
 from autoscaler.errors import TransientError

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from autoscaler.adapters.launch_templates import check_templates
+from autoscaler.adapters.account import check_templates
 from autoscaler.domain.facts.fleet import CapacityReservation
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason

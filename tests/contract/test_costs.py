@@ -7,8 +7,8 @@ from string import ascii_letters, digits
 import pytest
 from botocore.stub import Stubber
 
-from autoscaler.adapters.costs import MONTHS_KEPT, MOST_BYTES, DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.adapters.stores import MONTHS_KEPT, MOST_BYTES, DynamoCosts
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.costs import ROWS_KEPT, bounded
 from autoscaler.errors import ConflictError, TransientError, UnansweredError

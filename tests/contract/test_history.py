@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from botocore.stub import Stubber
 
-from autoscaler.adapters import history
-from autoscaler.adapters.history import DynamoHistory
+from autoscaler.adapters import stores
+from autoscaler.adapters.stores import DynamoHistory
 from autoscaler.domain.report.told import Event
 from autoscaler.errors import TransientError
 from autoscaler_workbench.cli.demo import TABLE
@@ -69,7 +69,7 @@ def test_noting_reads_nothing_and_writes_a_small_item_an_event(dynamo):
 
 
 def test_of_a_day_with_very_many_the_last_are_kept(dynamo, monkeypatch):
-    monkeypatch.setattr(history, "EVENTS_A_DAY", 3)
+    monkeypatch.setattr(stores, "EVENTS_A_DAY", 3)
     kept = DynamoHistory(lambda: dynamo, TABLE, "f")
     for number in range(5):
         kept.note([an_event(str(number), NOON + number)])

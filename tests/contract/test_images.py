@@ -6,7 +6,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from autoscaler.adapters.ssm import SsmImages
+from autoscaler.adapters.account import SsmImages
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.http_fakes.clients import LocalSsmClient
 from autoscaler_workbench.fakes.world.faults import Fault

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 from botocore.stub import Stubber
 
-from autoscaler.adapters import jobs
+from autoscaler.adapters import stores
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.adapters.jobs import DAYS_KEPT, DynamoJobs
+from autoscaler.adapters.stores import DAYS_KEPT, DynamoJobs
 from autoscaler.domain.facts.job_stats import (
     EndedUse,
     Estimate,
@@ -142,24 +142,24 @@ def test_five_thousand_jobs_are_all_kept_and_no_item_is_near_its_limit(dynamo):
 
 @pytest.mark.long
 def test_a_full_shard_forgets_what_was_seen_longest_ago_and_stays_below_the_limit(dynamo, monkeypatch):
-    monkeypatch.setattr(jobs, "SHARDS", 1)
+    monkeypatch.setattr(stores, "SHARDS", 1)
     store = DynamoJobs(lambda: dynamo, TABLE, "f")
     stages = [a_row("job", f"{'stage ' * 15}{number}", seen_at=NOW + number, spread=widest_spread(number)) for number in range(200)]
     store.save_rows(stages, NOW)
-    assert {row.seen_at for row in store.all_rows()} == {NOW + number for number in range(200 - jobs.ROWS_A_SHARD, 200)}
+    assert {row.seen_at for row in store.all_rows()} == {NOW + number for number in range(200 - stores.ROWS_A_SHARD, 200)}
     assert max(map(size_of, items(dynamo))) < ITEM_BYTES
 
 
 def test_a_job_whose_builds_all_have_other_parameters_displaces_no_other_job(dynamo, monkeypatch):
     for name, value in (("SHARDS", 1), ("ROWS_A_SHARD", 32), ("ROWS_A_JOB", 16)):
-        monkeypatch.setattr(jobs, name, value)
+        monkeypatch.setattr(stores, name, value)
     store = DynamoJobs(lambda: dynamo, TABLE, "f")
-    store.save_rows([a_row(f"job {number}", seen_at=NOW) for number in range(jobs.ROWS_A_SHARD - jobs.ROWS_A_JOB)], NOW)
-    for number in range(1, 2 * jobs.ROWS_A_SHARD):
+    store.save_rows([a_row(f"job {number}", seen_at=NOW) for number in range(stores.ROWS_A_SHARD - stores.ROWS_A_JOB)], NOW)
+    for number in range(1, 2 * stores.ROWS_A_SHARD):
         store.save_rows([a_row("wild", f"SHA={number}", seen_at=NOW + number)], NOW)
     kept = store.all_rows()
-    assert sum(row.subject.job != "wild" for row in kept) == jobs.ROWS_A_SHARD - jobs.ROWS_A_JOB
-    assert sum(row.subject.job == "wild" for row in kept) == jobs.ROWS_A_JOB
+    assert sum(row.subject.job != "wild" for row in kept) == stores.ROWS_A_SHARD - stores.ROWS_A_JOB
+    assert sum(row.subject.job == "wild" for row in kept) == stores.ROWS_A_JOB
 
 
 def test_a_tracker_of_as_much_as_is_followed_stays_below_the_limit(dynamo):
@@ -216,7 +216,7 @@ def test_of_two_that_write_a_shard_at_once_the_second_gives_way(dynamo, monkeypa
 
 def test_what_another_version_wrote_begins_again(dynamo):
     store = DynamoJobs(lambda: dynamo, TABLE, "f")
-    for item in (jobs._shard_of("main", Subject("job")), "tracker#main"):
+    for item in (stores._shard_of("main", Subject("job")), "tracker#main"):
         dynamo.put_item(TableName=TABLE, Item={"fleet": {"S": "f#jobs"}, "item": {"S": item}, "body": {"B": b"?"}, "version": {"N": "7"}})
     assert store.all_rows() == ()
     store.save_rows([a_row("job")], NOW)

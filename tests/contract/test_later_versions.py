@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 import pytest
 from pydantic import TypeAdapter
 
-from autoscaler.adapters.costs import DynamoCosts, _Batch, _Month
+from autoscaler.adapters.build_stores import DynamoReruns, DynamoRunOrders
 from autoscaler.adapters.dynamodb import _KINDS, DynamoState, _Entry
-from autoscaler.adapters.jobs import DynamoJobs
-from autoscaler.adapters.reruns import DynamoReruns
-from autoscaler.adapters.run_orders import DynamoRunOrders
+from autoscaler.adapters.stores import DynamoCosts, DynamoJobs, _Batch, _Month
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.orders import Overrides

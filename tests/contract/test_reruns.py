@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from botocore.stub import Stubber
 
+from autoscaler.adapters.build_stores import DynamoReruns
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.adapters.reruns import DynamoReruns
 from autoscaler.domain.facts.started_builds import Rerun, RerunState, origin_key, rerun_key, times_of
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE

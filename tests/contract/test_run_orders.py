@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError
 from botocore.stub import Stubber
 
+from autoscaler.adapters.build_stores import MOST_BYTES, MOST_BYTES_NEW, DynamoRunOrders
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.adapters.run_orders import MOST_BYTES, MOST_BYTES_NEW, DynamoRunOrders
 from autoscaler.domain.facts.started_builds import Part, RunOrder, Target, Try, TryState, Until, Verdict
 from autoscaler.errors import ConfigError, ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE

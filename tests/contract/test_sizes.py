@@ -3,9 +3,8 @@
 from dataclasses import replace
 from random import Random
 
-from autoscaler.adapters.costs import DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.adapters.history import DynamoHistory
+from autoscaler.adapters.stores import DynamoCosts, DynamoHistory
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.memory import Arrivals, Learned, Observation, Sighting
 from autoscaler.domain.facts.runs import Streak

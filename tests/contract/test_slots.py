@@ -4,8 +4,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+from autoscaler.adapters.build_stores import SqsSlots
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.adapters.slots import SqsSlots
 from autoscaler.errors import TransientError
 from autoscaler.ports import StoredState
 from autoscaler_workbench.cli.demo import TABLE

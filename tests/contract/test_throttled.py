@@ -4,12 +4,10 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from botocore.stub import Stubber
 
-from autoscaler.adapters.asks import DynamoAsks
-from autoscaler.adapters.costs import DynamoCosts
+from autoscaler.adapters.build_stores import DynamoReruns, DynamoRunOrders
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.adapters.reruns import DynamoReruns
-from autoscaler.adapters.run_orders import DynamoRunOrders
-from autoscaler.adapters.transactions import PAUSES
+from autoscaler.adapters.stores import DynamoAsks, DynamoCosts
+from autoscaler.adapters.table import PAUSES
 from autoscaler.domain.facts.telemetry import Devices
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE

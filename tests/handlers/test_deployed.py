@@ -15,8 +15,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import sqs_backends
 
 from autoscaler import bootstrap
-from autoscaler.adapters.costs import DynamoCosts
-from autoscaler.adapters.jobs import DynamoJobs
+from autoscaler.adapters.stores import DynamoCosts, DynamoJobs
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli import demo
 from autoscaler_workbench.cli.remote import Deployed

@@ -9,7 +9,7 @@ import pytest
 import tree_sitter_powershell
 from tree_sitter import Language, Parser
 
-from autoscaler.adapters.launch_templates import USER_DATA_BYTES, check_templates
+from autoscaler.adapters.account import USER_DATA_BYTES, check_templates
 from autoscaler.entry import function_url
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
 from autoscaler_workbench.fakes.world.ec2.account import image_of

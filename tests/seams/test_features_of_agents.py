@@ -162,7 +162,7 @@ def test_the_heavy_job_plugins_weight_counts_from_the_first_look_at_which_a_job_
 # Versions and images, and the replacement of agents
 
 
-@feature("domain/situation/canary.py", "domain/launch/purchase.py", "adapters/images.py")
+@feature("domain/situation/canary.py", "domain/launch/purchase.py", "adapters/account.py")
 def test_one_agent_tries_a_new_image_while_others_are_launched_from_the_old_one_and_then_all_follow():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 9, image_parameter: /ci/image}}") as here:
         account = here.world.ec2.account

@@ -38,7 +38,7 @@ def test_a_build_is_predicted_by_the_parameters_that_the_file_names(key, minutes
         assert eta["ends"]["mid"] / 60 == pytest.approx(minutes - 1, abs=0.7)
 
 
-@feature("domain/report/jobs.py", "domain/report/tracking.py", "adapters/asks.py")
+@feature("domain/report/jobs.py", "domain/report/tracking.py", "adapters/stores.py")
 def test_needs_lists_a_build_within_ten_minutes_of_its_end():
     with scene(one_pool("min_agents: 1")) as here:
         here.world.usage = Usage(here.world.timeline, here.world.controllers)
@@ -113,7 +113,7 @@ def test_what_no_pool_serves_is_told_after_max_wait_seconds_counts_as_a_problem_
         assert here.metric("Problems") == [1.0]
 
 
-@feature("domain/report/metrics.py", "domain/report/listing.py", "domain/report/problems.py", "adapters/asks.py")
+@feature("domain/report/metrics.py", "domain/report/listing.py", "domain/report/problems.py", "adapters/stores.py")
 def test_people_are_told_of_an_agent_whose_memory_runs_out_before_it_has():
     with scene(one_pool("min_agents: 1"), essential_environment()) as here:
         here.world.usage = usage = Usage(here.world.timeline, here.world.controllers)
@@ -135,7 +135,7 @@ def message(slot, at):
     return sqs_event(f'{{"slot": "{slot}", "at": {at}}}')
 
 
-@feature("entry/webhook.py", "adapters/slots.py", "entry/scheduled.py")
+@feature("entry/webhook.py", "adapters/build_stores.py", "entry/scheduled.py")
 def test_after_a_webhook_an_agent_is_launched_as_soon_as_the_job_counts_as_demand():
     with scene(one_pool("queue_maturity_seconds: 10"), _LOOKS) as here:
         here.minutes(1)
@@ -148,7 +148,7 @@ def test_after_a_webhook_an_agent_is_launched_as_soon_as_the_job_counts_as_deman
         assert [machine.launched_at for machine in here.machines()] == [at]
 
 
-@feature("adapters/slots.py", "entry/scheduled.py")
+@feature("adapters/build_stores.py", "entry/scheduled.py")
 def test_with_looks_each_fifteen_seconds_a_job_is_launched_for_at_the_first_of_them():
     with scene(one_pool("queue_maturity_seconds: 0"), _LOOKS | {"LOOK_EVERY_SECONDS": "15"}) as here:
         here.here.call("scale_up", event("tick"))

@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 import pytest
 
+from autoscaler.adapters.account import SsmImages
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
-from autoscaler.adapters.ssm import SsmImages
 from autoscaler.control import passes
 from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import merged_json

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from botocore.utils import parse_timestamp
 
-from autoscaler.adapters.aws_times import read_time, session_with_quick_times
+from autoscaler.adapters.aws import read_time, session_with_quick_times
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from autoscaler.adapters.launch_templates import check_templates
+from autoscaler.adapters.account import check_templates
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client

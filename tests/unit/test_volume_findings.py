@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.adapters.volumes import volume_findings
+from autoscaler.adapters.ec2 import volume_findings
 from support.builders import a_pool
 
 

@@ -15,25 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import boto3
 from botocore.config import Config
 
-from autoscaler.adapters.account import AwsAccount
-from autoscaler.adapters.asks import DynamoAsks
-from autoscaler.adapters.aws_times import session_with_quick_times
+from autoscaler.adapters.account import AwsAccount, SsmImages
+from autoscaler.adapters.aws import session_with_quick_times
+from autoscaler.adapters.build_stores import DynamoReruns, DynamoRunOrders, SqsSlots
 from autoscaler.adapters.cloudwatch import CloudWatchMetrics, EssentialMetrics
-from autoscaler.adapters.costs import DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
-from autoscaler.adapters.history import DynamoHistory
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
-from autoscaler.adapters.jobs import DynamoJobs
-from autoscaler.adapters.reruns import DynamoReruns
-from autoscaler.adapters.run_orders import DynamoRunOrders
-from autoscaler.adapters.secrets import Credentials, read_credentials
-from autoscaler.adapters.shared_secret import SharedSecret
-from autoscaler.adapters.slots import SqsSlots
+from autoscaler.adapters.secrets import Credentials, SharedSecret, read_credentials
 from autoscaler.adapters.sns import SnsTopic
-from autoscaler.adapters.ssm import SsmImages
+from autoscaler.adapters.stores import DynamoAsks, DynamoCosts, DynamoHistory, DynamoJobs
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
 from autoscaler.config.environment import refused
 from autoscaler.config.job_parameters import job_parameters

@@ -1,19 +1,305 @@
-"""Implements the Account port on EC2, Service Quotas, IAM and Lambda."""
+"""What the account has and the fleet needs: quotas, launch templates, images, and routes."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.adapters.aws import code_of, filtered, pages, translated, zones
-from autoscaler.adapters.launch_templates import check_templates, volume_keys
-from autoscaler.adapters.other_fleets import instances_of_no_stack
+from autoscaler.adapters.ec2 import instances_of_no_stack, volume_findings
+from autoscaler.domain.facts.fleet import Fleet, Platform, Pool
+from autoscaler.domain.facts.pools import pool_at_its_widest
 from autoscaler.domain.report.quotas import Executions, Quota
+from autoscaler.errors import ConfigError, TransientError
 
 if TYPE_CHECKING:
-    from autoscaler.domain.facts.fleet import Fleet, Offering
+    from autoscaler.domain.facts.fleet import Offering
+
+
+# Checks whether each pool's image fits its platform and instance types.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """Images by id, and the architectures of instance types."""
+
+    images: Mapping[str, Any]
+    architectures: Mapping[str, Collection[str]]
+
+
+def read_images(client: Any, ids: Iterable[str], types: Iterable[str]) -> Images:
+    """Ask twice for all pools; what EC2 does not know is left out."""
+    images = filtered(client, "describe_images", "image-id", sorted(set(ids)))
+    kinds = filtered(client, "describe_instance_types", "instance-type", sorted(set(types)))
+    return Images(
+        images={raw["ImageId"]: raw for page in images for raw in page["Images"]},
+        architectures={
+            raw["InstanceType"]: raw["ProcessorInfo"]["SupportedArchitectures"] for page in kinds for raw in page["InstanceTypes"]
+        },
+    )
+
+
+def image_findings(pool: Pool, data: Mapping[str, Any], known: Images) -> Iterator[str]:
+    """Say what is wrong with the image of a launch template, a line each."""
+    image_id = data.get("ImageId", "")
+    if not image_id:
+        yield "ImageId is missing: there is nothing to boot"
+        return
+    if not image_id.startswith("ami-"):
+        yield from _by_its_name(pool, image_id)
+        return
+    image = known.images.get(image_id)
+    if image is None:
+        yield f"there is no image {image_id}, or this account may not use it"
+        return
+    if image["State"] != "available":
+        yield f"the image {image_id} is {image['State']}"
+    platform = Platform.WINDOWS if image.get("Platform") == "windows" else Platform.LINUX
+    if platform != pool.platform:
+        yield f"the image {image_id} is of {platform}, the pool's platform is {pool.platform}"
+    if pool_at_its_widest(pool).warm_pool and image.get("RootDeviceType", "ebs") != "ebs":
+        yield f"the image {image_id} has its root on an instance store: no agent can be stopped (warm_pool), all are terminated"
+    yield from _root(image, data)
+    for kind in dict.fromkeys(offering.instance_type for offering in pool.offerings):
+        if image["Architecture"] not in known.architectures.get(kind, [image["Architecture"]]):
+            yield f"{kind} cannot boot the image {image_id}: that is of {image['Architecture']}"
+
+
+def _by_its_name(pool: Pool, image_id: str) -> Iterator[str]:
+    """Judge resolve:ssm:..., which EC2 looks up at each launch: only its name says what it is."""
+    if "windows" in image_id.lower() and pool.platform is not Platform.WINDOWS:
+        yield f"the image {image_id} is of windows by its name, the pool's platform is {pool.platform}"
+
+
+def _root(image: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[str]:
+    root = image.get("RootDeviceName", "")
+    if root not in {mapping.get("DeviceName") for mapping in data.get("BlockDeviceMappings", [])}:
+        yield f"BlockDeviceMappings has no {root}, the root device of {image['ImageId']}: its volume is not encrypted"
+
+
+# Checks how agents get out of each subnet: by a public address of their own, or through a gateway.
+
+
+_EVERYWHERE = "0.0.0.0/0"
+_TARGETS = ("GatewayId", "NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "VpcPeeringConnectionId", "EgressOnlyInternetGatewayId")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """The way out of a subnet. ``target``: its default route, or ""; ``gives_addresses``: public ones, unless the template says no."""
+
+    target: str
+    gives_addresses: bool
+
+    @property
+    def needs_address(self) -> bool:
+        """Tell whether only instances with a public address get out."""
+        return self.target.startswith("igw-")
+
+
+def read_ways(client: Any, subnets: Iterable[str]) -> dict[str, Way]:
+    """Return the way out of each subnet: by its own route table, else by its VPC's main one."""
+    found = [raw for page in filtered(client, "describe_subnets", "subnet-id", sorted(set(subnets))) for raw in page["Subnets"]]
+    own: dict[str, Any] = {}
+    for page in filtered(client, "describe_route_tables", "association.subnet-id", sorted(raw["SubnetId"] for raw in found)):
+        own |= {link["SubnetId"]: table for table in page["RouteTables"] for link in table["Associations"] if "SubnetId" in link}
+    main = _main_tables(client, {raw["VpcId"] for raw in found if raw["SubnetId"] not in own})
+    return {
+        raw["SubnetId"]: Way(
+            target=_default_target(own.get(raw["SubnetId"]) or main.get(raw["VpcId"], {})),
+            gives_addresses=raw.get("MapPublicIpOnLaunch", False),
+        )
+        for raw in found
+    }
+
+
+def route_findings(pool: Pool, data: Mapping[str, Any], ways: Mapping[str, Way]) -> Iterator[str]:
+    """Say from which subnets an agent of this launch template would reach nobody, a line each."""
+    interfaces = data.get("NetworkInterfaces", [])
+    told = interfaces[0].get("AssociatePublicIpAddress") if interfaces else None
+    for subnet in dict.fromkeys(offering.subnet for offering in pool.offerings):
+        if (way := ways.get(subnet)) is None:
+            continue  # the launch template's own, or none that there is, which is said elsewhere
+        has_address = way.gives_addresses if told is None else told
+        if not way.target:
+            yield f"{subnet} has no default route: agents there cannot reach register_agent, for whose URL there is no VPC endpoint"
+        elif way.needs_address and not has_address:
+            gateway = "leads out through an internet gateway"
+            yield f"{subnet} {gateway}: agents there reach nothing without a public address (AgentPublicIp=true, or a NAT)"
+
+
+def _main_tables(client: Any, vpcs: set[str]) -> dict[str, Any]:
+    if not vpcs:
+        return {}
+    filters = [{"Name": "vpc-id", "Values": sorted(vpcs)}, {"Name": "association.main", "Values": ["true"]}]
+    return {table["VpcId"]: table for page in pages(client, "describe_route_tables", {"Filters": filters}) for table in page["RouteTables"]}
+
+
+def _default_target(table: Mapping[str, Any]) -> str:
+    for route in table.get("Routes", []):
+        if route.get("DestinationCidrBlock") == _EVERYWHERE and route.get("State", "active") == "active":
+            return next((str(route[target]) for target in _TARGETS if route.get(target)), "")
+    return ""
+
+
+# Checks whether each pool's launch template is safe, for ``validate --live`` and the doctor.
+
+
+USER_DATA_BYTES = 16 * 1024  # what EC2 takes, before base64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Templates:
+    """The data of each pool's launch template, None where there is no such template or version, and what EC2 knows of what it names."""
+
+    data: Mapping[str, dict[str, Any] | None]
+    images: Images
+    ways: Mapping[str, Way]
+
+
+def check_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None = None) -> dict[str, list[str]]:
+    """Return findings by pool, each a line that says what to change. `ConfigError` where AWS cannot be reached.
+
+    ``launched``: the images of pools that a parameter names; without them, those of the launch templates are checked.
+    """
+    return findings_of(fleet, read_templates(fleet, client, launched))
+
+
+def findings_of(fleet: Fleet, templates: Templates) -> dict[str, list[str]]:
+    """Return findings by pool."""
+    return {
+        name: list(_findings(fleet, fleet.pools[name], data, templates.images, templates.ways)) for name, data in templates.data.items()
+    }
+
+
+def images_of(templates: Templates) -> dict[str, Mapping[str, Any]]:
+    """Return the image of each pool as EC2 describes it; pools whose image is not known are left out."""
+    ids = {name: data.get("ImageId", "") for name, data in templates.data.items() if data}
+    return {name: templates.images.images[image] for name, image in ids.items() if image in templates.images.images}
+
+
+def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None = None) -> Templates:
+    """Ask EC2 for the launch templates, and for the images and subnets that they name."""
+    told = {pool.name: _with_image(_data(client, pool), (launched or {}).get(pool.name)) for pool in fleet.pools.values()}
+    offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
+    ids = {data["ImageId"] for data in told.values() if data and data.get("ImageId", "").startswith("ami-")}
+    try:
+        images = read_images(client, ids, {offering.instance_type for offering in offerings})
+        ways = read_ways(client, {offering.subnet for offering in offerings} - {""})
+    except BotoCoreError as error:
+        raise ConfigError(f"AWS cannot be asked: {error}") from error
+    return Templates(data=told, images=images, ways=ways)
+
+
+def _with_image(data: dict[str, Any] | None, image: str | None) -> dict[str, Any] | None:
+    return data | {"ImageId": image} if data is not None and image else data
+
+
+def volume_keys(fleet: Fleet, client: Any) -> dict[str, str]:
+    """Return the key of their own that the launch templates of pools with a warm pool encrypt volumes with."""
+    told = {pool.name: _data(client, pool) for pool in fleet.pools.values() if pool_at_its_widest(pool).warm_pool}
+    keys = {name: _key_of(data) for name, data in told.items() if data}
+    return {name: key for name, key in keys.items() if key}
+
+
+def _key_of(data: dict[str, Any]) -> str:
+    volumes = [mapping.get("Ebs", {}) for mapping in data.get("BlockDeviceMappings", [])]
+    return next((str(volume["KmsKeyId"]) for volume in volumes if volume.get("KmsKeyId")), "")
+
+
+def _data(client: Any, pool: Pool) -> dict[str, Any] | None:
+    """Return the template's data; None where there is no such template or version."""
+    key = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
+    try:
+        answer = client.describe_launch_template_versions(**{key: pool.launch_template}, Versions=[pool.launch_template_version])
+    except ClientError as error:
+        code = code_of(error)
+        if code.startswith("InvalidLaunchTemplate"):
+            return None
+        raise TransientError(f"DescribeLaunchTemplateVersions: {code}") from error
+    except BotoCoreError as error:
+        raise ConfigError(f"AWS cannot be asked: {error}") from error
+    versions = answer["LaunchTemplateVersions"]
+    return versions[0]["LaunchTemplateData"] if versions else None
+
+
+def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Images, ways: Mapping[str, Way]) -> Iterator[str]:
+    if data is None:
+        yield "there is no such launch template, or not that version of it"
+        return
+    metadata = data.get("MetadataOptions", {})
+    if metadata.get("HttpTokens") != "required":
+        yield "MetadataOptions.HttpTokens must be required: any build could otherwise become the instance"
+    if metadata.get("HttpPutResponseHopLimit") != 1:
+        yield "MetadataOptions.HttpPutResponseHopLimit must be 1: builds in containers could otherwise become the instance"
+    if data.get("InstanceInitiatedShutdownBehavior") != "terminate":
+        yield "InstanceInitiatedShutdownBehavior must be terminate: an agent that powers itself off would otherwise stay, stopped"
+    if not data.get("IamInstanceProfile"):
+        yield "IamInstanceProfile is missing: without the agent role an instance cannot ask who it is"
+    if data.get("DisableApiTermination"):
+        yield "DisableApiTermination must be off: the autoscaler could not terminate what it launched"
+    yield from _market(pool, data)
+    yield from _storage(fleet, data)
+    yield from _network(data)
+    yield from _user_data(data)
+    if pool_at_its_widest(pool).warm_pool and data.get("DisableApiStop"):
+        yield "DisableApiStop must be off: no agent could be stopped (warm_pool)"
+    yield from image_findings(pool, data, images)
+    yield from volume_findings(pool, data, images.images.get(data.get("ImageId", "")))
+    yield from route_findings(pool, data, ways)
+
+
+def _market(pool: Pool, data: dict[str, Any]) -> Iterator[str]:
+    """CreateFleet names no reservation: the launch template does, and only that of a pool of reserved capacity."""
+    named = data.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {}).get("CapacityReservationId", "")
+    market, capacity = data.get("InstanceMarketOptions", {}).get("MarketType", ""), pool.capacity
+    if named != (capacity.id if capacity else ""):
+        wanted = f"must be {capacity.id} (capacity_reservation)" if capacity else "must not be set: the pool has no capacity_reservation"
+        yield f"CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId ({named or 'missing'}) {wanted}"
+    if capacity and capacity.block:
+        if market != "capacity-block":
+            yield "InstanceMarketOptions.MarketType must be capacity-block: EC2 launches into a block in no other way"
+    elif data.get("InstanceMarketOptions"):
+        yield "InstanceMarketOptions must not be set: the fleet file's market decides"
+
+
+def _storage(fleet: Fleet, data: dict[str, Any]) -> Iterator[str]:
+    for mapping in data.get("BlockDeviceMappings", []):
+        if "Ebs" in mapping and not mapping["Ebs"].get("Encrypted"):
+            yield f"BlockDeviceMappings {mapping.get('DeviceName', '')}: Ebs.Encrypted must be true"
+    tags = [tag for spec in data.get("TagSpecifications", []) if spec["ResourceType"] == "volume" for tag in spec["Tags"]]
+    if {"Key": "autoscaler:fleet", "Value": fleet.name} not in tags:
+        other = next((f", not {tag['Value']}: the template is of that fleet" for tag in tags if tag["Key"] == "autoscaler:fleet"), "")
+        yield f"TagSpecifications must tag volumes with autoscaler:fleet={fleet.name}{other or ': EC2 Fleet cannot'}"
+
+
+def _network(data: dict[str, Any]) -> Iterator[str]:
+    for interface in data.get("NetworkInterfaces", []):
+        if interface.get("SubnetId"):
+            yield "NetworkInterfaces.SubnetId must not be set: the fleet file's subnets decide"
+
+
+def _user_data(data: dict[str, Any]) -> Iterator[str]:
+    encoded = data.get("UserData")
+    if not encoded:
+        yield "UserData is missing: nothing would make an agent of the instance"
+        return
+    try:
+        size = len(base64.b64decode(encoded, validate=True))
+    except binascii.Error:
+        yield "UserData is not base64"
+        return
+    if size > USER_DATA_BYTES:
+        yield f"UserData has {size} bytes, EC2 takes {USER_DATA_BYTES}"
+
+
+# Implements the Account port on EC2, Service Quotas, IAM and Lambda.
+
 
 _SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 
@@ -96,3 +382,27 @@ def _lacking(offerings: Iterable[Offering], zones: Mapping[str, str], offered: C
             yield f"{kind} cannot be had in {subnet} ({zones[subnet]})"
         elif not subnet and not any(known == kind for known, _ in offered):
             yield f"{kind} cannot be had in this region"
+
+
+# Implements the Images port on the Parameter Store of Systems Manager.
+
+
+# https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
+_NAMES_A_CALL = 10
+
+
+class SsmImages:
+    """Images that parameters name. ``client`` makes the client at the first use."""
+
+    def __init__(self, client: Callable[[], Any]) -> None:
+        """Keep how to ask."""
+        self._client = client
+
+    def current(self, parameters: Collection[str]) -> Mapping[str, str]:
+        """Ask for ten at a time; SSM names the unknown ones beside the others, and fails all for one that may not be read."""
+        names, images = sorted(set(parameters)), dict[str, str]()
+        for start in range(0, len(names), _NAMES_A_CALL):
+            with translated("GetParameters"):
+                answer = self._client().get_parameters(Names=names[start : start + _NAMES_A_CALL])
+            images |= {raw["Name"]: raw["Value"] for raw in answer["Parameters"] if raw["Value"].startswith("ami-")}
+        return images

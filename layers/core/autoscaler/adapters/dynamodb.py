@@ -8,10 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from autoscaler.adapters.earlier import without_earlier_names
-from autoscaler.adapters.kept import Kept, Unknown, UnknownOfItem, UnknownOfItems
-from autoscaler.adapters.transactions import at_once, written
-from autoscaler.adapters.unread import unread_record
+from autoscaler.adapters.table import Kept, Unknown, UnknownOfItem, UnknownOfItems, at_once, unread_record, written
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.orders import Overrides, unknown_orders
@@ -24,6 +21,25 @@ from autoscaler.ports import StoredState
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+
+# Names in records of 0.3.0 that this version does not know, and must not carry on.
+
+
+# Whom an instance serves, written for 0.2.0: not true for long. And what was launched to be stopped: on the way back 0.3.0 would stop
+# such an agent after its one build, and start it for another one.
+_RECORD, _NAMES = "record", frozenset({"controller", "node", "life", "to_stop"})
+
+
+def without_earlier_names(unknown: Unknown) -> Unknown:
+    """Leave these names out of the unknown data of a record, so that they go once it is written."""
+    inside = unknown.inside.get(_RECORD)
+    if inside is None or not inside.extras.keys() & _NAMES:
+        return unknown
+    rest = replace(inside, extras={name: value for name, value in inside.extras.items() if name not in _NAMES})
+    others = {name: part for name, part in unknown.inside.items() if name != _RECORD}
+    return replace(unknown, inside=others | ({_RECORD: rest} if rest else {}))
+
 
 _PIECE_BYTES = 350_000  # DynamoDB takes 400 KB an item, keys and all
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from autoscaler.adapters.aws import code_of, pages, translated, zones
-from autoscaler.adapters.volumes import read_volumes
-from autoscaler.domain.facts.fleet import Allocation, Market, Offering
+from autoscaler.adapters.aws import code_of, filtered, pages, translated, zones
+from autoscaler.domain.facts.fleet import Allocation, Market, Offering, Pool, PoolVolumes, Volume
+from autoscaler.domain.facts.pools import Source
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
 from autoscaler.domain.launch.backoff import KNOWN_CODES
 from autoscaler.domain.report.registration import Identity
@@ -23,9 +23,67 @@ from autoscaler.ports import LaunchAnswer, OfferingError
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
 
-    from autoscaler.domain.facts.fleet import Fleet, Pool, Volume
+    from autoscaler.domain.facts.fleet import Fleet
     from autoscaler.domain.facts.plan import Launch
-    from autoscaler.domain.facts.pools import Source
+
+
+# Volumes of a pool's agents: what its launch template and its image make, against what the fleet file counts.
+
+
+_TEMPLATE_KEYS = {True: "LaunchTemplateId", False: "LaunchTemplateName"}
+
+
+def read_volumes(client: Any, of: Collection[Source]) -> dict[Source, tuple[Volume, ...]]:
+    """Ask EC2 for launch templates and images; what it does not know is left out."""
+    templates = {source: data for source in of if (data := _data(client, source)) is not None}
+    used = {source: source.image or str(data.get("ImageId", "")) for source, data in templates.items()}
+    answers = filtered(client, "describe_images", "image-id", sorted({image for image in used.values() if image.startswith("ami-")}))
+    images = {raw["ImageId"]: raw for page in answers for raw in page["Images"]}
+    return {source: volumes_of(data, images.get(used[source])) for source, data in templates.items()}
+
+
+def _data(client: Any, source: Source) -> Mapping[str, Any] | None:
+    key = _TEMPLATE_KEYS[source.template.startswith("lt-")]
+    with translated("DescribeLaunchTemplateVersions"):
+        try:
+            answer = client.describe_launch_template_versions(**{key: source.template}, Versions=[source.version])
+        except ClientError as error:
+            if not code_of(error).startswith("InvalidLaunchTemplate"):
+                raise
+            return None
+    versions = answer["LaunchTemplateVersions"]
+    return versions[0]["LaunchTemplateData"] if versions else None
+
+
+def volumes_of(data: Mapping[str, Any], image: Mapping[str, Any] | None) -> tuple[Volume, ...]:
+    """List the volumes as EC2 makes them: the template's word goes before the image's, for each device."""
+    volumes: dict[str, Volume] = {}
+    for mapping in (*(image or {}).get("BlockDeviceMappings", ()), *data.get("BlockDeviceMappings", ())):
+        device = str(mapping.get("DeviceName", ""))
+        if "NoDevice" in mapping:
+            volumes.pop(device, None)
+        elif "Ebs" in mapping:
+            before, ebs = volumes.get(device, Volume(device=device)), mapping["Ebs"]
+            size = ebs.get("VolumeSize")
+            gib = before.gib if size is None else float(size)
+            volumes[device] = Volume(device=device, gib=gib, kind=str(ebs.get("VolumeType") or before.kind))
+    return tuple(volumes[device] for device in sorted(volumes))
+
+
+def volume_findings(pool: Pool, data: Mapping[str, Any], image: Mapping[str, Any] | None) -> Iterator[str]:
+    """Say where the volumes are not as large as the fleet file counts them. A size that neither tells is of a snapshot that nobody read.
+
+    Nothing is wrong if the functions count what EC2 says, and it says every size.
+    """
+    volumes = PoolVolumes(source="", volumes=volumes_of(data, image))
+    gib = sum(volume.gib or 0.0 for volume in volumes.volumes)
+    if pool.volume_gib is None or (volumes.is_whole and pool.volume_usd_per_gib_month is not None):
+        return
+    if gib > pool.volume_gib or (volumes.is_whole and gib < pool.volume_gib):
+        listed = ", ".join(f"{volume.device} {'?' if volume.gib is None else f'{volume.gib:g}'}" for volume in volumes.volumes)
+        counts = f"the price counts {pool.volume_gib:g} GiB of volumes"
+        yield f"BlockDeviceMappings have {gib:g} GiB ({listed}), and {counts}: set volume_gib to {gib:g} in the fleet file"
+
 
 FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
     f"autoscaler:{word}" for word in ("fleet", "pool", "controller", "launch", "node")
@@ -398,3 +456,32 @@ def _launch_error(error: ClientError, action: str = "CreateFleet") -> TransientE
         return UnansweredError(f"{action}: {code}")
     message = str(error.response.get("Error", {}).get("Message", ""))
     return LaunchRefusedError(code, message, _denied(code, message, action))
+
+
+# Instances of fleets that no stack has any more: of another fleet name, or of a stack that was deleted with agents at work.
+
+
+_THERE = ["pending", "running", "stopping", "stopped"]
+_FLEET_NAME = "FleetName"  # the parameter of each stack
+
+
+def instances_of_no_stack(ec2: Any, cloudformation: Any, fleet: str) -> Mapping[str, tuple[str, ...]]:
+    """Return by fleet the instances of this region whose fleet is neither this one nor that of any stack. `TransientError`.
+
+    Stacks are asked for only if there are instances of another fleet.
+    """
+    others: dict[str, list[str]] = {}
+    filters = [{"Name": "tag-key", "Values": [FLEET_TAG]}, {"Name": "instance-state-name", "Values": _THERE}]
+    for page in pages(ec2, "describe_instances", {"Filters": filters}):
+        for raw in (raw for reservation in page["Reservations"] for raw in reservation["Instances"]):
+            name = next((tag["Value"] for tag in raw.get("Tags", []) if tag["Key"] == FLEET_TAG), fleet)
+            if name != fleet:
+                others.setdefault(name, []).append(raw["InstanceId"])
+    stacks = _fleets_of_stacks(cloudformation) if others else set()
+    return {name: tuple(sorted(ids)) for name, ids in sorted(others.items()) if name not in stacks}
+
+
+def _fleets_of_stacks(cloudformation: Any) -> set[str]:
+    stacks = (stack for page in pages(cloudformation, "describe_stacks", {}) for stack in page.get("Stacks", []))
+    parameters = (parameter for stack in stacks for parameter in stack.get("Parameters", []))
+    return {parameter.get("ParameterValue", "") for parameter in parameters if parameter["ParameterKey"] == _FLEET_NAME}

@@ -1,22 +1,97 @@
-"""Keeps what this version does not know of stored items: other versions wrote it, and go on with it.
-
-While a deploy runs, old and new functions take turns with the same items, and a new release may be taken back. So all
-fields that this version does not know are written back as they were read: in the same object, under the same key, in the same element.
-"""
+"""Items of the state table: written in the version that was read, in transactions that may lose, with what other versions put there."""
 
 from __future__ import annotations
 
+import json
+import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Generic, TypeVar
 
+from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
+from autoscaler.adapters.aws import code_of
+from autoscaler.domain.facts.snapshot import RecordState, UnreadRecord
+from autoscaler.errors import ConflictError, TransientError, UnansweredError
+
+# Writes to DynamoDB that may lose a race, or be throttled: a transaction that is cancelled for either reason has written nothing.
+#
+# The SDK repeats a single write that is throttled, and never a cancelled transaction.
+
+
+T = TypeVar("T")
+
+_CANCELLED = "TransactionCanceledException"
+_LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionConflictException", "ConditionalCheckFailed", "TransactionConflict"}
+_THROTTLED = {"ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded"}
+_THROTTLED |= {"ThrottlingException", "ProvisionedThroughputExceededException", "Throttling"}
+_REASONS = re.compile(r"\[([A-Za-z, ]+)\]")  # in the message, where an answer names them nowhere else
+# Before each further try of a transaction that was throttled.
+PAUSES = (0.1, 0.4)
+
+
+def lost_the_race(error: ClientError) -> bool:
+    """Tell whether a condition did not hold, or another transaction wrote the same items."""
+    return bool({code_of(error), *_reasons_of(error)} & _LOST_THE_RACE)
+
+
+def problem_of(error: ClientError, action: str, conflict: str) -> TransientError:
+    """Name an error for the loop. ``conflict``: what is said if somebody else was quicker, also if some of it was throttled, too."""
+    if lost_the_race(error):
+        return ConflictError(conflict)
+    codes = [code for code in (code_of(error), *_reasons_of(error)) if code in _THROTTLED]
+    if codes:
+        return TransientError(f"{action}: DynamoDB throttled it ({codes[0]}), and nothing was written")
+    reasons = ", ".join(_reasons_of(error))
+    return TransientError(f"{action}: {code_of(error)}" + (f" ({reasons})" if reasons else ""))
+
+
+def written(write: Callable[[], T], sleep: Callable[[float], None], conflict: str) -> T:
+    """Write, and write again where a transaction was cancelled for throttling alone; errors as `problem_of`, or `UnansweredError`."""
+    before = ""
+    for pause in (*PAUSES, None):
+        try:
+            return write()
+        except ClientError as error:
+            if pause is None or not _may_be_tried_again(error):
+                raise problem_of(error, "DynamoDB", conflict) from error
+        except BotoCoreError as error:
+            raise UnansweredError(f"DynamoDB {before}did not answer ({type(error).__name__})") from error
+        before = "throttled a write, was asked again, and "
+        sleep(pause)
+    raise AssertionError("the last try returns or raises")
+
+
+def at_once(_seconds: float) -> None:
+    """Wait for nothing."""
+
+
+def _may_be_tried_again(error: ClientError) -> bool:
+    return code_of(error) == _CANCELLED and not lost_the_race(error) and bool(set(_reasons_of(error)) & _THROTTLED)
+
+
+def _reasons_of(error: ClientError) -> list[str]:
+    """Return why a transaction was cancelled: one reason an item, without those items that had none."""
+    answer: Any = error.response
+    reasons = [str(reason.get("Code")) for reason in answer.get("CancellationReasons") or ()]
+    if not reasons and (named := _REASONS.search(str(answer.get("Error", {}).get("Message", "")))):
+        reasons = [reason.strip() for reason in named[1].split(",")]
+    return [reason for reason in reasons if reason not in {"None", ""}]
+
+
+# Keeps what this version does not know of stored items: other versions wrote it, and go on with it.
+#
+# While a deploy runs, old and new functions take turns with the same items, and a new release may be taken back. So all
+# fields that this version does not know are written back as they were read: in the same object, under the same key, in the same element.
+
+
 _FIELD, _ENTRY = 2, 3  # parts of a place: what the item holds, the name of its field, and the key of an entry
 _MOST_TIMES = 10  # errors may hide others
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,3 +329,60 @@ def _may_hold_more(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return bool(value) and _may_hold_more(value[0])
     return not isinstance(value, str | float | int) and (is_dataclass(value) or isinstance(value, Mapping))
+
+
+# Items of the state table that are replaced only in the version that was read: how they are written, and read.
+
+
+def put_of(table: str, key: tuple[str, str], body: bytes, version: int, expires_at: float) -> dict[str, Any]:
+    """Return the request that replaces an item of this version, 0 where there is none yet. ``key``: partition and item."""
+    content = {
+        "fleet": {"S": key[0]},
+        "item": {"S": key[1]},
+        "body": {"B": body},
+        "version": {"N": str(version + 1)},
+        "expiration": {"N": str(int(expires_at))},
+    }
+    known = {"ExpressionAttributeValues": {":version": {"N": str(version)}}, "ConditionExpression": "version = :version"}
+    condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}
+    return {"TableName": table, "Item": content, **condition}
+
+
+@contextmanager
+def writing(action: str, what: str) -> Iterator[None]:
+    """Translate boto3's errors of such a write; `ConflictError` where somebody else was quicker. ``what`` is written."""
+    try:
+        yield
+    except ClientError as error:
+        raise problem_of(error, action, f"{what} was written by somebody else meanwhile") from error
+    except BotoCoreError as error:
+        raise UnansweredError(f"{action} was not answered ({type(error).__name__})") from error
+
+
+def version_of(item: Any) -> int:
+    """Return the version of an item that was read."""
+    return int(item["version"]["N"])
+
+
+def unpacked(kept: Kept[T], item: Any, unknown_data: UnknownOfItems) -> T | None:
+    """Read what an item holds, and note what else it holds; None of what another version of the autoscaler wrote: it begins again."""
+    try:
+        value, unknown = kept.load(zlib.decompress(item["body"]["B"]))
+        unknown_data.note(item["item"]["S"], UnknownOfItem(version_of(item), unknown))
+    except (ValueError, KeyError, zlib.error):
+        return None
+    return value
+
+
+# What can be told of a record that this version cannot read.
+
+
+def unread_record(item: Mapping[str, Any]) -> UnreadRecord | None:
+    """Tell of an unreadable record what has its usual place; None where there is nothing."""
+    try:
+        record = json.loads(item["body"]["S"])["record"]
+        binding = record["bindings"][0]
+        state = "" if record["state"] in {*RecordState} else str(record["state"])
+        return UnreadRecord(state=state, controller=str(binding["controller"]), node=str(binding.get("node") or ""))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
