@@ -10,12 +10,19 @@ from math import floor
 from typing import Any
 
 from autoscaler.adapters.ec2 import Ec2Compute, instance_of
-from autoscaler.adapters.jenkins import queue
+from autoscaler.adapters.jenkins import controller
 from autoscaler.adapters.jenkins.controller import JenkinsController
-from autoscaler.adapters.jenkins.health import read_health, read_result
-from autoscaler.adapters.jenkins.parameters import parameters_of
-from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of, unknown_wait
-from autoscaler.adapters.jenkins.why import read_why, waits_for_quiet_mode
+from autoscaler.adapters.jenkins.flow_graph import read_health, read_result
+from autoscaler.adapters.jenkins.parse import (
+    job_of,
+    parameters_of,
+    read_node,
+    read_version,
+    read_why,
+    run_of,
+    unknown_wait,
+    waits_for_quiet_mode,
+)
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import JobParameters
 from autoscaler.domain.facts.nodes import Health
@@ -91,7 +98,7 @@ class InProcessController(JenkinsController):
         if self._last is None or self._last[0] != state or not self._keeps_looks:
             self._last = state, self._seen_now()
         # What does not fit in one answer is read in parts, by the adapter.
-        return super().look() if self._size >= queue.WHOLE_BYTES else self._last[1]
+        return super().look() if self._size >= controller.WHOLE_BYTES else self._last[1]
 
     def node(self, name: str) -> Node | None:
         """Read one node from the world."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.adapters.jenkins.builds import read_item, read_job, read_run
 from autoscaler.adapters.jenkins.parse import read_node
-from autoscaler.adapters.jenkins.runs import read_item, read_job, read_run
 from autoscaler.domain.facts.runs import Interruption, ItemState, Parameter, job_path_of, matrix_of
 from autoscaler.errors import AutoscalerError, RefusedBuildError, TransientError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind

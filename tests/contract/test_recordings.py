@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.jenkins.health import read_health, read_result
+from autoscaler.adapters.jenkins.flow_graph import read_health, read_result
 from autoscaler.adapters.jenkins.parse import read_computers, read_date, read_node, read_queue
 from autoscaler.domain.facts.nodes import Health
 from autoscaler.domain.facts.runs import BuildResult, RunEnd

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.adapters.jenkins import builds as builds_over_http
-from autoscaler.adapters.jenkins import runs
-from autoscaler.adapters.jenkins.builds import JenkinsBuilds
-from autoscaler.adapters.jenkins.runs import read_job
+from autoscaler.adapters.jenkins import builds as runs
+from autoscaler.adapters.jenkins.builds import JenkinsBuilds, read_job
 from autoscaler.adapters.jenkins.session import StartingError
 from autoscaler.domain.facts.runs import ItemState, Parameter
 from autoscaler.errors import ConfigError, NoAnswerError, RefusedBuildError, UnansweredError

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.adapters.jenkins.parse import read_computers, read_queue
-from autoscaler.adapters.jenkins.why import named_nodes, read_why
+from autoscaler.adapters.jenkins.parse import named_nodes, read_computers, read_queue, read_why
 from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.errors import TransientError
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.adapters.jenkins import builds
 from autoscaler.adapters.jenkins import builds as builds_over_http
-from autoscaler.adapters.jenkins import runs
 from autoscaler.control.run_steps import RunKeeper
 from autoscaler.domain.facts.started_builds import RunPolicy
 from autoscaler_workbench.fakes.http_fakes.clients import LocalSession
@@ -70,7 +70,7 @@ def test_the_requests_of_a_look_have_a_bound_whatever_number_of_builds_is_open(m
 
 
 def test_builds_that_no_list_shows_take_turns_and_none_is_forgotten(monkeypatch):
-    for module in (runs, builds_over_http):
+    for module in (builds, builds_over_http):
         monkeypatch.setattr(module, "BUILDS_LISTED", ((0, 2), (1, 4), (3, 5)))
     day = a_day(90, min_agents=90).minutes(6)
     define(day, seconds=600.0)
@@ -79,7 +79,7 @@ def test_builds_that_no_list_shows_take_turns_and_none_is_forgotten(monkeypatch)
 
 
 def test_each_build_that_no_list_shows_has_its_turn_within_four_looks(monkeypatch):
-    for module in (runs, builds_over_http):
+    for module in (builds, builds_over_http):
         monkeypatch.setattr(module, "BUILDS_LISTED", ((0, 2), (1, 4), (3, 5)))
     day = a_day(100, min_agents=100).minutes(6)
     define(day, seconds=36_000.0)

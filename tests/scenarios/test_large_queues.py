@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.adapters.jenkins import queue
+from autoscaler.adapters.jenkins import controller
 from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Cordon, Stop, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
@@ -16,7 +16,7 @@ SUBJECT = "[f] the queue of main is too large to be read at once"
 @pytest.fixture
 def day(monkeypatch):
     """Six agents have had a build each, and stand idle; a hundred jobs ask for no label, and no agent is for such."""
-    monkeypatch.setattr(queue, "WHOLE_BYTES", 30_000)
+    monkeypatch.setattr(controller, "WHOLE_BYTES", 30_000)
     day = Day(in_memory(*(a_pool(name, idle_seconds=600.0, boot_seconds=120.0, max_idle_seconds=1200.0) for name in ("cpu", "gpu"))))
     day.queue(6, "cpu", seconds=300.0)
     day.minutes(9)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.jenkins.config_xml import relabelled, with_executors
+from autoscaler.adapters.jenkins.controller import relabelled, with_executors
 from autoscaler.adapters.jenkins.parse import read_version
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml

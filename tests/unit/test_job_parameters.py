@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from autoscaler.adapters.jenkins.controller import JenkinsController
-from autoscaler.adapters.jenkins.parameters import ACTIONS, parameters_of
 from autoscaler.adapters.jenkins.parse import (
+    ACTIONS,
     COMPUTER_TREE,
     COMPUTER_TREE_WITH_PARAMETERS,
     QUEUE_TREE,
     QUEUE_TREE_WITH_PARAMETERS,
+    parameters_of,
     read_node,
     read_queue,
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.adapters.jenkins import queue
+from autoscaler.adapters.jenkins import controller
 from autoscaler.adapters.jenkins.parse import read_date, read_queue
 from autoscaler.adapters.jenkins.session import Answer, TooLargeError
 from autoscaler.domain import decide
@@ -62,7 +62,7 @@ class Queue:
 
 
 def read(session, until=15.0):
-    answer = queue.read_whole_or_in_parts(session, lambda: session.now, until, with_parameters=False)
+    answer = controller.read_whole_or_in_parts(session, lambda: session.now, until, with_parameters=False)
     items, aside = read_queue(answer.body, read_date(DATE), (), whys=answer.whys)
     assert aside == []
     assert answer.in_parts
@@ -76,9 +76,9 @@ def labels(items):
 def small_parts(monkeypatch, items=2):
     """Parts of so many items."""
     size = len(json.dumps({"items": [{"id": 10, "why": step(10)["why"]}]}))  # of a part of one item
-    monkeypatch.setattr(queue, "_PART_BYTES", items * size)
-    monkeypatch.setattr(queue, "WHOLE_BYTES", 1)
-    monkeypatch.setattr(queue, "_LEAST_ITEM_BYTES", size)
+    monkeypatch.setattr(controller, "_PART_BYTES", items * size)
+    monkeypatch.setattr(controller, "WHOLE_BYTES", 1)
+    monkeypatch.setattr(controller, "_LEAST_ITEM_BYTES", size)
 
 
 def test_no_reason_is_read_for_jobs_that_tell_their_label_or_that_they_have_none():
@@ -162,8 +162,8 @@ def test_an_item_is_there_once_whatever_happens_to_the_queue_between_the_parts(m
 
 
 def test_reasons_that_are_larger_than_expected_are_read_in_smaller_parts(monkeypatch):
-    monkeypatch.setattr(queue, "_MOST_PART_BYTES", 400)
-    monkeypatch.setattr(queue, "_PART_BYTES", 4000)
+    monkeypatch.setattr(controller, "_MOST_PART_BYTES", 400)
+    monkeypatch.setattr(controller, "_PART_BYTES", 4000)
     session = Queue(*(step(number) for number in range(10, 14)))
     assert labels(read(session)).keys() == {10, 11, 12, 13}
 
@@ -175,7 +175,7 @@ def test_a_single_reason_that_is_too_large_is_left():
 
 @pytest.mark.parametrize("broken", [{"id": "x"}, {"id": 3, "task": 9, "buildable": True}, {"id": None, "buildable": True}], ids=repr)
 def test_entries_that_are_not_understood_break_nothing(broken):
-    answer = queue.read_whole_or_in_parts(Queue(broken, step(10)), lambda: 0.0, 15.0, with_parameters=False)
+    answer = controller.read_whole_or_in_parts(Queue(broken, step(10)), lambda: 0.0, 15.0, with_parameters=False)
     items, _ = read_queue(answer.body, read_date(DATE), (), whys=answer.whys)
     assert labels(items) == {10: "label-10"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.adapters.jenkins.why import named_nodes, read_why
+from autoscaler.adapters.jenkins.parse import named_nodes, read_why
 from autoscaler.domain.facts.snapshot import Wait
 
 EXECUTOR = Wait(for_executor=True)

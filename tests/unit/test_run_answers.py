@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.jenkins.health import read_whether_ended
+from autoscaler.adapters.jenkins.flow_graph import read_whether_ended
 from autoscaler.domain.facts.runs import RunAnswer
 from autoscaler.errors import TransientError
 

@@ -1,27 +1,20 @@
 """Implements the Builds port over HTTP: small requests for one run, one job or one queue item, and the POST that starts a build."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import jenkins
 import requests
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from autoscaler.adapters.jenkins.connection import Connection
-from autoscaler.adapters.jenkins.runs import (
-    BUILDS_LISTED,
-    ITEM_TREE,
-    JOB_TREE,
-    MORE_BUILDS_TREE,
-    QUEUED_TREE,
-    RUN_TREE,
-    next_builds,
-    read_item,
-    read_job,
-    read_run,
-)
+from autoscaler.adapters.jenkins.flow_graph import read_result
+from autoscaler.adapters.jenkins.parse import run_of, stage_of
 from autoscaler.adapters.jenkins.session import (
     Answer,
+    Connection,
     FailedRequestError,
     InTheWayError,
     LackingPermissionError,
@@ -29,9 +22,261 @@ from autoscaler.adapters.jenkins.session import (
     RedirectedError,
     RefusedRequestError,
 )
-from autoscaler.domain.facts.runs import Item, ItemState, Job, Run
+from autoscaler.domain.facts.runs import NO_ITEM, Entry, Interruption, Item, ItemState, Job, Parameter, Run
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import DoubtfulError, NoAnswerError, RefusedBuildError, TransientError, UnansweredError
+
+# Translates Jenkins' answers about one run, one job and one queue item.
+
+
+# From which build to which one a list goes, the newest first: further lists are read only if the time in question is not reached. Each
+# begins with some of the one before, so that a build that is deleted meanwhile leaves no gap. A job that had more builds since is not known
+# as a whole. ``builds`` shows a hundred at most.
+BUILDS_LISTED = ((0, 50), (40, 200), (190, 500))
+_ACTIONS = "actions[_class,parameters[_class,name,value],causes[_class,userId,upstreamUrl,upstreamBuild]]"
+RUN_TREE = f"_class,building,result,timestamp,duration,builtOn,queueId,{_ACTIONS}"
+JOB_TREE = f"buildable,property[parameterDefinitions[name]],builds[url,{RUN_TREE}]{{%d,%d}}"
+MORE_BUILDS_TREE = f"allBuilds[url,{RUN_TREE}]{{%d,%d}}"
+QUEUED_TREE = f"items[id,inQueueSince,task[url],{_ACTIONS}]"
+ITEM_TREE = "_class,cancelled,executable[_class,url,fullDisplayName,builtOn,building,result,duration]"
+_AGENT_GONE = ("ExecutorStepExecution$RemovedNodeCause", "ExecutorStepExecution$RemovedNodeTimeoutCause")
+_REPEATS = ("RebuildCause", "Naginator")
+_BLOCK_CANCELLED = "ExecutorStepExecution$QueueTaskCancelled"
+_NO_LIST = BeforeValidator(lambda value: value or [])
+_NO_TEXT = BeforeValidator(lambda value: value or "")
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+class _Theirs(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Cause(_Theirs):
+    """Why a build began, or why it was interrupted."""
+
+    userId: str | None = None  # noqa: N815 - Jenkins' spelling, here and below
+    upstreamUrl: Annotated[str, _NO_TEXT] = ""  # noqa: N815
+    upstreamBuild: int | None = None  # noqa: N815
+
+
+class _Asked(_Theirs):
+    """A run or a queue item. Actions without anything exported are empty."""
+
+    actions: Annotated[list[dict[str, Any]], _NO_LIST] = []
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it was started with."""
+        named = [one for action in self.actions for one in action.get("parameters") or () if isinstance(one.get("name"), str)]
+        return tuple(Parameter(name=one["name"], value=_plain(one.get("value"))) for one in named)
+
+    def causes(self) -> list[dict[str, Any]]:
+        """Whom and what it was started by."""
+        return [cause for cause in self._all_causes() if not _is_repeat(cause)]
+
+    def repeats(self) -> list[dict[str, Any]]:
+        """The builds that it was started to repeat: they are no parents of it, and nobody waits for it because of them."""
+        return [cause for cause in self._all_causes() if _is_repeat(cause)]
+
+    @property
+    def is_by_person(self) -> bool:
+        """Tell whether somebody asked for it, or a plugin that repeats builds for people."""
+        return bool(self.repeats()) or any("UserIdCause" in str(cause.get("_class")) for cause in self.causes())
+
+    def _all_causes(self) -> list[dict[str, Any]]:
+        return [cause for action in self.actions if not _is_interruption(action) for cause in action.get("causes") or ()]
+
+    def interruptions(self) -> list[str]:
+        """The classes of what stopped it."""
+        return [str(cause.get("_class")) for action in self.actions if _is_interruption(action) for cause in action.get("causes") or ()]
+
+    def is_of(self, user: str | None) -> bool:
+        """Tell whether this account is among those who asked for it; None: nobody, who has no id."""
+        ids = [_Cause.model_validate(one).userId for one in self.causes() if "UserIdCause" in str(one.get("_class"))]
+        return any((one or "").casefold() == (user or "").casefold() for one in ids)
+
+
+class _Run(_Asked):
+    kind: Annotated[str, _NO_TEXT] = Field(default="", alias="_class")
+    building: bool
+    result: Annotated[str, _NO_TEXT] = ""
+    timestamp: float
+    duration: float = 0.0
+    builtOn: Annotated[str, _NO_TEXT] = ""  # noqa: N815
+    queueId: int = NO_ITEM  # noqa: N815
+
+
+class _Build(_Run):
+    url: str
+
+
+class _Named(_Theirs):
+    name: str = ""
+
+
+class _Property(_Theirs):
+    parameterDefinitions: Annotated[list[_Named], _NO_LIST] = []  # noqa: N815
+
+
+class _Job(_Theirs):
+    buildable: bool = True
+    property: Annotated[list[_Property], _NO_LIST] = []
+    builds: Annotated[list[_Build], _NO_LIST] = []
+
+
+class _MoreBuilds(_Theirs):
+    allBuilds: Annotated[list[_Build], _NO_LIST] = []  # noqa: N815
+
+
+class _Task(_Theirs):
+    url: Annotated[str, _NO_TEXT] = ""
+
+
+class _Queued(_Asked):
+    id: int
+    inQueueSince: float = 0.0  # noqa: N815
+    task: _Task = _Task()
+
+
+class _Queue(_Theirs):
+    items: list[_Queued]
+
+
+class _Item(_Theirs):
+    cancelled: bool = False
+    executable: dict[str, Any] | None = None
+
+
+def read_run(body: object, path: str) -> Run:
+    """Read one run; `TransientError` where it is not understood."""
+    return _run_at(_read(_Run, body, "a run"), path)
+
+
+def read_job(body: object, queue: object, path: str, since: float, user: str | None, more: Sequence[object] = ()) -> Job:
+    """Read a job with what waits in the queue and what began of it. ``user``: our account; ``more``: the lists of earlier builds."""
+    job, waiting = _read(_Job, body, "a job"), _read(_Queue, queue, "the queue").items
+    builds, is_whole = _joined(job, more, since)
+    queued = [
+        _entry(one, user, Entry(item=one.id, run="", at=one.inQueueSince / 1000.0, is_ours=one.is_of(user), parameters=one.parameters()))
+        for one in waiting
+        if run_of(one.task.url) == path
+    ]
+    began = [_began(one, user) for one in builds]
+    items = {entry.item for entry in began}
+    return Job(
+        path=path,
+        buildable=job.buildable,
+        declares=frozenset(one.name for held in job.property for one in held.parameterDefinitions if one.name),
+        entries=(*(entry for entry in queued if entry.item not in items), *began),
+        is_whole=is_whole,
+    )
+
+
+def next_builds(body: object, more: Sequence[object], since: float) -> tuple[int, int] | None:
+    """Say which builds are to be read next; None: all since this time were, or more than are ever read."""
+    lists = len(more) + 1
+    if lists == len(BUILDS_LISTED) or _joined(_read(_Job, body, "a job"), more, since)[1]:
+        return None
+    return BUILDS_LISTED[lists]
+
+
+def _joined(job: _Job, more: Sequence[object], since: float) -> tuple[list[_Build], bool]:
+    """Join the lists of a job's builds, and tell whether no build since this time is missing."""
+    builds, listed = {one.url: one for one in job.builds}, job.builds
+    gap = False
+    for body in more:
+        following = _read(_MoreBuilds, body, "builds").allBuilds
+        gap = gap or listed[-1].url not in {one.url for one in following}
+        builds |= {one.url: one for one in following if one.url not in builds}
+        listed = following or listed
+    first, last = BUILDS_LISTED[len(more)]
+    is_last = len(listed) < last - first
+    is_early_enough = any(one.timestamp / 1000.0 < since for one in builds.values())
+    return list(builds.values()), not gap and (is_last or is_early_enough)
+
+
+def _began(build: _Build, user: str | None) -> Entry:
+    run = _run_at(build, run_of(build.url))
+    entry = Entry(item=run.item, run=run.path, at=run.started_at, is_ours=build.is_of(user), parameters=run.parameters, build=run)
+    return _entry(build, user, entry)
+
+
+def _entry(asked: _Asked, user: str | None, entry: Entry) -> Entry:
+    """Note who asked for it, and which build it repeats."""
+    return replace(entry, is_by_person=asked.is_by_person and not asked.is_of(user), repeats=_named(asked.repeats()))
+
+
+def _run_at(run: _Run, path: str) -> Run:
+    began = run.timestamp / 1000.0
+    return Run(
+        path=path,
+        is_pipeline=run.kind.endswith("WorkflowRun"),
+        building=run.building,
+        result="" if run.building else run.result,
+        started_at=began,
+        ended_at=None if run.building or run.duration <= 0 else began + run.duration / 1000.0,
+        node=run.builtOn,
+        item=run.queueId,
+        parameters=run.parameters(),
+        upstream=_named(run.causes()),
+        interruptions=tuple(_interruption(kind) for kind in run.interruptions()),
+    )
+
+
+def read_item(body: object) -> Item:
+    """Read what became of a queue item. A pipeline's run, and a matrix as a whole, run on no agent."""
+    item = _read(_Item, body, "a queue item")
+    if item.cancelled:
+        return Item(state=ItemState.CANCELLED)
+    executable: dict[str, Any] = item.executable or {}
+    if not executable.get("url"):
+        return Item(state=ItemState.WAITING)
+    node, is_block = str(executable.get("builtOn") or ""), str(executable.get("_class")).endswith("PlaceholderExecutable")
+    return Item(
+        state=ItemState.STARTED,
+        run=run_of(str(executable["url"])),
+        node=node,
+        end=read_result(executable) if node else None,
+        block=stage_of(str(executable.get("fullDisplayName") or "")) if is_block else None,
+    )
+
+
+def _named(causes: Iterable[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the runs that these causes name."""
+    read = [_Cause.model_validate(cause) for cause in causes if cause.get("upstreamUrl")]
+    return tuple(f"{run_of(cause.upstreamUrl)}/{cause.upstreamBuild}" for cause in read if cause.upstreamBuild is not None)
+
+
+def _is_repeat(cause: Mapping[str, Any]) -> bool:
+    """Tell whether a cause is of the plugin Rebuilder or Naginator, which name the build that they repeat as if it were upstream."""
+    return str(cause.get("_class")).rpartition(".")[2].startswith(_REPEATS)
+
+
+def _is_interruption(action: dict[str, Any]) -> bool:
+    return str(action.get("_class")).endswith("InterruptedBuildAction")
+
+
+def _interruption(kind: str) -> Interruption:
+    if kind.endswith("UserInterruption"):
+        return Interruption.PERSON
+    if kind.endswith(_BLOCK_CANCELLED):
+        return Interruption.BLOCK_CANCELLED
+    return Interruption.AGENT_GONE if kind.endswith(_AGENT_GONE) else Interruption.OTHER
+
+
+def _plain(value: object) -> str | None:
+    """Return a parameter's value as it is sent again; None for what is no plain value."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def _read(kind: type[_M], body: object, what: str) -> _M:
+    try:
+        return kind.model_validate(body)
+    except ValidationError as error:
+        raise TransientError(f"Jenkins' answer about {what} is not understood: {error.error_count()} fields") from error
+
 
 # Each is sure to have done nothing: Jenkins refused it, or was not reached.
 _NOT_DONE = (RefusedRequestError, NotThereError, InTheWayError, NoAnswerError)

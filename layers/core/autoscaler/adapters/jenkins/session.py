@@ -1,12 +1,14 @@
 """python-jenkins, made safe to wait for: every call has a deadline, a size limit, no redirects and our own errors."""
 
 import json
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html import unescape
 from io import BytesIO
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import jenkins
@@ -14,9 +16,65 @@ import requests
 import urllib3
 from requests.auth import HTTPBasicAuth
 
-from autoscaler.adapters.jenkins.sender import another_sender, has_title, is_of_jenkins, is_page, reason_of, what_answered
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import AutoscalerError, ConfigError, DoubtfulError, NoAnswerError, TransientError, UnansweredError
+
+# Who answered a request: Jenkins itself, or a proxy, a load balancer or a login service in front of it, and what that calls itself.
+
+
+# On each answer that Stapler renders, and on each refusal of a permission (recorded: e02, e03, e05).
+_OWN_HEADERS = ("X-Jenkins", "X-Required-Permission", "X-Error")
+# On the pages of Jetty within Jenkins, which have no such header (e01, e04), and on the page that leads to Jenkins' login.
+_OWN_WORDS = ("HTTP ERROR ", "/login?from=", "No valid crumb was included")
+_OWN_REALM, _OWN_SERVER = 'realm="Jenkins"', "Jetty"
+_TITLE = re.compile(r"<title[^>]*>([^<]+)</title>", re.IGNORECASE)
+# Why a form is refused: below the heading of Jenkins' own page, and on those of Tomcat and Jetty.
+_REASON = re.compile(r"</h1>\s*<(?:p|pre)\b[^>]*>([^<]+)|<b>Message</b>([^<]+)|>MESSAGE:</th>\s*<td>([^<]+)")
+_LONGEST_TITLE, _LONGEST_SERVER, _LONGEST_REASON = 100, 40, 200
+_PAGE = re.compile(rb"\s*<(?:!doctype html|html)\b", re.IGNORECASE)
+
+
+def is_page(headers: Mapping[str, str], body: bytes) -> bool:
+    """Tell whether an answer is a page for people."""
+    return "text/html" in headers.get("Content-Type", "").lower() or _PAGE.match(body[:200]) is not None
+
+
+def is_of_jenkins(headers: Mapping[str, str], text: str) -> bool:
+    """Tell whether an error page is Jenkins' own, also behind a proxy that gives it its own ``Server`` header."""
+    return (
+        any(name in headers for name in _OWN_HEADERS)
+        or headers.get("Server", "").startswith(_OWN_SERVER)
+        or _OWN_REALM in headers.get("WWW-Authenticate", "")
+        or any(words in text for words in _OWN_WORDS)
+    )
+
+
+def has_title(text: str) -> bool:
+    """Tell whether a page has a title, by which its sender may be known."""
+    return _TITLE.search(text) is not None
+
+
+def reason_of(headers: Mapping[str, str], text: str) -> str:
+    """Return why a request was refused, for people: only Jetty's answers have the header (recorded: e06), so no decision rests on it."""
+    found = _REASON.search(text)
+    told = headers.get("X-Error") or (found[found.lastindex or 0] if found else "")
+    return shortened(" ".join(unescape(told).split()), _LONGEST_REASON) or "no reason given"
+
+
+def what_answered(headers: Mapping[str, str], text: str) -> str:
+    """Name what answered, by all that it says of itself: " (Server nginx, page 'Sign in')"."""
+    title, server = _TITLE.search(text), headers.get("Server", "")
+    named = [
+        f"Server {shortened(server, _LONGEST_SERVER)}" if server else "",
+        f"page {shortened(' '.join(title[1].split()), _LONGEST_TITLE)!r}" if title else "",
+    ]
+    return f" ({', '.join(filter(None, named))})" if any(named) else ""
+
+
+def another_sender(headers: Mapping[str, str], text: str) -> str:
+    """Name something that is not Jenkins."""
+    return f"something that is not Jenkins{what_answered(headers, text)}"
+
 
 CONNECT_SECONDS, READ_SECONDS = 3.05, 8.0
 # From a request to the end of its answer, where no other deadline was set: an answer may come in pieces that are each in time.
@@ -345,3 +403,34 @@ def _refusal(status: int, headers: Mapping[str, str], text: str, *, own: bool) -
     if own:
         return RefusedCredentialsError("Jenkins answered 403: no or unknown credentials were sent")
     return InTheWayError(f"{another_sender(headers, text)} answered 403: a load balancer, a firewall or a login service is in the way")
+
+
+# One controller's connection: made at the first use, and again where the credentials are refused.
+
+
+T = TypeVar("T")
+
+
+class Connection:
+    """A session that is made when it is needed, and that several adapters of one controller share, one after another."""
+
+    def __init__(self, connect: Callable[[], JenkinsSession]) -> None:
+        """Keep how to connect."""
+        self._connect = connect
+        self._connected: JenkinsSession | None = None
+
+    def ask(self, call: Callable[[JenkinsSession], T]) -> T:
+        """Make a call; where the credentials are refused, read them again and make it once more.
+
+        A warm container keeps credentials for hours; the secret may have been rotated meanwhile. What was refused so was not done.
+        """
+        try:
+            return call(self._session())
+        except RefusedCredentialsError:
+            self._connected = None
+            return call(self._session())
+
+    def _session(self) -> JenkinsSession:
+        if self._connected is None:
+            self._connected = self._connect()
+        return self._connected
