@@ -11,7 +11,7 @@ from time import process_time
 from typing import Any
 
 from autoscaler.config import FleetSettings, check
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.control.outcomes import as_json
 from autoscaler.domain.report.registration import POLL_SECONDS
 from autoscaler_workbench.fakes.world.world import World, build_world

@@ -10,7 +10,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings, check
-from autoscaler.config.machines import shapes
+from autoscaler.config.prices import shapes
 from autoscaler_workbench.experiment.sizing import JobNeed, Part, Sizing, size_pool, split_pool
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.simulate.run import in_memory, prepare

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from autoscaler.config import load_fleet, load_settings
-from autoscaler.config.advice import warnings_in
-from autoscaler.config.billing import billing_warnings
+from autoscaler.config.advice import billing_warnings, warnings_in
 from autoscaler.config.problems import FleetFileError
 from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from autoscaler.adapters.jenkins.session import RefusedCredentialsError
-from autoscaler.config.schema import FILE, fleet_schema
-from autoscaler.config.settings import FLEET
+from autoscaler.config.settings import FILE, FLEET, fleet_schema
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler_workbench.cli.init_ask import interview
 from autoscaler_workbench.cli.init_draft import draft_pools

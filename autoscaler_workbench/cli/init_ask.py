@@ -7,10 +7,10 @@ from typing import TypeVar
 import typer
 
 from autoscaler.config import url_problem
-from autoscaler.config.price_list import carried_prices
-from autoscaler.config.rules import architecture
+from autoscaler.config.findings import PATTERNS, meant
+from autoscaler.config.load import architecture
+from autoscaler.config.prices import carried_prices
 from autoscaler.config.settings import FLEET, LABEL
-from autoscaler.config.words import PATTERNS, meant
 from autoscaler_workbench.cli.init_pool import Draft
 from autoscaler_workbench.cli.init_text import FirstFile
 from autoscaler_workbench.simulate.fleets import says_windows

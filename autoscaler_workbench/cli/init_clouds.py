@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any
 
-from autoscaler.config.price_list import carried_prices
-from autoscaler.config.rules import architecture
+from autoscaler.config.load import architecture
+from autoscaler.config.prices import carried_prices
 from autoscaler_workbench.cli.init_pool import MOST_EXECUTORS, Cap, Draft, count, guess_platform, number, other_root, usable
 from autoscaler_workbench.simulate.fleets import guess_machine
 

@@ -12,9 +12,9 @@ import yaml
 
 from autoscaler.config import check
 from autoscaler.config.advice import always_there
+from autoscaler.config.load import architecture
 from autoscaler.config.prices import cheapest
-from autoscaler.config.rules import architecture
-from autoscaler.config.schema import POINTER
+from autoscaler.config.settings import POINTER
 from autoscaler.config.yaml_file import parse
 from autoscaler.domain.facts.fleet import Fleet, has_instance_store
 from autoscaler.domain.facts.pools import HOURS_A_MONTH

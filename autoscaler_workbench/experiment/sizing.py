@@ -11,9 +11,7 @@ from itertools import combinations, pairwise
 from math import ceil
 from typing import Any
 
-from autoscaler.config.machines import shapes
-from autoscaler.config.price_list import carried_prices
-from autoscaler.config.requirements import types_of
+from autoscaler.config.prices import carried_prices, shapes, types_of
 from autoscaler.config.settings import FleetSettings, PoolSettings
 
 # The operating system, the agent's Java, and what grows by the next release.

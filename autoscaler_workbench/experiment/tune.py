@@ -17,7 +17,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from autoscaler.config import FleetFileError, FleetSettings, check
-from autoscaler.config.price_list import carried_prices
+from autoscaler.config.prices import carried_prices
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.experiment.by_needs import Sized, size_by_needs, told_gpus, told_sized
 from autoscaler_workbench.experiment.compare import Row, append_row

@@ -7,9 +7,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from autoscaler.config.schema import FILE, fleet_schema
-from autoscaler.config.settings import Tuning
-from autoscaler.config.words import PATTERNS
+from autoscaler.config.findings import PATTERNS
+from autoscaler.config.settings import FILE, Tuning, fleet_schema
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.deadlines import AGENT_ROWS, OTHER_ROWS
 

@@ -5,7 +5,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.report.ordered import Outcome
 from autoscaler_workbench.fakes.slots import InMemorySlots

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler import bootstrap
 from autoscaler.config import load_settings
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.control.outcomes import Outcome, Result, step_json
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.plan import CreateBeacon, Held

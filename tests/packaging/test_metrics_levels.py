@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from autoscaler.config.thresholds import _VARIABLES, read_thresholds
+from autoscaler.config.problems import _VARIABLES, read_thresholds
 from autoscaler.domain.report.datum import ESSENTIAL
 from autoscaler.domain.report.problems import Comparison, rules
 from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.domain.facts.fleet import Machine
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.telemetry import BuildUse, GpuUse, Telemetry

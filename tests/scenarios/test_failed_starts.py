@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.memory import Trial

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.control import passes
 from autoscaler.control.operate import agents, status, why
 from autoscaler.domain.facts.orders import EndInstance

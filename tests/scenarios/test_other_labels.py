@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Cordon, Launch, RemoveBeacon
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.control import operate, passes
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.orders import LaunchSome

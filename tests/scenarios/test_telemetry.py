@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.control import operate
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage

@@ -15,7 +15,8 @@ from unittest import mock
 import yaml
 
 from autoscaler import bootstrap
-from autoscaler.config import load_settings, price_list
+from autoscaler.config import load_settings
+from autoscaler.config import prices as price_list
 from autoscaler_workbench.fakes.world.ec2.region import Ec2
 from seams.doors import _text
 from seams.key_scenes import SCENES, changed

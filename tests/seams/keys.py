@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autoscaler.config.basics import Section
-from autoscaler.config.schema import fleet_schema
+from autoscaler.config.sections import Section
+from autoscaler.config.settings import fleet_schema
 
 GONE = object()  # stands for a key that the change takes out
 

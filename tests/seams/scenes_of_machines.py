@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import inf
 
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.domain.facts.fleet import Machine, Share
 from autoscaler.domain.facts.started_builds import RunPolicy
 from autoscaler.domain.facts.telemetry import Telemetry

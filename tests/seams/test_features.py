@@ -222,7 +222,7 @@ def test_warm_executors_are_free_beside_those_that_run():
         assert len(here.machines()) == 4
 
 
-@feature("domain/situation/pool_view.py", "config/schedules.py")
+@feature("domain/situation/pool_view.py", "config/sections.py")
 def test_agents_of_a_schedule_are_there_when_it_begins_and_gone_at_the_first_look_after_it_ends():
     schedule = "{from: '08:10', to: '08:20', time_zone: UTC, min_agents: 2}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 120, schedules: [{schedule}]}}}}") as here:
@@ -266,7 +266,7 @@ def test_the_warm_pool_of_a_schedule_is_filled_from_its_first_minute_and_its_dis
         assert here.machines() == []
 
 
-@feature("domain/situation/pool_view.py", "config/schedules.py")
+@feature("domain/situation/pool_view.py", "config/sections.py")
 def test_the_max_agents_of_a_schedule_hold_from_its_first_minute_to_its_last():
     schedule = "{from: '08:02', to: '08:06', time_zone: UTC, max_agents: 1}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 3, schedules: [{schedule}]}}}}") as here:
@@ -296,7 +296,7 @@ def test_an_agent_of_a_warm_pool_is_stopped_once_it_is_idle_and_started_for_the_
         assert (again.node, len(here.ever())) == (build.node, 1)
 
 
-@feature("domain/scale_in/reclaim.py", "domain/launch/turns.py", "config/warm_pools.py")
+@feature("domain/scale_in/reclaim.py", "domain/launch/turns.py", "config/sections.py")
 def test_missing_agents_of_a_warm_pool_are_launched_in_quiet_times_and_end_at_their_max_age():
     warm = "warm_pool: {min_agents: 1, max_age_hours: 0.25}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 60, {warm}}}}}") as here:

@@ -24,7 +24,7 @@ feature = pytest.mark.feature
 _KINDS = "kinds: {amd64: {}, amd64+gpu: {}}\n"
 
 
-@feature("domain/launch/placement.py", "config/kinds.py", "domain/scale_in/surplus.py")
+@feature("domain/launch/placement.py", "config/hosts.py", "domain/scale_in/surplus.py")
 @pytest.mark.parametrize("lend", ["idle", "never"])
 def test_an_idle_agent_of_a_rare_kind_is_lent_at_the_first_look_and_only_for_the_jobs_that_wait(lend):
     cpu, gpu = (

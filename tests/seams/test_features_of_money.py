@@ -15,7 +15,7 @@ feature = pytest.mark.feature
 # Limits
 
 
-@feature("domain/launch/budget.py", "config/teams.py")
+@feature("domain/launch/budget.py", "config/sections.py")
 def test_a_teams_limit_holds_its_jobs_alone():
     pools = "{a: {$pool, executors: 1, max_agents: 5}, b: {$pool, executors: 1, max_agents: 5}}"
     with scene(f"teams: {{red: {{pools: [a], max_agents: 1}}}}\npools: {pools}") as here:
@@ -27,7 +27,7 @@ def test_a_teams_limit_holds_its_jobs_alone():
         assert here.subjects() == ["the limit max_agents of team red is reached"]
 
 
-@feature("domain/launch/turns.py", "config/teams.py")
+@feature("domain/launch/turns.py", "config/sections.py")
 def test_a_team_of_twice_the_weight_gets_twice_the_agents():
     pools = "{a: {$pool, executors: 1, max_agents: 6}, b: {$pool, executors: 1, max_agents: 6}}"
     teams = "{red: {pools: [a], weight: 2}, blue: {pools: [b]}}"
@@ -70,7 +70,7 @@ def test_once_the_hours_of_a_day_are_used_an_agent_takes_no_other_build_and_its_
         assert (builds[2].ended, builds[3].node, here.machines()) == (Ended.FINISHED, None, [])
 
 
-@feature("domain/facts/metering.py", "domain/launch/budget.py", "domain/scale_in/make_room.py", "config/team_money.py")
+@feature("domain/facts/metering.py", "domain/launch/budget.py", "domain/scale_in/make_room.py", "config/prices.py")
 def test_once_a_teams_money_is_spent_its_agents_take_no_other_build_and_those_of_others_do():
     red = "{red: {pools: [a], max_usd_per_month: 6.1}}"
     pools = "{a: {$pool, executors: 1, max_agents: 1, usd_per_hour: 6, volume_gib: 0}, b: {$pool, executors: 1, max_agents: 1}}"
@@ -192,7 +192,7 @@ _RESERVED = "labels: [gpu], executors: 1, usd_per_hour: 30, launch_template: b, 
 _BOUGHT = "gpu: {executors: 1, usd_per_hour: 30, launch_template: g, instance_types: [p4d.24xlarge], max_agents: 2}"
 
 
-@feature("config/capacity_reservations.py", "domain/situation/pool_view.py")
+@feature("config/prices.py", "domain/situation/pool_view.py")
 def test_machines_that_are_paid_for_anyway_are_used_before_others_are_bought():
     capacity = "capacity_reservation: {id: cr-0123456789abcdef0}"
     with scene(f"pools: {{paid: {{{_RESERVED}, max_agents: 1, {capacity}}}, {_BOUGHT}}}") as here:
@@ -225,7 +225,7 @@ def test_a_block_takes_builds_until_its_end_is_as_near_as_its_builds_were_long_a
         assert not any(build.killed_by for build in here.jenkins.builds)
 
 
-@feature("domain/scale_in/surplus.py", "domain/situation/pool_view.py", "config/capacity_reservations.py")
+@feature("domain/scale_in/surplus.py", "domain/situation/pool_view.py", "config/prices.py")
 def test_a_reservation_is_launched_into_from_its_first_minute_and_takes_no_build_from_its_last_one_on():
     capacity = "capacity_reservation: {id: cr-0123456789abcdef0, starts_at: '2027-01-15T08:05Z', ends_at: '2027-01-15T08:12Z'}"
     with scene(f"pools: {{paid: {{{_RESERVED}, max_agents: 1, {capacity}}}}}") as here:

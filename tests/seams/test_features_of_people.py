@@ -213,7 +213,7 @@ def test_one_card_of_a_host_that_two_controllers_share_is_a_persons_and_builds_g
 # Builds that are lost with their machine
 
 
-@feature("domain/repair/lost_builds.py", "control/observe.py", "config/reruns.py")
+@feature("domain/repair/lost_builds.py", "control/observe.py", "config/sections.py")
 def test_a_lost_build_runs_again_within_two_minutes_then_on_demand_and_then_a_person_is_told():
     rerun = "market: spot-then-on-demand, rerun: {lost: {times: 1, second: on-demand}}"
     with scene(one_pool(rerun)) as here:
@@ -234,7 +234,7 @@ def test_a_lost_build_runs_again_within_two_minutes_then_on_demand_and_then_a_pe
         assert here.subjects() == ["a lost build of job is left to you"]
 
 
-@feature("domain/repair/lost_builds.py", "config/reruns.py")
+@feature("domain/repair/lost_builds.py", "config/sections.py")
 @pytest.mark.parametrize("key", ["rerun: {jobs: [nightly/*]}", "rerun: off", ""])
 def test_a_lost_build_that_the_file_does_not_name_is_not_run_again(key):
     with scene(one_pool(key)) as here:

@@ -19,7 +19,7 @@ feature = pytest.mark.feature
 # Answers
 
 
-@feature("domain/report/eta.py", "domain/report/jobs.py", "domain/report/tracking.py", "config/job_parameters.py")
+@feature("domain/report/eta.py", "domain/report/jobs.py", "domain/report/tracking.py", "config/sections.py")
 @pytest.mark.parametrize(("key", "minutes"), [("job_parameters: {nightly: [SUITE]}\n", 10), ("", 4)])
 def test_a_build_is_predicted_by_the_parameters_that_the_file_names(key, minutes):
     """The median of all builds together is a little under four minutes."""
@@ -84,7 +84,7 @@ def test_the_first_look_of_a_month_tells_people_once_what_the_last_one_cost():
 # Messages
 
 
-@feature("domain/report/problems.py", "control/measure.py", "config/thresholds.py")
+@feature("domain/report/problems.py", "control/measure.py", "config/problems.py")
 def test_at_the_level_essential_people_are_told_of_a_job_that_waits_for_longer_than_the_alarms_seconds():
     environment = essential_environment() | {"JOB_WAIT_ALARM_SECONDS": "600"}
     with scene(one_pool().replace("max_agents: 4", "max_agents: 1"), environment) as here:

@@ -6,7 +6,7 @@ import pytest
 
 import autoscaler_workbench.cli.fleet_file as command
 from autoscaler.config import check, load_settings
-from autoscaler.config.billing import billing_warnings
+from autoscaler.config.advice import billing_warnings
 from autoscaler.config.yaml_file import parse
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSsmClient
 from autoscaler_workbench.fakes.world.ec2.account import image_of, safe_template
@@ -74,7 +74,7 @@ def test_the_same_bill_is_not_told_nor_what_the_operator_says_is_paid(more, deta
 
 
 def test_a_price_list_of_the_pool_s_own_is_believed_and_named_if_it_is_another(monkeypatch):
-    monkeypatch.setattr("autoscaler.config.price_list.PriceList.usd", lambda *_: 1.0)
+    monkeypatch.setattr("autoscaler.config.prices.PriceList.usd", lambda *_: 1.0)
     rhel = {"PlatformDetails": "Red Hat Enterprise Linux", "UsageOperation": "RunInstances:0010"}
     assert warned("prices: {system: rhel}", **rhel) == []
     [problem] = warned("prices: {system: suse}", **rhel)

@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.config import FleetFileError, load_fleet
 from autoscaler.config.advice import readable, warnings_in
-from autoscaler.config.rules import architecture
+from autoscaler.config.load import architecture
 from autoscaler.config.yaml_file import parse
 
 MISTAKES = """\

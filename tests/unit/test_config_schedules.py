@@ -7,8 +7,8 @@ import yaml
 
 from autoscaler.config import check, load_fleet
 from autoscaler.config.advice import warnings_of
-from autoscaler.config.hours import average
-from autoscaler.config.schema import fleet_schema
+from autoscaler.config.prices import average
+from autoscaler.config.settings import fleet_schema
 from autoscaler.domain.facts.fleet import PoolSchedule, WarmPool
 from autoscaler.errors import ConfigError
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from autoscaler.config import check, load_settings, price_list
+from autoscaler.config import check, load_settings, prices
 from autoscaler.config.yaml_file import parse
 from autoscaler_workbench.cli.assignments import load_with
 from autoscaler_workbench.experiment.tune import _everywhere
@@ -51,8 +51,8 @@ def test_simulate_reads_a_file_with_schedules_and_changes_a_setting_of_it(tmp_pa
 
 @pytest.mark.parametrize("key", CHANGES)
 def test_each_key_survives_being_written_and_read_again(key, monkeypatch):
-    carried = price_list.carried_prices()
-    monkeypatch.setattr(price_list, "carried_prices", lambda _region=price_list.HOME: {k: p | {"rhel": 9.0} for k, p in carried.items()})
+    carried = prices.carried_prices()
+    monkeypatch.setattr(prices, "carried_prices", lambda _region=prices.HOME: {k: p | {"rhel": 9.0} for k, p in carried.items()})
     change = CHANGES[key]
     settings = check(changed(SCENES[change.scene].fleet_file(), {change.path: change.value, **change.besides}, GONE), key)
     raw = settings.model_dump(mode="json", exclude_unset=True)

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.config import load_fleet
 from autoscaler.config.advice import warnings_in
-from autoscaler.config.price_list import carried_prices, listed_on
+from autoscaler.config.prices import carried_prices, listed_on
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.report.status import price_ages
 from autoscaler.errors import ConfigError

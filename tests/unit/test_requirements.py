@@ -5,8 +5,7 @@ import json
 import pytest
 
 from autoscaler.config import load_fleet
-from autoscaler.config.price_list import carried_prices
-from autoscaler.config.requirements import MOST_TYPES
+from autoscaler.config.prices import MOST_TYPES, carried_prices
 from autoscaler.domain.facts.fleet import Allocation, Market
 from autoscaler.errors import ConfigError
 from support.cli import autoscaler

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.config import check
-from autoscaler.config.machines import shapes
+from autoscaler.config.prices import shapes
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.experiment.by_needs import read_needs, size_by_needs, told_gpus, told_sized
 from autoscaler_workbench.experiment.sizing import JobNeed, size_pool, split_pool, without_gpu

@@ -23,7 +23,7 @@ from tree_sitter import Language, Parser
 from typer.testing import CliRunner
 
 from autoscaler.config import check
-from autoscaler.config.rules import architecture
+from autoscaler.config.load import architecture
 from autoscaler_workbench.cli.demo import MEND, TOKEN
 from autoscaler_workbench.cli.demo_command import PORT
 from autoscaler_workbench.cli.main import app

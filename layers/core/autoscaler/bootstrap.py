@@ -28,9 +28,8 @@ from autoscaler.adapters.secrets import Credentials, SharedSecret, read_credenti
 from autoscaler.adapters.sns import SnsTopic
 from autoscaler.adapters.stores import DynamoAsks, DynamoCosts, DynamoHistory, DynamoJobs
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
-from autoscaler.config.environment import refused
-from autoscaler.config.job_parameters import job_parameters
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds, refused
+from autoscaler.config.sections import job_parameters
 from autoscaler.domain.report.ordered import Access
 from autoscaler.domain.report.registration import Trust
 from autoscaler.errors import ConfigError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from autoscaler.config.thresholds import read_thresholds
+from autoscaler.config.problems import read_thresholds
 from autoscaler.control.operate import why
 from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, Lending, Pool
 from autoscaler.domain.facts.orders import Scope

@@ -4,7 +4,7 @@ What only an error or a person needs (``findings``, ``words``, ``positions``, ``
 start never pays for it.
 """
 
-from autoscaler.config.controllers import ControllerSettings, environment_name, url_problem
+from autoscaler.config.hosts import ControllerSettings, environment_name, url_problem
 from autoscaler.config.load import check, load_fleet, load_settings
 from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.settings import FleetSettings

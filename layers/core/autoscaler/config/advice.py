@@ -1,23 +1,166 @@
 """Warns of what a fleet file may say, and hardly means to; a person reads it before anything is deployed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from autoscaler.config.hosts import without_hosts
-from autoscaler.config.hours import average
-from autoscaler.config.load import load_settings
-from autoscaler.config.prices import cheapest
+from autoscaler.config.load import architecture, load_settings
+from autoscaler.config.prices import PriceList, average, carried_prices, cheapest, dear_agents, price_list_of, types_of
 from autoscaler.config.problems import FleetFileError, Problem
-from autoscaler.config.settings import FleetSettings
-from autoscaler.config.team_money import dear_agents
-from autoscaler.config.template_advice import template_warnings
-from autoscaler.config.warm_pool_advice import warm_pool_warnings
+from autoscaler.config.sections import WarmPoolSettings
+from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.config.yaml_file import located
-from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.fleet import Fleet, Platform, Pool
 from autoscaler.domain.facts.pools import HOURS_A_MONTH
 from autoscaler.domain.report.status import WAY_OUT, price_ages
+
+# Warns of pools whose image AWS bills otherwise than the pool is priced: RHEL, SUSE and SQL Server cost more than plain Linux or Windows.
+#
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/billing-info-fields.html
+
+
+# By the usage operation of the image; what is in neither table has no carried price.
+_SYSTEMS = {
+    "RunInstances": "linux",
+    "RunInstances:00g0": "linux",  # Red Hat, with a subscription of your own
+    "RunInstances:0010": "rhel",
+    "RunInstances:000g": "suse",
+    "RunInstances:0002": "windows",
+    "RunInstances:0800": "linux",  # Windows, with a licence of your own: AWS bills the machine alone
+}
+_BY_DETAILS = {
+    "linux/unix": "linux",
+    "red hat byol linux": "linux",
+    "red hat enterprise linux": "rhel",
+    "suse linux": "suse",
+    "windows": "windows",
+    "windows byol": "linux",
+}
+
+
+def billing_warnings(settings: FleetSettings, images: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
+    """Yield a warning for each pool whose image is billed otherwise. ``images``: as EC2 describes them, by pool."""
+    for name, image in images.items():
+        pool, listed = settings.pools[name], price_list_of(settings, name)
+        details, operation = str(image.get("PlatformDetails") or ""), str(image.get("UsageOperation") or "")
+        if pool.usd_per_hour is not None or not (details or operation):
+            continue
+        billed = _SYSTEMS.get(operation, "") if operation else _BY_DETAILS.get(details.lower(), "")
+        if billed != listed.system:
+            known_as = f"{details} ({operation})" if details and operation else details or operation
+            said = f"the image {image.get('ImageId', '')} is billed as {known_as}, and the pool is priced as {listed.system}"
+            text = f"pools.{name}.{_key(pool)} ({listed.system}): {said}; {_cure(pool, listed, billed)}"
+            yield Problem(place=("pools", name, *_place(pool)), text=text)
+
+
+def _key(pool: PoolSettings) -> str:
+    return "prices.system" if pool.prices and pool.prices.system else "platform"
+
+
+def _place(pool: PoolSettings) -> tuple[str, ...]:
+    if pool.prices and pool.prices.system:
+        return ("prices", "system")
+    return ("platform",) if "platform" in pool.model_fields_set else ("launch_template",)
+
+
+def _cure(pool: PoolSettings, listed: PriceList, billed: str) -> str:
+    """Say what to write: a platform, a price list, or what is really paid where no list is carried."""
+    platform = str(pool.platform)
+    if billed == "windows" and platform != "windows":
+        return "write platform: windows"
+    if billed == platform:
+        return f"write prices: {{system: {billed}}}"
+    if billed not in {"rhel", "suse"}:
+        other = f"; if it is of Linux, write platform: {billed}" if billed else ""
+        return f"set usd_per_hour{other}"
+    prices = carried_prices(listed.region)
+    if all(prices.get(kind, {}).get(billed) for kind in types_of(pool)):
+        return f"write prices: {{system: {billed}}}"
+    return f"set usd_per_hour, or run make prices REGIONS={listed.region} and write prices: {{system: {billed}}}"
+
+
+# Warns of pools whose launch template, platform, instance types and prices do not go together: they would be priced wrong, or never boot.
+#
+# Only the names of the stack's own launch templates say what they launch. For others ``validate --live`` asks AWS.
+
+
+_OWN = re.compile(r"^autoscaler-(?P<kind>linux|windows|arm64)-(?P<fleet>[a-z0-9][a-z0-9-]*)$")
+_MAC = re.compile(r"^mac[0-9-]")
+
+
+def template_warnings(settings: FleetSettings) -> Iterator[Problem]:
+    """Yield what does not go together, in the order of the pools."""
+    for name, pool in settings.pools.items():
+        for keys, text in (*_of_template(settings, name, pool), *_of_prices(settings, name, pool), *_of_types(pool)):
+            yield Problem(place=("pools", name, *keys), text=f"pools.{name}.{text}")
+
+
+def _of_template(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    own = _OWN.match(pool.launch_template or "")
+    if own is None:
+        return
+    if own["fleet"] != settings.fleet:
+        rule = f"it belongs to the fleet {own['fleet']}, this fleet's is autoscaler-{own['kind']}-{settings.fleet}"
+        yield ("launch_template",), f"launch_template ({own[0]}): {rule}; its agents would ask the functions of {own['fleet']}"
+    launched = Platform.WINDOWS if own["kind"] == "windows" else Platform.LINUX
+    if pool.platform is not launched:
+        key = "platform" if "platform" in pool.model_fields_set else "launch_template"
+        prices = "" if pool.usd_per_hour is not None else f", and the pool is priced as {price_list_of(settings, name).system}"
+        yield (key,), f"platform ({pool.platform}): {own[0]} launches {launched}{prices}; write platform: {launched}"
+    yield from _of_processor(pool, own)
+
+
+def _of_processor(pool: PoolSettings, own: re.Match[str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    wanted = "arm64" if own["kind"] == "arm64" else "x86_64"
+    if other := next((kind for kind in types_of(pool) if architecture(kind) != wanted), None):
+        key = "instance_types" if pool.instance_types else "instance_requirements"
+        yield (key,), f"{key} ({other}): its processor is {architecture(other)}, the image of {own[0]} is for {wanted}"
+
+
+def _of_prices(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    system = price_list_of(settings, name).system
+    if pool.usd_per_hour is None and pool.launch_template and (system == "windows") != (pool.platform is Platform.WINDOWS):
+        place = ("prices", "system") if pool.prices and pool.prices.system else ()
+        yield place, f"prices.system ({system}): the pool's platform is {pool.platform}, which AWS bills otherwise"
+
+
+def _of_types(pool: PoolSettings) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for number, kind in enumerate(pool.instance_types or ()):
+        if _MAC.match(kind):
+            rule = "Mac machines run on dedicated hosts only, which are billed for 24 h at least; the autoscaler launches none"
+            yield ("instance_types", number), f"instance_types ({kind}): {rule}"
+
+
+# Warns of keys of a warm pool that have no effect beside its others.
+
+
+_Place = tuple[str | int, ...]
+
+
+def warm_pool_warnings(settings: FleetSettings) -> Iterator[Problem]:
+    """Yield each `max_age_hours` that was written and is above `max_disk_age_hours`: the agent is terminated for its disk before."""
+    for place, warm in _written(settings):
+        if "max_age_hours" in warm.model_fields_set and warm.max_age_hours > warm.max_disk_age_hours:
+            default = "" if "max_disk_age_hours" in warm.model_fields_set else "by default "
+            where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+            text = (
+                f"{where}.max_age_hours ({warm.max_age_hours:g}): has no effect, since max_disk_age_hours ({default}"
+                f"{warm.max_disk_age_hours:g}) ends the agent sooner; raise that or lower this"
+            )
+            yield Problem(place=(*place, "max_age_hours"), text=text)
+
+
+def _written(settings: FleetSettings) -> Iterator[tuple[_Place, WarmPoolSettings]]:
+    """List every warm pool that the file has: in the defaults, in a pool, in hours of the week."""
+    places: list[tuple[_Place, object]] = [(("defaults", "warm_pool"), settings.defaults.warm_pool)]
+    for name, pool in settings.pools.items():
+        places.append((("pools", name, "warm_pool"), pool.warm_pool))
+        places += [(("pools", name, "schedules", number, "warm_pool"), hours.warm_pool) for number, hours in enumerate(pool.schedules)]
+    yield from ((place, warm) for place, warm in places if isinstance(warm, WarmPoolSettings))
+
 
 SECRET_PREFIX = "jenkins/"  # the template's ControllerSecretPrefix, where samconfig.toml says nothing else
 _SUBNET = re.compile(r"^subnet-([0-9a-f]{8}|[0-9a-f]{17})$")

@@ -1,16 +1,24 @@
-"""Hosts: machines of your own, as an operator writes them; and the pools that they make up."""
+"""Controllers, hosts and kinds of agents, as an operator writes them."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from pydantic import Field, StringConstraints
+from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 
-from autoscaler.config.basics import ROLE_ID, Section, of_the_last
 from autoscaler.config.problems import Problem, listed
-from autoscaler.domain.facts.fleet import Host, Machine, Market, Offering, Quarantine
+from autoscaler.config.sections import ROLE_ID, Section, of_the_last
+from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, Host, Lending, Machine, Market, Offering, Pool, Quarantine, Share
+from autoscaler.domain.wording import shortened
 
 if TYPE_CHECKING:
     from autoscaler.config.settings import FleetSettings, PoolSettings
+
+
+# Hosts: machines of your own, as an operator writes them; and the pools that they make up.
+
 
 # What says how machines are bought, started and ended. Nobody buys, starts or ends a host.
 _OF_EC2 = (
@@ -110,7 +118,7 @@ def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:
     roles: dict[str, str] = {}
     for name, one in settings.hosts.items():
         if one.pool not in settings.pools:
-            from autoscaler.config.words import meant  # noqa: PLC0415 - for an error only
+            from autoscaler.config.findings import meant  # noqa: PLC0415 - for an error only
 
             rule = f"is not one of the pools ({listed(settings.pools)}){meant(one.pool, settings.pools)}"
             yield Problem(place=("hosts", name, "pool"), text=f"hosts.{name}.pool ({one.pool}) {rule}")
@@ -151,3 +159,148 @@ def _missing(pool: "PoolSettings") -> Iterator[str]:
     """Name the keys that a pool of EC2 instances lacks."""
     instead = {"instance_types": pool.instance_requirements}
     return (key for key in _NEEDED if not (getattr(pool, key) or instead.get(key)))
+
+
+# One Jenkins controller, as an operator writes it; how its URL is judged, and how environment variables spell its name.
+
+
+_LONGEST_URL = 200
+
+
+def url_problem(url: str) -> str | None:
+    """Say what is wrong with a controller's URL, never a password in it; None: nothing is."""
+    shown = shortened(re.sub(r"^([a-z]+://)?.*@", r"\1***@", url, flags=re.IGNORECASE | re.DOTALL), _LONGEST_URL)
+    try:
+        parsed = AnyHttpUrl(url)
+    except ValidationError:
+        return f"({shown}) must be an http or https URL"
+    if parsed.username is not None or parsed.password is not None:
+        return f"({shown}) must not hold credentials: agents and logs are told it; keep them in a secret (key secret)"
+    if parsed.query is not None or parsed.fragment is not None:
+        return f"({shown}) must not have a query or a fragment"
+    return None
+
+
+class ControllerSettings(Section):
+    """One Jenkins controller."""
+
+    url: str = Field(
+        description="Address of the Jenkins controller, http or https, as agents reach it. No user, password, query or fragment in it."
+    )
+    secret: Annotated[str, StringConstraints(min_length=1)] | None = Field(
+        None,
+        description='Name or ARN of a secret in AWS Secrets Manager: {"username": "...", "token": "..."}. The functions may read secrets '
+        "whose names begin with the stack's parameter ControllerSecretPrefix (jenkins/). Without a secret, Jenkins is asked anonymously.",
+    )
+    nodes: Literal["dynamic", "slots"] = Field(
+        "dynamic",
+        description="Where the Jenkins nodes of agents come from. dynamic: each agent gets a node of its own, which is deleted with it. "
+        "slots: agents take static nodes that you made beforehand.",
+    )
+    resume_timeout_seconds: float = Field(
+        RESUME_TIMEOUT_SECONDS,
+        ge=600,
+        le=604_800,
+        allow_inf_nan=False,
+        description="After a restart of Jenkins, an agent is kept this long for a pipeline that ran on it and has not resumed yet.",
+    )
+    host_role_id: Annotated[str, StringConstraints(pattern=ROLE_ID)] | None = Field(
+        None,
+        description="Unique id of the IAM role that the machine of this controller alone has (AROA..., aws iam get-role). If set, the "
+        "agents' service there may report memory, disk and processors. If not, only Jenkins' own figures are known.",
+    )
+
+
+def environment_name(controller: str) -> str:
+    """Spell a controller as in environment variables: upper case, ``-`` as ``_``."""
+    return re.sub(r"[^A-Z0-9]", "_", controller.upper())
+
+
+# Kinds of agents: which kind is a speciality of which, and the labels that follow.
+#
+# ``amd64+gfx1030`` is ``amd64`` with the modifier ``gfx1030``; modifiers compose, so that ``a+b+c`` is a speciality of ``a``, ``a+b`` and
+# ``a+c``. Any other kind names what it is a speciality of (``of``).
+
+
+class Kind(Protocol):
+    """What an operator wrote of a kind."""
+
+    @property
+    def of(self) -> list[str]:
+        """The kinds that it is a speciality of, beside those that its name tells."""
+
+    @property
+    def labels(self) -> list[str] | None:
+        """Labels of its agents; None: those that its name tells."""
+
+
+def labels_of(name: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
+    """Return the labels that jobs ask for which need this kind."""
+    written = kinds[name].labels
+    _, *modifiers = name.split("+")
+    return frozenset(written) if written is not None else frozenset((name, *modifiers))
+
+
+def general_kinds(name: str, kinds: Mapping[str, Kind]) -> set[str]:
+    """Return all kinds that this one is a speciality of, directly or by way of others."""
+    known = _known(kinds)
+    if name not in known:
+        general: set[str] = set()
+        waiting = list(_direct(name, kinds))
+        while waiting:
+            if (kind := waiting.pop()) not in general and kind != name:
+                general.add(kind)
+                waiting += _direct(kind, kinds)
+        known[name] = general
+    return known[name]
+
+
+@of_the_last
+def _known(_kinds: Mapping[str, Kind]) -> dict[str, set[str]]:
+    """Return a place for the general kinds of each kind."""
+    return {}
+
+
+def lent_labels(name: str | None, own: Collection[str], kinds: Mapping[str, Kind]) -> frozenset[str]:
+    """Return the labels of more general kinds that an agent with these labels of its own carries only while it is lent."""
+    if name is None or name not in kinds:
+        return frozenset()
+    general = {label for kind in general_kinds(name, kinds) for label in labels_of(kind, kinds)}
+    return frozenset(general.difference(own))
+
+
+def with_lending(pools: Mapping[str, Pool], wanted: Mapping[str, Lending | None], general: Mapping[str, set[str]]) -> dict[str, Pool]:
+    """Set when each pool lends its agents; where nothing ``wanted`` is written, those that are no dearer than the general kind's do.
+
+    ``general``: the kinds that each pool's own is a speciality of.
+    """
+    lending: dict[str, Pool] = {}
+    by_kind: dict[str, float] = {}  # the lowest price of an executor
+    for pool in pools.values():
+        by_kind[pool.kind] = min(_usd_per_executor(pool), by_kind.get(pool.kind, inf))
+    for name, pool in pools.items():
+        plain = [by_kind[kind] for kind in general.get(name, ()) if kind in by_kind]
+        by_price = Lending.IDLE if plain and _usd_per_executor(pool) <= min(plain) else Lending.NEVER
+        may_lend = pool.lent_labels and pool.share is not Share.COOPERATIVE
+        lending[name] = replace(pool, lend=(wanted[name] or by_price) if may_lend else Lending.NEVER)
+    return lending
+
+
+def _usd_per_executor(pool: Pool) -> float:
+    return pool.offerings[0].billed_usd_per_hour / pool.executors
+
+
+def _direct(name: str, kinds: Mapping[str, Kind]) -> Iterator[str]:
+    yield from (kind for kind in kinds[name].of if kind in kinds)
+    base, *modifiers = name.split("+")
+    yield from (other for other, others in _by_base(kinds).get(base, ()) if others < set(modifiers))
+
+
+@of_the_last
+def _by_base(kinds: Mapping[str, Kind]) -> dict[str, list[tuple[str, set[str]]]]:
+    """Return the kinds and their modifiers by what stands before the first +."""
+    by_base: dict[str, list[tuple[str, set[str]]]] = {}
+    for name in kinds:
+        base, *modifiers = name.split("+")
+        by_base.setdefault(base, []).append((name, set(modifiers)))
+    return by_base

@@ -1,9 +1,14 @@
-"""Problems of a fleet file: where each is, and what is wrong, in words."""
+"""Problems of a fleet file and of the environment: where each is, and what is wrong."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 
+from autoscaler.domain.report.problems import Thresholds
+from autoscaler.domain.wording import shortened
 from autoscaler.errors import ConfigError
+
+# Problems of a fleet file: where each is, and what is wrong, in words.
+
 
 Place = tuple[str | int, ...]
 MOST_PROBLEMS = 100  # that are told at once: whoever mends these looks again
@@ -50,3 +55,44 @@ def listed(names: Iterable[str], nothing: str = "") -> str:
     all_of_them = list(names)
     more = len(all_of_them) - _MOST_NAMES
     return ", ".join(all_of_them[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "") or nothing
+
+
+# How a refused environment variable is named: in one line, however long its value is.
+
+
+def refused(name: str, value: str, rule: str) -> ConfigError:
+    """Make the error of a variable whose value breaks a rule."""
+    return ConfigError(f"environment variable {name} ({shortened(value) or 'missing'}): {rule}")
+
+
+# The numbers of the stack's alarms, as the function that judges them is given them.
+
+
+_VARIABLES = {
+    "job_wait_seconds": "JOB_WAIT_ALARM_SECONDS",
+    "idle_usd_per_hour": "IDLE_USD_ALARM",
+    "failure_streak": "FAILURE_STREAK_ALARM",
+    "agent_disk_bytes": "AGENT_DISK_ALARM_BYTES",
+    "agent_memory_bytes": "AGENT_MEMORY_ALARM_BYTES",
+    "agent_gpu_memory_bytes": "AGENT_GPU_MEMORY_ALARM_BYTES",
+    "controller_disk_bytes": "CONTROLLER_DISK_ALARM_BYTES",
+    "controller_memory_bytes": "CONTROLLER_MEMORY_ALARM_BYTES",
+    "controller_response_seconds": "CONTROLLER_RESPONSE_ALARM_SECONDS",
+    "controller_cpu_percent": "CONTROLLER_CPU_ALARM_PERCENT",
+}
+
+
+def read_thresholds(environment: Mapping[str, str]) -> Thresholds:
+    """Read them; `ConfigError` names the first that is missing or no number."""
+    return Thresholds(**{field.name: _number(environment, _VARIABLES[field.name]) for field in fields(Thresholds)})
+
+
+def _number(environment: Mapping[str, str], name: str) -> float:
+    text = environment.get(name, "")
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < float("inf"):
+        raise refused(name, text, "must be a number, 0 or more")
+    return value

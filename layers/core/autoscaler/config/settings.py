@@ -5,28 +5,65 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from autoscaler.config.basics import Count, Section, Usd
-from autoscaler.config.capacity_reservations import CapacityReservationKey, with_capacity
-from autoscaler.config.controllers import ControllerSettings
-from autoscaler.config.hosts import HostSettings, host, hosts_of, is_of_hosts, of_hosts
-from autoscaler.config.hours import impossible_hours
-from autoscaler.config.ignore_labels import IgnoreLabelsKey
-from autoscaler.config.job_lengths import MaxJobSecondsKey
-from autoscaler.config.job_parameters import JobParametersKey, job_parameters
-from autoscaler.config.job_weights import JobWeightsKey, job_weights
-from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
-from autoscaler.config.limits import LimitSettings
-from autoscaler.config.machines import machines_for
-from autoscaler.config.price_list import PricesKey, listed_days, price_list_of
-from autoscaler.config.prices import counted_volumes, offerings, unaffordable_minima
+from autoscaler.config.hosts import (
+    ControllerSettings,
+    HostSettings,
+    general_kinds,
+    host,
+    hosts_of,
+    is_of_hosts,
+    labels_of,
+    lent_labels,
+    of_hosts,
+    with_lending,
+)
+from autoscaler.config.prices import (
+    AllocationKey,
+    CapacityReservationKey,
+    InstanceTypes,
+    PricesKey,
+    Requirements,
+    allocation_of,
+    counted_volumes,
+    dear_minima,
+    impossible_hours,
+    listed_days,
+    machines_for,
+    offerings,
+    price_list_of,
+    types_of,
+    unaffordable_minima,
+    with_capacity,
+)
 from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Problem
-from autoscaler.config.requirements import AllocationKey, InstanceTypes, Requirements, allocation_of, types_of
-from autoscaler.config.reruns import RerunKey, RerunParameter, rerun_policy
-from autoscaler.config.run_orders import RunSettings, run_policy
-from autoscaler.config.schedules import ScheduleSettings, pool_schedules
-from autoscaler.config.team_money import dear_minima
-from autoscaler.config.teams import HoursPerDay, LaunchesPerHour, TeamSettings, UsdPerHour, UsdPerMonth, ceilings, team
-from autoscaler.config.warm_pools import WarmPoolKey, warm_pool_of
+from autoscaler.config.sections import (
+    Count,
+    HoursPerDay,
+    IgnoreLabelsKey,
+    JobParametersKey,
+    JobWeightsKey,
+    LaunchesPerHour,
+    LimitSettings,
+    MaxJobSecondsKey,
+    RerunKey,
+    RerunParameter,
+    RunSettings,
+    ScheduleSettings,
+    Section,
+    TeamSettings,
+    Usd,
+    UsdPerHour,
+    UsdPerMonth,
+    WarmPoolKey,
+    ceilings,
+    job_parameters,
+    job_weights,
+    pool_schedules,
+    rerun_policy,
+    run_policy,
+    team,
+    warm_pool_of,
+)
 from autoscaler.domain.facts.fleet import Ceilings, Fleet, Lending, Limits, Platform, Pool, Quarantine, Share
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
@@ -394,3 +431,45 @@ class FleetSettings(Section):
     def _version_of(self, template: str) -> str:
         """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""
         return "$Latest" if template in {f"autoscaler-{kind}-{self.fleet}" for kind in (*Platform, "arm64")} else "$Default"
+
+
+# Makes the JSON schema of the fleet file, for editors and for the reference page, from the keys' own definitions.
+
+
+FILE = "fleet.schema.json"
+# The first line of a fleet file: editors with a YAML language server then complete keys, explain them and underline mistakes.
+POINTER = f"# yaml-language-server: $schema={FILE}"
+
+_NAMED = {"properties", "$defs"}
+
+
+def fleet_schema() -> dict[str, Any]:
+    """Return the JSON schema of a fleet file (draft 2020-12)."""
+    plain: dict[str, Any] = _plain(FleetSettings.model_json_schema())
+    for section in ("Tuning", "PoolSettings"):
+        for key, default in TUNING_DEFAULTS.items():
+            plain["$defs"][section]["properties"][key]["default"] = default
+    plain["properties"]["defaults"]["default"] = {}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "The fleet file of the Jenkins autoscaler"}
+    return head | plain
+
+
+def _plain(node: Any) -> Any:
+    """Leave out what pydantic adds for its own sake: titles of keys, and null for keys that may be left out."""
+    if isinstance(node, list):
+        return [_plain(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    # What is named by data is gone through: a key called title is no title.
+    named = {key: {name: _plain(schema) for name, schema in value.items()} for key, value in node.items() if key in _NAMED}
+    kept: dict[str, Any] = {key: named.get(key) or _plain(value) for key, value in node.items() if key != "title"}
+    if kept.get("default", "") is None:
+        del kept["default"]
+    if "patternProperties" in kept:
+        kept["additionalProperties"] = False  # a pool's or controller's name of another form is refused, too
+    return _without_null(kept)
+
+
+def _without_null(kept: dict[str, Any]) -> dict[str, Any]:
+    given = [one for one in kept.get("anyOf", []) if one != {"type": "null"}]
+    return {key: value for key, value in kept.items() if key != "anyOf"} | given[0] if len(given) == 1 else kept

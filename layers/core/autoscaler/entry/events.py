@@ -131,7 +131,7 @@ def read_woken(event: Any) -> Woken:
     try:
         return Woken.model_validate_json(message.body)
     except ValidationError as error:
-        from autoscaler.config.words import one_line  # noqa: PLC0415 - for an error only
+        from autoscaler.config.findings import one_line  # noqa: PLC0415 - for an error only
 
         raise EventRefusedError(f"event refused: Records.0.body: {one_line(error, 0)}") from None
 
@@ -167,7 +167,7 @@ def checked(shape: TypeAdapter[T], event: Any, *, tags: int = 0) -> T:
     try:
         return shape.validate_python({} if event is None else event)
     except ValidationError as error:
-        from autoscaler.config.words import one_line  # noqa: PLC0415 - for an error only
+        from autoscaler.config.findings import one_line  # noqa: PLC0415 - for an error only
 
         raise EventRefusedError(f"event refused: {one_line(error, tags)}") from None
     except RecursionError:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, model_validator
 
-from autoscaler.config.basics import Usd
+from autoscaler.config.sections import Usd
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import (
     BUDGET,

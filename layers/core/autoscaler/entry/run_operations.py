@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from autoscaler.config.reruns import PARAMETER_NAME
+from autoscaler.config.sections import PARAMETER_NAME
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, parse
