@@ -3,7 +3,7 @@
 from typing import Any
 
 from autoscaler.entry import scheduled
-from autoscaler.entry.context import Context
+from autoscaler.entry.events import Context
 from autoscaler.telemetry import logger
 
 

@@ -8,7 +8,7 @@ from autoscaler.config.problems import read_thresholds
 from autoscaler.domain.facts.fleet import Machine
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.telemetry import BuildUse, GpuUse, Telemetry
-from autoscaler.entry.telemetry import read_telemetry
+from autoscaler.entry.function_url import read_telemetry
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from support.builders import a_build_use, a_pool, a_telemetry, an_offering

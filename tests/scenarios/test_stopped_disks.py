@@ -10,8 +10,8 @@ from autoscaler.domain.facts.orders import override_pool
 from autoscaler.domain.facts.plan import Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.backoff import note_stops
+from autoscaler.entry.function_url import read_telemetry
 from autoscaler.entry.operations import read_operation
-from autoscaler.entry.telemetry import read_telemetry
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.usage import GIB, Size, Usage
 from support.builders import a_pool, an_offering

@@ -14,7 +14,7 @@ from autoscaler.domain.facts.nodes import executors_at_first, with_known_weights
 from autoscaler.domain.forecast.durations import note_value
 from autoscaler.domain.report.jobs import WEIGHTS_KEPT, list_needs, next_weights
 from autoscaler.domain.report.tracking import ToldUse, note_uses
-from autoscaler.entry.telemetry import read_telemetry
+from autoscaler.entry.function_url import read_telemetry
 from autoscaler.errors import ConfigError
 from support.builders import NOW, a_fleet, a_host, a_pool, a_pool_of_hosts, an_offering
 

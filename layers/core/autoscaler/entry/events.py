@@ -1,8 +1,9 @@
 """Reads the events of scheduled functions: a tick, or a person's. Others are refused in one line, and nothing is done."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from functools import wraps
+from typing import Annotated, Any, Protocol, TypeVar
 
 from aws_lambda_powertools.utilities.parser.models import EventBridgeModel
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, TypeAdapter, ValidationError
@@ -11,6 +12,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import EventRefusedError
+from autoscaler.telemetry import log
 
 # The world has moved on since a tick as old as this, and the next one is on its way.
 STALE_TICK_SECONDS = 90.0
@@ -189,3 +191,40 @@ def _served_controller(fleet: Fleet, pool: str, controller: str | None, *, one: 
     if controller is None and one and len(serves) > 1:
         raise EventRefusedError(f"event refused: controller: missing, and pool {pool} serves {', '.join(serves)}")
     return controller
+
+
+# The context that Lambda hands to a handler.
+
+
+class Context(Protocol):
+    """The part of Lambda's context that is used."""
+
+    @property
+    def aws_request_id(self) -> str:
+        """Return the id of the invocation."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return the milliseconds until Lambda cuts the invocation off."""
+
+
+# Answers who sent an event that is refused. It is no error of the function: errors ring an alarm, and a typo shall not.
+
+
+Handler = Callable[[Any, Context], dict[str, Any]]
+
+
+def answers_refusals(handle: Handler) -> Handler:
+    """Let a handler answer ``{"refused": line}`` to a person. What AWS itself sends and we cannot read stays an error."""
+
+    @wraps(handle)
+    def answered(event: Any, context: Context) -> dict[str, Any]:
+        try:
+            return handle(event, context)
+        except EventRefusedError as refusal:
+            # EventBridge, SQS and SNS: each of their events has one of these keys.
+            if isinstance(event, Mapping) and ("detail-type" in event or "Records" in event):
+                raise
+            log("event_refused", error=str(refusal))
+            return {"refused": str(refusal)}
+
+    return answered

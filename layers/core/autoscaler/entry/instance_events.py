@@ -12,9 +12,8 @@ from autoscaler.control.outcomes import Outcome, Report, merged_json, places_of_
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.instances import Announced, InstanceEvent
 from autoscaler.domain.wording import shortened
-from autoscaler.entry.context import Context
 from autoscaler.entry.counts import tell_counts
-from autoscaler.entry.events import checked
+from autoscaler.entry.events import Context, checked
 from autoscaler.errors import EventRefusedError, TransientError
 from autoscaler.telemetry import log, log_reports
 

@@ -29,14 +29,55 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.limits import list_schedules
 from autoscaler.domain.report.told import Event
 from autoscaler.domain.run_orders.choice import CancelRun, OrderRuns
-from autoscaler.entry.context import Context
-from autoscaler.entry.idempotency import once
-from autoscaler.entry.operation import FleetOrder, Operation, Order
-from autoscaler.entry.operations import Costs, Doctor, Eta, Events, Jobs, Needs, Reservations, Why, read_operation
-from autoscaler.entry.refusals import answers_refusals
-from autoscaler.entry.run_operations import Runs
-from autoscaler.errors import EventRefusedError
+from autoscaler.entry.events import Context, answers_refusals
+from autoscaler.entry.operations import (
+    Costs,
+    Doctor,
+    Eta,
+    Events,
+    FleetOrder,
+    Jobs,
+    Needs,
+    Operation,
+    Order,
+    Reservations,
+    Runs,
+    Why,
+    read_operation,
+)
+from autoscaler.errors import EventRefusedError, TransientError
 from autoscaler.telemetry import log, log_reports
+
+# Carries out a request once, however often it arrives (Powertools' idempotency, in the state table).
+
+
+_REMEMBERED_SECONDS = 86_400
+
+
+def once(request_id: str, context: Context, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Act, and store the answer for a day, which the same request id then gets. A failed request may be repeated."""
+    # Only who gives a request id needs these, and importing them costs a cold start time.
+    from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function  # noqa: PLC0415
+    from aws_lambda_powertools.utilities.idempotency.exceptions import (  # noqa: PLC0415
+        IdempotencyAlreadyInProgressError,
+        IdempotencyPersistenceLayerError,
+    )
+
+    config = IdempotencyConfig(event_key_jmespath="request_id", expires_after_seconds=_REMEMBERED_SECONDS)
+    config.register_lambda_context(context)  # type: ignore[arg-type]  # of it only the time that is left is read
+
+    @idempotent_function(data_keyword_argument="request", persistence_store=bootstrap.completed_requests(), config=config)  # type: ignore[untyped-decorator]
+    def act_once(*, request: dict[str, str]) -> dict[str, Any]:  # noqa: ARG001 - Powertools reads it
+        return act()
+
+    try:
+        answer: dict[str, Any] = act_once(request={"request_id": request_id})
+    except IdempotencyAlreadyInProgressError as error:
+        raise TransientError(f"request {request_id} is being done at this moment") from error
+    except IdempotencyPersistenceLayerError as error:
+        raise TransientError(f"whether request {request_id} was done could not be read or written") from error
+    return answer
+
 
 # An answer of Lambda holds 6 MB.
 _EVENTS_OF_OVERVIEW = 100

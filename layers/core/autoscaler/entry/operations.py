@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, model_validator
 
-from autoscaler.config.sections import Usd
+from autoscaler.config.sections import PARAMETER_NAME, Usd
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import (
     BUDGET,
@@ -26,12 +26,136 @@ from autoscaler.domain.facts.orders import (
     TeamOverride,
 )
 from autoscaler.domain.facts.pools import pool_at
+from autoscaler.domain.facts.started_builds import Until
+from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, parse
 from autoscaler.domain.report.costs import By
+from autoscaler.domain.run_orders.choice import Asked, CancelRun, Choose, OrderRuns, Vary
+from autoscaler.domain.run_orders.criteria import Condition, ConditionError, read_condition
 from autoscaler.domain.wording import shortened
-from autoscaler.entry.events import SCALE_DOWN, RequestId, Text, checked, known_pool, read_trigger
-from autoscaler.entry.operation import Operation
-from autoscaler.entry.run_operations import CancelsRun, Run, Runs
+from autoscaler.entry.events import SCALE_DOWN, Manual, RequestId, Text, checked, known_pool, read_trigger
 from autoscaler.errors import EventRefusedError
+
+# What every event of ``operate`` is: an order, which it makes for the domain, or a question.
+
+
+_OfAgents = DrainSome | DrainNodes | DrainAll | Reserve | Release | EndInstance
+FleetOrder = Hold | Resume | ResumeBudget | CloseBreaker | PoolOverride | TeamOverride | Purge | _OfAgents
+Order = FleetOrder | OrderRuns | CancelRun
+
+
+class Operation(Manual):
+    """The fields that every action accepts; ``order`` makes one for the domain, and a question has none."""
+
+    action: str
+    by: Text = "somebody who did not say who"
+
+    @property
+    def is_order(self) -> bool:
+        """Tell whether it orders something, whatever the fleet file says to that."""
+        return type(self).order is not Operation.order
+
+    def order(self, _fleet: Fleet, _now: float) -> Order | None:
+        """Check what the fleet file must know, and translate."""
+        return None
+
+
+# Reads the events of ``operate`` about runs that people order.
+
+
+_RunCount = Annotated[int, Field(ge=0, le=100)]
+_Name = Annotated[str, Field(pattern=PARAMETER_NAME)]
+
+
+class Run(Operation):
+    """Order builds of a job on machines that are chosen for them."""
+
+    action: Literal["run"]
+    job: Text
+    parameters: Annotated[dict[_Name, Annotated[str, Field(max_length=10_000)]], Field(max_length=100, default_factory=dict)]
+    on: Annotated[str, Field(max_length=1000)] | None = None
+    where: Annotated[list[Text], Field(max_length=20, default_factory=list)]
+    runs: Annotated[int, Field(ge=1, le=100)] = 1
+    vary: Vary | None = Field(None, strict=False)
+    same: bool = False
+    strict: bool = False
+    choose: Choose = Field(Choose.SOONEST, strict=False)
+    until: Until = Field(Until.EACH, strict=False)
+    resubmit: _RunCount = 1
+    replace: _RunCount | None = None
+    controller: Text | None = None
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        if self.same and self.vary is not None:
+            raise ValueError("only one of same and vary can be given")
+        if self.strict and self.vary is None:
+            raise ValueError("strict (true): needs vary, which says in what runs differ")
+        if self.replace is not None and self.until is Until.EACH:
+            raise ValueError("replace: is of gangs only, whose until is all or first-success")
+        return self
+
+    def order(self, fleet: Fleet, _now: float) -> OrderRuns:
+        """Check what the fleet file must know, and translate."""
+        if self.controller is not None and self.controller not in fleet.controllers:
+            known = ", ".join(fleet.controllers)
+            raise EventRefusedError(f"event refused: controller ({shortened(self.controller)}): is not one of the controllers ({known})")
+        asked = Asked(
+            job=self.job.strip("/"),
+            runs=self.runs,
+            expression=_expression(self.on),
+            conditions=tuple(map(_condition, self.where)),
+            vary=self.vary,
+            same=self.same,
+            strict=self.strict,
+            choose=self.choose,
+            controller=self.controller,
+        )
+        return OrderRuns(
+            asked=asked,
+            parameters=tuple(sorted(self.parameters.items())),
+            until=self.until,
+            resubmit=self.resubmit,
+            replace=self.replace,
+            by=self.by,
+            reason=self.reason,
+            request_id=self.request_id or "",
+        )
+
+
+class CancelsRun(Operation):
+    """End an order."""
+
+    action: Literal["cancel-run"]
+    id: Text
+
+    def order(self, _fleet: Fleet, _now: float) -> CancelRun:
+        """Translate."""
+        return CancelRun(id=self.id, by=self.by, reason=self.reason)
+
+
+class Runs(Operation):
+    """The question what has become of the runs that were ordered; of all, or of one."""
+
+    action: Literal["runs"]
+    id: Text | None = None
+    most: Annotated[int, Field(ge=1, le=500)] = 50
+
+
+def _expression(text: str | None) -> LabelExpression | None:
+    if text is None or not text.strip():
+        return None
+    try:
+        return parse(text)
+    except LabelSyntaxError as error:
+        raise EventRefusedError(f"event refused: on ({shortened(text)}): {error}") from error
+
+
+def _condition(text: str) -> Condition:
+    try:
+        return read_condition(text)
+    except ConditionError as error:
+        raise EventRefusedError(f"event refused: where ({shortened(text)}): {error}") from error
+
 
 _Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
 _Count = Annotated[int, Field(ge=0, le=10_000)]

@@ -17,10 +17,19 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import heartbeat, held_by_teams, scaling
 from autoscaler.domain.report.ordered import Outcome as RunOutcome
-from autoscaler.entry.context import Context
 from autoscaler.entry.counts import tell_counts
-from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, Shapes, Trigger, is_woken, read_trigger, read_woken
-from autoscaler.entry.refusals import answers_refusals
+from autoscaler.entry.events import (
+    SCALE_DOWN,
+    SCALE_UP,
+    TICK,
+    Context,
+    Shapes,
+    Trigger,
+    answers_refusals,
+    is_woken,
+    read_trigger,
+    read_woken,
+)
 from autoscaler.errors import LeaseHeldError
 from autoscaler.ports import Ports
 from autoscaler.telemetry import log, log_reports, send_metrics
