@@ -15,7 +15,7 @@ _IS_SERIES = ", wide"  # in its name
 def candidates() -> Iterator[Case]:
     forms = case_forms()
     for is_series in (True, False):
-        for file in sorted(FOLDER.glob("[hs]*.jsonl")):
+        for file in sorted(FOLDER.glob("[sw]*.jsonl")):
             with file.open(encoding="utf-8") as lines:
                 yield from (
                     read(line, forms).case for line in lines if (_IS_SERIES in line) is is_series

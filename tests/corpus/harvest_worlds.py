@@ -13,7 +13,7 @@ from support.hostile.soak import live
 def main(first: int, last: int) -> None:
     harvest = Harvest()
     harvest.install()
-    candidates = Candidates(FOLDER / f"hostile-{first}.jsonl")
+    candidates = Candidates(FOLDER / f"worlds-{first}.jsonl")
     kind = sorted(SWITCHES.keys() - {switch for switch, _ in NOT_YET})
     for seed in range(first, last):
         live(seed, switches_of(seed, kind))

@@ -44,7 +44,7 @@ def test_agents_that_do_not_boot(night):
     subject, text = night.waits_for("do not boot")
     assert GPU in subject
     why = night.types(see_more(text))
-    assert "is broken" in why.splitlines()[0]
+    assert "has been broken" in why.splitlines()[0]
     cause = "Client.InvalidKMSKey.InvalidState"
     assert cause in text
     assert cause in why
