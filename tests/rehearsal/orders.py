@@ -121,7 +121,7 @@ def _ask_for_costs(scene: Scene) -> None:
 
 
 def _page(scene: Scene) -> str:
-    """The heading of the live page, which is served once."""
+    """The heading of the live page, which is served once, without the time."""
     port = str(scene.plan.port + 3)
     command = [ROOT / ".venv" / "bin" / "autoscaler", "ui", "--port", port]
     page = subprocess.Popen(command, env=scene.plan.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -129,7 +129,7 @@ def _page(scene: Scene) -> str:
         address = page.stdout.readline().strip()
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         with opener.open(address, timeout=600) as answer:
-            return answer.read().decode().split("<h1>")[1].split("</h1>")[0]
+            return answer.read().decode().split("<h1>")[1].split("</h1>")[0].split("<small>")[0].strip()
     finally:
         page.terminate()
         page.wait(60)
