@@ -305,7 +305,7 @@ class Memory:
     observations: Mapping[str, Observation] = field(default_factory=dict)  # by instance id or node
     rows: Mapping[str, InRow] = field(default_factory=dict)  # of the table of deadlines, by instance id
     idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
-    trials: Mapping[str, Trial] = field(default_factory=dict)  # by scope, as `situation.trials` names them
+    trials: Mapping[str, Trial] = field(default_factory=dict)  # by scope, as `situation.breakers` names them
     capacity_delays: Mapping[str, CapacityDelay] = field(default_factory=dict)  # by pool
     booted: frozenset[str] = frozenset()  # lives of instances whose boot or start was noted
     connected: frozenset[str] = frozenset()  # lives of instances that were seen connected

@@ -80,7 +80,7 @@ class Ended:
 def gone_since(before: Learned, view: ControllerView) -> list[Sighting]:
     """List the builds that ran in the last look and are gone, up to the number asked about; none of an incomplete view.
 
-    Without node blocks of pipelines, whose ends stand in the graphs of their runs (`situation.node_blocks`).
+    Without node blocks of pipelines, whose ends stand in the graphs of their runs (`situation.builds`).
     """
     return [sighting for key, sighting in _gone(before, view).items() if key not in before.blocks.running][:_ASKED_AT_ONCE]
 
