@@ -22,6 +22,7 @@ from support.looks import Look
 from support.stories import EXECUTORS, POOL_LABELS, STORIES, USD_PER_HOUR, Drawn, Story, agent
 
 WARM = WarmPool(min_agents=0, max_agents=2, max_age_seconds=86_400.0)
+FILLED = WarmPool(min_agents=1, max_agents=3, max_age_seconds=86_400.0)
 _BY_FREQUENCY = [story for story in STORIES.values() for _ in range(story.often)]
 # Now and then all are at work, most on every executor, and jobs wait.
 _ALL_AT_WORK = [STORIES["busy"], Story(builds=(4,))]
@@ -70,7 +71,7 @@ def intent(chance: Random, number: int) -> Intent:
 
 def fleet_file(chance: Random, controllers: tuple[str, ...]) -> Fleet:
     spot = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0)
-    warm = {name: chance.choice([None, None, None, WARM, WARM]) for name in USD_PER_HOUR}
+    warm = {name: chance.choice([None, None, None, WARM, WARM, FILLED]) for name in USD_PER_HOUR}
     pools = [
         a_pool(
             name,
