@@ -16,7 +16,15 @@ from pathlib import Path
 
 from corpus.branches import Arc, arcs_of, branches
 from corpus.candidates import FOLDER
-from corpus.case import RECORDED, case_forms, read, write_archive, written
+from corpus.case import (
+    RECORDED,
+    archives,
+    case_forms,
+    lines_of,
+    read,
+    write_archive,
+    written,
+)
 from corpus.decided import decided_anew
 from corpus.neutral import reasons_of
 from corpus.play import play
@@ -91,27 +99,24 @@ def chosen(candidates: list[Traced], known: Counter[Hashable], seconds: float) -
     return taken
 
 
+def _is_arc(thing: Hashable) -> bool:
+    return isinstance(thing, tuple) and len(thing) == 3
+
+
 def _is_no_branch(thing: Hashable) -> bool:
-    return isinstance(thing, tuple) and len(thing) == 3 and thing not in _BRANCHES
+    return _is_arc(thing) and thing not in _BRANCHES
 
 
 _BRANCHES: set[Arc] = set()
 
 
 def main(sources: list[str]) -> None:
-    known: Counter[Hashable] = Counter()
+    known = _known(sources)
     for source in sources:
         files = sorted(FOLDER.glob(f"{source}*.jsonl"))
         candidates = _all_traced(source, files)
         _BRANCHES.update(
-            branches(
-                [
-                    thing
-                    for one in candidates
-                    for thing in one.things
-                    if len(thing) == 3 and isinstance(thing, tuple)
-                ]
-            ).all
+            branches([arc for one in candidates for arc in one.things if _is_arc(arc)]).all
         )
         taken = chosen(candidates, known, _SECONDS[source])
         for one in taken:
@@ -119,6 +124,19 @@ def main(sources: list[str]) -> None:
         _write(source, taken)
         seconds = sum(one.seconds for one in taken)
         print(f"{source}: {len(taken)} of {len(candidates)} candidates, {seconds:.0f} s")  # noqa: T201
+
+
+def _known(sources: list[str]) -> Counter[Hashable]:
+    """Count what the archives of all other sources show."""
+    known: Counter[Hashable] = Counter()
+    for archive in archives():
+        if archive.stem not in sources:
+            (file := FOLDER / f"{archive.stem}.known").write_text(
+                "\n".join(lines_of(archive)), encoding="utf-8"
+            )
+            for one in _all_traced(f"known-{archive.stem}", [file]):
+                known.update(one.things)
+    return known
 
 
 def _all_traced(source: str, files: list[Path]) -> list[Traced]:
