@@ -45,7 +45,7 @@ everything: $(VENV)/.ready $(SAM_VENV)/.ready $(MINISTACK_VENV)/.ready
 	@PYTHONPATH=tests:agent/gpu-lease $(BIN)/python -m support.tools --install
 	@$(MAKE) --no-print-directory $(IAM)/node_modules/.ready
 
-test-fast: $(VENV)/.ready  ## For everyday work, in 45 seconds on two cores: the decision, the command line, the ports
+test-fast: $(VENV)/.ready  ## For everyday work, in a minute on two cores: the decision, the command line, the ports
 	HYPOTHESIS=fast $(PYTEST) --python-only -m 'not long' tests/unit tests/contract tests/properties $(OF_WORLDS:%=--ignore=tests/properties/%.py)
 
 slow: $(VENV)/.ready  ## Every case of what `make test` samples, two hours on two cores: cut-offs, interleavings, properties, planted bugs, time-lines
