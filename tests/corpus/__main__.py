@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
-from corpus.case import archives, case_forms, lines_of, read, write_archive, written
+from corpus.case import archives, lines_of, read, write_archive, written
 from corpus.compare import Difference, compare_all
 from corpus.decided import decided_anew
 from corpus.measured import branches_of_all
@@ -52,12 +52,11 @@ def _print(found: list[Difference]) -> None:
 
 def _record(archive: Path, names: set[str]) -> None:
     """Write what is decided now, in place of what was; all other lines stay as they are."""
-    forms = case_forms()
     lines = lines_of(archive)
     for number, line in enumerate(lines):
-        recorded = read(line, forms)
+        recorded = read(line)
         if recorded.case.name in names:
-            lines[number] = written(decided_anew(recorded), forms)
+            lines[number] = written(decided_anew(recorded))
     write_archive(archive, lines)
     _say(f"{archive.stem}: recorded")
 

@@ -6,12 +6,11 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from corpus.case import Case, Recorded, case_forms, written
-from corpus.harvest import Taken, series, spaced, ticks
+from corpus.case import Case, Recorded, written
+from corpus.harvest import RawLook, series, spaced, ticks
 from corpus.neutral import lines_of, reasons_of
 
 FOLDER = Path("out") / "corpus"
-_OF_A_TEST = 3  # decisions of one shape, of one test or world
 _LONGEST, _SHORTEST = 60, 10  # ticks of a series
 _APART = 150.0  # seconds: after 180 s a look is worth nothing
 _BEFORE, _AFTER = 12, 18  # ticks around what is rare
@@ -23,19 +22,20 @@ class Candidates:
     """Writes candidates of one source into a file, and counts what it has."""
 
     file: Path
-    of_a_shape: int = 4  # of all tests or worlds
+    of_a_shape: int = 4  # decisions, of all tests or worlds
+    of_a_test: int = 3  # likewise, of each
     shapes: Counter[Hashable] = field(default_factory=Counter)
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def add(self, name: str, taken: list[Taken]) -> None:
+    def add(self, name: str, taken: list[RawLook]) -> None:
         """Add what one test or one world has shown."""
         cases = [*self._alone(name, taken), *self._rows(name, taken)]
         if cases:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("a", encoding="utf-8") as file:
-                file.writelines(f"{written(Recorded(case=case), _forms())}\n" for case in cases)
+                file.writelines(f"{written(Recorded(case=case))}\n" for case in cases)
 
-    def _alone(self, name: str, taken: list[Taken]) -> Iterator[Case]:
+    def _alone(self, name: str, taken: list[RawLook]) -> Iterator[Case]:
         here: Counter[Hashable] = Counter()
         for number, one in enumerate(taken):
             if one.plan is not None:
@@ -46,10 +46,10 @@ class Candidates:
                 )
                 here[shape] += 1
                 self.shapes[shape] += 1
-                if here[shape] <= _OF_A_TEST and self.shapes[shape] <= self.of_a_shape:
+                if here[shape] <= self.of_a_test and self.shapes[shape] <= self.of_a_shape:
                     yield one.alone(f"{name} {number}")
 
-    def _rows(self, name: str, taken: list[Taken]) -> Iterator[Case]:
+    def _rows(self, name: str, taken: list[RawLook]) -> Iterator[Case]:
         minutes = ticks(taken)
         pairs = [_pairs_of(minute) for minute in minutes]
         rare = [
@@ -71,14 +71,5 @@ class Candidates:
                 yield series(f"{name} from minute {first}", minutes[first:last])
 
 
-def _pairs_of(minute: list[Taken]) -> set[tuple[str, str]]:
+def _pairs_of(minute: list[RawLook]) -> set[tuple[str, str]]:
     return {pair for one in minute if one.plan for pair in reasons_of(lines_of(one.plan))}
-
-
-_FORMS = []
-
-
-def _forms():
-    if not _FORMS:
-        _FORMS.append(case_forms())
-    return _FORMS[0]

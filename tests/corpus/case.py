@@ -6,6 +6,7 @@ import lzma
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +107,26 @@ class Recorded:
     words: list[str] = field(default_factory=list)
 
 
-def written(recorded: Recorded, forms: Forms) -> str:
+@cache
+def _forms() -> Forms:
+    """Prepare for cases, once a process: that takes a second."""
+    forms = Forms()
+    forms.tag(Orders)
+    return forms
+
+
+def written(recorded: Recorded) -> str:
     """Return a case as one line of JSON."""
-    with forms.of_case() as parts:
-        case = forms.write(recorded.case, Case)
+    with _forms().of_case() as parts:
+        case = _forms().write(recorded.case, Case)
         whole = {"parts": parts, "case": case, "decided": recorded.decided, "words": recorded.words}
         return json.dumps(whole, separators=(",", ":"))
 
 
-def read(line: str, forms: Forms) -> Recorded:
+def read(line: str) -> Recorded:
     whole: dict[str, Any] = json.loads(line)
-    with forms.of_case(whole["parts"]):
-        case = forms.read(whole["case"], Case)
+    with _forms().of_case(whole["parts"]):
+        case = _forms().read(whole["case"], Case)
     return Recorded(case=case, decided=whole["decided"], words=whole["words"])
 
 
@@ -134,10 +143,3 @@ def write_archive(archive: Path, lines: Iterable[str]) -> None:
     archive.parent.mkdir(exist_ok=True)
     text = "".join(f"{line}\n" for line in lines)
     archive.write_bytes(lzma.compress(text.encode(), preset=lzma.PRESET_EXTREME | 6))
-
-
-def case_forms() -> Forms:
-    """Prepare for cases: once a process, since it takes a second."""
-    forms = Forms()
-    forms.tag(Orders)
-    return forms

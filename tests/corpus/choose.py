@@ -19,7 +19,6 @@ from corpus.candidates import FOLDER
 from corpus.case import (
     RECORDED,
     archives,
-    case_forms,
     lines_of,
     read,
     write_archive,
@@ -49,18 +48,17 @@ class Traced:
 
 
 def traced(file: Path, numbers: Iterable[int]) -> list[Traced]:
-    forms, found = case_forms(), []
-    wanted = set(numbers)
+    shown, wanted = list[Traced](), set(numbers)
     with file.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             if number in wanted:
-                case = read(line, forms).case
+                case = read(line).case
                 decided: list[list[str]] = []
                 began = time.process_time()
                 arcs = arcs_of(lambda: decided.extend(play(case)))  # noqa: B023 - called at once
                 seconds = (time.process_time() - began) / 3  # tracing takes three times as long
-                found.append(Traced(file, number, seconds, frozenset({*arcs, *_shapes(decided)})))
-    return found
+                shown.append(Traced(file, number, seconds, frozenset({*arcs, *_shapes(decided)})))
+    return shown
 
 
 def _shapes(decided: list[list[str]]) -> Iterator[Hashable]:
@@ -166,7 +164,7 @@ def _count(file: Path) -> int:
 
 
 def _write(source: str, taken: list[Traced]) -> None:
-    forms, lines = case_forms(), []
+    lines: list[str] = []
     numbers: dict[Path, set[int]] = defaultdict(set)
     for one in taken:
         numbers[one.file].add(one.number)
@@ -175,7 +173,7 @@ def _write(source: str, taken: list[Traced]) -> None:
             lines += [line for number, line in enumerate(all_lines) if number in wanted]
     write_archive(
         RECORDED / f"{source}.xz",
-        (written(decided_anew(read(line, forms)), forms) for line in lines),
+        (written(decided_anew(read(line))) for line in lines),
     )
 
 

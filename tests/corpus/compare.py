@@ -4,15 +4,12 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from difflib import unified_diff
-from functools import cache
 from os import cpu_count
 from pathlib import Path
 
-from corpus.case import Recorded, case_forms, lines_of, read
-from corpus.forms import Forms
+from corpus.case import Recorded, lines_of, read
+from corpus.decided import decided_anew
 from corpus.neutral import without_detail
-from corpus.play import begin, play
-from corpus.words import words_of
 
 PLAN, DETAILS, WORDS = "plan", "details", "words"
 _SHOWN = 12  # lines
@@ -29,29 +26,19 @@ class Difference:
     lines: tuple[str, ...]
 
 
-def differences(recorded: Recorded) -> Iterator[Difference]:
+def differences(before: Recorded) -> Iterator[Difference]:
     """Decide a case anew until its plan is another one. What follows from another plan says
     nothing."""
-    name, carried = recorded.case.name, begin(recorded.case)
-    for number, (before, now) in enumerate(
-        zip(recorded.decided, play(recorded.case, carried), strict=True)
-    ):
-        if before == now:
-            continue
-        old, new = [*map(without_detail, before)], [*map(without_detail, now)]
-        if old != new:
-            yield Difference(name, PLAN, number, _changed(old, new))
+    name, now = before.case.name, decided_anew(before)
+    for look, (old, new) in enumerate(zip(before.decided, now.decided, strict=True)):
+        plans = [*map(without_detail, old)], [*map(without_detail, new)]
+        if plans[0] != plans[1]:
+            yield Difference(name, PLAN, look, _changed(*plans))
             return
-        yield Difference(name, DETAILS, number, _changed(before, now))
-    last = recorded.case.looks[-1]
-    words = words_of(carried.at(last), last.fleet)
-    if words != recorded.words:
-        yield Difference(name, WORDS, len(recorded.case.looks) - 1, _changed(recorded.words, words))
-
-
-def differences_of_line(line: str) -> Iterator[Difference]:
-    """Decide a case anew, as it stands in its archive."""
-    yield from differences(read(line, _forms()))
+        if old != new:
+            yield Difference(name, DETAILS, look, _changed(old, new))
+    if before.words != now.words:
+        yield Difference(name, WORDS, look, _changed(before.words, now.words))
 
 
 def _changed(before: list[str], now: list[str]) -> tuple[str, ...]:
@@ -66,11 +53,8 @@ def _changed(before: list[str], now: list[str]) -> tuple[str, ...]:
 
 def compare(archive: Path, part: int, parts: int) -> list[Difference]:
     """Repeat each so many-th case of an archive."""
-    return [
-        difference
-        for line in lines_of(archive)[part::parts]
-        for difference in differences_of_line(line)
-    ]
+    cases = lines_of(archive)[part::parts]
+    return [difference for line in cases for difference in differences(read(line))]
 
 
 def compare_all(archives: Iterable[Path]) -> Iterator[tuple[Path, list[Difference]]]:
@@ -83,8 +67,3 @@ def compare_all(archives: Iterable[Path]) -> Iterator[tuple[Path, list[Differenc
         ]
         for archive, jobs in going:
             yield archive, [difference for job in jobs for difference in job.result()]
-
-
-@cache
-def _forms() -> Forms:
-    return case_forms()

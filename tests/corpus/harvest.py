@@ -21,7 +21,7 @@ _TICK = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RawLook:
     """A look as it was, with what was remembered then. ``plan``: None of a measurement."""
 
     look: Look
@@ -46,34 +46,29 @@ class Taken:
 class Harvest:
     """The looks of one fleet after another."""
 
-    taken: list[Taken] = field(default_factory=list)
-    _facts: dict[int, Snapshot] = field(default_factory=dict)
+    taken: list[RawLook] = field(default_factory=list)
     _answers: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def install(self) -> None:
-        """Stand between the passes and the decision, once for a process."""
-        _wrap(decide, "scale_up", self._decided(Asks.UP))
-        _wrap(decide, "scale_down", self._decided(Asks.DOWN))
-        for name in {command.__name__ for command in COMMANDS.values()}:
-            _wrap(commands, name, self._decided(Asks.ORDER))
-        _wrap(commands, "relabel_for_holds", self._decided(Asks.HOLDS))
-        _wrap(apply, "note_results", self._noted)
-        _wrap(measure, "observe_without_instances", self._observed)
-        _wrap(measure, "items_of", self._asked)
-        _wrap(measure, "learn_from_builds", self._learned)
-        _wrap(
-            measure,
-            "learned_weights",
-            lambda new, _ports, _fleet, name, *_: self._answer(name, weights=new),
-        )
-        _wrap(
-            measure,
-            "heavy_jobs",
-            lambda new, _ports, _fleet, _port, view, *_: self._answer(view.name, heavy_jobs=new),
-        )
-        _wrap(measure, "next_short_of_disk", self._short)
+    def install(self, put: Callable[[Any, str, Any], None] = setattr) -> None:
+        """Stand between the passes and the decision. ``put``: sets a name of a module."""
+        notes: list[tuple[Any, str, Callable[..., Any]]] = [
+            (decide, "scale_up", self._decided(Asks.UP)),
+            (decide, "scale_down", self._decided(Asks.DOWN)),
+            (commands, "relabel_for_holds", self._decided(Asks.HOLDS)),
+            (apply, "note_results", self._noted),
+            (measure, "observe_without_instances", self._observed),
+            (measure, "items_of", self._asked),
+            (measure, "learn_from_builds", self._learned),
+            (measure, "learned_weights", self._weights),
+            (measure, "heavy_jobs", self._heavy),
+            (measure, "next_short_of_disk", self._short),
+        ]
+        names = {command.__name__ for command in COMMANDS.values()}
+        notes += [(commands, name, self._decided(Asks.ORDER)) for name in names]
+        for module, name, note in notes:
+            put(module, name, _noting(getattr(module, name), note))
 
-    def take(self) -> list[Taken]:
+    def take(self) -> list[RawLook]:
         """Return what was taken down since the last call."""
         self._close()
         taken, self.taken = self.taken, []
@@ -81,7 +76,7 @@ class Harvest:
 
     def _add(self, look: Look, snapshot: Snapshot, plan: Plan | None = None) -> None:
         if len(self.taken) < _MOST_LOOKS:
-            self.taken.append(Taken(look, snapshot.memory, snapshot.learned, plan))
+            self.taken.append(RawLook(look, snapshot.memory, snapshot.learned, plan))
 
     def _decided(self, asks: Asks) -> Callable[..., None]:
         def note(plan: Plan, snapshot: Snapshot, fleet: Fleet, *more: Any, **given: Any) -> None:
@@ -124,6 +119,12 @@ class Harvest:
     ) -> None:
         self._answer(name, results=dict(results), graphs=graphs, items=dict(items.answers))
 
+    def _weights(self, new: Any, _ports: Any, _fleet: Fleet, name: str, *_: Any) -> None:
+        self._answer(name, weights=new)
+
+    def _heavy(self, new: Any, _ports: Any, _fleet: Fleet, _port: Any, view: Any, *_: Any) -> None:
+        self._answer(view.name, heavy_jobs=new)
+
     def _short(self, new: Any, _before: Any, _records: Any, name: str, *_: Any) -> None:
         self._answer(name, short_of_disk=frozenset(new))
 
@@ -140,16 +141,14 @@ class Harvest:
         self._answers = {}
 
 
-def _wrap(module: Any, name: str, note: Callable[..., Any]) -> None:
-    function = getattr(module, name)
-
+def _noting(function: Callable[..., Any], note: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
-    def wrapped(*args: Any, **given: Any) -> Any:
+    def noting(*args: Any, **given: Any) -> Any:
         value = function(*args, **given)
         note(value, *args, **given)
         return value
 
-    setattr(module, name, wrapped)
+    return noting
 
 
 def _without_memory(snapshot: Snapshot) -> Snapshot:
@@ -166,7 +165,7 @@ def _frozen(outcomes: Any) -> Any:
     return replace(outcomes, **copied)
 
 
-def ticks(taken: list[Taken]) -> list[list[Taken]]:
+def ticks(taken: list[RawLook]) -> list[list[RawLook]]:
     """The looks of each minute. A preview goes if the pass itself follows."""
     minutes = [
         list(group) for _, group in groupby(taken, lambda one: one.look.facts.taken_at // _TICK)
@@ -174,7 +173,7 @@ def ticks(taken: list[Taken]) -> list[list[Taken]]:
     return [[*_without_previews(minute)] for minute in minutes]
 
 
-def _without_previews(minute: list[Taken]) -> Iterator[Taken]:
+def _without_previews(minute: list[RawLook]) -> Iterator[RawLook]:
     carried_out = {one.look.asks for one in minute if one.look.outcomes is not None}
     for one in minute:
         if (
@@ -185,15 +184,15 @@ def _without_previews(minute: list[Taken]) -> Iterator[Taken]:
             yield one
 
 
-def spaced(minutes: list[list[Taken]], seconds: float) -> list[list[Taken]]:
+def spaced(minutes: list[list[RawLook]], seconds: float) -> list[list[RawLook]]:
     """Leave minutes out, so that those left are at most so far apart as they can be without a
     longer gap."""
-    left: list[list[Taken]] = []
+    left: list[list[RawLook]] = []
     for this, following in zip(minutes, [*minutes[1:], None], strict=True):
         if not left or following is None or following[0].at - left[-1][0].at > seconds:
             left.append(this)
     return left
 
 
-def series(name: str, minutes: list[list[Taken]]) -> Case:
+def series(name: str, minutes: list[list[RawLook]]) -> Case:
     return Case(name=name, looks=tuple(one.look for minute in minutes for one in minute))

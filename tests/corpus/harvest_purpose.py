@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from corpus.candidates import FOLDER
-from corpus.case import Case, Recorded, case_forms, read, written
+from corpus.case import Case, Recorded, read, written
 from corpus.purpose import cases_at, moments
 
 _OF_A_ROW = 3
@@ -13,25 +13,20 @@ _IS_SERIES = ", wide"  # in its name
 
 
 def candidates() -> Iterator[Case]:
-    forms = case_forms()
     for is_series in (True, False):
         for file in sorted(FOLDER.glob("[sw]*.jsonl")):
             with file.open(encoding="utf-8") as lines:
-                yield from (
-                    read(line, forms).case for line in lines if (_IS_SERIES in line) is is_series
-                )
+                yield from (read(line).case for line in lines if (_IS_SERIES in line) is is_series)
 
 
 def main() -> None:
-    rows, forms = Counter[str](), case_forms()
+    rows = Counter[str]()
     with (FOLDER / "purpose.jsonl").open("w", encoding="utf-8") as file:
         for case in candidates():
             for moment in moments(case):
                 if rows[moment.row] < _OF_A_ROW:
                     rows[moment.row] += 1
-                    file.writelines(
-                        f"{written(Recorded(case=one), forms)}\n" for one in cases_at(moment)
-                    )
+                    file.writelines(f"{written(Recorded(case=one))}\n" for one in cases_at(moment))
                     file.flush()
     print(dict(rows))  # noqa: T201
 

@@ -6,7 +6,7 @@ from os import cpu_count
 from pathlib import Path
 
 from corpus.branches import Arc, Branches, arcs_of, branches
-from corpus.case import case_forms, lines_of, read
+from corpus.case import lines_of, read
 from corpus.play import play
 
 _PARTS = 8
@@ -22,6 +22,5 @@ def branches_of_all(archives: Iterable[Path]) -> Branches:
 
 
 def _arcs(archive: Path, part: int) -> frozenset[Arc]:
-    forms = case_forms()
-    cases = [read(line, forms).case for line in lines_of(archive)[part::_PARTS]]
+    cases = [read(line).case for line in lines_of(archive)[part::_PARTS]]
     return arcs_of(lambda: [list(play(case)) for case in cases])

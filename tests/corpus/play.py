@@ -1,7 +1,7 @@
 """Plays a case: decides look by look, with nothing carried on but what the code under test
 remembers itself."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from autoscaler.adapters.dynamodb import _ENTRY, _Entry
@@ -14,10 +14,11 @@ from autoscaler.domain.learn import assess, note_results
 from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.repair.instances import InstanceEvent
 from autoscaler.domain.situation.builds import items_of
+from autoscaler.domain.situation.situation import Situation
 from corpus.case import Answers, Asks, Case, Look
 from corpus.neutral import lines_of
 
-COMMANDS = {
+COMMANDS: dict[type, Callable[..., Plan]] = {
     orders.LaunchSome: commands.launch_some,
     orders.DrainSome: commands.drain_for_a_person,
     orders.DrainNodes: commands.drain_for_a_person,
@@ -86,10 +87,7 @@ def decide_on(look: Look, snapshot: Snapshot) -> Plan:
         case Asks.HOLDS:
             return commands.relabel_for_holds(snapshot, look.fleet)
         case _:
-            given = {"event" if isinstance(look.order, InstanceEvent) else "order": look.order}
-            return getattr(commands, COMMANDS[type(look.order)].__name__)(
-                snapshot, look.fleet, **given
-            )
+            return COMMANDS[type(look.order)](snapshot, look.fleet, look.order)
 
 
 def remember(look: Look, decided: Plan, carried: Carried) -> None:
@@ -103,31 +101,27 @@ def remember(look: Look, decided: Plan, carried: Carried) -> None:
 
 def learn(look: Look, carried: Carried) -> None:
     """Learn as a measurement does."""
-    situation = assess(carried.at(look), look.fleet)
+    snapshot = carried.at(look)
+    situation = assess(snapshot, look.fleet)
     for name, answers in look.answers.items():
-        before = situation.snapshot.learned[name]
-        learned = _learned(look, name, answers, carried)
-        if not learned.tells_what(before):
+        learned = _learned(situation, snapshot, name, answers)
+        if not learned.tells_what(snapshot.learned[name]):
             carried.learned[name] = learned
 
 
-def _learned(look: Look, controller: str, answers: Answers, carried: Carried) -> Learned:
-    snapshot = carried.at(look)
-    situation = assess(snapshot, look.fleet)
-    items = items_of(
-        snapshot.learned[controller],
-        snapshot.controllers[controller],
-        list(answers.left),
-        snapshot.taken_at,
-    )
+def _learned(
+    situation: Situation, snapshot: Snapshot, controller: str, answers: Answers
+) -> Learned:
+    before, view = snapshot.learned[controller], snapshot.controllers[controller]
+    items = items_of(before, view, answers.left, snapshot.taken_at)
     for item in items.to_ask():
         if item not in answers.items:
             break
         items.answers[item] = answers.items[item]
     lesson = learn_from_builds(situation, controller, answers.results, answers.graphs, items)
-    more: Mapping[str, object] = {
-        "weights": answers.weights,
-        "heavy_jobs": answers.heavy_jobs,
-        "short_of_disk": answers.short_of_disk,
-    }
-    return replace(lesson.learned, **more)  # type: ignore[arg-type]
+    return replace(
+        lesson.learned,
+        weights=answers.weights,
+        heavy_jobs=answers.heavy_jobs,
+        short_of_disk=answers.short_of_disk,
+    )

@@ -7,25 +7,22 @@ that none notices.
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 
 from corpus.branches import arcs_of
-from corpus.case import LAYER, archives, case_forms, lines_of, read
-from corpus.compare import differences_of_line
+from corpus.case import LAYER, archives, lines_of, read
+from corpus.compare import differences
 from corpus.play import play
 from planted.bug import Bug
 from planted.test_planted import BUGS
 from support.definitions import definition_of
 from support.planting import plant
 
-_NOT_DECIDED = (
-    "report",
-    "run_orders",
-    "lessons.py",
-)  # rooms of the domain that `decide` does not enter
+# Rooms of the domain that `decide` does not enter.
+_NOT_DECIDED = ("report", "run_orders", "lessons.py")
 _PARTS = 16
 _NOTICED, _MISSED = 0, 1
 _LINES: list[str] = []
@@ -42,14 +39,14 @@ def bugs_of_the_decision(word: str) -> list[Bug]:
 
 
 def _entered(part: int) -> list[tuple[int, frozenset[tuple[str, int]]]]:
-    forms, found = case_forms(), []
+    entered = []
     for number in range(part, len(_LINES), _PARTS):
-        case = read(_LINES[number], forms).case
+        case = read(_LINES[number]).case
         arcs = arcs_of(lambda: list(play(case)))  # noqa: B023 - called at once
-        found.append(
+        entered.append(
             (number, frozenset((file, abs(line)) for file, *lines in arcs for line in lines))
         )
-    return found
+    return entered
 
 
 def index() -> Mapping[str, Mapping[int, list[int]]]:
@@ -77,14 +74,14 @@ def cases_for(bug: Bug) -> list[int]:
     return sorted(entered, key=lambda number: len(_LINES[number]))
 
 
-def notices(bug: Bug) -> bool:
-    """Plant a bug in a process of its own, and repeat its cases until one differs. What raises
-    differs."""
+def notices(bug: Bug, cases: Sequence[int] | None = None) -> bool:
+    """Plant a bug in a process of its own, and repeat cases, of all its own, until one differs.
+    What raises differs."""
     _warm()
+    cases = cases_for(bug) if cases is None else cases
     if (child := os.fork()) == 0:
         code = _NOTICED
         try:
-            cases = cases_for(bug)
             plant(definition_of(bug.function, bug.was), bug.was, bug.becomes)
             _begin_anew()
             code = _MISSED if all(map(_is_same, cases)) else _NOTICED
@@ -97,7 +94,7 @@ def notices(bug: Bug) -> bool:
 def _warm() -> None:
     """Prepare what all children of a process need."""
     for line in _LINES[:3]:
-        next(differences_of_line(line), None)
+        next(differences(read(line)), None)
 
 
 def _begin_anew() -> None:
@@ -108,18 +105,25 @@ def _begin_anew() -> None:
 
 
 def _is_same(number: int) -> bool:
-    from corpus.compare import DETAILS, PLAN, differences_of_line  # noqa: PLC0415 - anew, if the layer is
+    from corpus.case import read  # noqa: PLC0415 - anew, if the layer is
+    from corpus.compare import WORDS, differences  # noqa: PLC0415
 
-    return not any(one.kind in {PLAN, DETAILS} for one in differences_of_line(_LINES[number]))
+    return all(difference.kind == WORDS for difference in differences(read(_LINES[number])))
+
+
+def missed_by(lines: Iterable[str], bugs: list[Bug]) -> list[Bug]:
+    """Return the bugs that none of these cases notices. ``lines``: as they stand in an archive."""
+    _LINES[:] = lines
+    _AT.clear()
+    _AT.update(index())
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as processes:
+        noticed = dict(zip(bugs, processes.map(notices, bugs), strict=True))
+    return [bug for bug, is_noticed in noticed.items() if not is_noticed]
 
 
 def main(word: str = "") -> int:
-    _LINES.extend(line for archive in archives() for line in lines_of(archive))
-    _AT.update(index())
     bugs = bugs_of_the_decision(word)
-    with ProcessPoolExecutor(mp_context=get_context("fork")) as processes:
-        noticed = dict(zip(bugs, processes.map(notices, bugs), strict=True))
-    missed = [bug for bug, is_noticed in noticed.items() if not is_noticed]
+    missed = missed_by((line for archive in archives() for line in lines_of(archive)), bugs)
     for line in _lines(bugs, missed):
         print(line)  # noqa: T201
     return 0

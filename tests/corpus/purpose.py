@@ -8,6 +8,7 @@ shuts down, or names the agent's node; or nobody looks for a while.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from autoscaler.domain.facts.plan import Plan
 from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
 from corpus.case import Asks, Case, Look
 from corpus.neutral import lines_of, without_detail
@@ -125,8 +126,8 @@ def _edge(look: Look, start: Carried, before: set[str]) -> float:
     return late
 
 
-def _said(plan: object) -> set[str]:
-    return {without_detail(line) for line in lines_of(plan)}  # type: ignore[arg-type]
+def _said(plan: Plan) -> set[str]:
+    return {without_detail(line) for line in lines_of(plan)}
 
 
 def restarts(moment: Moment) -> Iterable[Look]:

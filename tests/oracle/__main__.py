@@ -9,8 +9,8 @@ from pathlib import Path
 from time import perf_counter
 
 from autoscaler.domain.facts.reasons import Reason
+from corpus.neutral import KINDS
 from oracle.hours import Hour, counts, first_difference, read, write
-from oracle.play import KINDS
 from oracle.runs import HERE, Run, runs
 
 

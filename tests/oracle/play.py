@@ -1,44 +1,21 @@
-"""Play a run, and tell what each pass decided. What the oracle knows of the project's own names stands here and in `runs`."""
+"""Play a run, and tell what each pass decided. Steps have the names of the corpus.
+
+What the oracle knows of the project's own names stands here and in `runs`.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from autoscaler.control.outcomes import Report
-from autoscaler.domain.facts.plan import (
-    Adopt,
-    CancelItem,
-    Cordon,
-    CreateBeacon,
-    DeleteNode,
-    Forget,
-    FreeSlot,
-    Launch,
-    Relabel,
-    Step,
-    Terminate,
-    Uncordon,
-)
+from autoscaler.domain.facts.plan import Step
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
 from autoscaler_workbench.simulate.drive import InMemory
 from autoscaler_workbench.simulate.result import dollars, wait_of
+from corpus.neutral import KINDS
 from oracle.hours import Hour, hour_of
 
-# The oracle's own words, which stay when a class is given another name.
-KINDS: dict[type[Step], str] = {
-    Adopt: "adopt",
-    CancelItem: "cancel-item",
-    Cordon: "cordon",
-    CreateBeacon: "create-beacon",
-    DeleteNode: "delete-node",
-    Forget: "forget",
-    FreeSlot: "free-slot",
-    Launch: "launch",
-    Relabel: "relabel",
-    Terminate: "terminate",
-    Uncordon: "uncordon",
-}
 _MINUTES = 60
 
 
