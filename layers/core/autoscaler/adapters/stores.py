@@ -455,7 +455,6 @@ def _read(body: bytes) -> Telemetry | None:
 
 EVENTS_A_DAY = 2000
 EVENT_DAYS_KEPT = 14
-_DAY_SECONDS = 86_400.0
 _FIRST = {"N": "0"}
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 

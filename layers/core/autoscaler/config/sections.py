@@ -157,14 +157,14 @@ class RerunSettings(Section):
     lost: LostSettings = Field(LostSettings(), description="How often.")
 
 
-def _way_of_rerun(given: object) -> str:
+def _way(given: object) -> str:
     return "{off}" if given in ("off", False) else "{keys}"
 
 
-# As of a warm pool: words of this form stand in pydantic's places, and in no fleet file.
+# Words of this form stand in pydantic's places, and in no fleet file: a message leaves them out.
 RerunKey = Annotated[
     Annotated[RerunSettings, Tag("{keys}")] | Annotated[Literal["off", False], Tag("{off}")],
-    Discriminator(_way_of_rerun),
+    Discriminator(_way),
     AfterValidator(lambda given: False if given == "off" else given),
 ]
 
@@ -270,14 +270,9 @@ class WarmPoolSettings(Section):
     )
 
 
-def _way_of_warm_pool(given: object) -> str:
-    return "{off}" if given in ("off", False) else "{keys}"
-
-
-# Words of this form stand in pydantic's places, and in no fleet file: a message leaves them out.
 WarmPoolKey = Annotated[
     Annotated[WarmPoolSettings, Tag("{keys}")] | Annotated[Literal["off", False], Tag("{off}")],
-    Discriminator(_way_of_warm_pool),
+    Discriminator(_way),
     AfterValidator(lambda given: False if given == "off" else given),
 ]
 

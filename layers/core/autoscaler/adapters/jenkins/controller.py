@@ -53,6 +53,7 @@ from autoscaler.domain.facts.job_settings import JobParameters
 from autoscaler.domain.facts.nodes import Health
 from autoscaler.domain.facts.runs import RunAnswer, RunEnd, RunGraph
 from autoscaler.domain.facts.snapshot import ControllerView, Node
+from autoscaler.domain.facts.started_builds import job_path
 from autoscaler.errors import AutoscalerError, ConflictError, NoAnswerError, TransientError
 
 # Edits labels, mode and executors in a node's ``config.xml``, and keeps every other byte as Jenkins wrote it.
@@ -388,7 +389,7 @@ class JenkinsController:
     def heavy_weight(self, job: str) -> int:
         """Read the job's configuration: the plugin shows nothing in the REST API."""
         try:
-            found = _HEAVY.search(self._get(f"{_job(job)}/config.xml").document())
+            found = _HEAVY.search(self._get(f"{job_path(job)}/config.xml").document())
         except NotThereError:
             return 1
         return max(1, min(int(found[1]), _MOST_WEIGHT)) if found else 1
@@ -442,11 +443,6 @@ class JenkinsController:
             shows_jobs=state.get("jobs") != [],
             in_parts=queue.in_parts,
         )
-
-
-def _job(name: str) -> str:
-    """Make the path of a job by its full name."""
-    return "/".join(f"job/{quote(part, safe='')}" for part in name.split("/"))
 
 
 def _of(node: str, path: str) -> str:

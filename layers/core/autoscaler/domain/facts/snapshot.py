@@ -282,7 +282,7 @@ class InstanceState(StrEnum):
 
 
 _ENDED = (InstanceState.SHUTTING_DOWN, InstanceState.TERMINATED)  # no set: members are hashed slowly, and compared by identity
-_ON = (InstanceState.PENDING, InstanceState.RUNNING)
+ON = (InstanceState.PENDING, InstanceState.RUNNING)
 # EC2 bills no machine from the moment in which it is to stop: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html
 OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 
@@ -516,7 +516,7 @@ class Snapshot:
 
     def is_off(self, record: Record) -> bool:
         """Tell whether an agent is stopped: no machine, and its disk alone costs money."""
-        return record.state is RecordState.STOPPED and self.states.get(record.instance_id) not in _ON
+        return record.state is RecordState.STOPPED and self.states.get(record.instance_id) not in ON
 
     def costs_disk_only(self, record: Record) -> bool:
         """Tell whether EC2 bills no machine of an agent now. If nobody asked EC2, our record tells whether it stops."""

@@ -35,7 +35,7 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Instance, InstanceState, Node, Record, RecordState
+from autoscaler.domain.facts.snapshot import OFF, ON, Instance, InstanceState, Node, Record, RecordState
 from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS, Condition, Seen, finish_stop, is_fact, is_unused, start_again
 from autoscaler.domain.repair.orphans import leave_slot, node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
@@ -81,8 +81,6 @@ def _is_unused(node: Node) -> bool:
     return node.offline and node.idle and not node.builds
 
 
-_STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)
-_ON = (InstanceState.PENDING, InstanceState.RUNNING)
 _OURS_TO_STOP = (RecordState.STOPPING, RecordState.STOPPED, RecordState.STARTING)
 
 
@@ -205,7 +203,7 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:
         return _ended(agent)
     if agent.phase is Phase.RESERVED:  # a person may stop it, disconnect it, or delete its node
         return _at_rest(agent, session) if agent.by_labels else None
-    if agent.instance in _STOPPED and agent.phase is not Phase.CONDEMNED:
+    if agent.instance in OFF and agent.phase is not Phase.CONDEMNED:
         return None if agent.record.state in _OURS_TO_STOP else Seen(Condition.STOPPED, session)
     if agent.phase is Phase.LOST and agent.is_node_deleted:
         return None  # it has no node any more once Jenkins has ended what is on it
@@ -214,7 +212,7 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:
 
 def _in_use(situation: Situation, agent: Agent, session: str) -> Seen | None:
     match agent.phase:
-        case Phase.STOPPED if agent.instance in _ON:
+        case Phase.STOPPED if agent.instance in ON:
             return Seen(Condition.STARTED)
         case Phase.OVERDUE | Phase.LOST if agent.record.is_host and not _has_left(situation, agent):
             return None  # it is off, or its network is: it comes back by itself, or a person sees to it

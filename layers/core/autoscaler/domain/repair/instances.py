@@ -21,7 +21,7 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Instance, InstanceState, Record, RecordState
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, OFF, Instance, InstanceState, Record, RecordState
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import BY_EC2, MISSED, boots_counted, is_for_all_agents, of_taken_back
 from autoscaler.domain.situation.canary import never_connected, shows_that_it_boots
@@ -251,12 +251,11 @@ _STOPPED_ON_PURPOSE = ("", "Client.UserInitiatedShutdown")
 _NO_CAPACITY = "InsufficientInstanceCapacity"
 # It is asked for in two or three looks: one answer may be lost, and EC2 needs minutes for it.
 _FORCED_FOR_SECONDS = 150.0
-_OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
 def is_off(agent: Agent) -> bool:
     """Tell whether EC2 says that an agent stops, or has stopped."""
-    return agent.instance in _OFF
+    return agent.instance in OFF
 
 
 def finish(situation: Situation, agent: Agent) -> Iterator[ForceStop | FinishStop | Terminate | Start | Held]:

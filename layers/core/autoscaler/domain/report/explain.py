@@ -300,7 +300,6 @@ def _next(situation: Situation, entries: Iterable[QueueEntry]) -> str:
 
 Meant = Callable[[Step | Held], bool]
 
-_ON_THEIR_WAY = (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING)
 # Held for a broken pool, and told by the lines about its breaker.
 _OF_BREAKERS = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
 

@@ -125,7 +125,7 @@ _WILD = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantiles:
-    """The median and the ninety-fifth percentile, in seconds."""
+    """The median and the ninety-fifth percentile: of seconds, of bytes or of cores."""
 
     p50: float
     p95: float
@@ -229,14 +229,6 @@ _BUILDS_WITHOUT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """The median and the ninety-fifth percentile."""
-
-    p50: float
-    p95: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NeedEntry:
     """What builds of a job take in one pool. ``hours``: of all its builds that were seen.
 
@@ -253,9 +245,9 @@ class NeedEntry:
     builds: int
     hours: float
     exact: bool
-    memory: Need
-    cores: Need
-    gpu_memory: Need | None
+    memory: Quantiles
+    cores: Quantiles
+    gpu_memory: Quantiles | None
     gpu_used: float | None
     share: float | None
     executor: float | None
@@ -289,7 +281,7 @@ def _entry(row: JobRow, fleet: Fleet) -> NeedEntry | None:
     needs, pool = row.needs, fleet.pools.get(row.pool)
     exact = needs.alone.memory.count > 0
     used = needs.alone if exact else needs.beside
-    memory, cores = _need(used.memory), _need(used.cores)
+    memory, cores = _quantiles(used.memory), _quantiles(used.cores)
     if memory is None or cores is None:
         return None
     machine = size_of_machine(needs, pool, fleet)
@@ -307,7 +299,7 @@ def _entry(row: JobRow, fleet: Fleet) -> NeedEntry | None:
         exact=exact,
         memory=memory,
         cores=cores,
-        gpu_memory=_need(used.gpu_memory),
+        gpu_memory=_quantiles(used.gpu_memory),
         gpu_used=gpu_used,
         share=share,
         executor=executor,
@@ -315,10 +307,6 @@ def _entry(row: JobRow, fleet: Fleet) -> NeedEntry | None:
         never_gpu=gpu_used == 0.0 and builds >= _BUILDS_WITHOUT,
         seen_at=max(used.memory.at, 0.0),
     )
-
-
-def _need(spread: Spread) -> Need | None:
-    return Need(p50=quantile(spread, 0.5), p95=quantile(spread, 0.95)) if spread.count else None
 
 
 def _share_of(both: Iterable[Used]) -> float | None:

@@ -253,7 +253,7 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
     for (name, pool), agents in lasting.items():
         row = row_named(name)
         if row is not None:
-            yield _key(row, pool), _seen_to_last(situation, row, pool, agents)
+            yield _key(row, pool), _seen_lasting(situation, row, pool, agents)
     yield from _still_lent(situation)
     yield from held_labels_seen(situation)
     yield from _without_agents(situation)
@@ -319,7 +319,7 @@ def _is_explained(situation: Situation, agent: Agent, row: Row) -> bool:
     return situation.now < agent.record.keep_until or ready <= floor
 
 
-def _seen_to_last(situation: Situation, row: Row, pool: str, agents: list[Agent]) -> Seen:
+def _seen_lasting(situation: Situation, row: Row, pool: str, agents: list[Agent]) -> Seen:
     agents = sorted(agents, key=lambda agent: -_lasted(situation, agent, row))
     lines = [_line(situation, row, agent) for agent in agents[:_NAMED]]
     lines += [f"and {len(agents) - _NAMED} more"] if len(agents) > _NAMED else []

@@ -320,17 +320,17 @@ def _ending(situation: Situation, agent: Agent, reservation: Reservation, *, of_
 def _began(situation: Situation, name: str, seen: Seen, runbooks: str) -> Message:
     cure = f"{seen.cure}\n" if seen.cure else ""
     text = f"{seen.text}\n\nSee more:   {seen.try_it}\nWhat to do: {runbooks.rstrip('/')}/{seen.runbook}\n{cure}"
-    return Message(about=name, subject=_subject(situation, seen.title), text=text)
+    return Message(about=name, subject=_subject(situation.fleet, seen.title), text=text)
 
 
 def _ended(situation: Situation, name: str, trouble: Trouble) -> Message:
     minutes = counted(round((situation.now - trouble.since_at) / 60), "minute")
     text = f"It began at {moment(trouble.since_at)} and is over after {minutes}.\n"
-    return Message(about=name, subject=_subject(situation, f"over: {trouble.title}"), text=text)
+    return Message(about=name, subject=_subject(situation.fleet, f"over: {trouble.title}"), text=text)
 
 
-def _subject(situation: Situation, title: str) -> str:
-    return f"[{situation.fleet.name}] {title}".encode("ascii", "replace").decode()[:SUBJECT_CHARACTERS]
+def _subject(fleet: Fleet, title: str) -> str:
+    return f"[{fleet.name}] {title}".encode("ascii", "replace").decode()[:SUBJECT_CHARACTERS]
 
 
 # The message at the beginning of a month: what the last one cost, by pool, job and label, and what nobody used.
@@ -340,7 +340,6 @@ ABOUT = "month/"
 _JOBS = 10
 _LINES = 20  # of pools and of labels: a message is read on a telephone
 _NAME_CHARACTERS = 60
-_SUBJECT_CHARACTERS = 100  # SNS takes no more
 
 
 def month_before(month: str) -> str:
@@ -364,8 +363,8 @@ def write_summary(month: MonthCosts, before: MonthCosts, fleet: Fleet, runbooks:
     more = f"See more:   autoscaler costs --month {month.name}\nWhat it is: {runbooks.rstrip('/')}/costs.md"
     told = ("\n".join(lines) for lines in ((total,), *sections, (more,)))
     text = "\n\n".join(part for part in told if part)
-    subject = f"[{fleet.name}] {_named(month.name)}: {dollars(month.metered_usd)}, {_compared(month.metered_usd, before)}"
-    return Message(about=ABOUT + month.name, subject=subject.encode("ascii", "replace").decode()[:_SUBJECT_CHARACTERS], text=text + "\n")
+    title = f"{_named(month.name)}: {dollars(month.metered_usd)}, {_compared(month.metered_usd, before)}"
+    return Message(about=ABOUT + month.name, subject=_subject(fleet, title), text=text + "\n")
 
 
 def _section(

@@ -12,7 +12,7 @@ from autoscaler.domain.facts.metering import missing_of
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Reserve
 from autoscaler.domain.facts.runs import job_name_of
-from autoscaler.domain.facts.snapshot import InstanceState, Intent, Record, RecordState, Reservation
+from autoscaler.domain.facts.snapshot import OFF, Intent, Record, RecordState, Reservation
 from autoscaler.domain.facts.started_builds import FAILURES, LeftBuild, Part, RunOrder, Try, TryState, Until, Verdict
 from autoscaler.domain.report.told import LOST, Seen
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -23,7 +23,6 @@ from autoscaler.domain.wording import counted, duration
 # Reservations for people: who has which agent, until when, what it does, and how to get in.
 
 
-_OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 _LAUNCHED = "is being launched"
 _STARTS = {RecordState.REQUESTED: "boots", RecordState.STARTING: "starts"}
 
@@ -164,7 +163,7 @@ def _state_of_reservation(situation: Situation, agent: Agent) -> str:
         return "is over, to begin anew" if agent.record.is_host else "is over, to be terminated"
     if agent.record.state in _STARTS:
         return _STARTS[agent.record.state]
-    if agent.instance in _OFF:
+    if agent.instance in OFF:
         return f"is {agent.instance} in EC2"
     if agent.busy_executors:
         return f"has {counted(agent.busy_executors, 'build')} to end first"

@@ -65,7 +65,7 @@ _BUSY = (Reason.WORTH_WAITING, Reason.NOT_LENT)
 # Builds and boots that jobs wait for are told as one cause, and not while another cause was there a moment ago: it may explain both.
 _AGENTS = "agents/"
 _BOOT_TROUBLE = "boots/"
-_BOOTS = (Phase.REQUESTED, Phase.CONNECTING)
+_BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +331,7 @@ def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, name
     """Say which builds, or which boots, an item waits for."""
     agents = [agent for agent in situation.agents if agent.record.controller == placement.controller and agent.pool.name in names]
     pools = ", ".join(sorted(names))
-    boots, busy = [agent for agent in agents if agent.phase in _BOOTS], _busy(agents)
+    boots, busy = [agent for agent in agents if agent.phase in _BOOTING], _busy(agents)
     if trouble := _boots_in_trouble(situation, boots, is_only_hope=not busy):
         return trouble
     if not _is_late(situation, placement.controller, want.item, names, _SOON_SECONDS):
@@ -485,9 +485,6 @@ def _refused_launches(situation: Situation, pool: str, trials: Mapping[str, Tria
 
 
 # Broken pools: since when their boots fail, why the last one did, and what is tried next.
-
-
-_BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

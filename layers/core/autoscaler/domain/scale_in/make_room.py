@@ -209,12 +209,12 @@ def let_bound_start(situation: Situation, controller: str, _decided: Decided) ->
 
 def hand_over(situation: Situation, decided: Decided) -> Iterator[Cordon]:
     """Cordon as few agents as it takes for those to fit whose turn it is, once the agents that leave already have left."""
-    leaving = _handed_over(situation, decided)
+    leaving = _already_leaving(situation, decided)
     if wishes := wishes_in_turn(situation, leaving):
         yield from _Handover(situation, leaving, wishes).cordons()
 
 
-def _handed_over(situation: Situation, decided: Decided) -> frozenset[str]:
+def _already_leaving(situation: Situation, decided: Decided) -> frozenset[str]:
     """Find the agents that take no new builds: their room is as good as free."""
     nodes, memory = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}, situation.memory
     leaving = [a for a in situation.agents if a.phase in _LEAVING or (a.record.controller, a.record.node) in nodes]

@@ -515,7 +515,7 @@ def refusing(situation: Situation, controller: str, decided: Decided) -> Iterato
         adjective="free and take no builds",
         reason=Reason.REFUSES_ALL,
         wrong_with=lambda agent: _why_refusing(situation, distrust, agent),
-        allowed=lambda pool, mine: _refusing_allowed(situation, pool, mine),
+        allowed=lambda pool, mine: _allowed_refusing(situation, pool, mine),
         pace=lambda _pool: "the next is replaced once the last replacement has taken a build, or after an hour",
     )
     yield from budget.of(situation, controller, decided)
@@ -529,7 +529,7 @@ def _why_refusing(situation: Situation, distrust: Distrust, agent: Agent) -> tup
     return Reason.REFUSES_ALL, f"it has been free for {duration(situation.now - free_node.since_at)}, and took none of {jobs}"
 
 
-def _refusing_allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
+def _allowed_refusing(situation: Situation, pool: str, mine: list[Agent]) -> int:
     if any(agent.mark is not None and agent.mark.kind is MarkClass.REFUSES for agent in mine):
         return 0
     last = max(situation.memory.taken.get(f"{MarkClass.REFUSES}/{pool}", ()), default=None)

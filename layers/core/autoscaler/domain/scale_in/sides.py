@@ -112,8 +112,7 @@ def _has_place_on(record: Record, controller: str) -> bool:
 
 
 def _is_unused(situation: Situation, controller: str, node: Node) -> bool:
-    is_away = node.offline and not node.temporarily_offline
-    return is_away and node.idle and not node.builds and not situation.is_bound(controller, node.name)
+    return not node.temporarily_offline and _is_left(situation, controller, node)
 
 
 def _serves_for_long(situation: Situation, record: Record) -> bool:

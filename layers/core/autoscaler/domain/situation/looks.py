@@ -434,7 +434,7 @@ ASK_AFTER_TIMES, ASK_AFTER_AT_LEAST_SECONDS = 10.0, 3600.0
 # Where nobody knows how long its job takes, or how long a drain may last.
 ASK_AFTER_UNKNOWN_SECONDS = 12 * 3600.0
 # One small request each; the others in the next looks.
-SUSPECTS_ASKED_A_LOOK = 20
+ENDS_ASKED_A_LOOK = 20
 ASK_AGAIN_SECONDS = 600.0
 # How long a run must have said that it has ended. A build may end between two questions, and its executor be free a moment later.
 ENDED_SECONDS, MAY_HAVE_ENDED_SECONDS = 600.0, 3600.0
@@ -462,7 +462,7 @@ def runs_to_ask(
             is_too_long = drains_too_long or seconds >= _ask_after(build, record.pool, learned)
             if _is_due(asked, now, is_too_long=is_too_long):
                 due.append((asked.asked_at if asked else 0.0, -seconds, build.run))
-    return tuple(dict.fromkeys(run for *_, run in sorted(due)))[:SUSPECTS_ASKED_A_LOOK]
+    return tuple(dict.fromkeys(run for *_, run in sorted(due)))[:ENDS_ASKED_A_LOOK]
 
 
 def next_asked(before: Mapping[str, AskedRun], snapshot: Snapshot) -> dict[str, AskedRun]:

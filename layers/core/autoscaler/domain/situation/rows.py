@@ -8,7 +8,7 @@ from autoscaler.domain.facts.memory import InRow, LeftPools, Memory
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.pools import next_definitions
-from autoscaler.domain.facts.snapshot import SIDE, Binding, InstanceState, Record, RecordState
+from autoscaler.domain.facts.snapshot import OFF, SIDE, Binding, InstanceState, Record, RecordState
 from autoscaler.domain.situation import deadlines
 from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
 from autoscaler.domain.situation.canary import why_relabelled
@@ -19,8 +19,6 @@ from autoscaler.domain.situation.situation import Look, Situation
 # Which row of the table of deadlines each agent is in, and since when.
 
 
-_OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
-_ON = (InstanceState.PENDING, InstanceState.RUNNING)
 _BY_NAME = {row.name: row for row in AGENT_ROWS}
 _WITHOUT_AGENT = {InstanceState.SHUTTING_DOWN: deadlines.SHUTS_DOWN.name, InstanceState.FOREIGN: FOREIGN}
 _HOST_AWAY = (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING, Phase.LOST)
@@ -63,7 +61,7 @@ def row_of(agent: Agent, circumstances: Circumstances) -> Row:
         return deadlines.INTERRUPTED
     if agent.record.state is RecordState.STARTING:
         return deadlines.STARTS
-    if agent.instance in _OFF and agent.phase not in (Phase.UNSEEN, Phase.RESERVED):
+    if agent.instance in OFF and agent.phase not in (Phase.UNSEEN, Phase.RESERVED):
         return deadlines.BY_HAND
     if agent.record.is_host and agent.phase in _HOST_AWAY:
         return deadlines.HOST_AWAY
