@@ -59,7 +59,7 @@ _SDK = Config(
     user_agent="jenkins-autoscaler",
 )
 
-# Of a launch, the next pass must know whether it was answered: what the SDK repeats by itself hides that.
+# The next pass must know whether EC2 answered a launch; if the SDK repeats a call by itself, nobody knows.
 _SDK_ONCE = _SDK.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}))
 
 

@@ -1,4 +1,4 @@
-"""What the account has and the fleet needs: quotas, launch templates, images, and routes."""
+"""Reads what the fleet needs of the AWS account, and finds what is wrong with it: quotas, launch templates, images, routes."""
 
 from __future__ import annotations
 

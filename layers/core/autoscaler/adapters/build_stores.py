@@ -175,7 +175,7 @@ _RERUN = Kept(Rerun)
 
 @dataclass(frozen=True, slots=True)
 class DynamoReruns:
-    """What was answered for lost builds of one fleet. ``client`` makes the client at the first use."""
+    """The answers for one fleet's lost builds. ``client`` makes the client at the first use."""
 
     client: Callable[[], DynamoDBClient]
     table: str

@@ -41,6 +41,9 @@ def without_earlier_names(unknown: Unknown) -> Unknown:
     return replace(unknown, inside=others | ({_RECORD: rest} if rest else {}))
 
 
+# Entries of the state: how they are written, read and locked.
+
+
 _PIECE_BYTES = 350_000  # DynamoDB takes 400 KB an item, keys and all
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Implements the Compute port on EC2: launches with CreateFleet of type instant, finds instances by tag only."""
+"""Implements the Compute port on EC2: launches with CreateFleet of type instant, finds instances by tag, reads pools' volumes."""
 
 from __future__ import annotations
 
@@ -83,6 +83,9 @@ def volume_findings(pool: Pool, data: Mapping[str, Any], image: Mapping[str, Any
         listed = ", ".join(f"{volume.device} {'?' if volume.gib is None else f'{volume.gib:g}'}" for volume in volumes.volumes)
         counts = f"the price counts {pool.volume_gib:g} GiB of volumes"
         yield f"BlockDeviceMappings have {gib:g} GiB ({listed}), and {counts}: set volume_gib to {gib:g} in the fleet file"
+
+
+# Implements the Compute port.
 
 
 FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (

@@ -162,6 +162,9 @@ def _written(settings: FleetSettings) -> Iterator[tuple[_Place, WarmPoolSettings
     yield from ((place, warm) for place, warm in places if isinstance(warm, WarmPoolSettings))
 
 
+# Warns of everything else, and puts all warnings together.
+
+
 SECRET_PREFIX = "jenkins/"  # the template's ControllerSecretPrefix, where samconfig.toml says nothing else
 _SUBNET = re.compile(r"^subnet-([0-9a-f]{8}|[0-9a-f]{17})$")
 _ARN = re.compile(r"^arn:[^:]*:secretsmanager:[^:]*:[^:]*:secret:(?P<name>.*)$")

@@ -1,4 +1,4 @@
-"""Instance types and what they cost: carried tables of shapes and prices, requirements, and reserved capacity."""
+"""Instance types and what they cost: carried tables, requirements, reserved capacity; and whether schedules and teams fit their limits."""
 
 import json
 import re

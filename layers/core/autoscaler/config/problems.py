@@ -1,4 +1,4 @@
-"""Problems of a fleet file and of the environment: where each is, and what is wrong."""
+"""Problems of a fleet file and of the environment, alarm thresholds among it: where each is, and what is wrong."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields

@@ -111,6 +111,9 @@ def _refused(text: str, at: tuple[int, int]) -> FleetFileError:
     return FleetFileError("", [Problem(place=place, text=text, at=at)])
 
 
+# Finds the line of each problem.
+
+
 _START = (1, 1)
 _Children = dict[int, dict[str, tuple[yaml.Node, yaml.Node]]]
 

@@ -123,6 +123,9 @@ class Lessons:
         return True
 
 
+# Applies the steps of a plan.
+
+
 # With less time left in the invocation than this, no step is begun.
 STEP_RESERVE_SECONDS = 10.0
 # A step in Jenkins is up to three small calls; one that takes longer than this leaves its controller to the next pass.

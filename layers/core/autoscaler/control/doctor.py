@@ -99,6 +99,9 @@ def _runs(view: ControllerView) -> Iterator[str]:
     return (run for run in dict.fromkeys(found) if run)
 
 
+# Tries every call that passes make.
+
+
 _LATE_SECONDS = 180.0
 _TELLS_WITHIN_SECONDS = 900.0
 _LAUNCH = "ec2:CreateFleet (a dry run)"

@@ -1,4 +1,4 @@
-"""Measures: observes, learns from the changes since the last look, and describes the fleet. Needs no lease."""
+"""Measures: observes, learns from the changes since the last look, publishes metrics and tells people. Needs no lease."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from autoscaler.ports import Controller, Notifier, Ports, StoredState
 # Reads the flow graphs of runs whose node blocks have left their executors. Who has no pipelines is asked for none.
 
 
-# In one look at one controller. What is left is read in the next one.
+# In one look at one controller. The next look reads the others.
 MOST_REQUESTS, MOST_BYTES = 20, 200_000
 # Of one run, a request each.
 MOST_NODES = 5

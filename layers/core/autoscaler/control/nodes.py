@@ -1,4 +1,4 @@
-"""Acts on one node: reads it just before, acts only if it is as decided, reads it again after.
+"""Acts on one node and its record: reads it just before, acts only if it is as decided, reads it again after.
 
 Marks overwrite each other without trace in Jenkins, and its toggle turns both ways; these reads are what keeps a person's
 mark a person's, and a build alive.

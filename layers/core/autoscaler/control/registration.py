@@ -230,6 +230,9 @@ class Machine:
         return record
 
 
+# Answers the request of a machine.
+
+
 NOTHING_SAID = Asked()
 _ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
 _TOO_OFTEN = f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour"

@@ -64,7 +64,7 @@ class _JobSeen:
 
 @dataclass(slots=True, kw_only=True)
 class OrderLookups:
-    """What is asked in one look. ``since``: when the oldest build that is not known to have begun was started, of each job."""
+    """The questions of one look. ``since``: when the oldest build that is not known to have begun was started, of each job."""
 
     ports: Ports
     memory: Memory
@@ -177,6 +177,9 @@ def _in_turn(tries: Sequence[_Open], order: RunOrder, now: float) -> list[_Open]
     running = [item for item in tries if item[1].state is TryState.RUNNING]
     running.sort(key=lambda item: (number[item[1].id] - first) % len(order.parts))
     return [*waiting, *running][:TRIES_ASKED_AN_ORDER]
+
+
+# Orders runs, carries them on and ends them.
 
 
 STARTS_A_LOOK = 30

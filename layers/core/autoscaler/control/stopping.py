@@ -1,4 +1,4 @@
-"""Stops agents, and starts them again. The record is written first: cut off anywhere, the next pass goes on by what EC2 says.
+"""Stops and starts agents, and gives them to other controllers. The record is written first: the next pass goes on by what EC2 says.
 
 - stopping: the call may not have been made; it is made again once the node was seen idle again, and changes nothing twice.
 - starting: likewise. What EC2 refuses to start stays stopped, and is launched instead.

@@ -84,6 +84,9 @@ def read_telemetry(said: Any) -> Telemetry:
     return telemetry
 
 
+# Answers requests for registration.
+
+
 # What agents know our answers by: AWS answers a request that it denies with a 403 of its own, and a proxy may answer anything.
 OURS = {"X-Autoscaler": "registration"}
 

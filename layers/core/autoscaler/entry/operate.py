@@ -79,6 +79,9 @@ def once(request_id: str, context: Context, act: Callable[[], dict[str, Any]]) -
     return answer
 
 
+# Carries out orders, and answers questions.
+
+
 # An answer of Lambda holds 6 MB.
 _EVENTS_OF_OVERVIEW = 100
 _REFUSED = "is an order, and you may only ask: orders need the stack's OperatorPolicy"

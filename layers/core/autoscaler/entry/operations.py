@@ -157,6 +157,9 @@ def _condition(text: str) -> Condition:
         raise EventRefusedError(f"event refused: where ({shortened(text)}): {error}") from error
 
 
+# Reads orders and questions about agents, pools and the fleet.
+
+
 _Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
 _Count = Annotated[int, Field(ge=0, le=10_000)]
 _REASON_CHARACTERS = 300

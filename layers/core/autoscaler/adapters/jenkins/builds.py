@@ -278,6 +278,9 @@ def _read(kind: type[_M], body: object, what: str) -> _M:
         raise TransientError(f"Jenkins' answer about {what} is not understood: {error.error_count()} fields") from error
 
 
+# Implements the Builds port.
+
+
 # Each is sure to have done nothing: Jenkins refused it, or was not reached.
 _NOT_DONE = (RefusedRequestError, NotThereError, InTheWayError, NoAnswerError)
 _CANCEL = "queue/cancelItem"

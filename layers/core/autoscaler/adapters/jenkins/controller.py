@@ -165,7 +165,7 @@ class _Parts:
     _item_bytes: float = 0.0
 
     def read(self) -> None:
-        """Read until everything is there, or no time is left. What is not read waits for the next look."""
+        """Read part after part, until all reasons are there or the time is over. The next look reads the others."""
         self._places = {entry["id"]: place for place, entry in enumerate(self.entries) if needs_why(entry)}
         needed = list(self._places.values())
         self._item_bytes = max(WHOLE_BYTES / max(1, len(self.entries)), _LEAST_ITEM_BYTES)
@@ -212,6 +212,9 @@ def _sessions(answer: Answer) -> frozenset[str | None]:
     return frozenset({answer.session})
 
 
+# Implements the Controller port.
+
+
 T = TypeVar("T")
 
 _NOTHING_TELLS_APART = JobParameters()
@@ -226,7 +229,7 @@ _MOST_WEIGHT = 1000
 MOST_REASON = 200
 # io.jenkins.plugins.casc.core.CascKeepNode (configuration-as-code-plugin, pull request 2844), as a form spells it.
 _KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
-# Of python-jenkins' URLs the paths: their queries ask for whole trees by depth, ours for the fields that are needed.
+# Only the paths of python-jenkins' URLs: their queries ask for whole trees by depth, ours for the fields that are needed.
 _NODES, _NODE, _TOGGLE_OFFLINE, _CANCEL = (
     url.partition("?")[0] for url in (jenkins.NODE_LIST, jenkins.NODE_INFO, jenkins.TOGGLE_OFFLINE, jenkins.CANCEL_QUEUE)
 )

@@ -1,4 +1,4 @@
-"""Translates a run's flow graph: which node blocks it has, the names that executors show for them, and how each ended.
+"""Translates what Jenkins says of a run's result, of node monitors, and of a flow graph: its node blocks, and how each ended.
 
 A graph is a list of steps in no order, each with the steps before it. ``StepStartNode`` opens a block, ``StepEndNode`` closes the one that
 was opened last on the way back. The colour of what closes a block tells how it ended.
@@ -109,6 +109,9 @@ def _monitor(told: dict[str, Any], name: str) -> _Monitor:
         return _Monitor.model_validate(told.get(f"{_MONITORS}{name}") or {})
     except ValidationError:
         return _Monitor()
+
+
+# Translates flow graphs.
 
 
 # A graph that fills the range may have more steps than were read.

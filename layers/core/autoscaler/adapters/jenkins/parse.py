@@ -115,7 +115,7 @@ _HIDDEN = ("Password", "Secret")
 
 
 def parameters_of(actions: Any) -> dict[str, str]:
-    """Return the values by name. What is hidden, or no text, number or truth value, is left out; so is what is not understood."""
+    """Return the values by name: texts, numbers and truth values. Passwords, secrets and everything else are left out."""
     return {name: text for one in _parameters(actions) if (name := one.get("name")) and (text := _text(one)) is not None}
 
 
@@ -132,6 +132,9 @@ def _text(parameter: dict[str, Any]) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float) else None
+
+
+# Translates the queue, the nodes and the state of the controller.
 
 
 QUEUE_TREE = (

@@ -76,6 +76,9 @@ def another_sender(headers: Mapping[str, str], text: str) -> str:
     return f"something that is not Jenkins{what_answered(headers, text)}"
 
 
+# Sends requests, and turns answers into our errors.
+
+
 CONNECT_SECONDS, READ_SECONDS = 3.05, 8.0
 # From a request to the end of its answer, where no other deadline was set: an answer may come in pieces that are each in time.
 CALL_SECONDS = 12.0
@@ -422,7 +425,8 @@ class Connection:
     def ask(self, call: Callable[[JenkinsSession], T]) -> T:
         """Make a call; where the credentials are refused, read them again and make it once more.
 
-        A warm container keeps credentials for hours; the secret may have been rotated meanwhile. What was refused so was not done.
+        A warm container keeps credentials for hours; the secret may have been rotated meanwhile. Jenkins has done nothing for a request
+        whose credentials it refused, so that the second call repeats nothing.
         """
         try:
             return call(self._session())

@@ -1,4 +1,4 @@
-"""The fleet as an operator wrote it: pools, offerings, limits."""
+"""The fleet as an operator wrote it: pools, offerings, limits, hosts; and the machines, reservations and volumes of pools."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -67,6 +67,9 @@ class Machine:
     memory_gib: float | None = None
     gpus: int | None = None
     gpu: str | None = None
+
+
+# Pools, their offerings and limits, hosts, and the nodes that agents get.
 
 
 # Pipelines resume within minutes of a restart; one that has not for so long never will, and its agent must not be kept for ever.

@@ -1,4 +1,4 @@
-"""The memory of passes: part of the snapshot on the way in, part of the plan on the way out."""
+"""The memory of passes, with the last definitions of pools: part of the snapshot on the way in, part of the plan on the way out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

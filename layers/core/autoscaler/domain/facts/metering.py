@@ -1,4 +1,4 @@
-"""Usage of the limits: living agents, launches of the hour, dollars of the month."""
+"""Usage of the limits of pools, teams and the fleet: living agents, launches of the hour, dollars of the month."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -70,6 +70,9 @@ def teams(fleet: Fleet) -> Iterator[Team]:
 def team_of_each(fleet: Fleet) -> dict[str, Team]:
     """Find the team of each pool."""
     return {pool: team for team in teams(fleet) for pool in team.pools}
+
+
+# What was spent, and how many launches and hours count against limits.
 
 
 # EC2 bills a Linux instance by the second, for a minute at least.

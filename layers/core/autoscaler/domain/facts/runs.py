@@ -200,7 +200,7 @@ def hidden(parameters: Collection[Parameter]) -> tuple[str, ...]:
 # Node blocks of pipelines: what a run's flow graph shows, and those that left their executor and whose end is not known yet.
 
 
-# Of a name as many characters are kept and compared.
+# So many characters of a name are kept and compared.
 NAME_CHARACTERS = 100
 
 

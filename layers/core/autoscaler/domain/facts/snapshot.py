@@ -178,6 +178,9 @@ class UnreadRecord:
         return f"{why}; its node is {self.node} on {self.controller}" if self.node else why
 
 
+# What was seen of nodes, instances and records, and the snapshot that holds all of it.
+
+
 LOOK_GAP_SECONDS = 180.0  # after a longer gap a look is worth nothing: what happened in between is unknown
 INTERRUPTION_SECONDS = 600.0  # EC2 ends what it takes back two minutes after it said so: what is there long after that stays
 MINUTE_SECONDS = 60.0  # the schedule's interval

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-# An agent tells each five minutes. What is older than two reports says nothing of now: that is no figure, and not a low one.
+# An agent reports every five minutes. A figure that is older than two reports is no figure at all, and not a low one.
 FRESH_SECONDS = 660.0
 # A machine of which less than this share of its memory or of a disk is left is short of it.
 SHORT = 0.1
-# What agents send of each at the most.
+# An agent sends no more builds and graphics cards than these.
 MOST_BUILDS, MOST_GPUS = 32, 16
 # What a controller's own machine is called where others have ids.
 CONTROLLER = "controller-"
@@ -161,7 +161,7 @@ def _wrong_of(figures: object, bounds: Mapping[str, tuple[float, float]], place:
 
 # An agent that has devices asks again after this long, 40 times an hour: what it says of them is soon out of date.
 DEVICES_POLL_SECONDS = 90
-# What was said so long ago says nothing any more: three questions were missed.
+# After so long nothing is known of a device any more: its agent has missed three questions.
 DEVICES_FRESH_SECONDS = 300.0
 FREE = "free"
 

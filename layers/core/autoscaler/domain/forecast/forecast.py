@@ -1,4 +1,4 @@
-"""Expected demand of each pool, from pipeline stages, followers, schedules and growing bursts.
+"""Expected demand of each pool, from pipeline stages, followers, schedules and growing bursts; and agents that hedge slow boots.
 
 Past bursts that reached the present size, and stayed there as long, predict how a burst goes on. One more is assumed to have ended
 there. Launching a further agent now pays if the jobs that would wait for it later lose more than it costs to have it too early and,

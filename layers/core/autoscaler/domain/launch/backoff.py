@@ -173,7 +173,7 @@ _MEANINGS: dict[str, _Meaning] = {
 _ADDRESSES = ("InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded")
 _VOLUME_QUOTAS = ("VolumeLimitExceeded", "MaxIOPSLimitExceeded", "TotalVolumeStorageLimitExceeded")
 KNOWN_CODES = frozenset(_MEANINGS)
-# Of these, and of no other, it is EC2's machines that are short.
+# Only these codes say that EC2 is short of machines.
 _LACKING_CAPACITY = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
 
 

@@ -1,4 +1,4 @@
-"""The budget: how many more launches the limits allow at their highest price, and whose limit forbids one."""
+"""The budget: how much of each limit is used, how many more launches it allows at their highest price, and whose limit forbids one."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -152,6 +152,9 @@ class Usage:
 def month_reserve(usd_per_hour: float) -> float:
     """How much of the month's money is reserved for agents of this price together."""
     return usd_per_hour * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+
+
+# The budget of one pass.
 
 
 _CONNECT = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)

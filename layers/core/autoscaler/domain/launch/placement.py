@@ -1,4 +1,4 @@
-"""Placement: each queue item gets the executor that Jenkins would give it, or an agent is bought for it.
+"""Placement: each queue item gets the executor that Jenkins would give it, or an agent is lent or bought for it.
 
 The launch threshold: an agent is bought once the items booked to a pool would together wait so much longer than one boot, or one
 start where an agent is stopped, that this, at `wait_usd_per_hour`, is worth what the agent costs.
@@ -200,6 +200,9 @@ def _taken_back(agent: Agent, reason: Reason, detail: str) -> TakeBack:
         reason=reason,
         detail=detail,
     )
+
+
+# Placement on executors, and the agents that are bought.
 
 
 # An executor that is free sooner is waited for: labels of a node are changed for it twice.

@@ -1,4 +1,4 @@
-"""The queue of one controller: agents uncordoned and launched for it, and why others are not."""
+"""The queue of one controller: agents uncordoned and launched for it, why others are not, and when each item starts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Turns: who goes first where a limit keeps jobs of several teams or priorities waiting, and the room that is kept for them.
+"""Turns: who goes first where a limit keeps jobs of several teams or priorities waiting, and what is launched beside the queue.
 
 Pools of a higher priority go first, then teams that are left out, then the team that spent the fewest dollars for its weight in the last
 hours; an agent that is launched counts as an hour of its price at once. What all would launch, had the limits that they share room, is
@@ -286,11 +286,14 @@ def hedge(placement: QueuePlacement) -> None:
 
 
 def _pools_waited_for(placement: QueuePlacement) -> Iterable[str]:
-    """Of each item that waits for an agent which is far from ready: its pool."""
+    """List the pool of each item that waits for an agent which is far from ready."""
     ready = {name: placement.purchase.ready_seconds(pool) for name, pool in placement.pools.items()}
     for start in placement.starts.values():
         if start.server in ready and _EARLY * ready[start.server] < start.seconds <= ready[start.server]:
             yield start.server
+
+
+# The turns themselves: the order, and the room that is handed out in it.
 
 
 _OF_ITS_OWN = (LevelKind.POOL,)

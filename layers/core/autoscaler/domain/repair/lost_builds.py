@@ -408,6 +408,9 @@ def _by_time(parameter: str, unit: Run, job: Job) -> list[int]:
     return sorted({entry.item for entry in job.entries if is_it(entry)})
 
 
+# Which builds are lost, and the answer for each.
+
+
 # A build that failed so long after the last look that saw its agent well may have failed before the agent went.
 IN_DOUBT_AFTER_SECONDS = 600.0
 _NOT_LOST = {"SUCCESS", "UNSTABLE", "NOT_BUILT"}  # unstable: tests failed

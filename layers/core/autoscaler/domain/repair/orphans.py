@@ -1,4 +1,4 @@
-"""Orphans: our instances and nodes without a record, after a lost state, a lost answer or a cut-off pass."""
+"""Orphans: our instances and nodes without a record, after a lost state or a cut-off pass; and static nodes, which are taken and left."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -12,7 +12,7 @@ from autoscaler.domain.situation.looks import two_sessions
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, dollars, duration, listed, moment
 
-# What is paid and cannot be judged for so long is told, once a day.
+# People are told once a day of agents that cost money and cannot be judged for so long.
 UNREAD_SECONDS = 3600.0
 UNREAD, QUIET, ENDED = "unread/", "quiet/", "ended/"
 _NAMES = 10

@@ -1,4 +1,4 @@
-"""List what jobs cost in a month, grouped as people ask."""
+"""Share the metered dollars among jobs, and list what jobs cost, grouped as people ask."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -318,6 +318,9 @@ def spread_unused(month: MonthCosts) -> dict[CostKey, float]:
         of_pool[key.pool] = of_pool.get(key.pool, 0.0) + usd
     shares = {key: month.unused.get(key.pool, 0.0) * usd / of_pool[key.pool] for key, usd in jobs}
     return shares | {CostKey("", pool, ""): usd for pool, usd in month.unused.items() if pool not in of_pool}
+
+
+# Lists of costs for people.
 
 
 _NOBODY = "(no job)"

@@ -1,4 +1,4 @@
-"""When a job's builds will start and end: of those that wait, of those that run, and of one that would be queued now."""
+"""When a job's builds will start and end: those that wait, those that run, and one that would be queued now."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -145,6 +145,9 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt |
             detail = f"{node.name} has been free for {duration(since)} and has not taken it; from {until} on it does not count for it"
             return "not-taken", "not taken yet", detail
     return None
+
+
+# When builds start and end.
 
 
 # Of a job with more builds at once, the first ones tell enough.

@@ -298,6 +298,9 @@ def _next(situation: Situation, entries: Iterable[QueueEntry]) -> str:
     return f" The next executor is expected in about {duration(min(seconds))}, at {clock(situation.now + min(seconds))}."
 
 
+# Explanations of jobs, nodes, instances and pools.
+
+
 Meant = Callable[[Step | Held], bool]
 
 # Held for a broken pool, and told by the lines about its breaker.

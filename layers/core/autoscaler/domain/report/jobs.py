@@ -1,4 +1,4 @@
-"""Job statistics for people: how long builds wait and take, how they end, what the next one will take, and how good predictions were."""
+"""Job statistics for people: how long builds wait and take, how they end, what they need of their machine, how good predictions were."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -118,6 +118,9 @@ def figures_of(counts: Mapping[str, BlockCounts]) -> tuple[BlockFigures, ...]:
             shares = {name: getattr(known, name) / blocks for name in ("unassigned", "ambiguous", "unmatched", "run_gone", "too_large")}
             found.append(BlockFigures(controller=controller, blocks=round(blocks), **shares))
     return tuple(found)
+
+
+# Lists of job statistics.
 
 
 _WILD = frozenset("*?[")

@@ -1,4 +1,4 @@
-"""Messages about what lasts: agents that stay in a row of the table of deadlines for too long, one message for a row and a pool.
+"""Messages about what lasts: agents too long in one row of the table of deadlines, left-over pools and sides, lost or held labels.
 
 Rows that have a message of their own are not told here. A message that was sent is over once none of its agents is in that row.
 """
@@ -235,6 +235,9 @@ def _seen_without_labels(situation: Situation, pool: str, agents: list[tuple[Age
     cost = dollars(sum(usd_per_hour_of(situation, agent.record) for agent, _ in agents))
     text = "\n".join([*lines, f"No job begins there, and they cost {cost} an hour. Jenkins is asked again now and then."])
     return Seen(f"{listed(names, 2)} of {pool}: without labels too long", text, _RUNBOOK, f"autoscaler why {names[0]}")
+
+
+# Messages about agents that stay in a row for too long.
 
 
 LASTS = "lasts/"

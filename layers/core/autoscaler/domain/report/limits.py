@@ -1,4 +1,4 @@
-"""The limits of teams and pools: how much of each is used, and what a team has spent of its share."""
+"""Limits and schedules of pools and teams: how much is used, who is told of it, and what holds now and next."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

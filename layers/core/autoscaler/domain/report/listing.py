@@ -1,4 +1,4 @@
-"""Lists for people: every agent, and every item of the queue with what it waits for."""
+"""Lists for people: every agent with what its machine reports, and every item of the queue with what it waits for."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reclaim drained agents: when an agent, its node or its record may be removed. Two looks before anything irreversible."""
+"""Reclaim drained agents: when one is stopped or terminated, its node or record removed. Two looks before anything irreversible."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -144,6 +144,9 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
         return done
     # While a new template version is tried out, the old ones are what can be relied on.
     return None if is_canary(situation, pool.name) else why_outdated(situation, agent)
+
+
+# Drained agents: what is removed of each, and when.
 
 
 # EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.

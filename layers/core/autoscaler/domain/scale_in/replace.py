@@ -201,6 +201,9 @@ def chance_of_streak(streak: Streak, results: PoolResults) -> float:
     return float(((failed + 1.0) / (failed + results.succeeded + 2.0)) ** causes(streak))
 
 
+# Suspect, marked and outdated agents, and how many of them are replaced in an hour.
+
+
 # The disruption budget: agents replaced for their machine, template or age, at most this share of a pool an hour.
 TAKEN_SHARE = 0.2
 TAKEN_AT_LEAST = 1

@@ -1,4 +1,4 @@
-"""Agents: each record joined with its instance and its node, and the phase that results.
+"""Agents: each record joined with its instance and its node; the phase that results, its monitor's mark and its version.
 
 That EC2 does not show an instance proves nothing for hours: lists lag, come back empty, or are of another account. EC2 tells of an
 instance for an hour after its end. So one that it does not know any more is taken for gone only two hours after it was last seen,
@@ -46,7 +46,7 @@ TAGS_SHOWN_SECONDS = 600.0
 # A sweep over a larger share of a pool is more likely our own mistake than the world's.
 SWEEP_SHARE = 0.3
 SWEEP_AT_LEAST = 2
-# Of a mark that stands in no record any more.
+# In place of the pass that set a mark which no record holds any more.
 _NO_PASS = "labels"
 
 

@@ -241,7 +241,7 @@ FAILED_BOOTS_KEPT = 20
 # How the causes of failed boots begin of which only the machine knows more.
 MISSED, BY_EC2 = "it did not ", "EC2 says "
 _AGENT_SAYS = "autoscaler-agent: "  # what its lines begin with
-# Of a console's line so much is kept: enough to know the cause by.
+# So much of a console's line is kept: enough to know the cause by.
 LINE_CHARACTERS = 200
 # Jenkins may refuse a step once by chance; so often in a row it lacks a right, or something is in its way. It is then tried at this pace.
 FAILING_TRIES = 3

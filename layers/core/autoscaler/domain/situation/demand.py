@@ -1,4 +1,4 @@
-"""Demand: waiting items, the pools that could serve them, and the nodes that items wait for by name."""
+"""Demand: waiting items, the pools that could serve them, which of these each is counted for, and nodes waited for by name."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Distrust: which nodes do not count for which jobs, since they stood free beside them and did not take them.
+"""Wants of the queue, and distrust: which nodes do not count for which jobs, since they stood free beside them.
 
 A lock, a permission, a throttle, a suspended agent or a plugin can keep a free executor from a job; Jenkins' API seldom says so.
 A job that free executors refuse is no demand. Agents are launched for it one after another, ever more rarely while none takes it.
@@ -36,6 +36,9 @@ class Want:
 def home_of(want: Want) -> Pool:
     """Choose the pool that an item is counted for: the one with the fewest labels."""
     return min(want.pools, key=lambda pool: (len(pool.labels), pool.name))
+
+
+# Distrust of nodes that refuse jobs.
 
 
 # A promise is broken if an executor that may take a job stood free beside it for so long, and in so many looks.

@@ -1,4 +1,4 @@
-"""View a pool on one controller: its agents, and the price and boot of one more."""
+"""View a pool on one controller: its agents, its schedules and reserved capacity now, and the price and boot of one more."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -113,6 +113,9 @@ def note_vain_starts(known: Mapping[str, tuple[float, ...]], vain: Iterable[tupl
         if pool in times:
             times[pool] = (*times[pool], seconds)[-_KEPT:]
     return times
+
+
+# The view of a pool.
 
 
 # From the call until EC2 says that an instance has stopped, about: the operating system shuts down.

@@ -180,7 +180,7 @@ def _after_begun(ration: Ration, began: Collection[str], now: float) -> Ration:
 
 @dataclass(slots=True)
 class _Refusal:
-    """Of one scope: the jobs that are refused now, and the nodes that refuse for the first time."""
+    """The jobs that are refused now in one scope, and the nodes that refuse for the first time."""
 
     jobs: dict[str, None] = field(default_factory=dict)
     new: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Join one pass's snapshot with the memory, for every rule to read."""
+"""Join one pass's snapshot with the memory, for every rule to read; and write the steps that rules return."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Supply: which executors can take a build now or later, and when."""
+"""Supply: which executors can take a build now or later, and which idle agents go to another controller."""
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,6 +101,9 @@ def _longest_wait(situation: Situation, controller: str, pool: str) -> float:
 def _views(situation: Situation, pool: str) -> list[PoolView]:
     views: Mapping[tuple[str, str], PoolView] = situation.pools
     return [view for (controller, name), view in views.items() if name == pool and controller in situation.demands]
+
+
+# Executors, and when each is free.
 
 
 # An agent past its expected boot may be there any moment; this keeps it from looking free already.

@@ -1,4 +1,4 @@
-"""The warm pool: which agents may be stopped, how many stopped ones are worth having, and how many there are."""
+"""The warm pool: which agents may be stopped, whose disks forbid it, and how many stopped ones there are and are worth having."""
 
 from collections.abc import Iterable, Mapping
 from math import inf
@@ -113,6 +113,9 @@ def note_short_of_disk(known: Mapping[str, Trial], decided: Iterable[object], no
             scope = of_disks(step.pool)
             trials[scope] = failed_once_more(trials.get(scope), _SHORT_PAUSES, step.detail, now)
     return trials
+
+
+# Stopped agents: how many there are, and how many are worth having.
 
 
 _IN_SERVICE = (Phase.READY, Phase.REQUESTED, Phase.CONNECTING)
