@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-# Names in records of 0.3.0 that this version does not know, and must not carry on.
+# Names in what 0.3.0 wrote that this version does not know, and must not carry on, by kind.
+#
+# Of a record: whom an instance serves, written for 0.2.0: not true for long. And what was launched to be stopped: on the way back 0.3.0
+# would stop such an agent after its one build, and start it for another one. Of the memory: queue items with the parameters of their
+# builds, which nobody would take out any more; on the way back within a day, 0.3.0 could start one that a person has started since.
+_EARLIER_NAMES = {"record": frozenset({"controller", "node", "life", "to_stop"}), "memory": frozenset({"queued"})}
 
 
-# Whom an instance serves, written for 0.2.0: not true for long. And what was launched to be stopped: on the way back 0.3.0 would stop
-# such an agent after its one build, and start it for another one.
-_RECORD, _NAMES = "record", frozenset({"controller", "node", "life", "to_stop"})
-
-
-def without_earlier_names(unknown: Unknown) -> Unknown:
-    """Leave these names out of the unknown data of a record, so that they go once it is written."""
-    inside = unknown.inside.get(_RECORD)
-    if inside is None or not inside.extras.keys() & _NAMES:
+def without_earlier_names(kind: str, unknown: Unknown) -> Unknown:
+    """Leave these names out of the unknown data of an item, so that they go once it is written."""
+    inside, names = unknown.inside.get(kind), _EARLIER_NAMES.get(kind, frozenset())
+    if inside is None or not inside.extras.keys() & names:
         return unknown
-    rest = replace(inside, extras={name: value for name, value in inside.extras.items() if name not in _NAMES})
-    others = {name: part for name, part in unknown.inside.items() if name != _RECORD}
-    return replace(unknown, inside=others | ({_RECORD: rest} if rest else {}))
+    rest = replace(inside, extras={name: value for name, value in inside.extras.items() if name not in names})
+    others = {name: part for name, part in unknown.inside.items() if name != kind}
+    return replace(unknown, inside=others | ({kind: rest} if rest else {}))
 
 
 # Entries of the state: how they are written, read and locked.
@@ -381,18 +381,14 @@ def _read(item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
     except (ValueError, KeyError, zlib.error):
         return _Item(name, version, None, unread=unread_record(item))
     attributes = {key: value for key, value in item.items() if key not in _ATTRIBUTES}
+    unknown = without_earlier_names(_kind(item), unknown)
     unknown_data = UnknownOfItem(entry.record.revision if entry.record else version, unknown, attributes)
     # What holds nothing that we know of its kind was written by another version.
     return _Item(name, version, None if getattr(entry, _kind(item)) is None else entry, unknown_data)
 
 
-def _load_record(body: bytes | str) -> tuple[_Entry, Unknown]:
-    entry, unknown = _ENTRY.load(body)
-    return entry, without_earlier_names(unknown)
-
-
 # Losing an entry of memory, or of what was learned, costs time, never a build.
-_LOAD = {"record": _load_record, "memory": _ENTRY.load_what_can_be_read, "learned": _ENTRY.load_what_can_be_read}
+_LOAD = {"memory": _ENTRY.load_what_can_be_read, "learned": _ENTRY.load_what_can_be_read}
 
 
 def _joined(entry: _Entry, pieces: dict[str, bytes]) -> tuple[_Entry, Unknown]:

@@ -240,7 +240,7 @@ def _of_warm_pool(settings: FleetSettings, name: str, warm: WarmPoolSettings, ma
     """Yield what is wrong with a warm pool that a pool of at most so many agents asks for."""
     pool, most = settings.pools[name], max_agents if warm.max_agents is None else warm.max_agents
     if settings.tuned("reuse", name) == "never":
-        given = f"min_agents: {warm.min_agents}" if warm.min_agents else ""
+        given = ", ".join(f"{key}: {value}" for key, value in warm.model_dump(mode="json", exclude_unset=True).items())
         rule = "agents that have one build each (reuse: never) are not stopped; leave it out, and give the pool min_agents"
         yield "warm_pool", f"warm_pool ({{{given}}}): {rule}"
     elif pool.market == "spot":
