@@ -41,7 +41,7 @@ def test_an_agent_that_worked_in_the_last_look_is_kept_for_its_idle_time(minutes
 
 
 @pytest.mark.parametrize("minutes", [4, 10, 30])
-def test_no_build_is_killed_and_all_jobs_are_served(minutes):
+def test_where_agents_end_at_once_no_build_is_killed_and_all_jobs_are_served(minutes):
     day = a_day(idle_seconds=0.0)
     builds = []
     for _ in range(6):
@@ -50,7 +50,6 @@ def test_no_build_is_killed_and_all_jobs_are_served(minutes):
     look_each(day, minutes, hours=3)
     assert [build for build in builds if build.killed_by] == []
     assert {str(build.ended) for build in builds} == {"finished"}
-    assert day.world.alive() == []
 
 
 @pytest.mark.parametrize("minutes", [4, 10])
@@ -63,3 +62,26 @@ def test_a_machine_whose_node_a_person_deleted_ends(minutes):
     look_each(day, minutes, hours=1)
     assert first not in day.world.alive()
     assert isinstance(day.jenkins.nodes[day.nodes()[0]], Node)
+
+
+def subjects(day):
+    return [message.subject for message in day.fleet.notifier.sent]
+
+
+@pytest.mark.parametrize("minutes", [4, 10, 30])
+def test_late_looks_are_told_once_with_what_idle_agents_cost_and_are_over_once_they_come_again(minutes):
+    day = a_day(min_agents=1, max_agents=1)
+    look_each(day, minutes, hours=2)
+    [message] = day.fleet.notifier.sent
+    assert message.subject == "[f] looks come late"
+    assert f"up to {minutes} min apart" in message.text
+    assert "1 agent idle, $" in message.text
+    day.minutes(121)
+    assert subjects(day) == ["[f] looks come late", "[f] over: looks come late"]
+
+
+def test_one_outage_of_an_hour_is_no_late_look():
+    day = a_day(min_agents=1, max_agents=1)
+    look_each(day, 60, hours=1)
+    day.minutes(30)
+    assert [subject for subject in subjects(day) if "late" in subject] == []

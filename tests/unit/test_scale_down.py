@@ -99,16 +99,18 @@ def test_a_window_that_is_not_full_retires_nothing():
     assert (plan.steps, held(plan)) == ((), {Reason.WINDOW_OPEN})
 
 
-def test_a_gap_between_passes_starts_the_window_again():
-    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 9e4, seen_at=NOW - 181, peaks=((NOW - 181, 0),))})
-    assert held(decide_down(an_agent(), memory=memory)) == {Reason.WINDOW_OPEN}
+def test_what_was_idle_before_a_gap_and_is_idle_after_it_is_surplus_however_long_the_gap():
+    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 9e4, seen_at=NOW - 7e4, peaks=((NOW - 7e4, 0),))})
+    [step] = decide_down(an_agent(), memory=memory).steps
+    assert (type(step), step.reason) == (Cordon, Reason.SURPLUS)
 
 
-def test_what_was_needed_before_a_gap_is_not_forgotten_with_it():
-    """Else the next burst would look as if demand like it had never been there."""
-    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 9e4, seen_at=NOW - 400, peaks=((NOW - 400, 2),))})
-    after = decide_down(an_agent(), memory=memory).memory.windows["main/cpu"]
-    assert (after.opened_at, after.peaks) == (NOW, ((NOW - 400, 2), (NOW, 0)))
+@pytest.mark.parametrize("gap", [181.0, 4000.0, 7e4])
+def test_what_was_needed_before_a_gap_counts_as_needed_until_its_end(gap):
+    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 9e4, seen_at=NOW - gap, peaks=((NOW - gap, 2),))})
+    plan = decide_down(an_agent(), memory=memory)
+    assert plan.steps == ()
+    assert plan.memory.windows["main/cpu"].peaks == ((NOW, 2), (NOW, 0))
 
 
 def test_starved_items_count_as_needed_before_they_are_mature():
@@ -153,12 +155,17 @@ def test_settles_for_as_long_as_the_pool_says():
 
 @pytest.mark.parametrize(
     "look",
-    [{"request_id": "now"}, {"seconds_ago": 59.0}, {"session": "s0"}, {"last_at": NOW - 200.0}],
-    ids=["same invocation", "too soon", "another life", "a gap"],
+    [{"request_id": "now"}, {"seconds_ago": 59.0}, {"session": "s0"}],
+    ids=["same invocation", "too soon", "another life"],
 )
 def test_one_that_was_busy_needs_a_later_invocation_of_the_same_life(look):
     plan = decide_down(a_drained_agent(), memory=drained_memory(**look))
     assert (plan.steps, held(plan)) == ((), {Reason.SECOND_LOOK})
+
+
+def test_two_looks_far_apart_are_two_looks():
+    [step] = decide_down(a_drained_agent(), memory=drained_memory(seconds_ago=7000.0, last_at=NOW - 7000.0)).steps
+    assert (type(step), step.reason) == (Terminate, Reason.DRAINED)
 
 
 def test_a_build_that_slipped_in_keeps_the_agent():

@@ -92,6 +92,6 @@ def test_a_look_that_did_not_come_ends_no_condition_and_makes_no_fact():
     assert is_fact(seen, NOW + 120, "last")
 
 
-def test_after_too_long_a_gap_it_begins_anew():
+def test_however_long_nobody_can_look_a_condition_is_carried_on():
     looks = {"i-1": a_look(Condition.LOST)}
-    assert next_observations(looks, {}, NOW + 300, "next", unread=["i-1"]) == {}
+    assert next_observations(looks, {}, NOW + 9000, "next", unread=["i-1"]) == looks

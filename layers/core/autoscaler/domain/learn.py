@@ -23,7 +23,7 @@ from autoscaler.domain.facts.metering import (
 from autoscaler.domain.facts.nodes import with_known_weights
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.pools import next_volumes
-from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, LOOK_GAP_SECONDS, Snapshot
+from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, Snapshot
 from autoscaler.domain.facts.started_builds import Rerun
 from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
@@ -248,8 +248,7 @@ def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
     )
     executors, boot, now, before = pool.executors, pool.boot_seconds, pool.now, pool.window
     window = Window(
-        # A gap between passes starts it again: nobody knows what was needed meanwhile. What was before is not forgotten.
-        opened_at=min(before.opened_at, now) if before and now - before.seen_at <= LOOK_GAP_SECONDS else now,
+        opened_at=min(before.opened_at, now) if before else now,
         seen_at=now,
         peaks=next_peaks(before, needed.agents(executors), now, _watched_seconds(pool.spec)),
         guessed=guessed_in_time(before, needed, boot, now),

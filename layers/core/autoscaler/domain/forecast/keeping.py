@@ -13,6 +13,7 @@ from itertools import pairwise
 from math import ceil, inf, log
 
 from autoscaler.domain.facts.memory import Burst, IdleReturns, Window
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
 
 # How soon demand for the n-th agent of a pool comes back.
 #
@@ -54,7 +55,10 @@ class Missed:
 
 def next_peaks(window: Window | None, needed: int, now: float, length_seconds: float) -> tuple[tuple[float, int], ...]:
     """Record what is needed now; what was needed less, or too long ago, says nothing any more. A clock may have been ahead."""
-    kept = [(min(at, now), most) for at, most in window.peaks if at >= now - length_seconds] if window else []
+    known = [(min(at, now), most) for at, most in window.peaks] if window else []
+    if window and known and now - window.seen_at > LOOK_GAP_SECONDS:
+        known[-1] = now, known[-1][1]  # nobody looked: what was needed in the last look may have been needed until now
+    kept = [peak for peak in known if peak[0] >= now - length_seconds]
     while kept and kept[-1][1] <= needed:
         kept.pop()
     return *kept, (now, needed)

@@ -317,18 +317,18 @@ def _give_back_node(situation: Situation, agent: Agent, fact: Observation) -> It
     """
     if has_static_node(agent.record):
         yield from leave_slot(situation, agent, fact.first_at)
-    elif agent.node is not None and (_is_old(situation, fact) or is_unused(situation, agent)):
+    elif agent.node is not None and (_is_old(situation, agent, fact) or is_unused(situation, agent)):
         yield delete_node(agent, agent.node.name, Reason.INSTANCE_GONE)
 
 
 def _is_given_up(situation: Situation, agent: Agent, fact: Observation) -> bool:
     """Tell whether a lost agent has had its time: one that never connected has had it at its deadline."""
     never_was_one = agent.idle and never_connected(agent.record, situation.memory.connected)
-    return never_was_one or _is_old(situation, fact)
+    return never_was_one or _is_old(situation, agent, fact)
 
 
-def _is_old(situation: Situation, fact: Observation) -> bool:
-    return situation.now - fact.first_at >= DISCONNECT_GRACE_SECONDS
+def _is_old(situation: Situation, agent: Agent, fact: Observation) -> bool:
+    return situation.seen_seconds(agent.record.controller, fact.first_at) >= DISCONNECT_GRACE_SECONDS
 
 
 def _may_be_started_for(situation: Situation, agent: Agent, fact: Observation) -> bool:
@@ -336,7 +336,8 @@ def _may_be_started_for(situation: Situation, agent: Agent, fact: Observation) -
 
     A build that is there keeps it. What only waits may wait for any agent of its kind, where Jenkins names the one that is there.
     """
-    waits_in_vain = agent.idle and situation.now - fact.first_at >= situation.fleet.resume_timeout(agent.record.controller)
+    controller = agent.record.controller
+    waits_in_vain = agent.idle and situation.seen_seconds(controller, fact.first_at) >= situation.fleet.resume_timeout(controller)
     return agent.node is not None and not is_unused(situation, agent) and not waits_in_vain
 
 

@@ -21,7 +21,7 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, OFF, Instance, InstanceState, Record, RecordState
+from autoscaler.domain.facts.snapshot import OFF, Instance, InstanceState, Record, RecordState
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import BY_EC2, MISSED, boots_counted, is_for_all_agents, of_taken_back
 from autoscaler.domain.situation.canary import never_connected, shows_that_it_boots
@@ -65,11 +65,11 @@ class Seen:
 def next_observations(
     looks: Mapping[str, Observation], seen: Mapping[str, Seen], now: float, request_id: str, unread: Collection[str] = ()
 ) -> dict[str, Observation]:
-    """Carry observations on; a condition not seen this time, or in another session, starts again.
+    """Carry observations on, however far apart the looks are; a condition not seen this time, or in another session, starts again.
 
-    ``unread``: subjects whose controller could not be read. A look that did not come ends nothing, unless the gap gets too long.
+    ``unread``: subjects whose controller could not be read. A look that did not come ends nothing.
     """
-    waiting = {subject: looks[subject] for subject in unread if subject in looks and looks[subject].last_at >= now - LOOK_GAP_SECONDS}
+    waiting = {subject: looks[subject] for subject in unread if subject in looks}
     return waiting | {subject: _next(looks.get(subject), now_seen, now, request_id) for subject, now_seen in seen.items()}
 
 
@@ -94,7 +94,7 @@ def is_fact(look: Observation, now: float, request_id: str) -> bool:
 
 def _next(look: Observation | None, seen: Seen, now: float, request_id: str) -> Observation:
     idle_before_at: float | None = None
-    if look is not None and look.session == seen.session and now - look.last_at <= LOOK_GAP_SECONDS:
+    if look is not None and look.session == seen.session:
         if look.condition == seen.condition:
             return replace(look, last_at=now)
         if look.condition in {Condition.IDLE, Condition.UNLABELLED} and seen.condition is Condition.DRAINED:

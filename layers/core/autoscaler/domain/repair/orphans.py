@@ -161,7 +161,7 @@ def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[
             yield free_left_slot(controller, pool.name if pool else "", node.name, mark)
     for controller, node, instance_id in _orphans(situation):
         fact = facts.get(f"{controller}/{node.name}")
-        if fact and situation.now - fact.first_at >= _doubtful_seconds(situation, controller, node):
+        if fact and situation.seen_seconds(controller, fact.first_at) >= _doubtful_seconds(situation, controller, node):
             yield DeleteNode(
                 controller=controller,
                 pool="",

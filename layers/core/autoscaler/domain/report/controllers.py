@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Iterator
 
 from autoscaler.domain.facts.fleet import Fleet, in_home
 from autoscaler.domain.facts.nodes import described_instance, read_description
-from autoscaler.domain.facts.snapshot import ControllerView, Node
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Node
 from autoscaler.domain.report.machines import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
-from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent
-from autoscaler.domain.situation.looks import two_sessions
+from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
+from autoscaler.domain.situation.looks import EC2, blind_seconds, two_sessions
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, dollars, duration, listed, moment
 
@@ -16,6 +16,26 @@ from autoscaler.domain.wording import counted, dollars, duration, listed, moment
 UNREAD_SECONDS = 3600.0
 UNREAD, QUIET, ENDED = "unread/", "quiet/", "ended/"
 _NAMES = 10
+# Looks are late if a third of the last two hours was seen by nobody, in more than an outage or two.
+_LATE_WITHIN_SECONDS, _LATE_SECONDS, _LATE_SPANS = 7200.0, 2400.0, 3
+
+
+def late_looks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Tell that looks come minutes apart, and what is paid meanwhile."""
+    looks, since_at = situation.looks.get(EC2), situation.now - _LATE_WITHIN_SECONDS
+    spans = [span for span in looks.blind if span[1] > since_at] if looks else []
+    blind = blind_seconds(looks, since_at, situation.now)
+    if len(spans) < _LATE_SPANS or blind < _LATE_SECONDS:
+        return
+    apart = max(to_at - from_at for from_at, to_at in spans) + MINUTE_SECONDS
+    idle = [agent for agent in situation.agents if agent.phase is Phase.READY and agent.idle]
+    usd = dollars(sum(usd_per_hour_of(situation, agent.record) for agent in idle))
+    text = (
+        f"Nobody looked at EC2 and Jenkins for {duration(blind)} of the last 2 h: looks came up to {duration(apart)} apart.\n"
+        f"Jobs wait that much longer for their agents, and idle agents are paid that much longer: {counted(len(idle), 'agent')} idle, "
+        f"{usd} an hour.\nMostly other functions use up the account's concurrency, or passes are cut off: see Throttles of scale_up."
+    )
+    yield "looks-late", Seen("looks come late", text, "operations.md#looks-late", "autoscaler status", daily=True)
 
 
 def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:

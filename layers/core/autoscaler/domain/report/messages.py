@@ -16,7 +16,14 @@ from autoscaler.domain.facts.job_settings import MonthCosts
 from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Reservation, parts_of
-from autoscaler.domain.report.controllers import OTHER_FLEET, TWO_SESSIONS, controllers_seen, large_queues_seen, others_seen
+from autoscaler.domain.report.controllers import (
+    OTHER_FLEET,
+    TWO_SESSIONS,
+    controllers_seen,
+    large_queues_seen,
+    late_looks_seen,
+    others_seen,
+)
 from autoscaler.domain.report.costs import By, CostEntry, list_costs
 from autoscaler.domain.report.lasting import lasting_seen, left_sides_seen
 from autoscaler.domain.report.limits import limits_seen
@@ -193,6 +200,7 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
             yield f"stops/{pool}", _stops(pool, refused)
     yield from launches_seen(situation)
     yield from limits_seen(situation)
+    yield from late_looks_seen(situation)
     yield from controllers_seen(situation, told)
     yield from others_seen(situation, told)
     yield from large_queues_seen(situation)
