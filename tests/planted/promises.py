@@ -87,13 +87,6 @@ NO_BUILD_IS_KILLED = (
         becomes="",
     ),
     breaks(
-        _SEEN_TWICE,
-        "an idle look before a gap counts",
-        function="_next",
-        was=" and now - look.last_at <= LOOK_GAP_SECONDS",
-        becomes="",
-    ),
-    breaks(
         _BOUND,
         "a drain does not look whether a build is bound to the node",
         function="_drained",
@@ -202,15 +195,15 @@ NOTHING_LEAKS = (
         _LEAKS,
         "a node without an instance stays",
         function="_give_back_node",
-        was="(_is_old(situation, fact) or is_unused(situation, agent))",
-        becomes="_is_old(situation, fact) and agent.idle",
+        was="(_is_old(situation, agent, fact) or is_unused(situation, agent))",
+        becomes="_is_old(situation, agent, fact) and agent.idle",
         always="test_scale_down.py::test_a_node_whose_instance_is_gone_is_deleted_after_two_looks",
     ),
     breaks(
         _LEAKS,
         "a node without instance and record stays",
         function="take_in",
-        was="if fact and situation.now - fact.first_at >= _doubtful_seconds",
+        was="if fact and situation.seen_seconds(controller, fact.first_at) >= _doubtful_seconds",
         becomes="if fact and situation.now < fact.first_at + _doubtful_seconds",
     ),
     breaks(

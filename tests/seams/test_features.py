@@ -181,21 +181,6 @@ def test_an_agent_that_is_needed_again_soon_is_launched_though_the_job_that_wait
         assert len(here.machines()) == agents
 
 
-@feature("domain/forecast/forecast.py", "domain/launch/turns.py")
-def test_if_boots_were_uneven_a_job_gets_more_agents_than_it_needs_and_the_others_go_again():
-    wide = limits(max_agents=90, max_launches_per_hour=500)
-    with scene(f"{wide}pools: {{cpu: {{$pool, executors: 1, max_agents: 60, idle_seconds: 60}}}}") as here:
-        for number in range(12):
-            here.submit(f"job-{number}", "cpu", 1)
-        here.minutes(9)
-        assert (len(here.ever()), here.machines()) == (12, [])
-        here.submit("job", "cpu", 4)
-        here.minutes(1)
-        assert len(here.machines()) == 3
-        here.minutes(4)
-        assert len(here.machines()) == 1
-
-
 # Agents that are always there
 
 

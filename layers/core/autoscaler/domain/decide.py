@@ -2,8 +2,7 @@
 
 An agent is launched by `scale_up`: for the queue where waiting would cost more than the agent, for an item that no
 executor can ever take, for what is forecast, for a pool's minimum and its warm executors, or at a person's wish; where
-it is needed now and would be kept, since it is needed again so soon; and beside those for the queue a few more, where
-it pays that nobody waits for the slowest boot; never beyond a limit.
+it is needed now and would be kept, since it is needed again so soon; never beyond a limit.
 
 `scale_down` terminates an agent in three steps, none of which can kill a build:
 1. *cordon* what was not needed at any time inside the break-even window, and what stands idle in the way of jobs that wait;
@@ -58,7 +57,7 @@ UP: tuple[ControllerRule, ...] = (
     bring_back_pinned,  # what a build is bound to and was cordoned for now
     take_back,  # what was lent to jobs of a more general kind
     relabels_for_holds,  # labels that people hold, or held until now
-    launch_for_queue,  # jobs that wait, forecasts, minimum, warm executors, what is kept, hedges: in the order of its LAUNCHES
+    launch_for_queue,  # jobs that wait, forecasts, minimum, warm executors, what is kept: in the order of its LAUNCHES
 )
 RESUMING: tuple[ControllerRule, ...] = (
     bring_back_pinned,

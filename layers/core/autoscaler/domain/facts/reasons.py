@@ -28,7 +28,6 @@ class Reason(StrEnum):
     MAX_WAIT = "max-wait", "A job would otherwise wait longer than max_wait_seconds."
     MIN_AGENTS = "min-agents", "The pool has fewer agents than min_agents."
     WARM_EXECUTORS = "warm-executors", "Fewer executors than warm_executors are free or on their way."
-    UNEVEN_BOOTS = "uneven-boots", "Boots of the pool differ much; a few agents more are launched, so that no job waits for the slowest."
     TRIES_AGAIN = "tries-again", "EC2 refused what the pool launches; one agent is launched to find out whether it still does."
     MANUAL = "manual", "A person asked for it."
     PINNED = "pinned", "A queue item waits for this very node, by name; the agent is brought back, or kept."

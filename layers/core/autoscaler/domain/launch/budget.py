@@ -297,10 +297,6 @@ class Budget:
         why = why_one_at_a_time(self._situation, pool.name) if self._booting.get(pool.name) else None
         return (*why, "") if why else None
 
-    def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one more agent would leave two thirds of each limit."""
-        return all(use.leaves_room(3, _highest(offerings)) for use in self.levels_of(pool.name))
-
     def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more agent would leave half of each shared limit."""
         several = len(pool.controllers) > 1

@@ -170,12 +170,6 @@ class Purchase:
         """Tell whether monitors may mark the next agent of a pool, and one that shows whether they do is planned already."""
         return pool.doubt is not None and reason not in _BY_A_PERSON and any((self._orders, self._starts, self._canaries))
 
-    def may_hedge(self, pool: PoolView) -> bool:
-        """Tell whether one more agent would leave two thirds of every limit."""
-        offered = self._offered(pool)
-        is_ample = self.static_nodes is None or 3 * (self.planned(pool) + 1) <= self.static_nodes[pool.name]
-        return is_ample and offered is not None and self.may_buy(pool) and self.budget.is_ample(pool.spec, offered[1])
-
     def leaves_others_room(self, pool: PoolView) -> bool:
         """Tell whether one more agent would leave other pools half of every limit that is shared."""
         offered = self._offered(pool)  # where nothing is offered, it is for `buy` to say so
@@ -191,12 +185,6 @@ class Purchase:
         if key not in self.held:
             self.held[key] = Held(pool=pool, controller=self.controller, reason=reason, detail=detail, limit_of=limit_of)
         return False
-
-    def add_detail(self, pool: PoolView, reason: Reason, detail: str) -> None:
-        """Add to the detail of what was planned for another reason."""
-        planned = self._orders.get(pool.name) or self._starts.get(pool.name) or self._canaries[pool.name]
-        if planned.reason is not reason:
-            planned.detail += detail
 
     def steps(
         self, *, keep_until: float = 0.0, intent_id: str | None = None, reservation: Reservation | None = None

@@ -14,7 +14,7 @@ from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.launch.budget import NOTHING_KEPT, Budget, KeptRoom
 from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may_come_back
 from autoscaler.domain.launch.purchase import Purchase, startable
-from autoscaler.domain.launch.turns import controllers_in_turn, for_floors, for_forecasts, hedge, keep_up, kept_room
+from autoscaler.domain.launch.turns import controllers_in_turn, for_floors, for_forecasts, keep_up, kept_room
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.heal import pinned
 from autoscaler.domain.repair.orphans import slots_left
@@ -31,12 +31,11 @@ LAUNCHES: tuple[Callable[[QueuePlacement], None], ...] = (
     for_forecasts,  # stages and jobs that are to come
     for_floors,  # a pool's min_agents and warm_executors
     keep_up,  # agents that will be needed again so soon that keeping them pays their boot
-    hedge,  # a few more, where boots are uneven
 )
 
 
 def launch_for_queue(situation: Situation, controller: str, decided: Decided) -> Decided:
-    """Serve the queue of one controller, then forecasts, minimums and hedges."""
+    """Serve the queue of one controller, then forecasts and minimums."""
     view, demand = situation.snapshot.controllers[controller], situation.demands[controller]
     if not view.complete:
         yield Held(pool="", controller=controller, reason=Reason.INCOMPLETE, detail=view.problem or "")

@@ -166,11 +166,7 @@ def _is_kept(situation: Situation, agent: Agent) -> bool:
     return situation.now < agent.record.keep_until or (agent.phase is Phase.READY and pool is not None and pool.on_hold)
 
 
-# Launches beside the queue: for forecasts, minimums, agents worth keeping, and hedges of slow boots.
-
-
-# Where less than this share of a boot is left, an agent launched now would seldom be there first.
-_EARLY = 0.3
+# Launches beside the queue: for forecasts, minimums, and agents worth keeping.
 
 
 def for_forecasts(placement: QueuePlacement) -> None:
@@ -266,31 +262,6 @@ def _is_worth_keeping(placement: QueuePlacement, pool: PoolView, number: int) ->
     spared, boot = dollars_apart(spared_usd, boot_usd)
     detail = f"agent {number} is needed again so soon that keeping it spares {spared}, for a boot of {boot}"
     return purchase.buy(pool, Reason.FORESEEN, detail)
-
-
-def hedge(placement: QueuePlacement) -> None:
-    """Launch a few more than needed where boots differ enough to pay, and the limits are far.
-
-    For all who wait for agents with most of their boot before them, whenever those were launched: what was added for the jobs of
-    an earlier look is there for those of this look, too, and a burst that goes on takes it all.
-    """
-    for name, items in Counter(_pools_waited_for(placement)).items():
-        pool, purchase = placement.pools[name], placement.purchase
-        detail = f"for {items} item{'s' * (items > 1)} not to wait for the slowest boot"
-        spare = placement.supply.spare(name, purchase.ready_seconds(pool)) // pool.executors
-        most, added = pool.hedges(-(-items // pool.executors), items) - spare, 0
-        while added < most and purchase.may_hedge(pool) and purchase.buy(pool, Reason.UNEVEN_BOOTS, detail):
-            added += 1
-        if added:
-            purchase.add_detail(pool, Reason.UNEVEN_BOOTS, f"; and {added} more, {detail}")
-
-
-def _pools_waited_for(placement: QueuePlacement) -> Iterable[str]:
-    """List the pool of each item that waits for an agent which is far from ready."""
-    ready = {name: placement.purchase.ready_seconds(pool) for name, pool in placement.pools.items()}
-    for start in placement.starts.values():
-        if start.server in ready and _EARLY * ready[start.server] < start.seconds <= ready[start.server]:
-            yield start.server
 
 
 # The turns themselves: the order, and the room that is handed out in it.

@@ -15,7 +15,7 @@ from autoscaler.domain.facts.pools import moment, now_and_next, pool_at
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, RecordState, Snapshot
 from autoscaler.domain.forecast.durations import expected_seconds, pool_key
-from autoscaler.domain.forecast.forecast import Prospects, worth_adding
+from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.job_patterns import AgentCosts
 from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
 from autoscaler.domain.situation.agents import TRY_EVERY_SECONDS, Agent, Phase, is_doubtful
@@ -27,7 +27,6 @@ from autoscaler.domain.situation.breakers import (
     is_taken_back,
     next_try_at,
     of_boot,
-    of_offering,
     of_pool,
     open_trial,
     told_boots,
@@ -368,23 +367,6 @@ class PoolView:
         """
         empty = 1.0 - min(items, self.executors) / self.executors
         return self.usd_per_hour * (ready_seconds + work_seconds * empty) / 3600.0
-
-    def hedges(self, agents: int, items: int) -> int:
-        """How many agents more than these are worth launching for items that wait for one of them: the slowest need not be waited for.
-
-        None where machines were short in the last hour: whoever asks for more than is needed then may get less than is needed next.
-        """
-        times = trusted_starts(self.memory, self.name) if self.stopped else self.boots
-        if not times or any(of_offering(self.name, offering) in self.memory.trials for offering in self.spec.offerings):
-            return 0
-        return worth_adding(
-            times,
-            items=items,
-            agents=agents,
-            executors=self.executors,
-            usd_a_second=self.spec.wait_usd_per_hour / 3600.0,
-            agent_usd=self.usd_per_hour * self.ready_costs.vain_seconds / 3600.0,
-        )
 
     def score(self, duration_seconds: float, ready_seconds: float, items: int) -> tuple[float, int, str]:
         """Order pools for an item: dollars of waiting and of running there; ties go to fewer labels, then to the name."""
