@@ -8,11 +8,11 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from autoscaler.adapters.stores import month_body
+from autoscaler.adapters.stores import DynamoCosts
 from autoscaler.config import load_settings
 from autoscaler.control import measure
 from autoscaler.control.statistics import note_costs
-from autoscaler.domain.facts.job_settings import MonthCosts
+from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts
 from autoscaler.domain.report.costs import By, in_month, list_costs
 from autoscaler_workbench.cli.assignments import load_with
 from autoscaler_workbench.fakes.world.physics import Physics
@@ -21,6 +21,7 @@ from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from autoscaler_workbench.simulate.result import billed_dollars, run_seconds
 from autoscaler_workbench.simulate.run import Run, prepare
 from autoscaler_workbench.simulate.traces import MXNET, load_trace
+from benchmarks.canned import Client
 from benchmarks.figures import Figures, count
 
 _WEEK, _HOUR = 168.0, 3600.0
@@ -121,6 +122,14 @@ def _row(name: str, run: Run, passes: _Counting) -> tuple[str, ...]:
         f"{idle / usd:.0%}",
         f"{sum(told.values()) / hours - 1:+.1%}",
         f"{off / hours:.1%}",
-        count(max(len(month_body(month)) for month in months)),
+        count(max(_bytes_of(month) for month in months)),
         f"{passes.costs.writes / ((world.timeline.now - run.trace.start_at) / _HOUR):.0f}",
     )
+
+
+def _bytes_of(month: MonthCosts) -> int:
+    """The packed size of a month's item."""
+    client = Client({})
+    table: Any = client
+    DynamoCosts(lambda: table, "table", "fleet").book([month], CostBatch(), 0.0)
+    return len(client.written[0]["body"]["B"])

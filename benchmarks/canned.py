@@ -58,17 +58,19 @@ class Client:
     page: dict[str, Any]
     written: list[dict[str, Any]] = field(default_factory=list)
 
-    def get_paginator(self, _name: str) -> "Client":
-        """Only the page that there is."""
-        return self
-
-    def paginate(self, **_request: Any) -> Iterator[dict[str, Any]]:
+    def query(self, **_request: Any) -> dict[str, Any]:
         """All in one page."""
-        yield self.page
+        return self.page
 
     def put_item(self, **request: Any) -> None:
         """Take it."""
         self.written.append(request["Item"])
+
+    def transact_write_items(self, **request: Any) -> None:
+        """Take what is put."""
+        for write in request["TransactItems"]:
+            if "Put" in write:
+                self.put_item(**write["Put"])
 
     def delete_item(self, **_request: Any) -> None:
         """Take it."""

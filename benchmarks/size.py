@@ -125,10 +125,6 @@ class _Table(Client):
     def put_item(self, **request: Any) -> None:
         self.items[request["Item"]["item"]["S"]] = request["Item"]
 
-    def transact_write_items(self, **request: Any) -> None:
-        for write in request["TransactItems"]:
-            self.put_item(**write["Put"])
-
 
 def _memory(cans: Cans) -> dict[str, str]:
     """Peak memory of a fresh process, as Lambda would count it."""

@@ -47,13 +47,13 @@ def write_as_before(book, **changes):
         "revision": {"N": "1"},
         "body": {"S": json.dumps(body)},
     }
-    book._client().put_item(TableName=TABLE, Item=item)
+    book.client().put_item(TableName=TABLE, Item=item)
 
 
 def as_stored(book, instance_id):
     """The fields of a record."""
     key = {"fleet": {"S": "f"}, "item": {"S": f"record#{instance_id}"}}
-    return json.loads(book._client().get_item(TableName=TABLE, Key=key)["Item"]["body"]["S"])["record"]
+    return json.loads(book.client().get_item(TableName=TABLE, Key=key)["Item"]["body"]["S"])["record"]
 
 
 def test_a_record_of_0_3_0_is_read_and_its_names_for_0_2_0_go_once_it_changes(book):
@@ -84,6 +84,6 @@ def test_a_record_of_0_2_0_is_named_as_unread_and_its_agent_counts_as_alive(book
     before = {name: value for name, value in WRITTEN.items() if name not in {"bindings", "revision"}}
     item = {"fleet": {"S": "f"}, "item": {"S": NAME}, "state": {"S": "registered"}}
     body = {"S": json.dumps({"record": before})}
-    book._client().put_item(TableName=TABLE, Item=item | {"body": body})
+    book.client().put_item(TableName=TABLE, Item=item | {"body": body})
     stored = book.read()
     assert (stored.records, stored.unread) == ((), (NAME,))

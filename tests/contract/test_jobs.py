@@ -209,7 +209,7 @@ def test_a_tracker_of_as_much_as_is_followed_stays_below_the_limit(dynamo):
 def test_of_two_that_write_a_shard_at_once_the_second_gives_way(dynamo, monkeypatch):
     store = DynamoJobs(lambda: dynamo, TABLE, "f")
     store.save_rows([a_row("job")], NOW)
-    monkeypatch.setattr(DynamoJobs, "_get", lambda _self, _items: [])
+    monkeypatch.setattr(DynamoJobs, "get", lambda _self, _part, _names: [])
     with pytest.raises(ConflictError):
         store.save_rows([a_row("job", runs=2)], NOW)
 

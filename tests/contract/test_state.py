@@ -132,7 +132,7 @@ def test_what_is_too_large_for_one_item_is_kept_whole_and_leaves_nothing_behind(
     large = Learned(running=running)
     state.save_learned("main", large)
     if isinstance(state, DynamoState):
-        assert state._client().scan(TableName=TABLE, Select="COUNT")["Count"] > 3  # cut up
+        assert state.client().scan(TableName=TABLE, Select="COUNT")["Count"] > 3  # cut up
     once = state.read().learned["main"]
     assert once.running == running
     state.save_learned("main", replace(once, waiting={"1\nj": 2.0}))
@@ -144,7 +144,7 @@ def test_what_is_too_large_for_one_item_is_kept_whole_and_leaves_nothing_behind(
     state.save_learned("main", replace(twice, running={}))
     assert state.read().learned["main"].running == {}
     if isinstance(state, DynamoState):
-        kept = state._client().scan(TableName=TABLE)["Items"]
+        kept = state.client().scan(TableName=TABLE)["Items"]
         assert [item["item"]["S"] for item in kept if item["fleet"]["S"] == "f"] == ["learned#main"]
 
 
@@ -190,7 +190,7 @@ def spoil(state, name, body='{"record": {"instance_id": 7}}'):
         return
     key = {"fleet": {"S": "f"}, "item": {"S": name}}
     change = {"UpdateExpression": "SET body = :body", "ExpressionAttributeValues": {":body": {"S": body}}}
-    state._client().update_item(TableName=TABLE, Key=key, **change)
+    state.client().update_item(TableName=TABLE, Key=key, **change)
 
 
 @pytest.mark.parametrize("body", ['{"record": {"instance_id": 7}}', "no JSON", "{}", '{"record2": {}}'])

@@ -56,12 +56,12 @@ def begin(case: Case) -> Carried:
 
 
 def stored(body: str) -> _Entry:
-    return _ENTRY.load_what_can_be_read(body)[0]
+    return _ENTRY.load_what_can_be_read(body.encode()).value
 
 
 def as_stored(memory: Memory | None = None, learned: Learned | None = None) -> str:
     """Write what is remembered as it is stored."""
-    return _ENTRY.dump(_Entry(memory=memory, learned=learned), exclude_defaults=True).decode()
+    return str(_ENTRY.body(_Entry(memory=memory, learned=learned))[0])
 
 
 def play(case: Case, carried: Carried | None = None) -> Iterator[list[str]]:

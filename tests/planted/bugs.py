@@ -324,8 +324,8 @@ BUGS = (
     Bug(
         name="a pass that lost its lease launches all the same",
         function="DynamoState.add_intent",
-        was='_launched(intent), _IS_NEW, self._check("lease", _held_by(holder)))',
-        becomes="_launched(intent), _IS_NEW)",
+        was=", self.check(_LEASE, same(owner=holder)))",
+        becomes=")",
         found_by=("tests/contract/test_state.py::test_a_launch_is_written_down_only_by_who_still_holds_the_lease",),
     ),
     Bug(
@@ -337,9 +337,9 @@ BUGS = (
     ),
     Bug(
         name="two instances get the same slot",
-        function="DynamoState._taken",
-        was='return [*left, self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]',
-        becomes="return left",
+        function="DynamoState._claims",
+        was="            claims.append(self.put(_node(record), _mine(record), instance_id=record.instance_id))\n",
+        becomes="            pass\n",
         found_by=("tests/contract/test_state_records.py::test_a_node_is_one_instances_until_that_one_is_gone",),
     ),
     Bug(

@@ -29,9 +29,9 @@ COSTS = (
     ),
     Bug(
         name="of two that add a batch to its month both do",
-        function="put_of",
-        was='    return {"TableName": table, "Item": content, **condition}\n',
-        becomes='    return {"TableName": table, "Item": content}\n',
+        function="Table.next_version",
+        was="form, value, condition, version or None",
+        becomes="form, value, None, version or None",
         found_by=(f"{_STORE}of_two_that_add_a_batch_to_its_month_the_second_changes_nothing_at_all",),
     ),
     Bug(

@@ -57,9 +57,9 @@ JOBS = (
     ),
     Bug(
         name="two invocations count the same build",
-        function="put_of",
-        was='    condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}\n',
-        becomes="    condition = {}\n",
+        function="Table.next_version",
+        was="same(version=version) if version else NEW",
+        becomes="same(version=version) if version else None",
         found_by=(f"{_STORE}of_two_that_replace_a_tracker_only_one_does[moto]",),
     ),
     Bug(

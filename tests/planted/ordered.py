@@ -14,15 +14,15 @@ ORDERED = (
     planted(
         "whoever changes an order last overwrites what another one wrote",
         function="DynamoRunOrders.change_order",
-        was='"ConditionExpression": "version = :version"',
-        becomes='"ConditionExpression": "attribute_exists(fleet) OR version = :version"',
+        was="same(version=order.version)",
+        becomes='Condition("attribute_exists(fleet)")',
         found_by=f"{_STORE}of_two_who_change_an_order_only_the_first_does",
     ),
     planted(
         "an order that has ended is ordered anew under its id",
         function="DynamoRunOrders.add_order",
-        was=', {"ConditionCheck": not_ended})',
-        becomes=")",
+        was=", self.check((_ENDED, put.key[1]), NEW), has_token",
+        becomes=", has_token",
         found_by=f"{_STORE}of_two_orders_with_one_id_the_second_is_refused_though_the_first_has_ended",
     ),
     planted(
@@ -35,8 +35,8 @@ ORDERED = (
     planted(
         "a transaction that is cancelled for want of capacity counts as a lost race",
         function="lost_the_race",
-        was="*_reasons_of(error)} & _LOST_THE_RACE)",
-        becomes="*_reasons_of(error)} & {*_LOST_THE_RACE, _CANCELLED})",
+        was="& LOST)",
+        becomes="& {*LOST, _CANCELLED})",
         found_by=f"{_STORE}an_error_of_dynamodb_is_one_that_the_next_look_makes_good",
     ),
     planted(

@@ -206,8 +206,8 @@ RERUNS = (
     planted(
         "a lost build is answered for as often as anybody likes",
         function="DynamoReruns.add_rerun",
-        was='"ConditionExpression": "attribute_not_exists(fleet)"',
-        becomes='"ConditionExpression": "attribute_not_exists(nothing)"',
+        was="self._put(rerun, NEW, None)",
+        becomes="self._put(rerun, Condition('attribute_not_exists(nothing)'), None)",
         found_by="tests/contract/test_reruns.py::test_each_lost_build_is_answered_for_once",
     ),
     planted(

@@ -93,7 +93,7 @@ def ask(here, function, asked, spoilt):
     assert all(math.isfinite(value) for _, datum in here.metrics[metrics:] for value in datum.values)
     stored = here.state.read()
     for entry in (_Entry(memory=stored.memory), _Entry(told=stored.told), *(_Entry(record=record) for record in stored.records)):
-        _ENTRY.load(_ENTRY.dump(entry, exclude_defaults=True))
+        _ENTRY.load(_ENTRY.body(entry)[0].encode())
     builds = here.world.controllers["main"].builds_of
     assert [build for job in builds.values() for build in job if build.ended is Ended.KILLED] == []
 

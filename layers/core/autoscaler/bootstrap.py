@@ -127,7 +127,7 @@ def runtime() -> Runtime:
     _check_name(fleet)
     controllers = tuple(_controller(name, settings) for name in settings.controllers)
     table = partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name
-    state, asks = DynamoState(*table, sleep=_sleep), DynamoAsks(*table)
+    state, asks = DynamoState(*table, sleep=_sleep), DynamoAsks(*table, sleep=_sleep)
     ports = Ports(
         controllers=controllers,
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
@@ -138,7 +138,7 @@ def runtime() -> Runtime:
         metrics=_metrics(),
         history=DynamoHistory(*table),
         jobs=DynamoJobs(*table),
-        costs=DynamoCosts(*table),
+        costs=DynamoCosts(*table, sleep=_sleep),
         notifier=_notifier(),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
         sleep=_sleep,

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from http import HTTPStatus
+from dataclasses import replace
 from itertools import islice
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from botocore.exceptions import ClientError
-from pydantic import ValidationError
-
-from autoscaler.adapters.aws import code_of, translated
-from autoscaler.adapters.table import NOTHING, Kept, Unknown, UnknownOfItem, UnknownOfItems, at_once, unpacked, written
+from autoscaler.adapters.aws import translated
+from autoscaler.adapters.forms import Form
+from autoscaler.adapters.table import NEW, STATE, Condition, Table, Write, same
+from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.started_builds import Rerun, RerunState, RunOrder
-from autoscaler.errors import ConflictError, EventRefusedError, TransientError, UnansweredError
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
+from autoscaler.errors import EventRefusedError, TransientError
 
 # Implements the RunOrderStore port: open orders in one partition of the state table, those that ended in another one.
 #
@@ -31,228 +24,104 @@ if TYPE_CHECKING:
 DAYS_KEPT = 90
 MOST_BYTES = 390_000  # of what is kept of one order, packed; an item holds 400 KB, its names and numbers included
 MOST_BYTES_NEW = MOST_BYTES // 2  # the rest is for what is started for it: an order that is too large could not even be ended
-_DAY_SECONDS = 86_400
-_ORDER = Kept(RunOrder)
-_NEW = {"ConditionExpression": "attribute_not_exists(fleet)"}
+_OPEN, _ENDED = "#open-runs", "#runs"
+_ORDER = Form(RunOrder, is_short=True)
 
 
-@dataclass(frozen=True, slots=True)
-class DynamoRunOrders:
-    """The orders of one fleet. ``client`` makes the client at the first use."""
-
-    client: Callable[[], DynamoDBClient]
-    table: str
-    fleet: str
-    sleep: Callable[[float], None] = field(default=at_once, kw_only=True)  # before a throttled transaction is sent again
-    _unknown: UnknownOfItems = field(default_factory=UnknownOfItems)
+class DynamoRunOrders(Table):
+    """The orders of one fleet. Each write is a transaction: one that the SDK sends twice loses no race against itself."""
 
     def open_orders(self) -> tuple[RunOrder, ...]:
         """Query their partition."""
-        found = self._query(self._open, "id#")
-        return tuple(sorted(self._readable(found), key=lambda order: (order.created_at, order.id)))
+        orders = self._readable(_OPEN, self.items(_OPEN, "id#"))
+        return tuple(sorted(orders, key=lambda order: (order.created_at, order.id)))
 
     def order(self, order_id: str) -> RunOrder | None:
         """Look among the open ones first: one that ends in between is found among the others."""
-        if item := self._item(self._open, _by_id(order_id)):
-            return self._of_this_version(item, order_id)
-        if place := self._item(self._ended, _by_id(order_id)):
-            item = self._item(self._ended, place["at"]["S"])
-            return self._of_this_version(item, order_id) if item else None  # None: it is deleted just now, 90 days after its end
-        return None
-
-    def ended(self, most: int) -> tuple[RunOrder, ...]:
-        """Query backwards from the last one."""
-        found = self._query(self._ended, "at#", ScanIndexForward=False, PaginationConfig={"PageSize": most})
-        return tuple(islice(self._readable(found), most))
-
-    def add_order(self, order: RunOrder) -> None:
-        """Write it where no order of this id is, be it open or ended."""
-        item = {**self._key(self._open, _by_id(order.id)), **_content(order, most=MOST_BYTES_NEW)}
-        not_ended = {"TableName": self.table, "Key": self._key(self._ended, _by_id(order.id)), **_NEW}
-        self._write(order, {"Put": {"TableName": self.table, "Item": item, **_NEW}}, {"ConditionCheck": not_ended})
-
-    def change_order(self, order: RunOrder) -> RunOrder:
-        """Replace the item of this version; of one that ends the items move, all at once."""
-        changed = replace(order, version=order.version + 1)
-        unknown = self._unknown.of(_by_id(order.id), order.version).unknown
-        same = {
-            "ConditionExpression": "version = :version",
-            "ExpressionAttributeValues": {":version": {"N": str(order.version)}},
-        }
-        key = self._key(self._open, _by_id(order.id))
-        if changed.ended_at is None:
-            self._write(order, {"Put": {"TableName": self.table, "Item": {**key, **_content(changed, unknown)}, **same}})
-        else:
-            self._write(order, {"Delete": {"TableName": self.table, "Key": key, **same}}, *self._moved(changed, changed.ended_at, unknown))
-        return changed
-
-    def _moved(self, order: RunOrder, ended_at: float, unknown: Unknown) -> Iterator[dict[str, Any]]:
-        at = f"at#{ended_at:017.3f}#{order.id}"
-        expiration = {"expiration": {"N": str(int(ended_at) + DAYS_KEPT * _DAY_SECONDS)}}
-        place = {**self._key(self._ended, _by_id(order.id)), "at": {"S": at}, **expiration}
-        for item in ({**self._key(self._ended, at), **_content(order, unknown), **expiration}, place):
-            yield {"Put": {"TableName": self.table, "Item": item}}
-
-    def _readable(self, items: Iterator[Any]) -> Iterator[RunOrder]:
-        return (order for item in items if (order := unpacked(_ORDER, item, self._unknown)))
-
-    def _of_this_version(self, item: Any, order_id: str) -> RunOrder:
-        if (order := unpacked(_ORDER, item, self._unknown)) is None:
+        part, item = _OPEN, self.item((_OPEN, f"id#{order_id}"))
+        if item is None and (place := self.item((_ENDED, f"id#{order_id}"))):
+            part, item = _ENDED, self.item((_ENDED, place["at"]["S"]))
+        if item is None:  # also if it is deleted just now, 90 days after its end
+            return None
+        if (order := self.load(_ORDER, part, item)) is None:
             raise TransientError(f"order {order_id}: another version of the autoscaler wrote it, and this one cannot read it")
         return order
 
-    def _item(self, partition: str, name: str) -> Any:
-        with translated("Query"):
-            found = self.client().query(
-                TableName=self.table,
-                ConsistentRead=True,
-                KeyConditionExpression="fleet = :fleet AND #item = :name",
-                ExpressionAttributeNames={"#item": "item"},
-                ExpressionAttributeValues={":fleet": {"S": partition}, ":name": {"S": name}},
-            )["Items"]
-        return found[0] if found else None
+    def ended(self, most: int) -> tuple[RunOrder, ...]:
+        """Query backwards from the last one."""
+        items = self.items(_ENDED, "at#", ScanIndexForward=False, Limit=most)
+        return tuple(islice(self._readable(_ENDED, items), most))
 
-    def _query(self, partition: str, prefix: str, **how: Any) -> Iterator[Any]:
-        asked: dict[str, Any] = {
-            "TableName": self.table,
-            "ConsistentRead": True,
-            "KeyConditionExpression": "fleet = :fleet AND begins_with(#item, :prefix)",
-            "ExpressionAttributeNames": {"#item": "item"},
-            "ExpressionAttributeValues": {":fleet": {"S": partition}, ":prefix": {"S": prefix}},
-        }
-        with translated("Query"):
-            for page in self.client().get_paginator("query").paginate(**asked, **how):
-                yield from page["Items"]
+    def add_order(self, order: RunOrder) -> None:
+        """Write it where no order of this id is, be it open or ended."""
+        put = self._put(order, NEW, None, MOST_BYTES_NEW)
+        self.write(put, self.check((_ENDED, put.key[1]), NEW), has_token=True)
 
-    def _write(self, order: RunOrder, *writes: dict[str, Any]) -> None:
-        """Write in one transaction: the SDK gives it a token, so that one it sends twice loses no race against itself."""
-        conflict = f"order {order.id} was changed by somebody else meanwhile"
-        try:
-            written(lambda: self.client().transact_write_items(TransactItems=list(writes)), self.sleep, conflict)  # type: ignore[arg-type]
-        except TransientError as error:
-            if isinstance(cause := error.__cause__, ClientError) and not isinstance(error, ConflictError) and _may_have_been_done(cause):
-                raise UnansweredError(str(error)) from cause
-            raise
+    def change_order(self, order: RunOrder) -> RunOrder:
+        """Replace the item of this version; of one that ends the items move, all at once."""
+        changed, is_same = replace(order, version=order.version + 1), same(version=order.version)
+        put = self._put(changed, is_same, order.version)
+        if changed.ended_at is None:
+            self.write(put, has_token=True)
+        else:
+            moved = self._moved(changed, changed.ended_at, put)
+            self.write(self.delete(put.key, is_same), *moved, has_token=True)
+        return changed
 
-    def _key(self, partition: str, name: str) -> dict[str, Any]:
-        return {"fleet": {"S": partition}, "item": {"S": name}}
+    def _put(self, order: RunOrder, condition: Condition, read: int | None, most: int = MOST_BYTES) -> Write:
+        put = self.over((_OPEN, f"id#{order.id}"), _ORDER, order, condition, read, version=order.version)
+        if (size := len(put.body)) > most:
+            raise EventRefusedError(
+                f"order {order.id}: {size:,} bytes in {len(order.parts)} runs; an order may take {most:,}: order less at once"
+            )
+        return put
 
-    @property
-    def _open(self) -> str:
-        return f"{self.fleet}#open-runs"
+    def _moved(self, order: RunOrder, ended_at: float, put: Write) -> Iterator[Write]:
+        at, until = f"at#{ended_at:017.3f}#{order.id}", int(ended_at) + DAYS_KEPT * DAY_SECONDS
+        yield self.put((_ENDED, at), until=until, body=put.body, version=order.version)
+        yield self.put((_ENDED, put.key[1]), until=until, at=at)
 
-    @property
-    def _ended(self) -> str:
-        return f"{self.fleet}#runs"
-
-
-def _by_id(order_id: str) -> str:
-    return f"id#{order_id}"
-
-
-def _content(order: RunOrder, unknown: Unknown = NOTHING, most: int = MOST_BYTES) -> dict[str, Any]:
-    body = zlib.compress(_ORDER.dump(order, unknown, exclude_defaults=True))
-    if len(body) > most:
-        raise EventRefusedError(
-            f"order {order.id}: {len(body):,} bytes in {len(order.parts)} runs; an order may take {most:,}: order less at once"
-        )
-    return {"body": {"B": body}, "version": {"N": str(order.version)}}
-
-
-def _may_have_been_done(error: ClientError) -> bool:
-    """Tell whether DynamoDB failed, or is still at what the SDK has sent twice."""
-    told: Any = error.response
-    return (
-        code_of(error) == "TransactionInProgressException" or told["ResponseMetadata"]["HTTPStatusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR
-    )
+    def _readable(self, part: str, items: Iterator[Any]) -> Iterator[RunOrder]:
+        return (order for item in items if (order := self.load(_ORDER, part, item)))
 
 
 # Implements the RerunStore port: an item for each lost build, in a partition of the state table that no pass reads as a whole.
 
 
-_RERUN = Kept(Rerun)
+_RERUNS = "#reruns"
+_RERUN = Form(Rerun, is_short=True, is_packed=False)
 
 
-@dataclass(frozen=True, slots=True)
-class DynamoReruns:
-    """The answers for one fleet's lost builds. ``client`` makes the client at the first use."""
-
-    client: Callable[[], DynamoDBClient]
-    table: str
-    fleet: str
-    sleep: Callable[[float], None] = field(default=at_once, kw_only=True)  # before a throttled transaction is sent again
-    _unknown: UnknownOfItems = field(default_factory=UnknownOfItems)
+class DynamoReruns(Table):
+    """The answers for one fleet's lost builds."""
 
     def rerun(self, key: str) -> Rerun | None:
         """Read one item; what cannot be understood counts as left to a person, so that nothing is sent for it."""
-        with translated("Query"):
-            found = self.client().query(
-                TableName=self.table,
-                ConsistentRead=True,
-                KeyConditionExpression="fleet = :fleet AND #item = :key",
-                ExpressionAttributeNames={"#item": "item"},
-                ExpressionAttributeValues={":fleet": {"S": self._partition}, ":key": {"S": key}},
-            )["Items"]
-        if not found:
+        if (item := self.item((_RERUNS, key))) is None:
             return None
-        try:
-            rerun, unknown = _RERUN.load(found[0]["body"]["S"])
-        except (KeyError, ValidationError):
-            controller, _, run = key.partition("#")
-            return Rerun(
-                controller=controller,
-                run=run.rpartition("@")[0],
-                began_at=0.0,
-                state=RerunState.LEFT,
-                times=0,
-                on_demand=False,
-                created_at=0.0,
-                why="another version wrote it",
-            )
-        self._unknown.note(key, UnknownOfItem(unknown=unknown))
-        return rerun
+        controller, _, run = key.partition("#")
+        return self.load(_RERUN, _RERUNS, item) or Rerun(
+            controller=controller,
+            run=run.rpartition("@")[0],
+            began_at=0.0,
+            state=RerunState.LEFT,
+            times=0,
+            on_demand=False,
+            created_at=0.0,
+            why="another version wrote it",
+        )
 
     def add_rerun(self, rerun: Rerun, *, holder: str) -> None:
         """Write a new item while the lease is the holder's, in one transaction."""
-        key = {"fleet": {"S": self.fleet}, "item": {"S": "lease"}}
-        lease = {
-            "TableName": self.table,
-            "Key": key,
-            "ConditionExpression": "#owner = :owner",
-            "ExpressionAttributeNames": {"#owner": "owner"},
-            "ExpressionAttributeValues": {":owner": {"S": holder}},
-        }
-        new = {**self._put(rerun, NOTHING), "ConditionExpression": "attribute_not_exists(fleet)"}
-        self._write(lambda: self.client().transact_write_items(TransactItems=[{"Put": new}, {"ConditionCheck": lease}]))  # type: ignore[typeddict-item]
+        self.write(self._put(rerun, NEW, None), self.check((STATE, "lease"), same(owner=holder)))
 
     def change_rerun(self, rerun: Rerun, *, expected: RerunState) -> None:
         """Replace an item whose state is still that."""
-        unknown = self._unknown.of(rerun.key, 0).unknown
-        condition = {
-            "ConditionExpression": "#state = :expected",
-            "ExpressionAttributeNames": {"#state": "state"},
-            "ExpressionAttributeValues": {":expected": {"S": str(expected)}},
-        }
-        self._write(lambda: self.client().put_item(**self._put(rerun, unknown), **condition))  # type: ignore[arg-type]
+        self.write(self._put(rerun, same(state=expected), 0))
 
-    @property
-    def _partition(self) -> str:
-        return f"{self.fleet}#reruns"
-
-    def _put(self, rerun: Rerun, unknown: Unknown) -> dict[str, Any]:
-        body = _RERUN.dump(rerun, unknown, exclude_defaults=True).decode()
-        ends = int(rerun.created_at) + DAYS_KEPT * _DAY_SECONDS
-        item = {
-            "fleet": {"S": self._partition},
-            "item": {"S": rerun.key},
-            "state": {"S": str(rerun.state)},
-            "body": {"S": body},
-            "expiration": {"N": str(ends)},
-        }
-        return {"TableName": self.table, "Item": item}
-
-    def _write(self, write: Callable[[], object]) -> None:
-        written(write, self.sleep, "the lost build was answered for by somebody else meanwhile")
+    def _put(self, rerun: Rerun, condition: Condition, read: int | None) -> Write:
+        facts = {"state": rerun.state, "until": rerun.created_at + DAYS_KEPT * DAY_SECONDS}
+        return self.over((_RERUNS, rerun.key), _RERUN, rerun, condition, read, **facts)
 
 
 # Implements the LookSlots port: messages of SQS that come later, and a conditional write for each slot.
@@ -262,15 +131,13 @@ _AT_ONCE = 10  # SQS' most
 _FORGOTTEN_SECONDS = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class SqsSlots:
-    """One queue, and the part of the state table that no pass reads. ``queue`` and ``table_client`` make clients at the first use."""
+class SqsSlots(Table):
+    """One queue, and the part of the state table that no pass reads."""
 
-    queue: Callable[[], Any]
-    url: str
-    table_client: Callable[[], Any]
-    table: str
-    fleet: str
+    def __init__(self, queue: Callable[[], Any], url: str, client: Callable[[], Any], table: str, fleet: str) -> None:
+        """``queue`` and ``client`` make clients at the first use."""
+        super().__init__(client, table, fleet)
+        self.queue, self.url = queue, url
 
     def announce(self, slots: Mapping[str, float], now: float) -> None:
         """Send a message for each slot, at most ten in a call; each comes as late as its slot is."""
@@ -286,19 +153,4 @@ class SqsSlots:
 
     def take(self, slot: str, now: float) -> bool:
         """Write an item that is not there yet; it is forgotten within the hour."""
-        item = {
-            "fleet": {"S": f"{self.fleet}#looks"},
-            "item": {"S": slot},
-            "expiration": {"N": str(int(now + _FORGOTTEN_SECONDS))},
-        }
-        try:
-            with translated("PutItem"):
-                self._put(item)
-        except TransientError as error:
-            if isinstance(error.__cause__, ClientError) and code_of(error.__cause__) == "ConditionalCheckFailedException":
-                return False
-            raise
-        return True
-
-    def _put(self, item: dict[str, Any]) -> None:
-        self.table_client().put_item(TableName=self.table, Item=item, ConditionExpression="attribute_not_exists(fleet)")
+        return self.takes(self.put(("#looks", slot), NEW, until=now + _FORGOTTEN_SECONDS))
