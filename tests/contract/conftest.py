@@ -100,3 +100,13 @@ def state(request):
     client = request.getfixturevalue(request.param)
     DynamoState(lambda: client, TABLE, "another-fleet").add_record(a_record("i-other"))
     return DynamoState(lambda: client, TABLE, "f")
+
+
+def items(dynamo, partition=""):
+    """All items of the table, or those of a partition."""
+    found = [item for page in dynamo.get_paginator("scan").paginate(TableName=TABLE) for item in page["Items"]]
+    return [item for item in found if partition in ("", item["fleet"]["S"])]
+
+
+def size_of(item):
+    return sum(len(name) + len(next(iter(value.values()))) for name, value in item.items())

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from botocore.stub import Stubber
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.stores import DynamoAsks
@@ -17,7 +16,7 @@ from autoscaler.ports import StoredState
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryState, InMemoryTelemetry
 from autoscaler_workbench.fakes.world.faults import Fault
-from contract.conftest import STORES
+from contract.conftest import STORES, items
 from support.builders import a_build_use, a_gpu_use, a_telemetry
 
 AT = 1_800_000_000.0
@@ -112,10 +111,6 @@ def test_devices_are_kept_in_the_state_by_the_same_write(kept, before):
     assert list(kept.telemetry.latest()) == ["i-1"]
 
 
-def items(dynamo):
-    return [item for page in dynamo.get_paginator("scan").paginate(TableName=TABLE) for item in page["Items"]]
-
-
 def test_a_report_is_one_write_and_expires_a_day_after_the_last_question(dynamo, listen):
     asks, calls = DynamoAsks(lambda: dynamo, TABLE, "f"), []
     asks.admit("i-1", now=AT)
@@ -143,15 +138,6 @@ def test_what_another_version_wrote_is_left_out(dynamo, body):
     asks.admit("i-1", now=AT, telemetry=a_telemetry())
     dynamo.put_item(TableName=TABLE, Item={"fleet": {"S": "f#asks"}, "item": {"S": "i-2"}, "told": {"B": body}})
     assert list(asks.latest()) == ["i-1"]
-
-
-@pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "TransactionConflictException", "AccessDeniedException"])
-def test_a_write_that_fails_for_another_reason_is_no_refusal(dynamo, code):
-    asks = DynamoAsks(lambda: dynamo, TABLE, "f")
-    with Stubber(dynamo) as stub:
-        stub.add_client_error("update_item", code)
-        with pytest.raises(TransientError):
-            asks.admit("i-1", now=AT)
 
 
 def test_what_cannot_be_read_is_said():

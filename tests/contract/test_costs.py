@@ -7,15 +7,14 @@ from string import ascii_letters, digits
 import pytest
 from botocore.stub import Stubber
 
-from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.adapters.stores import MONTHS_KEPT, MOST_BYTES, DynamoCosts
+from autoscaler.adapters.stores import MOST_BYTES, DynamoCosts
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.costs import ROWS_KEPT, bounded
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.costs import InMemoryCosts
 from autoscaler_workbench.fakes.world.faults import Fault
-from contract.conftest import STORES
+from contract.conftest import STORES, items, size_of
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -61,14 +60,6 @@ def many(jobs, *, name="a folder of many words/project {:05}/job"):
     return {CostKey("main", "linux-cpu", name.format(number)): Used(chance.uniform(0, 90), chance.uniform(0, 90)) for number in range(jobs)}
 
 
-def items(dynamo):
-    return [item for page in dynamo.get_paginator("scan").paginate(TableName=TABLE) for item in page["Items"]]
-
-
-def size_of(item):
-    return sum(len(name) + len(next(iter(value.values()))) for name, value in item.items())
-
-
 def test_what_was_never_written_is_empty(kept):
     assert kept.batch() == CostBatch()
     assert kept.month("2026-11") == MonthCosts(name="2026-11")
@@ -101,13 +92,6 @@ def test_of_two_that_add_a_batch_to_its_month_the_second_changes_nothing_at_all(
     with pytest.raises(ConflictError):
         kept.book([replace(writes[0], metered_usd=99.0), a_month("2026-12")], replace(writes[1], used={}), NOW)
     assert (kept.month("2026-11"), kept.month("2026-12"), kept.batch()) == (month, MonthCosts(name="2026-12"), batch)
-
-
-def test_no_pass_reads_the_costs_and_they_are_forgotten_after_twenty_five_months(dynamo):
-    on_dynamo(dynamo).book([a_month()], a_batch(), NOW)
-    assert {item["fleet"]["S"] for item in items(dynamo)} == {"f#costs"}
-    assert {int(item["expiration"]["N"]) for item in items(dynamo)} == {NOW + MONTHS_KEPT * 31 * DAY}
-    assert DynamoState(lambda: dynamo, TABLE, "f").read().unread == ()
 
 
 def test_a_day_is_kept_beside_its_month_and_forgotten_after_nine_weeks(dynamo):
@@ -153,21 +137,6 @@ def test_what_another_version_wrote_begins_again(dynamo):
     assert store.batch() == CostBatch(version=7)
     store.book([a_month(version=7)], a_batch(version=7), NOW)
     assert store.month("2026-11") == a_month(version=8)
-
-
-@pytest.mark.parametrize(
-    ("call", "fails"),
-    [
-        (lambda store: store.batch(), "batch_get_item"),
-        (lambda store: store.month("2026-11"), "batch_get_item"),
-        (lambda store: store.save_batch(a_batch(), NOW), "put_item"),
-        (lambda store: store.book([a_month()], a_batch(), NOW), "transact_write_items"),
-    ],
-)
-def test_a_table_that_does_not_answer_is_a_transient_error(dynamo, call, fails):
-    with Stubber(dynamo) as stub, pytest.raises(TransientError, match="InternalServerError"):
-        stub.add_client_error(fails, "InternalServerError", http_status_code=500)
-        call(on_dynamo(dynamo))
 
 
 def test_a_throttled_read_is_a_transient_error_and_not_an_empty_month(dynamo):

@@ -3,12 +3,10 @@
 from datetime import UTC, datetime
 
 import pytest
-from botocore.stub import Stubber
 
 from autoscaler.adapters import stores
 from autoscaler.adapters.stores import DynamoHistory
 from autoscaler.domain.report.told import Event
-from autoscaler.errors import TransientError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryHistory
 from contract.conftest import STORES
@@ -81,16 +79,3 @@ def test_an_item_that_this_version_cannot_read_is_left_out(dynamo):
     dynamo.put_item(TableName=TABLE, Item={"fleet": {"S": "f#events"}, "item": {"S": "2026-03-01"}, "body": {"B": b"?"}})
     kept.note([an_event("new", NOON + 1)])
     assert subjects(kept.since(NOON, NOON + 1)) == ["new"]
-
-
-def test_no_pass_reads_the_history(dynamo):
-    DynamoHistory(lambda: dynamo, TABLE, "f").note([an_event("1 of 1")])
-    [item] = dynamo.scan(TableName=TABLE)["Items"]
-    assert item["fleet"]["S"] == "f#events"
-    assert int(item["expiration"]["N"]) > NOON + 14 * DAY
-
-
-def test_a_table_that_does_not_answer_is_a_transient_error(dynamo):
-    with Stubber(dynamo) as stub, pytest.raises(TransientError, match="InternalServerError"):
-        stub.add_client_error("put_item", "InternalServerError", http_status_code=500)
-        DynamoHistory(lambda: dynamo, TABLE, "f").note([an_event("1 of 1")])

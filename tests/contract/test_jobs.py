@@ -5,11 +5,9 @@ from functools import cache
 from random import Random
 
 import pytest
-from botocore.stub import Stubber
 
 from autoscaler.adapters import stores
-from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.adapters.stores import DAYS_KEPT, DynamoJobs
+from autoscaler.adapters.stores import DynamoJobs
 from autoscaler.domain.facts.job_stats import (
     EndedUse,
     Estimate,
@@ -27,10 +25,10 @@ from autoscaler.domain.facts.memory import TrackRecord
 from autoscaler.domain.forecast.durations import STEPS_KEPT, note_value
 from autoscaler.domain.report.tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED, SIZES_KEPT, USES_FOLLOWED
 from autoscaler.domain.report.tracking import STEPS_KEPT as STEPS_OF_NEEDS
-from autoscaler.errors import ConflictError, TransientError
+from autoscaler.errors import ConflictError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryJobs
-from contract.conftest import STORES
+from contract.conftest import STORES, items, size_of
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -70,14 +68,6 @@ def kept(request):
     return DynamoJobs(lambda: client, TABLE, "f")
 
 
-def items(dynamo):
-    return [item for page in dynamo.get_paginator("scan").paginate(TableName=TABLE) for item in page["Items"]]
-
-
-def size_of(item):
-    return sum(len(name) + len(next(iter(value.values()))) for name, value in item.items())
-
-
 def test_rows_are_read_back_as_they_were_written_and_replaced_one_by_one(kept):
     rows = [a_row("a/job"), a_row("a/job", "GPU: ü"), a_row("a/job", pool="gpu"), a_row("other")]
     kept.save_rows(rows, NOW)
@@ -113,15 +103,6 @@ def test_a_tracker_is_read_back_as_it_was(kept):
     kept.save_tracker("main", tracker, NOW)
     read = kept.tracker("main")
     assert (read.waiting, read.running, read.ratios) == (tracker.waiting, tracker.running, tracker.ratios)
-
-
-def test_no_pass_reads_the_statistics_and_all_of_it_is_forgotten_by_itself(dynamo):
-    store = DynamoJobs(lambda: dynamo, TABLE, "f")
-    store.save_rows([a_row("job")], NOW)
-    store.save_tracker("main", JobTracker(), NOW)
-    assert {item["fleet"]["S"] for item in items(dynamo)} == {"f#jobs"}
-    assert max(int(item["expiration"]["N"]) for item in items(dynamo)) == NOW + DAYS_KEPT * DAY
-    assert DynamoState(lambda: dynamo, TABLE, "f").read().unread == ()
 
 
 @pytest.mark.long
@@ -222,17 +203,3 @@ def test_what_another_version_wrote_begins_again(dynamo):
     store.save_rows([a_row("job")], NOW)
     store.save_tracker("main", store.tracker("main"), NOW)
     assert (len(store.all_rows()), store.tracker("main").version) == (1, 8)
-
-
-@pytest.mark.parametrize(
-    ("call", "fails"),
-    [
-        (lambda store: store.rows("main", [Subject("job")]), "batch_get_item"),
-        (lambda store: store.all_rows(), "query"),
-        (lambda store: store.tracker("main"), "batch_get_item"),
-    ],
-)
-def test_a_table_that_does_not_answer_is_a_transient_error(dynamo, call, fails):
-    with Stubber(dynamo) as stub, pytest.raises(TransientError, match="InternalServerError"):
-        stub.add_client_error(fails, "InternalServerError", http_status_code=500)
-        call(DynamoJobs(lambda: dynamo, TABLE, "f"))

@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from botocore.stub import Stubber
 
 from autoscaler.adapters.build_stores import DynamoReruns
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.started_builds import Rerun, RerunState, origin_key, rerun_key, times_of
-from autoscaler.errors import ConflictError, TransientError, UnansweredError
+from autoscaler.errors import ConflictError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryState
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -61,39 +60,10 @@ def test_whoever_has_lost_the_lease_answers_for_nothing(store):
     assert store.rerun(a_rerun().key) is None
 
 
-def test_no_pass_reads_the_answers_with_the_state(dynamo):
-    state, store = DynamoState(lambda: dynamo, TABLE, "f"), DynamoReruns(lambda: dynamo, TABLE, "f")
-    state.acquire(OWNER, now=0.0, until=70.0)
-    before = state.read()
-    store.add_rerun(a_rerun(), holder=OWNER)
-    assert state.read() == before
-
-
 def test_an_answer_that_another_version_wrote_is_left_as_it_is(dynamo):
     key = {"fleet": {"S": "f#reruns"}, "item": {"S": a_rerun().key}}
     dynamo.put_item(TableName=TABLE, Item={**key, "body": {"S": "{}"}, "state": {"S": "paused"}})
     assert DynamoReruns(lambda: dynamo, TABLE, "f").rerun(a_rerun().key).state is RerunState.LEFT
-
-
-def test_answers_end_by_themselves_after_three_months(dynamo):
-    DynamoState(lambda: dynamo, TABLE, "f").acquire(OWNER, now=0.0, until=70.0)
-    DynamoReruns(lambda: dynamo, TABLE, "f").add_rerun(a_rerun(), holder=OWNER)
-    [item] = [item for item in dynamo.scan(TableName=TABLE)["Items"] if item["fleet"]["S"] == "f#reruns"]
-    assert int(item["expiration"]["N"]) == 1_800_000_000 + 90 * 86_400
-
-
-@pytest.mark.parametrize("method", ["query", "transact_write_items", "put_item"])
-def test_an_error_of_dynamodb_is_one_that_the_next_look_makes_good(dynamo, method):
-    store = DynamoReruns(lambda: dynamo, TABLE, "f")
-    calls = {
-        "query": lambda: store.rerun("k"),
-        "transact_write_items": lambda: store.add_rerun(a_rerun(), holder=OWNER),
-        "put_item": lambda: store.change_rerun(a_rerun(), expected=RerunState.WRITTEN),
-    }
-    with Stubber(dynamo) as stub:
-        stub.add_client_error(method, "ProvisionedThroughputExceededException")
-        with pytest.raises(TransientError):
-            calls[method]()
 
 
 def test_a_lost_answer_of_the_state_says_so():

@@ -6,17 +6,14 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from botocore.exceptions import ConnectTimeoutError
-from botocore.stub import Stubber
 
 from autoscaler.adapters.build_stores import MOST_BYTES, MOST_BYTES_NEW, DynamoRunOrders
-from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.started_builds import Part, RunOrder, Target, Try, TryState, Until, Verdict
 from autoscaler.errors import ConfigError, ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.run_orders import InMemoryRunOrders
 from autoscaler_workbench.fakes.world.faults import Fault
-from contract.conftest import STORES
+from contract.conftest import STORES, items, size_of
 
 NOW = 1_800_000_000.0
 DAY = 86_400
@@ -78,15 +75,6 @@ def store(request):
 @pytest.fixture
 def table(dynamo):
     return DynamoRunOrders(lambda: dynamo, TABLE, "f")
-
-
-def items(dynamo, partition):
-    found = [item for page in dynamo.get_paginator("scan").paginate(TableName=TABLE) for item in page["Items"]]
-    return [item for item in found if item["fleet"]["S"] == partition]
-
-
-def size_of(item):
-    return sum(len(name) + len(next(iter(value.values()))) for name, value in item.items())
 
 
 def end(store, order_id, at):
@@ -193,24 +181,6 @@ def test_more_orders_than_a_page_holds_are_all_read(store):
     assert store.open_orders() == ()
 
 
-def test_no_pass_reads_the_orders_with_the_state(dynamo, table):
-    state = DynamoState(lambda: dynamo, TABLE, "f")
-    before = state.read()
-    end(table, "ended", NOW)
-    table.add_order(an_order())
-    assert state.read() == before
-    assert state.read().unread == ()
-
-
-def test_an_open_order_never_expires_and_one_that_ended_does_after_three_months(dynamo, table):
-    table.add_order(an_order())
-    table.change_order(an_order())
-    assert ["expiration" in item for item in items(dynamo, OPEN)] == [False]
-    end(table, "ended", NOW + 0.5)
-    assert {int(item["expiration"]["N"]) for item in items(dynamo, ENDED)} == {int(NOW) + 90 * DAY}
-    assert len(items(dynamo, ENDED)) == 2
-
-
 def test_of_an_order_that_is_deleted_after_three_months_nothing_is_left_to_read(dynamo, table):
     """DynamoDB deletes one item after the other."""
     end(table, "r-1", NOW)
@@ -305,55 +275,6 @@ def test_what_was_started_for_a_large_order_still_has_room(dynamo, table):
     with pytest.raises(ConfigError):
         table.change_order(of_bytes(MOST_BYTES))
     assert max(map(size_of, items(dynamo, ENDED))) < ITEM_BYTES
-
-
-CALLS = {
-    "open_orders": ("query", lambda store: store.open_orders()),
-    "order": ("query", lambda store: store.order("r-1")),
-    "ended": ("query", lambda store: store.ended(3)),
-    "add_order": ("transact_write_items", lambda store: store.add_order(an_order())),
-    "change_order": ("transact_write_items", lambda store: store.change_order(an_order())),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "TransactionCanceledException"])
-def test_an_error_of_dynamodb_is_one_that_the_next_look_makes_good(dynamo, table, name, code):
-    """A transaction that is cancelled for want of capacity has lost no race."""
-    method, call = CALLS[name]
-    with Stubber(dynamo) as stub:
-        stub.add_client_error(method, code, http_status_code=400, modeled_fields=None)
-        with pytest.raises(TransientError) as caught:
-            call(table)
-    assert type(caught.value) is TransientError
-
-
-@pytest.mark.parametrize("name", ["add_order", "change_order"])
-@pytest.mark.parametrize(("code", "status"), [("InternalServerError", 500), ("TransactionInProgressException", 400)])
-def test_a_write_that_dynamodb_may_have_made_is_unanswered(dynamo, table, name, code, status):
-    method, call = CALLS[name]
-    with Stubber(dynamo) as stub:
-        stub.add_client_error(method, code, http_status_code=status)
-        with pytest.raises(UnansweredError):
-            call(table)
-
-
-@pytest.mark.parametrize("name", ["add_order", "change_order"])
-def test_another_transaction_on_the_same_items_is_a_lost_race(dynamo, table, name):
-    method, call = CALLS[name]
-    with Stubber(dynamo) as stub:
-        stub.add_client_error(method, "TransactionConflictException", http_status_code=400)
-        with pytest.raises(ConflictError):
-            call(table)
-
-
-@pytest.mark.parametrize("name", ["add_order", "change_order"])
-def test_a_write_without_an_answer_may_have_been_made(dynamo, name):
-    def gone():
-        raise ConnectTimeoutError(endpoint_url="https://dynamodb")
-
-    with pytest.raises(UnansweredError):
-        CALLS[name][1](DynamoRunOrders(gone, TABLE, "f"))
 
 
 def test_a_write_that_the_sdk_sends_twice_is_one(table, listen):

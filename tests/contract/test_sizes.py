@@ -12,6 +12,7 @@ from autoscaler.domain.report.datum import PassNotes, noted
 from autoscaler.domain.report.problems import Thresholds, rules
 from autoscaler.domain.report.told import Event, Span, Told, Trouble
 from autoscaler_workbench.cli.demo import TABLE
+from contract.conftest import items, size_of
 from support.builders import a_record
 from support.full_memory import FULL_MEMORY
 
@@ -31,9 +32,8 @@ def a_node(number):
 
 def largest(dynamo):
     """The size of the largest item, and how many there are."""
-    items = [item for page in dynamo.get_paginator("scan").paginate(TableName=TABLE) for item in page["Items"]]
-    sizes = [sum(len(name) + len(next(iter(value.values()))) for name, value in item.items()) for item in items]
-    return max(sizes), len(items)
+    sizes = [size_of(item) for item in items(dynamo)]
+    return max(sizes), len(sizes)
 
 
 def state_of(dynamo):

@@ -2,12 +2,9 @@
 
 import boto3
 import pytest
-from botocore.stub import Stubber
 
 from autoscaler.adapters.build_stores import SqsSlots
-from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.errors import TransientError
-from autoscaler.ports import StoredState
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.slots import InMemorySlots
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -59,19 +56,8 @@ def test_no_slots_are_no_call():
     SqsSlots(lambda: None, "url", lambda: None, TABLE, "f").announce({}, NOW)
 
 
-def test_a_table_that_does_not_answer_takes_nothing(dynamo):
-    slots = on_aws(dynamo)
-    with Stubber(dynamo) as stub, pytest.raises(TransientError, match="PutItem: InternalServerError"):
-        stub.add_client_error("put_item", "InternalServerError", http_status_code=500)
-        slots.take("slot#1", NOW)
+def test_slots_in_memory_that_do_not_answer_are_not_taken():
     memory = InMemorySlots(after=lambda _seconds, _do: None)
     memory.faults.plan(Fault("slots take"))
     with pytest.raises(TransientError):
         memory.take("slot#1", NOW)
-
-
-def test_no_pass_reads_the_slots_and_they_are_forgotten(dynamo):
-    on_aws(dynamo).take("slot#1", NOW)
-    assert DynamoState(lambda: dynamo, TABLE, "f").read() == StoredState()
-    [item] = dynamo.scan(TableName=TABLE)["Items"]
-    assert int(item["expiration"]["N"]) == NOW + 3600

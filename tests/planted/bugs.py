@@ -338,7 +338,7 @@ BUGS = (
     Bug(
         name="two instances get the same slot",
         function="DynamoState._claims",
-        was="            claims.append(self.put(_node(record), _mine(record), instance_id=record.instance_id))\n",
+        was="            claims.append(self.put(_node(record), free_or_mine, instance_id=record.instance_id))\n",
         becomes="            pass\n",
         found_by=("tests/contract/test_state_records.py::test_a_node_is_one_instances_until_that_one_is_gone",),
     ),

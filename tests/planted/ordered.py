@@ -15,7 +15,7 @@ ORDERED = (
         "whoever changes an order last overwrites what another one wrote",
         function="DynamoRunOrders.change_order",
         was="same(version=order.version)",
-        becomes='Condition("attribute_exists(fleet)")',
+        becomes='WriteCondition("attribute_exists(fleet)")',
         found_by=f"{_STORE}of_two_who_change_an_order_only_the_first_does",
     ),
     planted(
@@ -37,7 +37,7 @@ ORDERED = (
         function="lost_the_race",
         was="& LOST)",
         becomes="& {*LOST, _CANCELLED})",
-        found_by=f"{_STORE}an_error_of_dynamodb_is_one_that_the_next_look_makes_good",
+        found_by="tests/contract/test_stores.py::test_an_error_of_dynamodb_is_one_that_the_next_look_makes_good",
     ),
     planted(
         "a login page that answers a stop counts as the page of the build",

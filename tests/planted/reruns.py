@@ -207,7 +207,7 @@ RERUNS = (
         "a lost build is answered for as often as anybody likes",
         function="DynamoReruns.add_rerun",
         was="self._put(rerun, NEW, None)",
-        becomes="self._put(rerun, Condition('attribute_not_exists(nothing)'), None)",
+        becomes="self._put(rerun, WriteCondition('attribute_not_exists(nothing)'), None)",
         found_by="tests/contract/test_reruns.py::test_each_lost_build_is_answered_for_once",
     ),
     planted(

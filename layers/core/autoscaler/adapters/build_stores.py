@@ -10,8 +10,7 @@ from math import ceil
 from typing import Any
 
 from autoscaler.adapters.aws import translated
-from autoscaler.adapters.forms import Form
-from autoscaler.adapters.table import NEW, STATE, Condition, Table, Write, same
+from autoscaler.adapters.table import NEW, STATE, Form, Table, Write, WriteCondition, same
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.started_builds import Rerun, RerunState, RunOrder
 from autoscaler.errors import EventRefusedError, TransientError
@@ -68,7 +67,7 @@ class DynamoRunOrders(Table):
             self.write(self.delete(put.key, is_same), *moved, has_token=True)
         return changed
 
-    def _put(self, order: RunOrder, condition: Condition, read: int | None, most: int = MOST_BYTES) -> Write:
+    def _put(self, order: RunOrder, condition: WriteCondition, read: int | None, most: int = MOST_BYTES) -> Write:
         put = self.over((_OPEN, f"id#{order.id}"), _ORDER, order, condition, read, version=order.version)
         if (size := len(put.body)) > most:
             raise EventRefusedError(
@@ -119,7 +118,7 @@ class DynamoReruns(Table):
         """Replace an item whose state is still that."""
         self.write(self._put(rerun, same(state=expected), 0))
 
-    def _put(self, rerun: Rerun, condition: Condition, read: int | None) -> Write:
+    def _put(self, rerun: Rerun, condition: WriteCondition, read: int | None) -> Write:
         facts = {"state": rerun.state, "until": rerun.created_at + DAYS_KEPT * DAY_SECONDS}
         return self.over((_RERUNS, rerun.key), _RERUN, rerun, condition, read, **facts)
 

@@ -9,19 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autoscaler.adapters.forms import Form, Read, body_of
-from autoscaler.adapters.table import (
-    LOST,
-    NEW,
-    STATE,
-    Condition,
-    Key,
-    Note,
-    Table,
-    Write,
-    same,
-    version_of,
-)
+from autoscaler.adapters.table import LOST, NEW, STATE, Form, Key, Note, Table, Write, WriteCondition, body_of, same, version_of
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.orders import Overrides, unknown_orders
@@ -51,7 +39,7 @@ _EARLIER_NAMES = {
     "memory": frozenset({"queued"}),
 }
 _PIECE_BYTES = 350_000  # DynamoDB takes 400 KB an item, keys and all
-_PIECE = Condition("attribute_exists(piece)").or_new()
+_PIECE = WriteCondition("attribute_exists(piece)").or_new()
 _LEASE = (STATE, "lease")
 
 
@@ -154,11 +142,11 @@ class DynamoState(Table):
         condition = same(state=expected, revision=record.revision)
         changed = replace(record, revision=record.revision + 1)
         if record.state is RecordState.GONE:
-            writes = [self.delete((STATE, f"record#{record.instance_id}"), condition)]
-            writes += [self.delete(_node(record), _mine(record))] if record.node else []
+            write = self.delete((STATE, f"record#{record.instance_id}"), condition)
         else:
-            writes = [self._record(changed, condition, record.revision), *self._claims(record)]
-        self.write(*writes, *([self.check(_LEASE, same(owner=holder))] if holder else []))
+            write = self._record(changed, condition, record.revision)
+        held = [self.check(_LEASE, same(owner=holder))] if holder else []
+        self.write(write, *self._claims(record), *held)
         return changed
 
     def add_intent(self, intent: Intent, *, holder: str) -> None:
@@ -206,7 +194,7 @@ class DynamoState(Table):
         The SDK may send it twice, so our own name is no obstacle.
         """
         over = {"until_at": now, "owner": owner}
-        free = Condition("#until_at < :until_at OR #owner = :owner", over).or_new()
+        free = WriteCondition("#until_at < :until_at OR #owner = :owner", over).or_new()
         put = self.put(_LEASE, free, owner=owner, until_at=until)
         return self.takes(put, unless=LOST)
 
@@ -220,21 +208,24 @@ class DynamoState(Table):
             self._items()
         return super().noted(key, version)
 
-    def _record(self, record: Record, condition: Condition, read: int | None) -> Write:
+    def _record(self, record: Record, condition: WriteCondition, read: int | None) -> Write:
         key, facts = (STATE, f"record#{record.instance_id}"), _Entry(record=record)
         about = {"state": record.state, "revision": record.revision}
         return self.over(key, _ENTRY, facts, condition, read, **about)
 
-    def _intent(self, intent: Intent, condition: Condition, read: int | None) -> Write:
+    def _intent(self, intent: Intent, condition: WriteCondition, read: int | None) -> Write:
         key, facts = (STATE, f"intent#{intent.id}"), _Entry(intent=intent)
         return self.over(key, _ENTRY, facts, condition, read, state=intent.state)
 
     def _claims(self, record: Record) -> list[Write]:
         """Claim a record's node, so that no other record can have it; give up those it leaves."""
+        free_or_mine = same(instance_id=record.instance_id).or_new()
         left = [binding for binding in record.leaves if binding.node]
-        claims = [self.delete(_node(binding), _mine(record)) for binding in left]
+        claims = [self.delete(_node(binding), free_or_mine) for binding in left]
+        if record.state is RecordState.GONE:
+            return [self.delete(_node(record), free_or_mine)] if record.node else []
         if record.node:
-            claims.append(self.put(_node(record), _mine(record), instance_id=record.instance_id))
+            claims.append(self.put(_node(record), free_or_mine, instance_id=record.instance_id))
         return claims
 
     def _save(self, name: str, value: Any) -> None:
@@ -246,7 +237,7 @@ class DynamoState(Table):
         kind, _, of = name.partition("#")
         entry = _Entry(**{kind: replace(value, version=value.version + 1)}, name=of)
         write = self.next_version((STATE, name), _LARGE, entry, value.version)
-        packed, pieces = write.body, {}
+        packed, pieces = write.request["Item"]["body"]["B"], {}
         if len(packed) > _PIECE_BYTES:
             digest = hashlib.sha256(packed).hexdigest()[:16]  # two writers must not mix theirs
             starts = range(0, len(packed), _PIECE_BYTES)
@@ -264,19 +255,28 @@ class DynamoState(Table):
 
     def _one(self, name: str) -> _Item:
         item = self.item((STATE, name))
-        return self._read(item, {}) if item else _Item(name, 0)
+        return self._read(name.partition("#")[0], item, {}) if item else _Item(name, 0)
 
     def _items(self) -> list[_Item]:
         items = list(self.items(STATE))
         pieces = {item["piece_name"]["S"]: item["piece"]["B"] for item in items if "piece" in item}
         self._pieces = frozenset(pieces)
         self._notes.clear()
-        return [self._read(item, pieces) for item in items if _kind(item) in _KINDS]
+        kinds = [item["item"]["S"].partition("#")[0] for item in items]
+        return [self._read(kind, item, pieces) for kind, item in zip(kinds, items, strict=True) if kind in _KINDS]
 
-    def _read(self, item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
-        name, kind, version = item["item"]["S"], _kind(item), version_of(item)
+    def _read(self, kind: str, item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
+        """Read an entry, and put it together again if it is in pieces."""
+        name, version = item["item"]["S"], version_of(item)
         try:
-            read = _loaded(kind, item["body"], pieces)
+            form = _LARGE if "B" in item["body"] else _ENTRY
+            load = form.load_what_can_be_read if kind in _MAY_LOSE_ENTRIES else form.load
+            read = load(body_of(item["body"]))
+            if names := read.value.pieces:
+                if not all(name in pieces for name in names):  # replaced while the pages were read
+                    raise TransientError("the state was replaced while it was being read")
+                packed = b"".join(pieces[name] for name in names)
+                read = _LARGE.load_what_can_be_read(zlib.decompress(packed))
         except (ValueError, KeyError, zlib.error):
             self.remember(STATE, item, None)
             return _Item(name, version, unread=unread_record(item))
@@ -305,26 +305,5 @@ def unread_record(item: Mapping[str, Any]) -> UnreadRecord | None:
         return None
 
 
-def _kind(item: Mapping[str, Any]) -> str:
-    return str(item["item"]["S"]).partition("#")[0]
-
-
-def _loaded(kind: str, content: dict[str, Any], pieces: dict[str, bytes]) -> Read[_Entry]:
-    """Read an entry, and put it together again if it is in pieces."""
-    form = _LARGE if "B" in content else _ENTRY
-    load = form.load_what_can_be_read if kind in _MAY_LOSE_ENTRIES else form.load
-    read = load(body_of(content))
-    if names := read.value.pieces:
-        if not all(name in pieces for name in names):  # replaced while the pages were read
-            raise TransientError("the state was replaced while it was being read")
-        packed = b"".join(pieces[name] for name in names)
-        return _LARGE.load_what_can_be_read(zlib.decompress(packed))
-    return read
-
-
 def _node(of: Record | Binding) -> Key:
     return STATE, f"node#{of.controller}/{of.node}"
-
-
-def _mine(record: Record) -> Condition:
-    return same(instance_id=record.instance_id).or_new()

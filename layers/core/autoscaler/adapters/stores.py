@@ -11,8 +11,7 @@ from itertools import count, islice
 from typing import Any, TypeVar
 
 from autoscaler.adapters.dynamodb import devices_of
-from autoscaler.adapters.forms import Form
-from autoscaler.adapters.table import Condition, Table, Write, version_of
+from autoscaler.adapters.table import Form, Table, Write, WriteCondition, version_of
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.metering import DAY_SECONDS
@@ -141,6 +140,7 @@ class _Batch:
 
 _MONTH = Form(_Month, is_short=False)
 _OPEN = Form(_Batch, is_short=False)
+_Stored = TypeVar("_Stored")
 _Costs = TypeVar("_Costs", MonthCosts, CostBatch)
 
 
@@ -176,19 +176,21 @@ class DynamoCosts(Table):
         self.write(*(self._put_month(month, at) for month in months), self._put_batch(batch, at))
 
     def _put_batch(self, batch: CostBatch, at: float) -> Write:
-        def put(batch: CostBatch) -> Write:
-            return self.next_version((_COSTS, _BATCH), _OPEN, _batch_of(batch), batch.version, until)
-
-        until = at + MONTHS_KEPT * _MONTH_SECONDS
-        return _fitting(batch, put)
+        return self._put(_BATCH, _OPEN, _batch_of, batch, at + MONTHS_KEPT * _MONTH_SECONDS)
 
     def _put_month(self, month: MonthCosts, at: float) -> Write:
-        def put(month: MonthCosts) -> Write:
-            return self.next_version(key, _MONTH, _month_of(month), month.version, until)
-
-        key = _COSTS, _item_of(month.name)
         until = at + (_DAYS_KEPT_SECONDS if _is_day(month.name) else MONTHS_KEPT * _MONTH_SECONDS)
-        return _fitting(month, put)
+        return self._put(_item_of(month.name), _MONTH, _month_of, month, until)
+
+    def _put(self, name: str, form: Form[_Stored], stored: Callable[[_Costs], _Stored], costs: _Costs, until: float) -> Write:
+        """Write costs, with their smallest rows folded until they are small enough."""
+        most = len(costs.used)
+        while True:
+            write = self.next_version((_COSTS, name), form, stored(costs), costs.version, until)
+            if len(write.body) <= MOST_BYTES or most <= 1:
+                return write
+            most //= 2
+            costs = replace(costs, used=bounded(costs.used, most))
 
 
 def _item_of(name: str) -> str:
@@ -198,16 +200,6 @@ def _item_of(name: str) -> str:
 def _is_day(name: str) -> bool:
     """Tell whether this names a day, as 2026-11-27, and no month."""
     return name.count("-") > 1
-
-
-def _fitting(costs: _Costs, put: Callable[[_Costs], Write]) -> Write:
-    """Write costs, with their smallest rows folded until they are small enough."""
-    write, most = put(costs), len(costs.used)
-    while len(write.body) > MOST_BYTES and most > 1:
-        most //= 2
-        costs = replace(costs, used=bounded(costs.used, most))
-        write = put(costs)
-    return write
 
 
 def _month_of(month: MonthCosts) -> _Month:
@@ -271,8 +263,8 @@ class DynamoAsks(Table):
             sets += ", told = :told"
             values["told"], _ = _TELEMETRY.body(replace(telemetry, told_at=now))
         hour_ago = now - REQUEST_WINDOW_SECONDS
-        more = Condition("#since_at > :since_at AND #asked < :asked", {"since_at": hour_ago, "asked": MAX_REQUESTS_PER_HOUR})
-        first = Condition("#since_at <= :since_at", {"since_at": hour_ago}).or_new()
+        more = WriteCondition("#since_at > :since_at AND #asked < :asked", {"since_at": hour_ago, "asked": MAX_REQUESTS_PER_HOUR})
+        first = WriteCondition("#since_at <= :since_at", {"since_at": hour_ago}).or_new()
         key = _ASKS, instance_id
         return self.takes(self.update(key, f"asked = asked + :one, {sets}", more, **values), *beside) or self.takes(
             self.update(key, f"asked = :one, since_at = :now, {sets}", first, **values, now=now), *beside
