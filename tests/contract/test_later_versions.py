@@ -261,6 +261,17 @@ def test_it_goes_with_what_it_was_written_beside(dynamo):
     assert [(part["person"], NEWS in part) for part in written["devices_for"]] == [("eve", True), ("zoe", False)]
 
 
+def test_an_entry_that_is_taken_out_stays_out_though_a_later_version_wrote_into_it(dynamo):
+    kind = Kind("memory", _Entry(memory=replace(MEMORY, lost={"main/a": filled(LostBuild), "main/b": filled(LostBuild)})))
+    state = store_of(DynamoState, dynamo)
+    state.save_memory(kind.holds.memory)
+    write_news(dynamo, kind)
+    memory = state.read().memory
+    state.save_memory(replace(memory, lost={"main/b": memory.lost["main/b"]}))
+    written = body_of(stored(dynamo, kind))["memory"]
+    assert ([*written["lost"]], NEWS in written["lost"]["main/b"], NEWS in written) == (["main/b"], True, True)
+
+
 def test_entries_of_the_memory_that_cannot_be_read_are_named_and_kept_and_the_rest_is_used(dynamo):
     memory = replace(MEMORY, lost={"main/a": filled(LostBuild), "main/b": filled(LostBuild)}, months=(), kept=frozenset({"i-7"}))
     kind = Kind("memory", _Entry(memory=memory))
