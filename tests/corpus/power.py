@@ -69,7 +69,7 @@ def cases_for(bug: Bug) -> list[int]:
     ]
     first = before.count("\n") + 1
     lines = range(first, first + bug.was.count("\n") + 1)
-    at = _AT[str(definition.file.relative_to(LAYER))]
+    at = _AT.get(str(definition.file.relative_to(LAYER)), {})  # none: a file of constants
     entered = {number for line in lines for number in at.get(line, ())} or set(range(len(_LINES)))
     return sorted(entered, key=lambda number: len(_LINES[number]))
 
