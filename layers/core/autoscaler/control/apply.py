@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import assert_never
 
 from autoscaler.control import launches, nodes, reserving
 from autoscaler.control.nodes import Cordons, GoneMachines, Records
@@ -252,7 +251,7 @@ class _Actuator:
             case Adopt() | Forget():
                 return self._adopt(step) if isinstance(step, Adopt) else self._forget(step)
             case _:
-                assert_never(step)
+                raise AssertionError(step)
 
     def _in_jenkins(self, step: CreateBeacon | RemoveBeacon | CancelItem | RunAgain | LeaveLost) -> Result:
         if isinstance(step, RunAgain | LeaveLost):

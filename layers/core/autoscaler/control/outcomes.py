@@ -9,35 +9,19 @@ from typing import Any
 
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import (
-    Adopt,
     BootFailure,
-    CancelItem,
     Cordon,
-    CreateBeacon,
-    DeleteNode,
-    EndReservation,
-    FinishRotation,
     FinishStop,
-    ForceStop,
-    Forget,
-    FreeSlot,
     Held,
     Launch,
     LeaveLost,
-    Lend,
     Plan,
-    Relabel,
-    RemoveBeacon,
-    Reserve,
-    ReserveDevice,
     Rotate,
     RunAgain,
     Start,
     Step,
     Stop,
-    TakeBack,
     Terminate,
-    Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.datum import PassNotes, noted
@@ -47,35 +31,6 @@ from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Ports
 
 # Reports what became of a plan: one line a step, with decision and result.
-
-
-STEP_NAMES: dict[type[Step], str] = {
-    CreateBeacon: "create-beacon",
-    RemoveBeacon: "remove-beacon",
-    Launch: "launch",
-    Uncordon: "uncordon",
-    Cordon: "cordon",
-    Relabel: "relabel",
-    Lend: "lend",
-    TakeBack: "take-back",
-    Reserve: "reserve",
-    ReserveDevice: "reserve-device",
-    EndReservation: "end-reservation",
-    Terminate: "terminate",
-    Stop: "stop",
-    ForceStop: "force-stop",
-    FinishStop: "finish-stop",
-    Start: "start",
-    Rotate: "rotate",
-    FinishRotation: "finish-rotation",
-    DeleteNode: "delete-node",
-    FreeSlot: "free-slot",
-    Adopt: "adopt",
-    Forget: "forget",
-    CancelItem: "cancel-item",
-    RunAgain: "run-again",
-    LeaveLost: "leave-lost",
-}
 
 
 class Outcome(StrEnum):
@@ -157,10 +112,10 @@ def merged_json(reports: Iterable[Report]) -> dict[str, Any]:
 def step_json(result: Result) -> dict[str, Any]:
     """Write a step and its outcome, likewise."""
     step = result.step
-    facts: dict[str, Any] = {"step": STEP_NAMES[type(step)], "controller": step.controller}
-    for name in ("pool", "count", "node", "instance_id", "item", "job"):
-        if getattr(step, name, None) is not None:
-            facts[name] = getattr(step, name)
+    facts: dict[str, Any] = {"step": step.name, "controller": step.controller}
+    for name in ("pool", "count", "node", "instance_id", "item", "job"):  # some have no count, item or job
+        if (value := getattr(step, name, None)) is not None:
+            facts[name] = value
     facts |= {"reason": str(step.reason), "detail": shortened(step.detail, LONGEST_DETAIL), "outcome": str(result.outcome)}
     if isinstance(step, Start):
         facts["instance_ids"] = list(step.instance_ids)
@@ -307,12 +262,12 @@ def note(ports: Ports, events: Sequence[Event]) -> bool:
 def event_of(by: str, result: Result, at: float) -> Event:
     """Make an event of a step that was taken or failed. ``by``: a function or a person."""
     step = result.step
-    subject = next((str(named) for name in ("node", "instance_id", "job") if (named := getattr(step, name, None))), "")
+    subject = step.node or step.instance_id or str(getattr(step, "job", ""))
     return Event(
         at=at,
         by=by,
-        what=STEP_NAMES[type(step)],
-        where="/".join(filter(None, (step.controller, getattr(step, "pool", "")))),
+        what=step.name,
+        where="/".join(filter(None, (step.controller, step.pool))),
         subject=f"{result.count} of {step.count}" if isinstance(step, Launch | Start) else subject,
         reason=str(step.reason),
         detail=shortened("; ".join(filter(None, (step.detail, result.detail))), LONGEST_RESULT),

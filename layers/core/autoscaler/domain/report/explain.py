@@ -194,7 +194,7 @@ def _cause(situation: Situation, plans: Sequence[Plan], entry: QueueEntry) -> st
 def _launched_now(plans: Iterable[Plan], entry: QueueEntry) -> Iterator[str]:
     """Say which agents the plan launches, starts or brings back for an item."""
     for step in (step for plan in plans for step in plan.steps):
-        if getattr(step, "controller", "") != entry.controller:
+        if step.controller != entry.controller:
             continue
         if isinstance(step, Launch) and step.pool in entry.pools:
             yield f"{counted(step.count, 'agent')} of {step.pool} {_is(step.count)} launched now{_which_shows(step)}"
@@ -561,7 +561,7 @@ def _decided(plans: Iterable[Plan], meant: Meant, *, told: Collection[str] = (),
 
 
 def _of_pools(names: Collection[str]) -> Meant:
-    return lambda step: getattr(step, "pool", "") in names
+    return lambda step: step.pool in names
 
 
 def _names(agent: Agent) -> set[str]:
@@ -569,4 +569,4 @@ def _names(agent: Agent) -> set[str]:
 
 
 def _about(names: Collection[str]) -> Meant:
-    return lambda step: bool({getattr(step, "node", ""), getattr(step, "instance_id", ""), *getattr(step, "instance_ids", ())} & set(names))
+    return lambda step: isinstance(step, Step) and not {step.node, step.instance_id, *getattr(step, "instance_ids", ())}.isdisjoint(names)

@@ -370,10 +370,10 @@ _ACTIONS: Mapping[type[Step | Held], str] = {
 def key_of(step: Step | Held) -> str | None:
     """Name a step's action and its node, or its instance; None for what is not given up however often it fails."""
     action = _ACTIONS.get(type(step))
-    if action is None or (isinstance(step, Cordon) and step.reason is Reason.INTERRUPTED):
+    if action is None or isinstance(step, Held) or (isinstance(step, Cordon) and step.reason is Reason.INTERRUPTED):
         return None  # an interruption is announced once, and tried again by Lambda itself; nobody who heeds it holds the lease
-    whom = step.spec.name if isinstance(step, CreateBeacon) else step.instance_id if isinstance(step, Stop) else getattr(step, "node", "")
-    return _key(action, step.controller, whom)
+    whom = step.spec.name if isinstance(step, CreateBeacon) else step.instance_id if isinstance(step, Stop) else step.node
+    return _key(action, step.controller, whom or "")
 
 
 def note_tried(known: Mapping[str, Failing], tried: Mapping[str, str | None], now: float) -> dict[str, Failing]:
@@ -438,10 +438,8 @@ def hold_failing(memory: Memory, decided: Iterable[Step | Held], now: float) -> 
         if one is None or not keeps_failing(one) or now - one.tried_at >= FAILING_TRY_AGAIN_SECONDS:
             yield step
         else:
-            pool = getattr(step, "pool", "")
-            yield Held(
-                pool=pool, controller=getattr(step, "controller", ""), reason=Reason.KEEPS_FAILING, detail=told_failing(key or "", one, now)
-            )
+            detail = told_failing(key or "", one, now)
+            yield Held(pool=step.pool or "", controller=step.controller, reason=Reason.KEEPS_FAILING, detail=detail)
 
 
 def told_failing(key: str, one: Failing, now: float) -> str:

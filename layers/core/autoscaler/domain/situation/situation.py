@@ -392,7 +392,7 @@ def without_frozen(situation: Situation, decided: Decided) -> list[Step | Held]:
     left: list[Step | Held] = []
     frozen: dict[tuple[str, str], tuple[Hold, ...]] = {}
     for step in decided:
-        pool = getattr(step, "pool", "")
+        pool = step.pool or ""
         holds = () if isinstance(step, Held | Adopt) else situation.overrides.holds_on(step.controller, pool)
         freezes = tuple(hold for hold in holds if hold.freeze)
         if freezes:
