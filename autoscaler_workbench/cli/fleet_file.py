@@ -129,7 +129,7 @@ def _billed_otherwise(path: Path, images: Mapping[str, Mapping[str, Any]]) -> li
 def _subnets_of_one_zone(fleet: Fleet, client: Any) -> list[str]:
     """Say which subnets of a pool are in the zone of another one of it, and when they are asked for."""
     from autoscaler.adapters.aws import zones  # noqa: PLC0415 - needs AWS
-    from autoscaler.control.launches import told_later  # noqa: PLC0415 - with all that launches need
+    from autoscaler.control.steps.launching import told_later  # noqa: PLC0415 - with all that launches need
 
     subnets = sorted({offering.subnet for pool in fleet.pools.values() for offering in pool.offerings} - {""})
     zone_of = zones(client, subnets)

@@ -26,9 +26,9 @@ from autoscaler.domain.facts.orders import (
 )
 from autoscaler.domain.facts.runs import BuildResult, Graphs, Item
 from autoscaler.domain.facts.snapshot import Snapshot
-from autoscaler.domain.learn import Outcomes
 from autoscaler.domain.repair.instances import InstanceEvent
 from corpus.forms import Forms
+from corpus.outcomes import Outcomes
 
 LAYER = Path(__file__).parents[2] / "layers" / "core" / "autoscaler"
 RECORDED = Path(__file__).parent / "recorded"

@@ -14,6 +14,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.plan import Plan
 from autoscaler.domain.facts.snapshot import Snapshot
 from corpus.case import Answers, Asks, Case, Look
+from corpus.outcomes import outcomes_of
 from corpus.play import COMMANDS, as_stored
 
 _MOST_LOOKS = 4000  # of one test: those that play weeks would fill the memory
@@ -95,10 +96,10 @@ class Harvest:
         return note
 
     def _noted(
-        self, _memory: Memory, _before: Memory, _fleet: Fleet, outcomes: Any, now: float
+        self, _memory: Memory, _before: Memory, _fleet: Fleet, effects: Any, now: float
     ) -> None:
         if self.taken and self.taken[-1].plan is not None:
-            look = replace(self.taken[-1].look, outcomes=_frozen(outcomes), over_at=now)
+            look = replace(self.taken[-1].look, outcomes=outcomes_of(effects), over_at=now)
             self.taken[-1] = replace(self.taken[-1], look=look)
 
     def _observed(self, snapshot: Snapshot, _ports: Any, fleet: Fleet, *_: Any) -> None:
@@ -153,16 +154,6 @@ def _noting(function: Callable[..., Any], note: Callable[..., Any]) -> Callable[
 
 def _without_memory(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, memory=Memory(), learned={})
-
-
-def _frozen(outcomes: Any) -> Any:
-    """Copy outcomes, which the pass goes on with."""
-    copied = {
-        name: type(value)(value)
-        for name in outcomes.__slots__
-        if (value := getattr(outcomes, name)) is not None
-    }
-    return replace(outcomes, **copied)
 
 
 def ticks(taken: list[RawLook]) -> list[list[RawLook]]:

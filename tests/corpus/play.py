@@ -94,7 +94,8 @@ def remember(look: Look, decided: Plan, carried: Carried) -> None:
     """Carry on what a pass saves: what it decided, and what became of its steps."""
     if look.outcomes is None:
         return
-    memory = note_results(decided.memory, look.fleet, look.outcomes, look.over_at)
+    effects = list(look.outcomes.effects())
+    memory = note_results(decided.memory, look.fleet, effects, look.over_at)
     if decided.remember or memory != decided.memory:
         carried.memory = memory
 

@@ -75,16 +75,16 @@ BUGS = (
     ),
     Bug(
         name="the node is not read again before its machine is terminated",
-        function="_Actuator._terminate",
-        was="        keep = self._last_read(step, record)\n",
-        becomes="        keep = None\n",
+        function="terminate",
+        was="if keep := last_read(acting, step, record):",
+        becomes="if keep := None:",
         found_by=("tests/scenarios/test_condemned.py::test_its_last_read_comes_after_it_is_given_up_and_right_before_it_is_terminated",),
     ),
     Bug(
         name="what a build slipped into before the last read stays condemned, and powers off when it reconnects",
-        function="_Actuator._last_read",
-        was="        if keep:\n            self._take_back(before)\n        return keep",
-        becomes="        return keep",
+        function="last_read",
+        was="    if keep:\n        restore(acting, before)\n    return keep",
+        becomes="    return keep",
         found_by=("tests/scenarios/test_condemned.py::test_what_a_build_slipped_into_at_the_last_moment_may_reconnect",),
     ),
     Bug(
@@ -110,8 +110,8 @@ BUGS = (
     ),
     Bug(
         name="an old Jenkins is cordoned by the mark alone, which drops what it hands over in that instant",
-        function="Cordons.cordon",
-        was="labels_first = drops_handed_builds(self.view) and",
+        function="cordon",
+        was="labels_first = may_drop and",
         becomes="labels_first = False and",
         found_by=(
             "tests/scenarios/test_cordons.py::test_labels_go_first_the_mark_comes_after_two_idle_looks_and_only_then_the_machine_goes",
@@ -292,9 +292,9 @@ BUGS = (
     Bug(
         name="a launch whose answer was lost is forgotten",
         function="launch",
-        was="    except UnansweredError as error:\n        return Launched(",
+        was="    except UnansweredError as error:\n        return failed(",
         becomes="    except UnansweredError as error:\n        _advance(ports, sent, replace(sent, state=IntentState.SETTLED))\n"
-        "        return Launched(",
+        "        return failed(",
         found_by=("tests/scenarios/test_faults.py::test_a_lost_launch_is_found_by_its_tag_and_not_repeated",),
     ),
     Bug(

@@ -5,9 +5,9 @@ from planted.bug import Bug
 COSTLY = (
     Bug(
         name="agents are launched in the pass in which Jenkins refused to make a node",
-        function="_Actuator.take",
-        was="isinstance(step, Launch | Start) and (why := self._no_node(step.controller))",
-        becomes="isinstance(step, Launch | Start) and (why := '')",
+        function="take",
+        was="(why := why_no_node(last_tried(acting.effects), controller))",
+        becomes="(why := '')",
         found_by=("tests/scenarios/test_missing_rights.py::test_nothing_is_launched_for_a_controller_that_refuses_the_very_first_node",),
     ),
     Bug(
@@ -227,8 +227,9 @@ COSTLY = (
     Bug(
         name="a launch that was refused counts as one that was had",
         function="launch",
-        was="detail=str(error)), (refused,))",
-        becomes="detail=str(error)), (refused,), (Had(pool=step.pool, asked=step.offerings, types=frozenset()),))",
+        was="        _note_refused(acting, step, [refusal])\n",
+        becomes="        _note_refused(acting, step, [refusal])\n"
+        "        acting.effects.append(Had(pool=step.pool, asked=step.offerings, types=frozenset()))\n",
         found_by=("tests/scenarios/test_capacity.py::test_a_refusal_that_says_nothing_of_machines_is_no_shortage",),
     ),
     Bug(

@@ -45,7 +45,7 @@ FOREIGN = (
     Bug(
         name="what is adopted has had its time to boot since its launch",
         function="adopt",
-        was="            rotated_at=now,\n",
+        was="        rotated_at=now,\n",
         becomes="",
         found_by=(f"{_BY_HAND}::test_an_agent_that_is_adopted_after_the_state_was_lost_gets_its_time_to_boot_from_then",),
     ),

@@ -41,7 +41,7 @@ HELD = (
     ),
     planted(
         "an agent that registers during a hold has the label",
-        function="node_of",
+        function="_node_of",
         was=" if held else spec\n",
         becomes=" if False else spec\n",
         found_by=f"{_MEET}an_agent_that_registers_during_the_hold_is_without_the_label_and_takes_other_jobs",

@@ -49,8 +49,8 @@ IMAGES = (
     ),
     Bug(
         name="an image that EC2 refuses pauses the pool",
-        function="_Actuator._launch",
-        was="if step.tries and result.outcome is Outcome.FAILED and may_be_the_image(one.code)",
+        function="_note_refused",
+        was="if step.tries and is_vain and may_be_the_image(refusal.code)",
         becomes="if False",
         found_by=(f"{_TIMELINES}::test_an_image_that_ec2_refuses_keeps_nothing_else_from_being_launched",),
     ),

@@ -56,8 +56,8 @@ LENDING = (
     ),
     Bug(
         name="taking back writes no record, and the loan goes on",
-        function="Cordons.take_back",
-        was="lent_until=min(record.lent_until, self.clock()), ",
+        function="take_back",
+        was="lent_until=until_at, ",
         becomes="",
         found_by=(f"{_TIMELINES}::test_once_the_jobs_have_left_the_queue_the_agent_is_taken_back",),
     ),

@@ -168,9 +168,9 @@ MONEY = (
     ),
     Bug(
         name="a record is closed before its launch is noted",
-        function="_Actuator._forget",
-        was="        if not self.remembered:\n",
-        becomes="        if False:\n",
+        function="forget",
+        was="    if not acting.is_remembered:\n",
+        becomes="    if False:\n",
         found_by=("tests/scenarios/test_launch_rate.py::test_a_record_stays_until_its_launch_is_noted",),
     ),
     Bug(

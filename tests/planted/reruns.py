@@ -51,9 +51,9 @@ RERUNS = (
     ),
     planted(
         "what a person starts right before the start is not looked at",
-        function="Answers._start",
-        was="        if _is_repeated_by_now(builds, step):\n",
-        becomes="        if False:\n",
+        function="run_again",
+        was="    if _is_repeated_by_now(builds, step):\n",
+        becomes="    if False:\n",
         found_by=f"{_REPEATED}what_a_person_starts_between_the_look_and_the_start_counts_too",
     ),
     planted(
@@ -184,9 +184,9 @@ RERUNS = (
     ),
     planted(
         "a start is sent before it is written down",
-        function="Answers._start",
-        was="            self._write(step, store)\n        except ConflictError",
-        becomes="            pass\n        except ConflictError",
+        function="run_again",
+        was="        _write(acting, step, store)\n    except ConflictError",
+        becomes="        pass\n    except ConflictError",
         found_by=f"{_AGAIN}a_start_that_jenkins_does_not_answer_is_found_or_sent_again_and_never_both",
     ),
     planted(

@@ -96,7 +96,7 @@ RESERVED = (
     planted(
         "an agent that was launched for a person takes builds once it has booted",
         function="_connect",
-        was="        reserving.keep_builds_away(controller, record, granted.spec.name, fleet)\n",
+        was="        _keep_builds_away(controller, record, granted.spec.name, fleet)\n",
         becomes="",
         found_by="neither_a_job_that_excludes_other_labels_nor_one_that_names_it_begins_on_one_that_was_launched_for_a_person",
     ),

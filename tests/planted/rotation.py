@@ -50,9 +50,9 @@ ROTATION = (
     ),
     Bug(
         name="an agent whose old node was brought online serves nobody for ever",
-        function="Rotation._stay",
-        was="            return given_back(read, left, labels, now) if left is not None and begins else None\n",
-        becomes="            return None\n",
+        function="_stay",
+        was="        return given_back(read, left, labels, now) if left is not None and begins else None\n",
+        becomes="        return None\n",
         found_by=(f"{_UNDONE}::test_an_agent_whose_old_node_was_brought_online_goes_back_to_it_and_then_where_jobs_wait",),
     ),
     Bug(
@@ -65,8 +65,8 @@ ROTATION = (
     Bug(
         name="an instance ends though a build is on the node that it leaves",
         function="used_elsewhere",
-        was="(*others, *((left.controller, left.node) for left in record.leaves))",
-        becomes="others",
+        was="    left = [(binding.controller, binding.node) for binding in record.leaves]\n",
+        becomes="    left = []\n",
         found_by=(f"{_UNDONE}::test_a_build_that_begins_after_the_last_look_on_the_old_node_outlives_the_end_of_the_months_money",),
     ),
 )

@@ -39,8 +39,8 @@ SIDES = (
     ),
     Bug(
         name="the last read looks at one controller only",
-        function="_Actuator._last_read",
-        was="            keep = keep or reserving.used_elsewhere(self._controllers, self._fleet, self._records.now.values(), before)\n",
+        function="last_read",
+        was="        keep = keep or used_elsewhere(acting, before)\n",
         becomes="",
         found_by=(f"{_DAYS}::test_a_build_that_slips_in_on_the_other_side_runs_to_its_end",),
     ),
@@ -81,8 +81,8 @@ SIDES = (
     ),
     Bug(
         name="a host is terminated in EC2",
-        function="_Actuator._terminate",
-        was="        if not record.is_instance:\n            return self._disconnect(step)\n",
+        function="terminate",
+        was="    if not record.is_instance:\n        return _disconnect(acting, step)\n",
         becomes="",
         found_by=(f"{_HOSTS}::test_taken_from_the_fleet_file_it_is_drained_and_disconnected_and_its_build_ends_first",),
     ),

@@ -106,9 +106,9 @@ STOPPED = (
     ),
     Bug(
         name="what EC2 refuses to stop is asked for ever",
-        function="_Actuator._stop",
-        was="            is_final = isinstance(error, StuckError) or has_failed_often(self._snapshot.memory, step)\n",
-        becomes="            is_final = isinstance(error, StuckError)\n",
+        function="stop",
+        was="        is_final = isinstance(error, StuckError) or has_failed_often(acting.snapshot.memory, step)\n",
+        becomes="        is_final = isinstance(error, StuckError)\n",
         found_by=("tests/scenarios/test_stops_refused.py::test_no_agent_is_launched_again_and_again_to_be_stopped",),
     ),
     Bug(
@@ -148,9 +148,9 @@ STOPPED = (
     ),
     Bug(
         name="nothing is launched instead of a start that EC2 refused",
-        function="_instead",
-        was="if step.otherwise and short > 0 else None",
-        becomes="if step.otherwise and short > 1000 else None",
+        function="start",
+        was="if step.otherwise and short > 0:",
+        becomes="if step.otherwise and short > 1000:",
         found_by=(f"{_FAILED}::test_whatever_ec2_answers_at_a_start_the_job_is_served_by_a_launch_in_the_same_pass",),
     ),
     Bug(

@@ -27,7 +27,7 @@ WAITING = (
     ),
     Bug(
         name="a controller that does not answer is asked for each step",
-        function="_Actuator.take",
+        function="take",
         was="isinstance(error, UnansweredError | NoAnswerError)",
         becomes="isinstance(error, UnansweredError)",
         found_by=(

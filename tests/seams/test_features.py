@@ -267,7 +267,7 @@ def test_the_max_agents_of_a_schedule_hold_from_its_first_minute_to_its_last():
 # Stopped agents
 
 
-@feature("domain/scale_in/reclaim.py", "domain/situation/warm_pool.py", "control/stopping.py")
+@feature("domain/scale_in/reclaim.py", "domain/situation/warm_pool.py", "control/steps/stopping.py")
 def test_an_agent_of_a_warm_pool_is_stopped_once_it_is_idle_and_started_for_the_next_job():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, idle_seconds: 300, warm_pool: {min_agents: 1}}}") as here:
         build = here.submit("job", "cpu", 2)

@@ -46,7 +46,7 @@ def test_an_idle_agent_of_a_rare_kind_is_lent_at_the_first_look_and_only_for_the
         assert (special.node, special.started_at) == (node.name, waited_for)
 
 
-@feature("domain/launch/purchase.py", "domain/situation/supply.py", "domain/scale_in/sides.py", "control/stopping.py")
+@feature("domain/launch/purchase.py", "domain/situation/supply.py", "domain/scale_in/sides.py", "control/steps/stopping.py")
 @pytest.mark.parametrize("share", ["rotate", "none"])
 def test_an_idle_agent_goes_to_the_controller_whose_job_waits_within_two_looks_and_some_seconds(share):
     pool = f"$pool, executors: 1, share: {share}, max_agents: 2, idle_seconds: 1800, boot_seconds: 180"
@@ -62,7 +62,7 @@ def test_an_idle_agent_goes_to_the_controller_whose_job_waits_within_two_looks_a
 _BOX = "pools: {box: {executors: 1, share: SHARE}}\nhosts: {box-1: {pool: box, role_id: AROAHOSTBOX1, owner: the ROCm team}}"
 
 
-@feature("domain/situation/rows.py", "control/reserving.py", "control/registration.py")
+@feature("domain/situation/rows.py", "control/granting.py", "control/registration.py")
 def test_a_host_that_is_cooperative_is_a_node_of_both_controllers_and_takes_jobs_of_both():
     with scene(BOTH + _BOX.replace("SHARE", "cooperative")) as here:
         here.minutes(1)
@@ -87,7 +87,7 @@ def test_people_are_told_of_a_host_that_is_off_once_it_was_so_for_a_quarter_of_a
         assert [subject for subject in here.subjects() if "box-1" in subject]
 
 
-@feature("domain/scale_in/surplus.py", "domain/scale_in/sides.py", "control/reserving.py")
+@feature("domain/scale_in/surplus.py", "domain/scale_in/sides.py", "control/steps/ending.py")
 def test_a_machine_that_serves_both_controllers_at_once_goes_when_both_have_had_no_job_for_its_idle_seconds():
     with scene(BOTH + "pools: {cpu: {$pool, executors: 1, share: cooperative, max_agents: 2, idle_seconds: 300}}") as here:
         mine = here.submit("mine", "cpu", 2)

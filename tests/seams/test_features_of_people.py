@@ -139,7 +139,7 @@ def test_once_the_aws_budget_is_spent_nothing_is_launched_until_somebody_resumes
 # Agents for a person
 
 
-@feature("control/reserving.py", "domain/scale_in/reserved.py", "domain/facts/snapshot.py", "domain/report/ordered.py")
+@feature("control/steps/cordons.py", "domain/scale_in/reserved.py", "domain/facts/snapshot.py", "domain/report/ordered.py")
 def test_a_reserved_agent_takes_no_build_and_ends_with_a_warning_when_its_hours_are_over():
     with scene(one_pool("idle_seconds: 60")) as here:
         here.minutes(1)
@@ -157,7 +157,7 @@ def test_a_reserved_agent_takes_no_build_and_ends_with_a_warning_when_its_hours_
         assert not machine.alive()
 
 
-@feature("control/reserving.py", "domain/scale_in/reserved.py")
+@feature("control/steps/cordons.py", "domain/scale_in/reserved.py")
 def test_an_idle_agent_is_reserved_at_once_and_ends_within_three_minutes_of_its_release():
     with scene(one_pool("min_agents: 1")) as here:
         here.minutes(4)
@@ -173,7 +173,7 @@ def test_an_idle_agent_is_reserved_at_once_and_ends_within_three_minutes_of_its_
         assert not machine.alive()
 
 
-@feature("control/reserving.py", "domain/scale_in/reserved.py")
+@feature("control/steps/cordons.py", "domain/scale_in/reserved.py")
 def test_an_agent_that_is_reserved_while_it_builds_ends_its_build_and_takes_no_other_whoever_brings_it_online():
     with scene(one_pool("min_agents: 1")) as here:
         here.minutes(4)
@@ -189,7 +189,7 @@ def test_an_agent_that_is_reserved_while_it_builds_ends_its_build_and_takes_no_o
         assert (node.temporarily_offline, here.machine_of(build).alive()) == (True, True)
 
 
-@feature("domain/scale_in/sides.py", "control/reserving.py", "control/registration.py")
+@feature("domain/scale_in/sides.py", "control/steps/cordons.py", "control/registration.py")
 def test_one_card_of_a_host_that_two_controllers_share_is_a_persons_and_builds_go_on_beside_them():
     controllers = "controllers: {main: {url: 'http://main/', secret: jenkins/main}, other: {url: 'http://other/', secret: jenkins/other}}\n"
     with scene(

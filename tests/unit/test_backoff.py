@@ -2,8 +2,9 @@
 
 import pytest
 
+from autoscaler.domain.facts.effects import Refusal
 from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.launch.backoff import KNOWN_CODES, Refusal, note_refusals, quota_family
+from autoscaler.domain.launch.backoff import KNOWN_CODES, note_refusals, quota_family
 from autoscaler.domain.situation.breakers import of_offering, of_pool
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from support.builders import NOW, a_pool, an_offering

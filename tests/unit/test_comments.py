@@ -10,7 +10,7 @@ from packaging_root import ROOT
 PROGRAMS = [
     ROOT / "agent/linux/autoscaler-agent",
     *sorted(ROOT.glob("agent/**/*.py")),
-    *sorted(ROOT.glob("layers/core/autoscaler/control/*.py")),
+    *sorted(ROOT.glob("layers/core/autoscaler/control/**/*.py")),
 ]
 
 

@@ -17,4 +17,5 @@ def test_every_room_is_in_the_picture():
     shown = {element.text.removesuffix(".py") for element in ET.fromstring(PICTURES["architecture.svg"]()).iter() if element.text}
     packages = {path.parent.name for path in (ROOT / "layers/core/autoscaler").glob("*/**/__init__.py")}
     doors = {path.stem for path in (ROOT / "layers/core/autoscaler/domain").glob("*.py")} - {"__init__"}
-    assert (packages - {"jenkins"}) | doors <= shown  # the adapter of Jenkins is a package inside one
+    inside = {"jenkins", "steps"}  # packages inside a room: the adapter of Jenkins, and what carries steps out
+    assert (packages - inside) | doors <= shown

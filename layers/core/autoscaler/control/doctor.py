@@ -6,9 +6,9 @@ from itertools import islice
 from math import inf
 
 from autoscaler.build_ports import Builds
-from autoscaler.control.launches import in_one_request, told_later
 from autoscaler.control.measure import believable_telemetry, why_nobody_is_told
 from autoscaler.control.observe import Invocation, observe, spot_types
+from autoscaler.control.steps.launching import in_one_request, told_later
 from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool, never_stopped, stoppable
 from autoscaler.domain.facts.nodes import drops_handed_builds
 from autoscaler.domain.facts.plan import Launch

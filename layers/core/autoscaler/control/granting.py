@@ -3,10 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from autoscaler.control import reserving
-from autoscaler.domain.facts.fleet import Fleet, NodeSpec, Share, agent_spec, user_for
+from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec, Share, agent_spec, user_for
 from autoscaler.domain.facts.metering import begin_again
-from autoscaler.domain.facts.nodes import described_instance, executors_at_first, takes_static_node, with_known_weights
+from autoscaler.domain.facts.nodes import (
+    Mark,
+    MarkClass,
+    described_instance,
+    executors_at_first,
+    labels_wanted,
+    takes_static_node,
+    with_known_weights,
+)
 from autoscaler.domain.facts.orders import with_held_labels
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.orphans import free_slots
@@ -108,14 +115,14 @@ def _connect(ports: Ports, fleet: Fleet, controller: Controller, granted: Grante
     try:
         if not has_node:
             record = _make_node(ports, fleet, controller, granted)
-        reserving.keep_builds_away(controller, record, granted.spec.name, fleet)
+        _keep_builds_away(controller, record, granted.spec.name, fleet)
         if record.is_instance:
             ports.compute.name_instance(record.instance_id, granted.spec.name, controller.name)
         secret = controller.agent_secret(granted.spec.name)
     except AutoscalerError as error:
-        _note_trouble(ports, record, f"{type(error).__name__}: {error}")
+        _noted(ports, record, replace(record, trouble=f"{type(error).__name__}: {error}"), "trouble_not_noted")
         raise
-    _note_trouble(ports, record, "")
+    _noted(ports, record, replace(record, trouble=""), "trouble_not_noted")
     return Connection(controller=controller.name, url=controller.url, spec=granted.spec, secret=secret, user=user, life=granted.record.life)
 
 
@@ -141,7 +148,7 @@ def _claim_name(ports: Ports, fleet: Fleet, granted: Granted) -> Granted:
     if granted.record.state not in _ASKED_FOR:
         return granted
     record = replace(granted.record, labels=granted.spec.labels, exclusive=granted.spec.exclusive)
-    return _win(ports, replace(granted, record=reserving.out_of_use(record, fleet)), granted.spec.name)
+    return _win(ports, replace(granted, record=_out_of_use(record, fleet)), granted.spec.name)
 
 
 def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted) -> Record:
@@ -152,7 +159,7 @@ def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
     pool = fleet.pool_of(granted.record.pool, granted.record.controller)
     spec = replace(granted.spec, executors=executors_at_first(pool, fleet)) if pool else granted.spec
     try:
-        controller.create_node(reserving.node_of(granted.record, spec, fleet, ports.clock()))
+        controller.create_node(_node_of(granted.record, spec, fleet, ports.clock()))
     except ConflictError:
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too. A host's name was chosen by a person.
         if granted.record.is_host and not _is_ours(controller.node(granted.spec.name), fleet, granted.record):
@@ -169,24 +176,17 @@ def _is_ours(node: Node | None, fleet: Fleet, record: Record) -> bool:
     return node is None or described_instance(fleet, node.name, node.description) == record.machine
 
 
-def _note_trouble(ports: Ports, record: Record, trouble: str) -> None:
-    if trouble == record.trouble:
-        return
-    try:
-        ports.state.change_record(replace(record, trouble=trouble), expected=record.state)
-    except AutoscalerError as error:
-        # It asks again, and what is wrong is wrong then, too.
-        ports.log("trouble_not_noted", instance_id=record.instance_id, error=f"{type(error).__name__}: {error}")
-
-
 def note_problem(ports: Ports, record: Record, problem: str) -> Record:
     """Note why a machine's last connection failed, as it says: whoever gives it up can name the reason."""
-    if not problem or problem == record.problem:
-        return record
+    return _noted(ports, record, replace(record, problem=problem or record.problem), "problem_not_noted")
+
+
+def _noted(ports: Ports, record: Record, changed: Record, event: str) -> Record:
+    """Note on a record why its machine does not connect. If that fails, it asks again, and what is wrong is wrong then, too."""
     try:
-        return ports.state.change_record(replace(record, problem=problem), expected=record.state)
+        return record if changed == record else ports.state.change_record(changed, expected=record.state)
     except AutoscalerError as error:
-        ports.log("problem_not_noted", instance_id=record.instance_id, error=f"{type(error).__name__}: {error}")
+        ports.log(event, instance_id=record.instance_id, error=f"{type(error).__name__}: {error}")
         return record
 
 
@@ -226,3 +226,37 @@ def _win(ports: Ports, granted: Granted, node: str) -> Granted:
     now = ports.clock()
     registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now)
     return replace(granted, record=ports.state.change_record(registered, expected=record.state))
+
+
+# Nodes that are made for people: no build begins there ever.
+
+
+# In the mark of such a node: no pass has set it.
+_AT_REGISTRATION = "registration"
+
+
+def _out_of_use(record: Record, fleet: Fleet) -> Record:
+    """Note of an instance that registers for a person that its node has none of the labels that jobs ask for."""
+    return replace(record, cordon=_mark(fleet).text) if record.reservation and record.labels else record
+
+
+def _node_of(record: Record, spec: NodeSpec, fleet: Fleet, now: float) -> NodeSpec:
+    """Describe the node that is made for an instance: as its pool's, without labels that people hold, or out of use for a person."""
+    if record.reservation and record.cordon:
+        labels, exclusive = labels_wanted(record, fleet, now)
+        return replace(spec, labels=tuple(sorted(labels)), exclusive=exclusive)
+    held = fleet.held_labels.intersection(spec.labels)
+    return replace(spec, labels=(*sorted({*spec.labels} - held), HELD_LABEL)) if held else spec
+
+
+def _keep_builds_away(controller: Controller, record: Record, node: str, fleet: Fleet) -> None:
+    """Mark the node of a reserved agent offline before the agent is told how to connect: no build can be handed to it ever."""
+    if record.reservation is None:
+        return
+    there = controller.node(node)
+    if there is not None and not there.temporarily_offline:
+        controller.set_offline(node, _mark(fleet).text)
+
+
+def _mark(fleet: Fleet) -> Mark:
+    return Mark(fleet=fleet.name, kind=MarkClass.RESERVED, pass_id=_AT_REGISTRATION)

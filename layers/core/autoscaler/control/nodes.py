@@ -4,58 +4,17 @@ Marks overwrite each other without trace in Jenkins, and its toggle turns both w
 mark a person's, and a build alive.
 """
 
-from collections.abc import Callable, Collection, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from autoscaler.control.outcomes import Outcome, Result
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, HOST, Fleet
-from autoscaler.domain.facts.nodes import (
-    Mark,
-    Room,
-    are_as_wanted,
-    drops_handed_builds,
-    has_static_node,
-    is_held_as_wanted,
-    labels_of_ours,
-    labels_wanted,
-    read_mark,
-    room_on,
-)
-from autoscaler.domain.facts.plan import (
-    CancelItem,
-    Cordon,
-    CreateBeacon,
-    DeleteNode,
-    FreeSlot,
-    Lend,
-    Relabel,
-    RemoveBeacon,
-    TakeBack,
-    Uncordon,
-)
+from autoscaler.domain.facts.nodes import Mark, read_mark
+from autoscaler.domain.facts.plan import Cordon, DeleteNode, Uncordon
 from autoscaler.domain.facts.runs import RunAnswer
-from autoscaler.domain.facts.snapshot import SIDE, ControllerView, InstanceState, Node, OfflineCause, Record, RecordState
+from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause, Record, RecordState
 from autoscaler.domain.report.told import at_work
-from autoscaler.errors import ConfigError, ConflictError, DoubtfulError, TransientError
-from autoscaler.ports import Compute, Controller, Ports, StateStore, StoredState
-
-
-def act(controller: Controller, step: CreateBeacon | RemoveBeacon | CancelItem) -> Result:
-    """Take a step that concerns Jenkins alone."""
-    match step:
-        case CreateBeacon():
-            return create_beacon(controller, step)
-        case RemoveBeacon():
-            return remove_beacon(controller, step)
-        case CancelItem():
-            return cancel(controller, step)
-
-
-def cancel(controller: Controller, step: CancelItem) -> Result:
-    """Take an item out of the queue, if it is still there."""
-    if controller.cancel_item(step.item):
-        return Result(step=step, outcome=Outcome.DONE)
-    return Result(step=step, outcome=Outcome.SKIPPED, detail="it left the queue by itself")
+from autoscaler.errors import ConflictError, DoubtfulError, TransientError
+from autoscaler.ports import Controller, Ports, StateStore, StoredState
 
 
 def cordon(controller: Controller, step: Cordon) -> Result:
@@ -140,11 +99,6 @@ def _why_at_work(controller: Controller, node: Node, ended: Collection[str]) -> 
 _HAS_ENDED = (RunAnswer.ENDED, RunAnswer.MAY_HAVE_ENDED)
 
 
-def confirms(answer: InstanceState, said: InstanceState | None) -> bool:
-    """Tell whether EC2, asked again, says the same of an instance. What has terminated may be left out of an answer."""
-    return answer is said or (said is InstanceState.TERMINATED and answer is InstanceState.NOT_FOUND)
-
-
 def may_delete(controller: Controller, step: DeleteNode) -> str | None:
     """Say why a node must be kept though its instance is gone; None when it may go.
 
@@ -164,75 +118,17 @@ def may_delete(controller: Controller, step: DeleteNode) -> str | None:
     return None
 
 
-def free(controller: Controller, step: FreeSlot) -> Result:
-    """Bring a slot back online if it still carries our mark; other marks stay."""
-    node = controller.node(step.node)
-    if node is not None and step.mark is not None and carries(node, step.mark):
-        if not node.idle:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="a build is on it")
-        controller.toggle_offline(step.node, step.mark.text)
-    return Result(step=step, outcome=Outcome.DONE)
-
-
-def create_beacon(controller: Controller, step: CreateBeacon) -> Result:
-    """Create the beacon, unless it is there already."""
-    try:
-        controller.create_node(step.spec)
-    except ConflictError:
-        return Result(step=step, outcome=Outcome.DONE, detail="it is there already")
-    return Result(step=step, outcome=Outcome.DONE)
-
-
-def remove_beacon(controller: Controller, step: RemoveBeacon) -> Result:
-    """Delete a beacon, unless somebody connected an agent to it."""
-    node = controller.node(step.node)
-    if node is None:
-        return Result(step=step, outcome=Outcome.SKIPPED, detail="it is not there any more")
-    if not node.offline or not node.idle or node.builds:
-        return Result(step=step, outcome=Outcome.SKIPPED, detail="somebody uses it")
-    controller.delete_node(step.node)
-    return Result(step=step, outcome=Outcome.DONE)
-
-
 def carries(node: Node, mark: Mark) -> bool:
     """Tell whether a node is offline by exactly this mark of ours."""
     return node.offline and node.cause is OfflineCause.PERSON and read_mark(node.reason, mark.fleet) == mark
 
 
-# Writes records. Each write is conditional on the revision that was read, so that nothing that another function noted is lost.
-#
-# A step whose write lost the race stops, and the next pass decides anew. What a step has already done is noted all the same: the record is
-# read again, and what is to be noted is decided from it.
+# Writes on a record what is a fact already, whoever changes the record in the same moment.
 
 
 # Each function that may write the same record meanwhile does so a few times at most.
 _TRIES = 4
 Change = Callable[[Record], Record | None]  # None: nothing is to be written
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
-    """The records of one pass. ``now``: by instance id, each as it was last read or written here."""
-
-    state: StateStore
-    now: MutableMapping[str, Record]
-
-    def write(self, record: Record, holder: str = "") -> Record:
-        """Replace a record if nobody has changed it since it was read; with ``holder``, only while the lease is still theirs."""
-        before = self.now[record.instance_id]
-        self.now[record.instance_id] = written = self.state.change_record(record, expected=before.state, holder=holder)
-        return written
-
-    def note(self, instance_id: str, change: Change) -> Record | None:
-        """Write what a step has already done, on whatever the record is by now; return the record, None if there is none any more."""
-        record = self.now.get(instance_id)
-        if record is not None:
-            record = note(self.state, record, change)
-        if record is None:
-            self.now.pop(instance_id, None)
-        else:
-            self.now[instance_id] = record
-        return record
 
 
 def note(state: StateStore, record: Record, change: Change) -> Record | None:
@@ -249,205 +145,6 @@ def note(state: StateStore, record: Record, change: Change) -> Record | None:
             return None
         record = read
     raise TransientError(f"the record of {record.instance_id} changes all the time")
-
-
-# Cordons nodes and brings them back, by the offline mark, or first by the labels where the mark may cost a build; lends them by labels.
-#
-# The record is written first. Whatever fails or is cut off after it, the labels that it wants are set by a later pass.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cordons:
-    """Cordons nodes of one controller."""
-
-    controller: Controller
-    view: ControllerView
-    fleet: Fleet
-    records: Records
-    clock: Callable[[], float]
-    log: Callable[..., None]
-
-    def act(self, step: Cordon | Uncordon | Relabel | Lend | TakeBack, record: Record | None) -> Result:
-        """Take one of these steps."""
-        match step:
-            case Cordon():
-                return self.cordon(step, record)
-            case Uncordon():
-                return self.uncordon(step, record)
-            case Relabel():
-                return self.relabel(step, record)
-            case Lend():
-                return self.lend(step, record)
-            case TakeBack():
-                return self.take_back(step, record)
-
-    def cordon(self, step: Cordon, record: Record | None) -> Result:
-        """Mark a node offline. On a Jenkins that may drop a build then, take its labels first, and mark it in a later pass."""
-        labels_first = drops_handed_builds(self.view) and record is not None and record.labels
-        if record is None or not labels_first or record.cordon == step.mark.text:
-            return cordon(self.controller, step)
-        before = self.controller.node(step.node)
-        if before is None or before.temporarily_offline:
-            return cordon(self.controller, step)  # which says what is in the way, or changes the class of a mark of ours
-        taken = self.records.write(self._fitted(replace(record, cordon=step.mark.text), before))
-        try:
-            self.set_labels(taken, before)
-        except ConfigError as error:
-            self.give_back(taken, record.cordon)
-            self.log("cordoned_without_labels", controller=self.controller.name, node=step.node, error=str(error))
-            return cordon(self.controller, step)
-        return Result(step=step, outcome=Outcome.DONE, detail="its labels were taken")
-
-    def uncordon(self, step: Uncordon, record: Record | None) -> Result:
-        """Undo our mark, and give back the labels that were taken for it."""
-        before = self.controller.node(step.node) if record is not None and record.labels else None
-        if record is None or before is None or self._keeps_labels(record, before):
-            return uncordon(self.controller, step)
-        if before.temporarily_offline:
-            result = uncordon(self.controller, step)
-            if result.outcome is not Outcome.DONE:
-                return result
-        given = self.records.write(self._fitted(replace(record, cordon=""), before))
-        self.set_labels(given, before)
-        return Result(step=step, outcome=Outcome.DONE, detail="its labels are back")
-
-    def _keeps_labels(self, record: Record, node: Node) -> bool:
-        """Tell whether a node has its labels yet, and none that people have held since it was marked."""
-        has_them = not (record.cordon or CORDONED_LABEL in node.labels)
-        return has_them and is_held_as_wanted(record, node, self.fleet, self.clock())
-
-    def relabel(self, step: Relabel, record: Record | None) -> Result:
-        """Set the labels that the record and the builds want which are there now."""
-        before = self.controller.node(step.node)
-        if record is None or before is None or before.temporarily_offline:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more, or somebody marked it offline")
-        fitted = self._fitted(record, before, step.weight)
-        if fitted != record:
-            fitted = self.records.write(fitted)
-        room = self.set_labels(fitted, before, step.weight)
-        if room and fitted.by_weight and not self._is_fewer(record, room):
-            self.records.write(replace(fitted, by_weight=False))
-        return Result(step=step, outcome=Outcome.DONE)
-
-    def lend(self, step: Lend, record: Record | None) -> Result:
-        """Note until when an agent is lent, and give its node the labels of the general kind, if it is still idle and online."""
-        before = self.controller.node(step.node)
-        if record is None or before is None or before.offline or record.cordon or not before.idle or before.builds:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is not there any more, not online, or busy")
-        pool = self.fleet.pools.get(record.pool)
-        if pool is None or not pool.lent_labels or not are_as_wanted(record, before, self.fleet, self.clock()):
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="its pool lends nothing any more, or its labels must be set first")
-        lent = replace(record, lent_until=step.until_at, lent_labels=tuple(sorted(pool.lent_labels)), borrowers=())
-        lent = self.records.write(lent)
-        self.set_labels(lent, before)
-        return Result(step=step, outcome=Outcome.DONE)
-
-    def take_back(self, step: TakeBack, record: Record | None) -> Result:
-        """Note that a loan is over, and take the labels of the general kind from the node. Its builds go on."""
-        before = self.controller.node(step.node)
-        if record is None or before is None or before.is_deleted:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
-        borrowers = tuple(build.key for build in before.builds)
-        own = self._fitted(replace(record, lent_until=min(record.lent_until, self.clock()), borrowers=borrowers), before)
-        own = self.records.write(own)
-        if before.temporarily_offline:
-            return Result(step=step, outcome=Outcome.DONE, detail="it is marked offline; its labels change once it is back")
-        self.set_labels(own, before)
-        return Result(step=step, outcome=Outcome.DONE, detail=at_work(before))
-
-    def give_back(self, taken: Record, cordon: str) -> None:
-        """Note that the labels of a node could not be taken after all: it is marked as before."""
-        self.records.note(taken.instance_id, lambda record: replace(record, cordon=cordon) if record.cordon == taken.cordon else None)
-
-    def set_labels(self, record: Record, before: Node, weight: int = 1) -> Room | None:
-        """Set the labels that a record wants, and read the node again: somebody else may have configured it in the same instant."""
-        room = room_on(record, before, self.fleet, weight)
-        labels, exclusive = labels_wanted(record, self.fleet, self.clock(), is_full=room is not None and room.is_full)
-        executors = room.executors if room else None
-        ours = labels_of_ours(record, self.fleet)
-        self.controller.set_labels(before.name, labels, instead_of=ours, exclusive=exclusive, executors=executors)
-        after = self.controller.node(before.name)
-        if after is not None and not (labels <= after.labels and are_as_wanted(record, after, self.fleet, self.clock(), room)):
-            raise ConflictError(f"the labels of {before.name} are not those that were set: somebody configured it at the same moment")
-        return room
-
-    def _fitted(self, record: Record, before: Node, weight: int = 1) -> Record:
-        """Note that a node is to show fewer executors than its pool has: without weights it gets them back by this note alone."""
-        room = room_on(record, before, self.fleet, weight)
-        return replace(record, by_weight=True) if room and self._is_fewer(record, room) else record
-
-    def _is_fewer(self, record: Record, room: Room) -> bool:
-        return room.executors != self.fleet.pools[record.pool].executors
-
-
-# Deletes or frees the nodes of machines that are gone. EC2 and Jenkins are asked once more before anything is done.
-#
-# A node is deleted once. Jenkins goes on listing it while a pipeline is on it, and ends that pipeline five minutes later. A second deletion
-# would take the pipeline's executor away: then nobody ends it.
-
-
-_GIVEN_UP = (RecordState.CONDEMNED, RecordState.GONE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoneMachines:
-    """Takes these steps."""
-
-    controllers: Mapping[str, Controller]
-    compute: Compute
-    records: Records
-    clock: Callable[[], float]
-
-    def act(self, step: DeleteNode | FreeSlot) -> Result:
-        """Take one of these steps."""
-        return self._delete(step) if isinstance(step, DeleteNode) else self._free(step)
-
-    def delete_node(self, controller: str, node: str, instance_id: str) -> None:
-        """Delete a node, and note on its record that Jenkins has answered."""
-        self.controllers[controller].delete_node(node)
-        now = self.clock()
-        self.records.note(instance_id, lambda record: record.without_node(now) if _has(record, controller, node) else None)
-
-    def _delete(self, step: DeleteNode) -> Result:
-        """Delete a node once EC2, asked again, says that its instance is gone, and Jenkins that nobody is connected."""
-        record = self.records.now.get(step.instance_id)
-        if record is not None and has_static_node(record):
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is its operator's")
-        fate = self._fate(step.instance_id)
-        if not confirms(fate, step.fate):
-            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
-        keep = may_delete(self.controllers[step.controller], step)
-        if keep:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
-        self._condemn(step.instance_id)
-        self.delete_node(step.controller, step.node, step.instance_id)
-        return Result(step=step, outcome=Outcome.DONE)
-
-    def _fate(self, instance_id: str) -> InstanceState:
-        """Ask EC2 for the instance of a record. A host is there as long as it has a record."""
-        machine, _, _ = instance_id.partition(SIDE)
-        if not machine.startswith(HOST):
-            return self.compute.fate(machine)
-        known = any(record.machine == machine for record in self.records.now.values())
-        return InstanceState.RUNNING if known else InstanceState.TERMINATED
-
-    def _free(self, step: FreeSlot) -> Result:
-        """Give a slot back once EC2, asked again by id, says that its instance has ended."""
-        if step.instance_id is not None:
-            fate = self.compute.fate(step.instance_id)
-            if not confirms(fate, step.fate):
-                return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
-        self._condemn(step.instance_id or "")
-        return free(self.controllers[step.controller], step)
-
-    def _condemn(self, instance_id: str) -> None:
-        record = self.records.now.get(instance_id)
-        if record is not None and record.state not in _GIVEN_UP:
-            self.records.write(replace(record, state=RecordState.CONDEMNED, changed_at=self.clock()))
-
-
-def _has(record: Record, controller: str, node: str) -> bool:
-    return (record.controller, record.node) == (controller, node) and not record.bindings[0].deleted_at
 
 
 # Notes on the records that EC2 takes an instance back: no later pass can ask EC2 whether it said so.

@@ -5,23 +5,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from autoscaler.build_ports import Builds, RerunStore
-from autoscaler.control.outcomes import Outcome, Result
+from autoscaler.build_ports import RerunStore
 from autoscaler.domain.facts.fleet import HOST, Fleet, Market, PoolVolumes
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS, truly_priced
 from autoscaler.domain.facts.nodes import described_instance
-from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.pools import Source, sources, with_true_volumes
-from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.runs import Parameter, RunAnswer, job_path_of
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
-from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Rerun, RerunState, RunOrder, claimed_try, origin_key, rerun_key
+from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Rerun, RunOrder, claimed_try, origin_key, rerun_key
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
 from autoscaler.domain.situation.builds import may_have_orders
 from autoscaler.domain.situation.looks import RUNS_ASKED_A_LOOK, is_gap, runs_to_ask, runs_to_ask_for
-from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, NoAnswerError, RefusedBuildError, TransientError
+from autoscaler.errors import AutoscalerError, NoAnswerError, TransientError
 from autoscaler.ports import Controller, Ports, StoredState
 
 # The invocation that a pass runs in.
@@ -85,10 +82,7 @@ def _ask(ports: Ports, controller: Controller, runs: Iterable[str]) -> dict[str,
     return answers
 
 
-# Looks up what Jenkins and our own store say of builds whose agents have gone, and answers for those that are lost, each once.
-#
-# The answer is written down before Jenkins is asked. Cut off after that, it may have been sent: the next look finds what it started, or
-# that it started nothing.
+# Looks up what Jenkins and our own store say of builds whose agents have gone.
 
 
 # Some small requests each; the others in the next looks.
@@ -149,81 +143,6 @@ def _is_ordered(ports: Ports, controller: str, parameters: Iterable[Parameter], 
         return False
     order = ports.run_orders.order(named[0])
     return order is not None and order.has_started(controller, named[1], item=item, run=run)
-
-
-@dataclass(slots=True)
-class Answers:
-    """Answers for lost builds. ``given``: the name in the memory, and the answer."""
-
-    ports: Ports
-    holder: str
-    given: list[tuple[str, Rerun]] = field(default_factory=list)
-
-    def act(self, step: RunAgain | LeaveLost) -> Result:
-        """Take one step."""
-        if self.ports.reruns is None:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="there is no store of what was run again")
-        return self._start(step, self.ports.reruns) if isinstance(step, RunAgain) else self._leave(step, self.ports.reruns)
-
-    def _start(self, step: RunAgain, store: RerunStore) -> Result:
-        if step.found is not None:
-            return self._note(step, store, replace(step.rerun, state=RerunState.STARTED, item=step.found))
-        builds = self.ports.builds[step.controller]
-        if _is_repeated_by_now(builds, step):
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="a person has started the same just now; the next look tells")
-        try:
-            self._write(step, store)
-        except ConflictError:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="it was answered for before, or another pass acts by now")
-        try:
-            item = builds.start(job_path_of(step.rerun.run), step.parameters)
-        except (RefusedBuildError, ConfigError) as error:
-            return self._refused(step, store, str(error))
-        result = self._note(step, store, replace(step.rerun, state=RerunState.STARTED, item=item))
-        return replace(result, detail=f"queue item {item}")
-
-    def _refused(self, step: RunAgain, store: RerunStore, why: str) -> Result:
-        """Leave to a person what Jenkins does not start."""
-        left = LeaveLost(
-            controller=step.controller,
-            pool=step.pool,
-            job=step.job,
-            lost=step.lost,
-            rerun=replace(step.rerun, state=RerunState.LEFT, why=why),
-            reason=Reason.RERUN_REFUSED,
-            detail=f"{step.rerun.run}: {why}",
-        )
-        return self._note(left, store, left.rerun)
-
-    def _leave(self, step: LeaveLost, store: RerunStore) -> Result:
-        if step.is_known:
-            return self._note(step, store, step.rerun)
-        try:
-            store.add_rerun(step.rerun, holder=self.holder)
-        except ConflictError:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="it was answered for before, or another pass acts by now")
-        self.given.append((step.lost, step.rerun))
-        return Result(step=step, outcome=Outcome.DONE)
-
-    def _write(self, step: RunAgain, store: RerunStore) -> None:
-        """Write the answer down, or when it is sent once more: until Jenkins has surely shown it, it is not sent a third time."""
-        if step.is_known:
-            store.change_rerun(step.rerun, expected=RerunState.WRITTEN)
-        else:
-            store.add_rerun(step.rerun, holder=self.holder)
-
-    def _note(self, step: RunAgain | LeaveLost, store: RerunStore, rerun: Rerun) -> Result:
-        store.change_rerun(rerun, expected=RerunState.WRITTEN)
-        self.given.append((step.lost, rerun))
-        return Result(step=step, outcome=Outcome.DONE)
-
-
-def _is_repeated_by_now(builds: Builds, step: RunAgain) -> bool:
-    """Tell whether a person has started the same since the look that decided to start it."""
-    given = {name: value for name, value in (step.parameters or {}).items() if value != step.rerun.id}
-    job = builds.job(job_path_of(step.rerun.run), step.rerun.created_at)
-    new = [entry for entry in job.entries if entry.is_by_person and entry.item > step.newest] if job is not None else []
-    return any(given.items() <= {parameter.name: parameter.value or "" for parameter in entry.parameters}.items() for entry in new)
 
 
 def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> Snapshot:

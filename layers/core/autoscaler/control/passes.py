@@ -5,10 +5,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from autoscaler.control import launches, nodes
+from autoscaler.control import nodes
 from autoscaler.control.apply import STEP_RESERVE_SECONDS, apply
 from autoscaler.control.observe import Invocation, log_notes, observe, without
 from autoscaler.control.outcomes import Outcome, Report, Result
+from autoscaler.control.steps import launching
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainAll, DrainNodes, DrainSome, EndInstance, LaunchSome, Release, Reserve
@@ -38,7 +39,7 @@ def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]
     stored = ports.state.read()
     decision = partial(decide.scale_up, memo=invocation.memo)
     preview = plan_only(ports, fleet, invocation, decision, stored)
-    if invocation.dry_run or not (preview.plan.steps or launches.unfinished(ports, stored)):
+    if invocation.dry_run or not (preview.plan.steps or launching.unfinished(ports, stored)):
         return [preview]
     return [one_pass(without(ports, preview.failed), fleet, invocation, decision, may_launch=True)]
 
@@ -130,12 +131,12 @@ def _waits_for_second_look(report: Report) -> bool:
 
 
 def one_pass(ports: Ports, fleet: Fleet, invocation: Invocation, decision: Decision, *, may_launch: bool = False) -> Report:
-    """Run one pass under the lease. A pass that may launch first goes on with unanswered launches."""
+    """Run one pass under the lease. A pass that may launch first goes on with unanswered launching."""
     if invocation.dry_run:
         return plan_only(ports, fleet, invocation, decision, ports.state.read())
     with _lease(ports, invocation) as holder:
         stored = ports.state.read()
-        if may_launch and launches.recover(ports, fleet, stored):
+        if may_launch and launching.recover(ports, fleet, stored):
             stored = ports.state.read()
         snapshot = observe(ports, fleet, stored, invocation)
         log_notes(ports, snapshot)

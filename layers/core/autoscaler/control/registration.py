@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.control import granting
 from autoscaler.control.granting import Connection, url_of
-from autoscaler.control.reserving import is_wanted, side_id
 from autoscaler.domain.facts.fleet import BUILD_USER, Fleet, Host, Pool, Share, agent_spec, user_for
 from autoscaler.domain.facts.metering import rotated
-from autoscaler.domain.facts.nodes import described_instance, has_static_node
+from autoscaler.domain.facts.nodes import described_instance, has_static_node, is_wanted, side_id
 from autoscaler.domain.facts.pools import with_left
 from autoscaler.domain.facts.snapshot import Binding, Record, RecordState, Reservation
 from autoscaler.domain.facts.telemetry import CONTROLLER, DEVICES_POLL_SECONDS, Devices

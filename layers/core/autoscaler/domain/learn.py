@@ -5,8 +5,22 @@ from a decision, `note_results` what became of its steps. The pass that holds th
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from autoscaler.domain.facts.effects import (
+    ConsoleRead,
+    Effect,
+    FailedStart,
+    Had,
+    ImageRefused,
+    LostAnswer,
+    NotLaunched,
+    NotStopped,
+    Stopped,
+    Terminated,
+    Tried,
+)
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import CapacityDelay, Growth, IdleReturns, Memory, Missing, Stuck, Trial, Window
 from autoscaler.domain.facts.metering import (
@@ -24,11 +38,10 @@ from autoscaler.domain.facts.nodes import with_known_weights
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.pools import next_volumes
 from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, Snapshot
-from autoscaler.domain.facts.started_builds import Rerun
 from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over, next_peaks, note_returns
-from autoscaler.domain.launch.backoff import Had, Refusal, lacks_capacity, note_refusals, note_stops, note_taken_back
+from autoscaler.domain.launch.backoff import lacks_capacity, note_refusals, note_stops, note_taken_back, scopes_of
 from autoscaler.domain.launch.placement import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.heal import note_owed, what_is_seen
@@ -63,7 +76,6 @@ from autoscaler.domain.situation.breakers import (
 )
 from autoscaler.domain.situation.builds import next_may_have_orders
 from autoscaler.domain.situation.canary import (
-    FailedStart,
     failed_starts,
     is_of_canary,
     late_agents,
@@ -82,6 +94,7 @@ from autoscaler.domain.situation.situation import Decided, Look, Situation, join
 from autoscaler.domain.situation.warm_pool import note_short_of_disk
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
+_E = TypeVar("_E", bound=Effect)
 
 
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
@@ -341,54 +354,52 @@ def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
     return of_boot(pool), of_starts(pool), of_image(pool), *map(of_connections, controllers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
-    """What became of a plan's steps."""
-
-    refused: Collection[tuple[str, tuple[Refusal, ...]]] = ()  # launches: pool, and what was wrong
-    refused_starts: Collection[FailedStart] = ()  # what EC2 refused for another reason than that machines are short
-    refused_canaries: Collection[tuple[str, str, str]] = ()  # launches of new images: pool, version, and what EC2 said
-    launched: Collection[Had] = ()  # launches that brought an agent
-    tried: Mapping[str, str | None] = field(default_factory=dict)  # steps in Jenkins, and why they failed; None: they did not
-    stuck: Collection[str] = ()  # instances that EC2 did not let us terminate
-    unstoppable: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # those that it did not let us stop: pools, and what it said
-    stopped: Collection[str] = ()  # pools of which it stopped an agent
-    terminated: Collection[str] = ()  # instances
-    answers: Collection[tuple[str, Rerun]] = ()  # for lost builds: the name in the memory, and the answer
-    consoles: Mapping[str, str] = field(default_factory=dict)  # of boots that failed, as far as they could be read, by instance id
-
-
-def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -> Memory:
-    """Note what became of a plan's steps."""
-    known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in outcomes.terminated}
-    noted = answered(memory, outcomes.answers, now)
-    newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now) for i in outcomes.stuck}
+def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now: float) -> Memory:
+    """Note what a plan's steps have brought about. Effects of one kind count together, whatever came in between."""
+    ends = _of(Terminated, effects)
+    ended = {end.instance_id for end in ends if not end.is_stuck}
+    known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in ended}
+    stuck = [end.instance_id for end in ends if end.is_stuck]
+    newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now) for i in stuck}
+    noted = answered(memory, _of(LostAnswer, effects), now)
     return replace(
         memory,
         lost=noted.lost,
         reruns=noted.reruns,
         left=noted.left,
-        trials=_next_trials(memory, fleet, outcomes, now),
-        capacity_delays={**memory.capacity_delays, **_next_delays(memory, outcomes, now)},
+        trials=_next_trials(memory, fleet, effects, now),
+        capacity_delays={**memory.capacity_delays, **_next_delays(memory, effects, now)},
         stuck={**known, **newly},
-        unstoppable=memory.unstoppable | frozenset(outcomes.unstoppable),
-        failing=note_tried(memory.failing, outcomes.tried, now),
+        unstoppable=memory.unstoppable.union(refused.instance_id for refused in _of(NotStopped, effects)),
+        failing=note_tried(memory.failing, last_tried(effects), now),
     )
 
 
-def _next_delays(memory: Memory, outcomes: Outcomes, now: float) -> dict[str, CapacityDelay]:
+def last_tried(effects: Iterable[Effect]) -> dict[str, str | None]:
+    """Say by its key why each step that was tried failed the last time; None: it did not."""
+    return {step.key: step.why for step in _of(Tried, effects)}
+
+
+def _of(kind: type[_E], effects: Iterable[Effect]) -> list[_E]:
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+def _next_delays(memory: Memory, effects: Iterable[Effect], now: float) -> dict[str, CapacityDelay]:
     """Note which pools EC2 had agents for, and which not."""
-    short = {pool for pool, refusals in outcomes.refused if any(lacks_capacity(refusal.code) for refusal in refusals)}
-    launched = {had.pool for had in outcomes.launched}
+    refused = [(launch.pool, refusal.code) for launch in _of(NotLaunched, effects) for refusal in launch.refusals]
+    short = {pool for pool, code in refused if lacks_capacity(code)}
+    launched = {had.pool for had in _of(Had, effects)}
     delays = {name: note_refused(memory.capacity_delays.get(name), now) for name in short - launched}
     return delays | {name: note_had(memory.capacity_delays.get(name), now) for name in launched}
 
 
-def _next_trials(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -> dict[str, Trial]:
+def _next_trials(memory: Memory, fleet: Fleet, effects: Iterable[Effect], now: float) -> dict[str, Trial]:
     """Close the trials of what worked, and count what EC2 refused; of one launch some may be had and some refused."""
-    trials = note_refused_canaries(note_consoles(memory.trials, outcomes.consoles), outcomes.refused_canaries, now)
-    trials = note_failed_starts(trials, outcomes.refused_starts, now)
-    trials = close(trials, (scope for had in outcomes.launched for scope in had.scopes()), now)
-    for pool, refusals in outcomes.refused:
-        trials = note_refusals(trials, fleet.pools[pool], refusals, now)
-    return note_stops(trials, outcomes.stopped, outcomes.unstoppable.values(), now)
+    trials = note_consoles(memory.trials, {console.instance_id: console.text for console in _of(ConsoleRead, effects)})
+    trials = note_refused_canaries(trials, _of(ImageRefused, effects), now)
+    trials = note_failed_starts(trials, _of(FailedStart, effects), now)
+    trials = close(trials, (scope for had in _of(Had, effects) for scope in scopes_of(had)), now)
+    for launch in _of(NotLaunched, effects):
+        trials = note_refusals(trials, fleet.pools[launch.pool], launch.refusals, now)
+    refused = [(refused.pool, refused.why) for refused in _of(NotStopped, effects)]
+    return note_stops(trials, (stopped.pool for stopped in _of(Stopped, effects)), refused, now)

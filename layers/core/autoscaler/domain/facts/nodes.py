@@ -5,10 +5,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Fleet, NodeSpec, Pool, in_home, labels_given, node_name
+from autoscaler.domain.facts.fleet import (
+    CORDONED_LABEL,
+    FULL_LABEL,
+    HELD_LABEL,
+    Fleet,
+    NodeSpec,
+    Pool,
+    Share,
+    in_home,
+    labels_given,
+    node_name,
+)
 from autoscaler.domain.facts.job_settings import Source
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
+from autoscaler.domain.facts.snapshot import SIDE, ControllerView, Node, QueueItem, Record
 from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
 
 # What the description of a node of ours says: its fleet, its instance, and where that fleet runs.
@@ -58,6 +69,23 @@ def is_of_host(fleet: Fleet, record: Record, node: Node) -> bool:
 def is_made_for(fleet: Fleet, record: Record, node: Node) -> bool:
     """Tell whether the node of a host, or of a further side of a machine, was made for it: it is deleted with that alone."""
     return not has_static_node(record) and (record.is_side or is_of_host(fleet, record, node))
+
+
+def side_id(machine: str, controller: str) -> str:
+    """Return the id of the record of a machine's side on one more controller."""
+    return f"{machine}{SIDE}{controller}"
+
+
+def is_wanted(fleet: Fleet, record: Record) -> bool:
+    """Tell whether a host, or a further side of an instance, is still to serve that controller."""
+    pool = fleet.pools.get(record.pool)
+    if pool is None or record.controller not in pool.controllers:
+        return False
+    at_once = pool.share is Share.COOPERATIVE
+    if record.is_side:
+        return at_once
+    host = next((one for one in fleet.hosts.values() if one.id == record.machine), None)
+    return host is not None and host.pool == pool.name and (record.instance_id == host.id) is not at_once
 
 
 def takes_static_node(fleet: Fleet, record: Record) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from autoscaler.domain.facts.effects import Had, Refusal
 from autoscaler.domain.facts.fleet import Offering, Pool
 from autoscaler.domain.facts.memory import EC2_ANSWERED, Trial
 from autoscaler.domain.situation.breakers import (
@@ -48,35 +49,10 @@ class Scope(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """One error of a launch. ``offering_key``: "" where EC2 did not say; ``asked``: all offerings of one market in it."""
-
-    code: str
-    offering_key: str
-    asked: tuple[Offering, ...]
-    had: frozenset[str] = frozenset()  # instance types that it got all the same
-    met: bool = False  # it got as many as it asked for
-    denied: str = ""  # the action for which IAM gives no permission
-
-    @property
-    def text(self) -> str:
-        """Write EC2's code, and what is not allowed."""
-        return f"{self.code} ({self.denied})" if self.denied else self.code
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Had:
-    """What one launch brought: a pool, the offerings that it asked for, and the instance types that it got."""
-
-    pool: str
-    asked: tuple[Offering, ...]
-    types: frozenset[str]
-
-    def scopes(self) -> list[str]:
-        """Name the scopes that work, as it shows. Which subnet an instance is in, the answer does not say."""
-        mine = (of_offering(self.pool, offering) for offering in self.asked if offering.instance_type in self.types)
-        return [ACCOUNT, of_pool(self.pool), *mine]
+def scopes_of(had: Had) -> list[str]:
+    """Name the scopes that work, as a launch shows. Which subnet an instance is in, the answer does not say."""
+    mine = (of_offering(had.pool, offering) for offering in had.asked if offering.instance_type in had.types)
+    return [ACCOUNT, of_pool(had.pool), *mine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from autoscaler.domain.facts.effects import LostAnswer
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.nodes import MarkClass
@@ -137,17 +138,17 @@ class Answered:
     left: Mapping[str, LeftBuild]
 
 
-def answered(memory: Memory, answers: Iterable[tuple[str, Rerun]], now: float) -> Answered:
-    """Tell what is to be remembered of these answers: the name in the memory, and the answer."""
-    answers, reruns, left = list(answers), dict(memory.reruns), dict(memory.left)
-    for _, one in answers:
+def answered(memory: Memory, answers: Collection[LostAnswer], now: float) -> Answered:
+    """Tell what is to be remembered of these answers."""
+    reruns, left = dict(memory.reruns), dict(memory.left)
+    for one in (answer.rerun for answer in answers):
         if one.state is RerunState.LEFT:
             left[f"{one.controller} {one.run}"] = LeftBuild(controller=one.controller, run=one.run, why=one.why, at=now)
         elif one.item is not None:
             is_repeat = one.state is RerunState.REPEATED
             again = RanAgain(run=one.run, times=one.times, on_demand=one.on_demand, at=now, by_person=is_repeat)
             reruns[f"{one.controller}#{one.item}"] = again
-    done = {name for name, _ in answers}
+    done = {answer.lost for answer in answers}
     return Answered(
         lost={key: lost for key, lost in memory.lost.items() if key not in done},
         reruns=_kept(reruns, now - _REMEMBERED_SECONDS),

@@ -1,9 +1,10 @@
 """What one agent tries before others follow: a pool's next boot, a new version, a new image, a start of what was stopped."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
+from autoscaler.domain.facts.effects import FailedStart, ImageRefused
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Failing, Memory, Trial
 from autoscaler.domain.facts.nodes import why_of_other_kind
@@ -144,11 +145,12 @@ def note_failed_canaries(
     return trials
 
 
-def note_refused_canaries(known: Mapping[str, Trial], refused: Iterable[tuple[str, str, str]], now: float) -> dict[str, Trial]:
-    """Note the launches of what is tried that EC2 refused: pool, version, and why."""
+def note_refused_canaries(known: Mapping[str, Trial], refused: Iterable[ImageRefused], now: float) -> dict[str, Trial]:
+    """Note the launches of what is tried that EC2 refused."""
     trials = dict(known)
-    for pool, version, why in refused:
-        trials[of_image(pool)] = _once_more(trials.get(of_image(pool)), version, why, now)
+    for launch in refused:
+        scope = of_image(launch.pool)
+        trials[scope] = _once_more(trials.get(scope), launch.version, launch.why, now)
     return trials
 
 
@@ -202,19 +204,6 @@ LEAST_LATE_SECONDS = 120.0
 _FAILED_KEPT = 20
 _NEVER_CONNECTED = "it did not connect in time"
 _STARTS = (Phase.REQUESTED, Phase.CONNECTING, Phase.OVERDUE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedStart:
-    """A start that EC2 refused, that ended stopped again, or whose agent did not connect in time. ``why``: in EC2's or its own words.
-
-    ``of_all``: whatever the machine is, EC2 would have said the same. Else each machine counts once.
-    """
-
-    pool: str
-    instance_id: str
-    why: str
-    of_all: bool = False
 
 
 def refused_start(controller: str, instance_id: str) -> str:

@@ -1,0 +1,101 @@
+"""Answers for builds that are lost, each once.
+
+The answer is written down before Jenkins is asked. Cut off after that, it may have been sent: the
+next look finds what it started, or that it started nothing.
+"""
+
+from dataclasses import replace
+
+from autoscaler.build_ports import Builds, RerunStore
+from autoscaler.control.outcomes import Result
+from autoscaler.control.steps.acting import Acting, done, skipped
+from autoscaler.domain.facts.effects import LostAnswer
+from autoscaler.domain.facts.plan import LeaveLost, RunAgain
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.runs import job_path_of
+from autoscaler.domain.facts.started_builds import Rerun, RerunState
+from autoscaler.errors import ConfigError, ConflictError, RefusedBuildError
+
+_NO_STORE = "there is no store of what was run again"
+_ANSWERED_BEFORE = "it was answered for before, or another pass acts by now"
+
+
+def run_again(acting: Acting, step: RunAgain) -> Result:
+    """Start a lost build again, unless a person has done so by now."""
+    store = acting.ports.reruns
+    if store is None:
+        return skipped(step, _NO_STORE)
+    if step.found is not None:
+        started = replace(step.rerun, state=RerunState.STARTED, item=step.found)
+        return _note(acting, step, store, started)
+    builds = acting.ports.builds[step.controller]
+    if _is_repeated_by_now(builds, step):
+        return skipped(step, "a person has started the same just now; the next look tells")
+    try:
+        _write(acting, step, store)
+    except ConflictError:
+        return skipped(step, _ANSWERED_BEFORE)
+    try:
+        item = builds.start(job_path_of(step.rerun.run), step.parameters)
+    except (RefusedBuildError, ConfigError) as error:
+        return _refused(acting, step, store, str(error))
+    result = _note(acting, step, store, replace(step.rerun, state=RerunState.STARTED, item=item))
+    return replace(result, detail=f"queue item {item}")
+
+
+def leave_lost(acting: Acting, step: LeaveLost) -> Result:
+    """Write down that a lost build is not run again."""
+    store = acting.ports.reruns
+    if store is None:
+        return skipped(step, _NO_STORE)
+    if step.is_known:
+        return _note(acting, step, store, step.rerun)
+    try:
+        store.add_rerun(step.rerun, holder=acting.holder)
+    except ConflictError:
+        return skipped(step, _ANSWERED_BEFORE)
+    acting.effects.append(LostAnswer(lost=step.lost, rerun=step.rerun))
+    return done(step)
+
+
+def _write(acting: Acting, step: RunAgain, store: RerunStore) -> None:
+    """Write the answer down, or when it is sent once more.
+
+    Until Jenkins has surely shown it, it is not sent a third time.
+    """
+    if step.is_known:
+        store.change_rerun(step.rerun, expected=RerunState.WRITTEN)
+    else:
+        store.add_rerun(step.rerun, holder=acting.holder)
+
+
+def _refused(acting: Acting, step: RunAgain, store: RerunStore, why: str) -> Result:
+    """Leave to a person what Jenkins does not start."""
+    left = LeaveLost(
+        controller=step.controller,
+        pool=step.pool,
+        job=step.job,
+        lost=step.lost,
+        rerun=replace(step.rerun, state=RerunState.LEFT, why=why),
+        reason=Reason.RERUN_REFUSED,
+        detail=f"{step.rerun.run}: {why}",
+    )
+    return _note(acting, left, store, left.rerun)
+
+
+def _note(acting: Acting, step: RunAgain | LeaveLost, store: RerunStore, rerun: Rerun) -> Result:
+    store.change_rerun(rerun, expected=RerunState.WRITTEN)
+    acting.effects.append(LostAnswer(lost=step.lost, rerun=rerun))
+    return done(step)
+
+
+def _is_repeated_by_now(builds: Builds, step: RunAgain) -> bool:
+    """Tell whether a person has started the same since the look that decided to start it."""
+    given = {
+        name: value for name, value in (step.parameters or {}).items() if value != step.rerun.id
+    }
+    job = builds.job(job_path_of(step.rerun.run), step.rerun.created_at)
+    entries = job.entries if job is not None else ()
+    new = [entry for entry in entries if entry.is_by_person and entry.item > step.newest]
+    started = [{one.name: one.value or "" for one in entry.parameters} for entry in new]
+    return any(given.items() <= parameters.items() for parameters in started)
