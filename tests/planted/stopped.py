@@ -148,7 +148,7 @@ STOPPED = (
     ),
     Bug(
         name="nothing is launched instead of a start that EC2 refused",
-        function="start",
+        function="_started",
         was="if step.otherwise and short > 0:",
         becomes="if step.otherwise and short > 1000:",
         found_by=(f"{_FAILED}::test_whatever_ec2_answers_at_a_start_the_job_is_served_by_a_launch_in_the_same_pass",),

@@ -210,7 +210,7 @@ def take(acting: Acting, step: Step) -> Result:
         if isinstance(error, UnansweredError | NoAnswerError) and not isinstance(error, DoubtfulError):
             acting.unresponsive.add(controller)
         result = failed(step, f"{type(error).__name__}: {error}")
-    # What takes so long takes it from the other controllers.
+    # What takes so long takes it from the other controllers. A launch or a start waits for EC2, and not for Jenkins.
     if not waits_for_ec2 and acting.ports.clock() - began > SLOW_STEP_SECONDS:
         acting.unresponsive.add(controller)
     if (key := key_of(step)) and not isinstance(step, Stop):  # of stops EC2's refusals alone count

@@ -7,7 +7,7 @@ The record is written first: the next pass goes on by what EC2 says.
 - starting: likewise. What EC2 refuses to start stays stopped, and is launched instead.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.control import nodes
@@ -129,12 +129,17 @@ class _Attempt:
 def start(acting: Acting, step: Start) -> Result:
     """Note the starts under the lease, ask EC2 for all at once, and take back what it refused.
 
-    Spares are started in their place, and what is missing then is launched.
+    Spares are started in their place.
     """
     attempts, spares = [_attempt(acting, step, step.instance_ids)], list(step.spares)
     while spares and (more := attempts[-1].refused_machines):
         attempts.append(_attempt(acting, step, spares[:more]))
         spares = spares[more:]
+    return _started(acting, step, attempts)
+
+
+def _started(acting: Acting, step: Start, attempts: Sequence[_Attempt]) -> Result:
+    """Note what has started and what has not, and launch what is missing then."""
     problems = {name: why for attempt in attempts for name, why in attempt.problems.items()}
     refusals = {name: why for attempt in attempts for name, why in attempt.refusals.items()}
     started = [name for attempt in attempts for name in attempt.asked if name not in problems]
