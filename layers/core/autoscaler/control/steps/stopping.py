@@ -7,12 +7,12 @@ The record is written first: the next pass goes on by what EC2 says.
 - starting: likewise. What EC2 refuses to start stays stopped, and is launched instead.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.control import nodes
-from autoscaler.control.outcomes import Outcome, Result
-from autoscaler.control.steps.acting import Acting, done, skipped
+from autoscaler.control.outcomes import Result
+from autoscaler.control.steps.acting import Acting, done, failed, skipped
 from autoscaler.control.steps.ending import last_read, restore
 from autoscaler.domain.facts.effects import FailedStart, NotStopped, Stopped, Tried
 from autoscaler.domain.facts.fleet import agent_spec, node_name
@@ -135,29 +135,25 @@ def start(acting: Acting, step: Start) -> Result:
     while spares and (more := attempts[-1].refused_machines):
         attempts.append(_attempt(acting, step, spares[:more]))
         spares = spares[more:]
-    return _started(acting, step, attempts)
-
-
-def _started(acting: Acting, step: Start, attempts: Sequence[_Attempt]) -> Result:
-    """Note what has started and what has not, and launch what is missing then."""
     problems = {name: why for attempt in attempts for name, why in attempt.problems.items()}
-    refusals = {name: why for attempt in attempts for name, why in attempt.refusals.items()}
-    started = [name for attempt in attempts for name in attempt.asked if name not in problems]
+    whole = _Attempt(asked=tuple(name for one in attempts for name in one.asked), problems=problems)
+    return _started(acting, step, whole, spares=len(whole.asked) - len(attempts[0].asked))
+
+
+def _started(acting: Acting, step: Start, attempt: _Attempt, *, spares: int) -> Result:
+    """Note what has started and what has not, and launch what is missing then."""
+    started = [name for name in attempt.asked if name not in attempt.problems]
     for name in started:
         acting.effects.append(Tried(key=refused_start(step.controller, name), why=None))
-    for name, refusal in refusals.items():
+    for name, refusal in attempt.refusals.items():
         _note_refused(acting, step, name, refusal)
-    short = len(refusals) - sum(len(attempt.asked) for attempt in attempts[1:])
+    short = len(attempt.refusals) - spares
     if step.otherwise and short > 0:
         acting.instead.append(replace(step.otherwise, count=short))
-    if not started and not problems:
+    if not (started or attempt.problems):
         return replace(skipped(step, "another pass, or a person, was quicker"), count=0)
-    return Result(
-        step=step,
-        outcome=Outcome.DONE if started else Outcome.FAILED,
-        detail="; ".join(f"{name}: {why}" for name, why in sorted(problems.items())),
-        count=len(started),
-    )
+    detail = "; ".join(f"{name}: {why}" for name, why in sorted(attempt.problems.items()))
+    return replace(done(step, detail) if started else failed(step, detail), count=len(started))
 
 
 def _attempt(acting: Acting, step: Start, instance_ids: Iterable[str]) -> _Attempt:
