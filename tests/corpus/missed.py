@@ -1,4 +1,4 @@
-"""``python -m corpus.missed``: finds a case for each bug that the corpus misses.
+"""``python -m corpus.missed [WORD]``: finds a case for each bug that the corpus misses.
 
 The candidates are every decision of the tests that find these bugs: ``CORPUS_EACH=missed pytest -p
 corpus.plugin TEST...``; without candidates, that command is printed. What notices a bug is added to
@@ -14,9 +14,9 @@ from corpus.power import bugs_of_the_decision, cases_for, missed_by, notices
 from planted.bug import Bug
 
 
-def main() -> int:
+def main(word: str = "") -> int:
     recorded = [line for archive in archives() for line in lines_of(archive)]
-    missed = missed_by(recorded, bugs_of_the_decision(""))
+    missed = missed_by(recorded, bugs_of_the_decision(word))
     files = sorted(FOLDER.glob("missed-*.jsonl"))
     if not files:
         tests = dict.fromkeys(test for bug in missed for test in bug.found_by)
@@ -42,4 +42,4 @@ def _noticing(bug: Bug) -> int | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))
