@@ -1,11 +1,13 @@
-"""``python -m corpus.harvest_purpose``: make candidates on purpose, from the series among the
-candidates; where none has a row, from single ones."""
+"""``python -m corpus.harvest_purpose``: make candidates on purpose, from worlds made for that and
+from the series among the candidates; where none has a row, from single ones."""
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 from corpus.candidates import FOLDER
 from corpus.case import Case, Recorded, read, written
+from corpus.made import made
 from corpus.purpose import cases_at, moments
 
 _OF_A_ROW = 3
@@ -20,9 +22,11 @@ def candidates() -> Iterator[Case]:
 
 
 def main() -> None:
-    rows = Counter[str]()
+    rows, worlds = Counter[str](), made()
+    FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "purpose.jsonl").open("w", encoding="utf-8") as file:
-        for case in candidates():
+        file.writelines(f"{written(Recorded(case=one))}\n" for one in worlds)
+        for case in chain(worlds, candidates()):
             for moment in moments(case):
                 if rows[moment.row] < _OF_A_ROW:
                     rows[moment.row] += 1

@@ -15,10 +15,11 @@ from corpus.neutral import lines_of, without_detail
 from corpus.play import Carried, begin, decide_on, learn, remember
 
 _BEFORE = 16  # looks of a prefix
-_STILL = 48  # ticks in which the world stands still
+_STILL = 60  # ticks in which the world stands still
 _APART = 150.0
 _AFTER = 6  # ticks after what happens once
 _EDGE = 1.0
+_LAUNCH = "launch-asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,21 @@ class Moment:
 def moments(case: Case) -> Iterator[Moment]:
     """The first look of a series at each row, played with nothing remembered but what the prefix
     teaches."""
-    carried, known = begin(case), set[str]()
+    carried, known, asked = begin(case), set[str](), list[str]()
     for number, look in enumerate(case.looks):
         if look.asks is Asks.LEARN:
             learn(look, carried)
             continue
         plan = decide_on(look, carried.at(look))
         remember(look, plan, carried)
+        if look.asks is Asks.UP:
+            asked = [intent.controller for intent in look.facts.intents if intent.open]
         if look.asks is not Asks.DOWN:
             continue
         nodes = {record.instance_id: record for record in look.facts.records}
+        if asked and _LAUNCH not in known:  # a row of no agent
+            known.add(_LAUNCH)
+            yield Moment(_LAUNCH, case, number, "", asked[0])
         for instance_id, row in plan.memory.rows.items():
             if row.row not in known and instance_id in nodes:
                 known.add(row.row)
