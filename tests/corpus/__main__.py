@@ -7,9 +7,11 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
+from corpus.branches import Arc
 from corpus.case import archives, lines_of, read, write_archive, written
 from corpus.compare import Difference, compare_all
 from corpus.decided import decided_anew
+from corpus.impossible import why_impossible
 from corpus.measured import branches_of_all
 
 _SHOWN = 10  # differences of each kind
@@ -65,10 +67,22 @@ def _print_branches() -> None:
     measured = branches_of_all(archives())
     for room, (taken, count) in measured.by_room().items():
         _say(f"{room:<12}{taken:>6} of {count:>6}")
+    reasons = {arc: why for arc in measured.missed if (why := why_impossible(arc))}
     counts = f"{len(measured.taken)} of {len(measured.all)}"
     _say(f"together: {counts} branches of the functions that the decision enters")
-    for file, start, end in measured.missed:
-        _say(f"  {file}:{start} -> {end if end > 0 else 'out'}")
+    _say(f"{len(reasons)} cannot happen:")
+    for arc in measured.missed:
+        if arc in reasons:
+            _say(f"  {_told(arc)}: {reasons[arc]}")
+    _say(f"{len(measured.missed) - len(reasons)} have no case:")
+    for arc in measured.missed:
+        if arc not in reasons:
+            _say(f"  {_told(arc)}")
+
+
+def _told(arc: Arc) -> str:
+    file, start, end = arc
+    return f"{file}:{start} -> {end if end > 0 else 'out'}"
 
 
 def _say(line: str) -> None:

@@ -1,16 +1,42 @@
 """Makes worlds for rows of the table of deadlines that recorded worlds do not show."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
 
-from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, RecordState
 from autoscaler_workbench.fakes.world.faults import Fault
-from corpus.case import Case
+from corpus.case import Asks, Case, Look
 from corpus.harvest import Harvest, series, ticks
 from support.builders import a_host, a_pool, a_pool_of_hosts
 from support.timeline import Day
 from support.worlds import in_memory
+
+_LABELS = (
+    *(
+        "cpu",
+        "cpu && cpu",
+        "gpu || cpu",
+        "gpu -> cpu",
+        "cpu -> gpu",
+        "cpu <-> cpu",
+        "!gpu",
+        "(cpu)",
+    ),
+    *(
+        '"cpu',
+        "cpu gpu",
+        "cpu &&",
+        "(cpu",
+        "&& cpu",
+        "cpu !gpu",
+        "!!cpu",
+        "gpu -> cpu -> a",
+        "cpu)",
+    ),
+    *("", None),
+)
 
 
 def made() -> list[Case]:
@@ -21,7 +47,7 @@ def made() -> list[Case]:
         for world in (a_host_has_no_power, ec2_forgets_what_ends, a_launch_has_no_answer):
             world()
             cases.append(series(world.__name__.replace("_", " "), ticks(harvest.take())))
-    return cases
+    return [*cases, with_odd_labels(cases[-1])]
 
 
 def a_host_has_no_power() -> None:
@@ -54,3 +80,24 @@ def a_launch_has_no_answer() -> None:
     day.fleet.faults.plan(Fault("ec2 CreateFleet", times=12))
     day.queue(3)
     day.minutes(20)
+
+
+def with_odd_labels(case: Case) -> Case:
+    """All jobs that wait ask for one odd label after the other, some of which nobody can read."""
+    waits = next(look for look in case.looks if look.asks is Asks.UP and _items(look))
+    looks = [
+        replace(waits, facts=replace(waits.facts, controllers=_asking(waits, label)))
+        for label in _LABELS
+    ]
+    return Case(name=f"odd labels: {case.name}", looks=tuple(looks))
+
+
+def _items(look: Look) -> list[QueueItem]:
+    return [item for view in look.facts.controllers.values() for item in view.items]
+
+
+def _asking(look: Look, label: str | None) -> dict[str, ControllerView]:
+    return {
+        name: replace(view, items=tuple(replace(item, label=label) for item in view.items))
+        for name, view in look.facts.controllers.items()
+    }
