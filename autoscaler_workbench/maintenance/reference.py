@@ -10,7 +10,7 @@ from typing import Any
 from autoscaler.config.findings import PATTERNS
 from autoscaler.config.settings import FILE, Tuning, fleet_schema
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.situation.deadlines import AGENT_ROWS, OTHER_ROWS
+from autoscaler.domain.situation.states import OF_AGENTS, OF_OTHERS
 
 ROOT = Path(__file__).parents[2]
 _FROM, _TO = "<!-- from here on made by `make reference` -->\n", "<!-- up to here -->\n"
@@ -70,9 +70,9 @@ def reason_reference() -> str:
 
 
 def deadline_reference() -> str:
-    """List all rows of the table of deadlines."""
+    """List all states."""
     lines: list[str] = []
-    for title, rows in {"Agents": AGENT_ROWS, "Everything else": OTHER_ROWS}.items():
+    for title, rows in {"Agents": OF_AGENTS, "Everything else": OF_OTHERS}.items():
         lines += ["", f"## {title}", ""]
         for row in rows:
             facts = f"Recognised by: {row.recognised_by}. Ended by: {row.ended_by}. Deadline: {row.deadline}. Then: {row.then}."

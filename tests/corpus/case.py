@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from autoscaler.domain.announced import InstanceEvent
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import PluginWeight
 from autoscaler.domain.facts.orders import (
@@ -26,7 +27,6 @@ from autoscaler.domain.facts.orders import (
 )
 from autoscaler.domain.facts.runs import BuildResult, Graphs, Item
 from autoscaler.domain.facts.snapshot import Snapshot
-from autoscaler.domain.repair.instances import InstanceEvent
 from corpus.forms import Forms
 from corpus.outcomes import Outcomes
 

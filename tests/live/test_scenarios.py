@@ -8,7 +8,7 @@ from autoscaler.domain.facts.nodes import Mark, MarkClass, beacon_specs
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.repair.instances import SECOND_LOOK_SECONDS
+from autoscaler.domain.situation.states import SECOND_LOOK_SECONDS
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.live_scene import needs_a_restart, restart
 

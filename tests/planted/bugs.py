@@ -55,14 +55,14 @@ BUGS = (
     Bug(
         name="terminated as soon as it is cordoned, without a second look",
         function="is_settled",
-        was="    if look.condition != Condition.DRAINED:\n        return False\n",
-        becomes="    if look.condition == Condition.DRAINED:\n        return True\n",
+        was="    if look is None or look.condition != Condition.DRAINED:\n        return False\n",
+        becomes="    if look is None:\n        return False\n    if look.condition == Condition.DRAINED:\n        return True\n",
         found_by=("tests/unit/test_scale_down.py::test_settles_for_as_long_as_the_pool_says",),
     ),
     Bug(
         name="repairs act on one look",
         function="is_fact",
-        was="return look.last_at == now and look.request_id != request_id and now - look.first_at >= SECOND_LOOK_SECONDS",
+        was="return look.last_at == situation.now and not is_new and situation.now - look.first_at >= SECOND_LOOK_SECONDS",
         becomes="return True",
         found_by=("tests/unit/test_scale_down.py::test_settles_for_as_long_as_the_pool_says",),
     ),
@@ -103,9 +103,9 @@ BUGS = (
     ),
     Bug(
         name="a person's mark on a given up agent is ignored",
-        function="_go_on",
-        was="    elif agent.mark is None and agent.node.temporarily_offline:\n",
-        becomes="    elif False:\n",
+        function="_online_again",
+        was="    if agent.mark is None and node.temporarily_offline:\n",
+        becomes="    if False:\n",
         found_by=("tests/scenarios/test_condemned.py::test_a_person_s_mark_on_a_given_up_agent_keeps_it_until_it_is_taken_away",),
     ),
     Bug(
@@ -120,15 +120,15 @@ BUGS = (
     Bug(
         name="a node whose labels were taken is marked at the first idle look",
         function="is_unlabelled_twice",
-        was="return look.condition == Condition.UNLABELLED and now - look.first_at >= settle_seconds",
-        becomes="return look.condition == Condition.UNLABELLED",
+        was="is_without and situation.now - look.first_at >= agent.pool.drain_settle_seconds",
+        becomes="is_without",
         found_by=(
             "tests/scenarios/test_cordons.py::test_labels_go_first_the_mark_comes_after_two_idle_looks_and_only_then_the_machine_goes",
         ),
     ),
     Bug(
         name="a node is marked while an item waits that may start on it without its labels",
-        function="_seal",
+        function="_without_labels",
         was="if job := next(waits, None):",
         becomes="if job := None:",
         found_by=("tests/scenarios/test_cordons.py::test_what_waits_and_may_start_on_what_is_left_of_the_labels_keeps_the_mark_away",),
@@ -242,9 +242,9 @@ BUGS = (
     ),
     Bug(
         name="an agent that is disconnected is taken for idle and goes at once",
-        function="_repair",
-        was="case Condition.LOST if _is_given_up(situation, agent, fact) and not situation.protected(agent):",
-        becomes="case Condition.LOST:",
+        function="_lost",
+        was="    if (agent.idle and never_connected(agent.record, situation.memory.connected)) or here.is_old(agent, fact):",
+        becomes="    if True:",
         found_by=("tests/unit/test_scale_down.py::test_an_agent_that_lost_its_connection_is_waited_for_and_then_drained_for_good",),
     ),
     Bug(
@@ -351,9 +351,9 @@ BUGS = (
     ),
     Bug(
         name="a sweep takes as many as it finds",
-        function="repairs",
-        was="if swept[step.pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * sizes.get(step.pool, 0))):",
-        becomes="if swept[step.pool] < 0:",
+        function="_Admission.refusal",
+        was="if self._repaired[pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * self._sizes[pool])):",
+        becomes="if self._repaired[pool] < 0:",
         found_by=("tests/unit/test_scale_down.py::test_a_sweep_over_its_share_of_a_pool_stops",),
     ),
     Bug(

@@ -127,8 +127,8 @@ COSTLY = (
     Bug(
         name="idle agents stay where looks come minutes apart",
         function="_next",
-        was="look.session == seen.session:",
-        becomes="look.session == seen.session and now - look.last_at <= 180.0:",
+        was="before.session == session:",
+        becomes="before.session == session and now - before.last_at <= 180.0:",
         found_by=("tests/unit/test_scale_down.py::test_two_looks_far_apart_are_two_looks",),
     ),
     Bug(

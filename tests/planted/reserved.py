@@ -35,10 +35,9 @@ RESERVED = (
     breaks(
         _THEIRS,
         "what a person stops in EC2 is terminated under their reservation",
-        function="_condition",
-        was="    if agent.phase is Phase.RESERVED:  # a person may stop it, disconnect it, or delete its node\n"
-        "        return _at_rest(agent, session) if agent.by_labels else None\n",
-        becomes="",
+        function="BY_HAND",
+        was="a.phase not in (Phase.UNSEEN, Phase.RESERVED)",
+        becomes="a.phase is not Phase.UNSEEN",
         always="test_reserved.py::test_one_whose_labels_were_taken_for_another_reason_is_marked_as_reserved",
     ),
     breaks(
@@ -59,7 +58,7 @@ RESERVED = (
     ),
     Bug(
         name="what was reserved gets its labels back for a job that may start there",
-        function="_seal",
+        function="_without_labels",
         was="        if agent.record.reservation:  # no label brings it more\n",
         becomes="        if not agent.record.labels:\n",
         found_by=(f"{_UNIT}what_was_reserved_gets_no_label_back_for_a_job_that_may_start_there_without",),

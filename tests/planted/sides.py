@@ -11,9 +11,9 @@ _LEFT = "tests/scenarios/test_sides_of_left_controllers.py"
 SIDES = (
     Bug(
         name="a machine is terminated though another side of it is used",
-        function="scale_down",
-        was="keep_while_in_doubt(situation, keep_for_other_sides(situation, decided))",
-        becomes="keep_while_in_doubt(situation, decided)",
+        function="_why_not_ended",
+        was="if kept := why_used_elsewhere(situation, agent) if not isinstance(step, Rotate) else None:",
+        becomes="if kept := None:",
         found_by=(f"{_UNIT}::test_drained_on_one_side_only_it_stays",),
     ),
     Bug(
@@ -33,8 +33,8 @@ SIDES = (
     Bug(
         name="one look at the other side is enough",
         function="is_drained",
-        was="    return is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.request_id)",
-        becomes="    return True",
+        was="    return not situation.protected(agent) and is_settled(situation, agent)",
+        becomes="    return not situation.protected(agent)",
         found_by=(f"{_UNIT}::test_drained_on_one_side_only_it_stays",),
     ),
     Bug(
@@ -180,7 +180,7 @@ _DEVICES = "tests/unit/test_device_reservations.py"
 DEVICES = (
     Bug(
         name="a machine of which somebody has a device is terminated",
-        function="_kept_for",
+        function="why_used_elsewhere",
         was="    return (Reason.RESERVED, told_people(reserved, record.node)) if reserved else None\n",
         becomes="    return None\n",
         found_by=(f"{_DEVICES}::test_a_machine_of_which_somebody_has_a_device_is_neither_surplus_nor_terminated_until_that_is_over",),

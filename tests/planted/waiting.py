@@ -50,9 +50,9 @@ WAITING = (
     ),
     Bug(
         name="what cannot be brought back is kept for the jobs that wait",
-        function="_is_wanted_back",
-        was="may_come_back(situation, agent) and not keeps_failing(cannot_come_back(situation.memory, agent))",
-        becomes="may_come_back(situation, agent)",
+        function="_wanted_back",
+        was=" or keeps_failing(cannot_come_back(situation.memory, agent))",
+        becomes="",
         found_by=("tests/scenarios/test_failing_steps.py::test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room",),
     ),
     Bug(

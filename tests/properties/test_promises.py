@@ -28,7 +28,7 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
-from autoscaler.domain.repair.instances import Condition
+from autoscaler.domain.situation.states import Condition
 from support.builders import NOW, a_look, an_intent
 from support.fleets import looks
 from support.leaks import leaks

@@ -43,7 +43,7 @@ def test_a_job_waits_for_a_busy_executor_that_is_free_before_max_wait_seconds_an
             assert len(here.machines()) == agents
 
 
-@feature("domain/scale_in/surplus.py", "domain/scale_in/reclaim.py")
+@feature("domain/scale_in/surplus.py", "domain/lifecycle.py")
 def test_an_idle_agent_goes_at_the_first_look_after_its_idle_seconds():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, idle_seconds: 300}}") as here:
         build = here.submit("job", "cpu", 2)
@@ -235,7 +235,7 @@ def test_after_ten_boots_agents_of_a_schedule_are_launched_as_early_as_boots_tak
         assert len(here.ready("cpu")) == 1
 
 
-@feature("domain/situation/pool_view.py", "domain/situation/warm_pool.py", "domain/scale_in/reclaim.py")
+@feature("domain/situation/pool_view.py", "domain/situation/warm_pool.py", "domain/scale_in/stopped.py")
 def test_the_warm_pool_of_a_schedule_is_filled_from_its_first_minute_and_its_disks_go_at_its_end():
     schedule = "{from: '08:05', to: '08:15', time_zone: UTC, warm_pool: {min_agents: 1}}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 60, schedules: [{schedule}]}}}}") as here:
@@ -267,7 +267,7 @@ def test_the_max_agents_of_a_schedule_hold_from_its_first_minute_to_its_last():
 # Stopped agents
 
 
-@feature("domain/scale_in/reclaim.py", "domain/situation/warm_pool.py", "control/steps/stopping.py")
+@feature("domain/lifecycle.py", "domain/situation/warm_pool.py", "control/steps/stopping.py")
 def test_an_agent_of_a_warm_pool_is_stopped_once_it_is_idle_and_started_for_the_next_job():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, idle_seconds: 300, warm_pool: {min_agents: 1}}}") as here:
         build = here.submit("job", "cpu", 2)
@@ -281,7 +281,7 @@ def test_an_agent_of_a_warm_pool_is_stopped_once_it_is_idle_and_started_for_the_
         assert (again.node, len(here.ever())) == (build.node, 1)
 
 
-@feature("domain/scale_in/reclaim.py", "domain/launch/turns.py", "config/sections.py")
+@feature("domain/gate.py", "domain/launch/turns.py", "config/sections.py")
 def test_missing_agents_of_a_warm_pool_are_launched_in_quiet_times_and_end_at_their_max_age():
     warm = "warm_pool: {min_agents: 1, max_age_hours: 0.25}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 60, {warm}}}}}") as here:

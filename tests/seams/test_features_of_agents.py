@@ -62,7 +62,7 @@ def test_an_idle_agent_goes_to_the_controller_whose_job_waits_within_two_looks_a
 _BOX = "pools: {box: {executors: 1, share: SHARE}}\nhosts: {box-1: {pool: box, role_id: AROAHOSTBOX1, owner: the ROCm team}}"
 
 
-@feature("domain/situation/rows.py", "control/granting.py", "control/registration.py")
+@feature("domain/situation/left.py", "control/granting.py", "control/registration.py")
 def test_a_host_that_is_cooperative_is_a_node_of_both_controllers_and_takes_jobs_of_both():
     with scene(BOTH + _BOX.replace("SHARE", "cooperative")) as here:
         here.minutes(1)
@@ -74,7 +74,7 @@ def test_a_host_that_is_cooperative_is_a_node_of_both_controllers_and_takes_jobs
         assert [node.offline for node in (*here.nodes(), *here.nodes("other"))] == [False, False]
 
 
-@feature("domain/situation/rows.py", "domain/report/machines.py")
+@feature("domain/situation/left.py", "domain/report/machines.py")
 def test_people_are_told_of_a_host_that_is_off_once_it_was_so_for_a_quarter_of_an_hour():
     with scene(_BOX.replace("SHARE", "none")) as here:
         here.minutes(3)
@@ -105,7 +105,7 @@ def test_a_machine_that_serves_both_controllers_at_once_goes_when_both_have_had_
 # How much of an agent a build takes
 
 
-@feature("domain/facts/nodes.py", "domain/situation/supply.py", "domain/repair/heal.py")
+@feature("domain/facts/nodes.py", "domain/situation/supply.py", "domain/lifecycle.py")
 def test_an_agent_whose_builds_weigh_as_much_as_it_has_takes_no_more_from_the_first_look_on():
     with scene("weights: {heavy/*: 4}\npools: {cpu: {$pool, executors: 8, max_agents: 4, min_agents: 1}}") as here:
         here.minutes(4)
@@ -273,7 +273,7 @@ def test_an_agent_goes_into_quarantine_once_a_build_ran_on_it_for_ten_times_as_l
         assert hangs.ended is None
 
 
-@feature("domain/repair/heal.py", "domain/repair/instances.py")
+@feature("domain/lifecycle.py", "domain/situation/states.py")
 def test_an_agent_that_lost_its_connection_is_given_up_and_replaced_after_five_minutes():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 2, min_agents: 1}}") as here:
         here.minutes(4)

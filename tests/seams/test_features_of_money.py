@@ -141,7 +141,7 @@ def test_spot_is_asked_for_first_and_on_demand_is_there_for_a_job_that_spot_cann
         assert [machine.market for machine in here.machines()] == ["spot", "on-demand"]
 
 
-@feature("control/outcomes.py", "domain/repair/instances.py", "entry/instance_events.py")
+@feature("control/outcomes.py", "domain/repair/boots.py", "entry/instance_events.py")
 def test_an_agent_that_ec2_takes_back_is_cordoned_at_once_and_its_build_runs_again_elsewhere():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, market: spot, rerun: {}}}") as here:
         here.define("job", "cpu", 20, "REF")

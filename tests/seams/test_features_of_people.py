@@ -81,7 +81,7 @@ def test_agents_that_a_person_launches_are_kept_for_the_minutes_that_they_said()
         assert here.machines() == []
 
 
-@feature("domain/commands.py", "domain/scale_in/reclaim.py", "domain/report/problems.py")
+@feature("domain/commands.py", "domain/gate.py", "domain/report/problems.py")
 def test_an_agent_that_a_person_drains_ends_after_its_build_and_people_are_told_once_it_takes_too_long():
     with scene(one_pool("drain_timeout_seconds: 300"), essential_environment()) as here:
         build = here.submit("job", "cpu", 20)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from autoscaler.domain.facts.plan import Adopt, DeleteNode, FinishStop, Forget, Start, Terminate
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
-from autoscaler.domain.repair.instances import Condition
+from autoscaler.domain.situation.states import Condition
 from support.builders import NOW
 from support.looks import Look
 

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.memory import ControllerSession, Window
 from autoscaler.domain.facts.snapshot import Binding
 from autoscaler.domain.facts.telemetry import Device, Devices
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.instances import Condition
+from autoscaler.domain.situation.states import Condition
 from autoscaler.domain.situation.supply import free_executors
 from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_look, a_memory, a_node, a_pool, a_record, a_snapshot, a_view, an_instance
 

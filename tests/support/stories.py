@@ -7,7 +7,7 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL, agent_spec
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Node, OfflineCause, Record, RecordState
-from autoscaler.domain.repair.instances import Condition
+from autoscaler.domain.situation.states import Condition
 from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_look, a_mark, a_node, a_pool, a_record, a_reservation, an_instance
 
 OURS, OTHER_FLEETS, A_PERSONS = a_mark().text, "autoscaler:other:retire:p", "disk swap, ask Anna"

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.domain.facts.plan import DeleteNode, Forget, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
-from autoscaler.domain.repair.instances import Condition
+from autoscaler.domain.situation.states import Condition
 from support.builders import a_build, a_look, a_memory, an_agent, an_empty_window, an_instance, an_item, cordoned
 from support.decisions import decide_down, kinds, steps_of
 

@@ -5,14 +5,13 @@ from itertools import product
 
 import pytest
 
-from autoscaler.domain.facts.memory import InRow, Missing
+from autoscaler.domain.facts.memory import ControllerSession, FreeNode, InRow, Missing
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.lasting import lasting_seen
-from autoscaler.domain.situation.deadlines import AGENT_ROWS, OTHER_ROWS
-from autoscaler.domain.situation.rows import Circumstances, row_of
+from autoscaler.domain.situation.states import OF_AGENTS, OF_OTHERS, state_of
 from support.builders import (
     LONG_AGO,
     NOW,
@@ -53,13 +52,17 @@ NODES = {
 }
 STATES = [state for state in RecordState if state is not RecordState.GONE]
 OURS = [state for state in InstanceState if state is not InstanceState.FOREIGN]  # what we did not launch is no agent
+RESTARTED = ControllerSession(session="s1", since_at=NOW - 600.0, suspects={NAME: ("job/release/7/",)})
+USELESS = FreeNode(since_at=NOW - 600.0, seen_at=NOW, looks=9, session="s1", labels=("cpu",), is_useless=True)
+MISSING = {"i-1": Missing(since_at=LONG_AGO)}
 AGES = {"young": NOW - 60.0, "old": LONG_AGO}
-CIRCUMSTANCES = [Circumstances(now=NOW), *(Circumstances(now=NOW, **{name: True}) for name in ("is_kept", "is_bound", "refuses"))]
 
 
-def look_at(state, fate, node, began_at, *, was_connected, complete=True, **facts):
+def look_at(state, fate, node, began_at, *, was_connected, complete=True, remembered=None, **facts):
     record = a_record("i-1", node=None if state is RecordState.REQUESTED else NAME, state=state, launched_at=began_at, **facts)
-    memory = a_memory(connected=frozenset({record.life_id} if was_connected else ()), missing={"i-1": Missing(since_at=LONG_AGO)})
+    memory = a_memory(
+        connected=frozenset({record.life_id} if was_connected else ()), missing={"i-1": Missing(since_at=LONG_AGO)}, **remembered or {}
+    )
     listed = (an_instance("i-1", state=fate),) if fate is not InstanceState.NOT_FOUND else ()
     fates = {} if listed else {"i-1": fate}
     view = a_view(*([node] if node else ()), problem=None if complete else "401")
@@ -69,23 +72,24 @@ def look_at(state, fate, node, began_at, *, was_connected, complete=True, **fact
 def rows_met(**facts):
     met = set()
     for state, fate, node, began_at, was_connected in product(STATES, OURS, NODES.values(), AGES.values(), (False, True)):
-        [agent] = assess(look_at(state, fate, node, began_at, was_connected=was_connected, **facts), FLEET).agents
-        met |= {row_of(agent, circumstances).name for circumstances in CIRCUMSTANCES}
+        situation = assess(look_at(state, fate, node, began_at, was_connected=was_connected, **facts), FLEET)
+        met |= {state_of(situation, agent).name for agent in situation.agents}
     return met
 
 
 @pytest.mark.long
 def test_one_row_fits_each_state_and_every_row_is_met():
     met = rows_met() | rows_met(lent_until=NOW + 60.0) | rows_met(interrupted_at=NOW - 60.0)
-    met |= rows_met(reservation=a_reservation()) | rows_met(complete=False)
+    met |= rows_met(reservation=a_reservation()) | rows_met(complete=False) | rows_met(remembered={"sessions": {"main": RESTARTED}})
+    met |= rows_met(remembered={"kept": frozenset({"i-1"})}) | rows_met(remembered={"free_nodes": {f"main/{NAME}": USELESS}})
     host = a_record("host-rocm-1", pool="rocm", node=None, state=RecordState.REQUESTED)
-    hosts = [agent for agent in assess(a_snapshot(a_view(), records=(host,)), FLEET).agents if agent.record.is_host]
-    met |= {row_of(agent, Circumstances()).name for agent in hosts}
-    rows = {row.name for row in AGENT_ROWS}
+    situation = assess(a_snapshot(a_view(), records=(host,)), FLEET)
+    met |= {state_of(situation, agent).name for agent in situation.agents if agent.record.is_host}
+    rows = {row.name for row in OF_AGENTS}
     assert (met - rows, rows - met) == (set(), set())
 
 
-@pytest.mark.parametrize("row", [*AGENT_ROWS, *OTHER_ROWS], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*OF_AGENTS, *OF_OTHERS], ids=lambda row: row.name)
 def test_a_row_has_words_for_everything_and_what_this_rule_tells_has_words_for_an_agent(row):
     assert all((row.recognised_by, row.ended_by, row.deadline, row.then, row.told))
     assert bool(row.says) == (row.told_after is not None)
@@ -93,7 +97,7 @@ def test_a_row_has_words_for_everything_and_what_this_rule_tells_has_words_for_a
 
 
 def test_no_two_rows_have_one_name():
-    names = [row.name for row in (*AGENT_ROWS, *OTHER_ROWS)]
+    names = [row.name for row in (*OF_AGENTS, *OF_OTHERS)]
     assert len(names) == len(set(names))
 
 

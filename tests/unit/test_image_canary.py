@@ -11,9 +11,9 @@ from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, differ, parts_of, told_follows, told_outdated, version_of
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.instances import Condition
 from autoscaler.domain.situation.breakers import of_boot, of_image
 from autoscaler.domain.situation.canary import why_one_at_a_time
+from autoscaler.domain.situation.states import Condition
 from autoscaler.domain.situation.warm_pool import may_be_stopped
 from support.builders import (
     NOW,

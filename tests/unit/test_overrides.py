@@ -31,8 +31,8 @@ from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, 
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.instances import Condition
 from autoscaler.domain.report.listing import list_queue
+from autoscaler.domain.situation.states import Condition
 from support.builders import (
     NOW,
     a_fleet,

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, U
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.instances import Condition, Seen, next_observations
+from autoscaler.domain.situation.states import Condition
 from support.builders import (
     NOW,
     a_build,
@@ -391,8 +391,9 @@ def test_a_sweep_that_stops_in_one_pool_goes_on_in_another():
 
 def test_idle_counts_as_seen_before_only_where_the_agent_was_cordoned_after_it():
     looks = {"i-1": a_look(Condition.LOST, seconds_ago=300.0)}
-    [look] = next_observations(looks, {"i-1": Seen(Condition.DRAINED, "s1")}, NOW, "now").values()
-    assert look.idle_before_at is None
+    record, node = an_agent()
+    plan = scale_down(a_snapshot(a_view(cordoned(node)), records=(record,), memory=a_memory(observations=looks)), FLEET)
+    assert plan.memory.observations["i-1"].idle_before_at is None
 
 
 def test_what_was_drained_for_good_does_not_come_back_for_an_item_that_no_restart_made_wait():

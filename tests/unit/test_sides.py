@@ -12,7 +12,7 @@ from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.facts.telemetry import DEVICES_FRESH_SECONDS
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.instances import Condition
+from autoscaler.domain.situation.states import Condition
 from autoscaler.domain.situation.supply import build_supply
 from support.builders import (
     NOW,

@@ -17,8 +17,8 @@ from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Termin
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.forecast.keeping import STOPPED_EDGES, Costs, Keeping, KeepingStopped
-from autoscaler.domain.repair.instances import Condition
 from autoscaler.domain.situation.breakers import of_offering, of_pool
+from autoscaler.domain.situation.states import Condition
 from support.builders import (
     NOW,
     a_build,

@@ -17,15 +17,20 @@ If a controller was not read completely, or its queue in parts, restarted lately
 
 from collections.abc import Callable
 
+from autoscaler.domain.announced import cordon_interrupted
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
+from autoscaler.domain.gate import gate
 from autoscaler.domain.launch.placement import take_back
 from autoscaler.domain.launch.queue import launch_for_queue, try_what_had_no_room, try_what_was_refused
 from autoscaler.domain.launch.turns import controllers_in_turn
 from autoscaler.domain.learn import assess, conclude, watch
+from autoscaler.domain.lifecycle import lifecycle
 from autoscaler.domain.memo import FOR_EVER, Memo
-from autoscaler.domain.repair.heal import (
+from autoscaler.domain.repair.boots import failed_boots, taken_back
+from autoscaler.domain.repair.lost_builds import run_again
+from autoscaler.domain.repair.nodes import (
     bring_back_pinned,
     drain_again,
     keep_beacons,
@@ -33,19 +38,15 @@ from autoscaler.domain.repair.heal import (
     let_resume,
     relabels,
     relabels_for_holds,
-    repairs,
 )
-from autoscaler.domain.repair.instances import cordon_interrupted, failed_boots, taken_back
-from autoscaler.domain.repair.lost_builds import run_again
-from autoscaler.domain.scale_in.make_room import hand_over, late_starts, let_bound_start, make_room, make_way, stop_for_month_limit
-from autoscaler.domain.scale_in.reclaim import drained, not_worth_keeping, unfinished
+from autoscaler.domain.scale_in.make_room import hand_over, let_bound_start, make_room, make_way, stop_for_month_limit
 from autoscaler.domain.scale_in.replace import free_from_ended, marked, outdated, quarantine, refusing
 from autoscaler.domain.scale_in.reserved import keep_reserved
-from autoscaler.domain.scale_in.sides import drain_together, finish_rotations, keep_for_other_sides, left_the_file
-from autoscaler.domain.scale_in.surplus import capacity_ends, drain_left, keep_while_in_doubt, surplus, used_up
+from autoscaler.domain.scale_in.sides import drain_together, finish_rotations, left_the_file
+from autoscaler.domain.scale_in.stopped import not_worth_keeping
+from autoscaler.domain.scale_in.surplus import capacity_ends, drain_left, surplus, used_up
 from autoscaler.domain.situation.agents import failed_by_marks
-from autoscaler.domain.situation.breakers import hold_failing
-from autoscaler.domain.situation.situation import Decided, Situation, plan_of, without_frozen
+from autoscaler.domain.situation.situation import Decided, Situation, plan_of
 
 # A rule looks at the situation and at what the rules before it have decided in this pass; it returns steps, and what is not done and why.
 FleetRule = Callable[[Situation, Decided], Decided]
@@ -80,7 +81,6 @@ CORDONING: tuple[ControllerRule, ...] = (
     stop_for_month_limit,  # the month's money is spent, or the hours of the day are used
     left_the_file,  # a host, or a further side of a machine, that the fleet file does not name any more
     drain_together,  # drained for good on another controller that its machine serves at once
-    late_starts,  # starts that take too long, where a limit leaves jobs no other agent
     not_worth_keeping,  # stopped agents that are outdated, too old, or not needed for too long
 )
 REPAIRING: tuple[FleetRule, ...] = (
@@ -89,11 +89,9 @@ REPAIRING: tuple[FleetRule, ...] = (
     hand_over,  # agents of those that come after the ones which limits keep waiting
     relabels,  # labels that a pass was cut off from changing
     left_controllers,  # agents and instances that nobody sees any more, for a person to see
-    drained,  # cordoned and idle in two looks: terminate
-    repairs,  # dead, lost, overdue, unrecorded
+    lifecycle,  # what follows from the state of each agent: drained, dead, lost, overdue, given up; and what has no record
     run_again,  # builds that were lost with their agent
     finish_rotations,  # nodes that agents have left for another controller
-    unfinished,  # condemned and not gone yet
 )
 
 
@@ -110,7 +108,7 @@ def _scale_up(situation: Situation) -> Plan:
         for rule in UP:
             decided += rule(situation, controller, decided)
     decided += try_what_was_refused(situation, decided)  # last: it takes nothing from what can be had
-    return plan_of(situation, _allowed(situation, decided))
+    return plan_of(situation, gate(situation, decided))
 
 
 def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Plan:
@@ -129,15 +127,9 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
             decided += rule(situation, controller, decided)
     for fleet_rule in REPAIRING:
         decided += fleet_rule(situation, decided)
-    decided = list(keep_while_in_doubt(situation, keep_for_other_sides(situation, decided)))
-    decided = _allowed(situation, decided)
+    decided = gate(situation, decided)
     failures = failed_boots(situation, decided)
     failures += failed_by_marks(situation.memory.marks, situation.agents, situation.versions)
     lost = taken_back(snapshot.records, snapshot.end_reasons)
     failures = tuple(failure for failure in failures if not (failure.instance_id in lost or situation.ended_unseen(failure.instance_id)))
     return plan_of(situation, decided, conclude(situation, decided, failures), failures)
-
-
-def _allowed(situation: Situation, decided: Decided) -> list[Step | Held]:
-    """Leave out what operators have frozen, and what keeps failing until it is time to try it again."""
-    return list(hold_failing(situation.memory, without_frozen(situation, decided), situation.now))

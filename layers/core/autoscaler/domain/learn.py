@@ -43,10 +43,11 @@ from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over, next_peaks, note_returns
 from autoscaler.domain.launch.backoff import lacks_capacity, note_refusals, note_stops, note_taken_back, scopes_of
 from autoscaler.domain.launch.placement import note_never_lent
+from autoscaler.domain.lifecycle import next_observations
 from autoscaler.domain.memo import FOR_EVER, Memo
-from autoscaler.domain.repair.heal import note_owed, what_is_seen
-from autoscaler.domain.repair.instances import next_observations, offerings_of, taken_back
+from autoscaler.domain.repair.boots import offerings_of, taken_back
 from autoscaler.domain.repair.lost_builds import answered, next_lost, still_lost
+from autoscaler.domain.repair.nodes import note_owed
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
 from autoscaler.domain.situation.agents import (
     Agent,
@@ -86,11 +87,12 @@ from autoscaler.domain.situation.canary import (
     still_tried,
     vain_starts,
 )
+from autoscaler.domain.situation.left import next_hosts_off, next_left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
 from autoscaler.domain.situation.pool_view import PoolView, closes_at, note_times, note_vain_starts
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
-from autoscaler.domain.situation.rows import next_hosts_off, next_left_pools, next_rows
 from autoscaler.domain.situation.situation import Decided, Look, Situation, join, situate, with_job_lengths
+from autoscaler.domain.situation.states import next_rows
 from autoscaler.domain.situation.warm_pool import note_short_of_disk
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
@@ -224,7 +226,7 @@ def _proven(look: Look) -> dict[str, str]:
 def watch(situation: Situation) -> Situation:
     """Note the condition of every agent, and what each pool needs now; learn from what is needed again."""
     memory, snapshot = situation.memory, situation.snapshot
-    seen = next_observations(memory.observations, what_is_seen(situation), situation.now, snapshot.request_id, situation.unread_agents)
+    seen = next_observations(situation)
     believed = [name for name in snapshot.controllers if not situation.no_giving_up(name)]
     pools = [pool for name in believed for pool in situation.pools_of(name).values()]
     watched = {pool.full_name: _watch_pool(situation, pool) for pool in pools}

@@ -33,8 +33,8 @@ from autoscaler.domain.facts.snapshot import (
 )
 from autoscaler.domain.launch.backoff import may_be_the_image
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
-from autoscaler.domain.repair.instances import SECOND_LOOK_SECONDS
 from autoscaler.domain.situation.breakers import of_offering, open_trial
+from autoscaler.domain.situation.states import SECOND_LOOK_SECONDS
 from autoscaler.errors import (
     ConflictError,
     LaunchRefusedError,

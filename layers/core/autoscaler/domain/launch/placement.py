@@ -21,15 +21,15 @@ from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.purchase import Detail, Purchase, Rotations, Terms, startable
-from autoscaler.domain.repair.heal import pinned
 from autoscaler.domain.repair.lost_builds import wants_on_demand
+from autoscaler.domain.repair.nodes import pinned
 from autoscaler.domain.repair.orphans import slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back
 from autoscaler.domain.situation.builds import announced
 from autoscaler.domain.situation.distrust import Want
+from autoscaler.domain.situation.left import why_not_wanted
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.rows import why_not_wanted
 from autoscaler.domain.situation.situation import Decided, Look, Situation, uncordon
 from autoscaler.domain.situation.supply import ROTATION_SECONDS, ExecutorSlot, add_by_labels, build_supply, ready_slots
 from autoscaler.domain.wording import counted, dollars_apart, duration, listed

@@ -29,9 +29,9 @@ from autoscaler.domain.facts.started_builds import (
     claimed_try,
     item_key,
 )
-from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Decided, Look, Situation
+from autoscaler.domain.situation.states import DISCONNECT_GRACE_SECONDS
 
 # Steps that answer for a lost build, and what is remembered of builds that were run again or left to a person.
 

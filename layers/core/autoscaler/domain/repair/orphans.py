@@ -20,9 +20,9 @@ from autoscaler.domain.facts.snapshot import (
     RecordState,
     Snapshot,
 )
-from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS, Condition, Seen
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation, cordon
+from autoscaler.domain.situation.states import DISCONNECT_GRACE_SECONDS, Condition
 
 # Static nodes, which an operator made beforehand for any instance. We never create or delete one.
 #
@@ -143,11 +143,11 @@ def _known(snapshot: Snapshot) -> set[tuple[str, str | None]]:
     return recorded | {(instance.controller, instance.node) for instance in snapshot.instances if not instance.state.ended}
 
 
-def unrecorded_seen(situation: Situation) -> dict[str, Seen]:
+def unrecorded_seen(situation: Situation) -> dict[str, Condition]:
     """Name every credible orphan: a record, a look or a node may be late."""
-    seen = {instance.id: Seen(Condition.STRAY) for instance in _strays(situation)}
-    seen |= {f"{controller}/{node.name}": Seen(Condition.ORPHAN) for controller, node, _ in _orphans(situation)}
-    return seen | {f"{controller}/{node.name}": Seen(Condition.ORPHAN) for controller, node, _ in left_offline(situation)}
+    seen = {instance.id: Condition.STRAY for instance in _strays(situation)}
+    seen |= {f"{controller}/{node.name}": Condition.ORPHAN for controller, node, _ in _orphans(situation)}
+    return seen | {f"{controller}/{node.name}": Condition.ORPHAN for controller, node, _ in left_offline(situation)}
 
 
 def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[Adopt | FreeSlot | DeleteNode]:

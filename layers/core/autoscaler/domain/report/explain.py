@@ -33,9 +33,9 @@ from autoscaler.domain.scale_in.make_room import told_hours, what_holds
 from autoscaler.domain.scale_in.replace import told_ended
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import told_last
+from autoscaler.domain.situation.left import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.rows import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import clock, counted, dollars, duration, listed
 

@@ -14,17 +14,17 @@ from autoscaler.domain.facts.nodes import labels_soon, labels_to_lend
 from autoscaler.domain.facts.orders import Hold, Scope, single_label, text_of
 from autoscaler.domain.facts.snapshot import Binding, Build, Node, QueueItem, Record
 from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
-from autoscaler.domain.repair.heal import agents_unseen_for_ever, strays_unseen_for_ever
+from autoscaler.domain.repair.nodes import agents_unseen_for_ever, strays_unseen_for_ever
 from autoscaler.domain.report.machines import usd_per_hour_of, why_kept
 from autoscaler.domain.report.told import Seen, told_offline
 from autoscaler.domain.scale_in.sides import devices_reserved
 from autoscaler.domain.scale_in.surplus import told_hold, why_left
-from autoscaler.domain.situation import deadlines
+from autoscaler.domain.situation import states
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import failing_labels
-from autoscaler.domain.situation.deadlines import FOREIGN, Row
-from autoscaler.domain.situation.rows import is_controller_left, is_left, is_on_hold, row_named, seen_seconds, unseen_sides, why_not_wanted
+from autoscaler.domain.situation.left import is_controller_left, is_left, is_on_hold, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.states import FOREIGN, State, seen_seconds, state_named
 from autoscaler.domain.wording import clock, counted, dollars, duration, end_command, listed, moment
 
 # What a person decides: agents whose pool or controller left the fleet file, and machines with our tags that we did not launch.
@@ -244,7 +244,7 @@ LASTS = "lasts/"
 # The first look after an outage counts a minute less than the look before it.
 _SLACK_SECONDS = 120.0
 # Nothing is paid for these: the machine of another record, or one of the operator's own.
-_TOLD_OF_OTHERS = (deadlines.PERSON, deadlines.KEPT, deadlines.LOST, deadlines.DRAINS, deadlines.BOUND)
+_TOLD_OF_OTHERS = (states.PERSON, states.KEPT, states.LOST, states.DRAINS, states.BOUND)
 
 
 def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -254,7 +254,7 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
         if (row := _row(situation, agent)) is not None and _lasts_too_long(situation, agent, row, told):
             lasting.setdefault((row.name, agent.pool.name), []).append(agent)
     for (name, pool), agents in lasting.items():
-        row = row_named(name)
+        row = state_named(name)
         if row is not None:
             yield _key(row, pool), _seen_lasting(situation, row, pool, agents)
     yield from _still_lent(situation)
@@ -266,30 +266,30 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
 def told_row(situation: Situation, agent: Agent) -> Iterator[str]:
     """Say in which row an agent is, since when, until when at most, and what follows then."""
     past = situation.memory.rows.get(agent.record.instance_id)
-    row = row_named(past.row) if past else None
+    row = state_named(past.row) if past else None
     if past is None or row is None:
         return
     limit = row.limit(agent.pool, situation.fleet.resume_timeout(agent.record.controller)) if row.limit else None
     unseen = situation.now - past.since_at - seen_seconds(situation, agent, row, past.since_at)
     until = f"{moment(past.since_at + limit + unseen)} at the latest" if limit is not None else row.deadline
     # For how long an idle agent is kept depends on why: `why_kept` says it.
-    yield f"{row.name} since {moment(past.since_at)}" + ("" if row is deadlines.IDLE else f"; deadline: {until}; then: {row.then}")
+    yield f"{row.name} since {moment(past.since_at)}" + ("" if row is states.IDLE else f"; deadline: {until}; then: {row.then}")
 
 
-def _key(row: Row, pool: str) -> str:
+def _key(row: State, pool: str) -> str:
     return f"{LASTS}{row.name}/{pool}"
 
 
-def _row(situation: Situation, agent: Agent) -> Row | None:
+def _row(situation: Situation, agent: Agent) -> State | None:
     """Find the row of an agent, if people are told by this rule when it lasts."""
     past = situation.memory.rows.get(agent.record.instance_id)
-    row = row_named(past.row) if past else None
+    row = state_named(past.row) if past else None
     if row is None or row.told_after is None:
         return None
     return row if agent.record.is_instance or row in _TOLD_OF_OTHERS else None
 
 
-def _lasts_too_long(situation: Situation, agent: Agent, row: Row, told: Collection[str]) -> bool:
+def _lasts_too_long(situation: Situation, agent: Agent, row: State, told: Collection[str]) -> bool:
     if row.told_after is None or _is_explained(situation, agent, row):
         return False
     slack = _SLACK_SECONDS if _key(row, agent.pool.name) in told else 0.0
@@ -297,24 +297,24 @@ def _lasts_too_long(situation: Situation, agent: Agent, row: Row, told: Collecti
     return _lasted(situation, agent, row) >= after - slack
 
 
-def _lasted(situation: Situation, agent: Agent, row: Row) -> float:
+def _lasted(situation: Situation, agent: Agent, row: State) -> float:
     """How long an agent is in its row. A drain lasts from its mark on, whatever begins and ends on its executors meanwhile."""
     since_at = situation.memory.rows[agent.record.instance_id].since_at
-    if row is deadlines.DRAINS:
+    if row is states.DRAINS:
         since_at = min(since_at, situation.memory.draining_since.get(agent.record.instance_id, since_at))
-    if row is deadlines.DRAINED:  # until then a person had a device of it
+    if row is states.DRAINED:  # until then a person had a device of it
         since_at = max([since_at, *(one.until_at for one in agent.record.devices_for)])
     return seen_seconds(situation, agent, row, since_at)
 
 
-def _is_explained(situation: Situation, agent: Agent, row: Row) -> bool:
+def _is_explained(situation: Situation, agent: Agent, row: State) -> bool:
     """Tell whether settings or a person want an agent where it is: idle agents of a minimum, and one side of a busy machine."""
-    if row in (deadlines.DRAINED, deadlines.IDLE) and devices_reserved(situation, agent.record.machine):
+    if row in (states.DRAINED, states.IDLE) and devices_reserved(situation, agent.record.machine):
         return True
     others = situation.sides.get(agent.record.machine, ())
-    if row in (deadlines.DRAINED, deadlines.IDLE) and any(not side.idle or side.mark is None for side in others if side is not agent):
+    if row in (states.DRAINED, states.IDLE) and any(not side.idle or side.mark is None for side in others if side is not agent):
         return True
-    if row is not deadlines.IDLE:
+    if row is not states.IDLE:
         return False
     pool = agent.pool
     floor = max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
@@ -322,7 +322,7 @@ def _is_explained(situation: Situation, agent: Agent, row: Row) -> bool:
     return situation.now < agent.record.keep_until or ready <= floor
 
 
-def _seen_lasting(situation: Situation, row: Row, pool: str, agents: list[Agent]) -> Seen:
+def _seen_lasting(situation: Situation, row: State, pool: str, agents: list[Agent]) -> Seen:
     agents = sorted(agents, key=lambda agent: -_lasted(situation, agent, row))
     lines = [_line(situation, row, agent) for agent in agents[:_NAMED]]
     lines += [f"and {len(agents) - _NAMED} more"] if len(agents) > _NAMED else []
@@ -334,13 +334,13 @@ def _seen_lasting(situation: Situation, row: Row, pool: str, agents: list[Agent]
     return Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}", daily=row.daily)
 
 
-def _line(situation: Situation, row: Row, agent: Agent) -> str:
+def _line(situation: Situation, row: State, agent: Agent) -> str:
     name = agent.record.instance_id if row.by_ec2 else agent.record.node or agent.record.instance_id
     causes = "; ".join(_causes(situation, row, agent))
     return f"{name} {row.says}, for {duration(_lasted(situation, agent, row))}" + (f": {causes}" if causes else "")
 
 
-def _causes(situation: Situation, row: Row, agent: Agent) -> Iterator[str]:
+def _causes(situation: Situation, row: State, agent: Agent) -> Iterator[str]:
     """Say what keeps an agent where it is, in the words of Jenkins, of EC2 or of a person as far as there are any."""
     record, node = agent.record, agent.node
     for hold in situation.overrides.holds_of_people_on(record.controller, record.pool):
@@ -353,9 +353,9 @@ def _causes(situation: Situation, row: Row, agent: Agent) -> Iterator[str]:
         yield "EC2 does not let us terminate it"
     if reason := situation.no_giving_up(record.controller):
         yield f"nothing is terminated on {record.controller} now: {reason}"
-    if row is deadlines.BOUND:
+    if row is states.BOUND:
         yield from _bound_to(situation, agent)
-    if row is deadlines.IDLE and (kept := why_kept(situation, agent)):
+    if row is states.IDLE and (kept := why_kept(situation, agent)):
         yield kept
     yield from _failing_steps(situation, {record.node or "", record.instance_id})
 
@@ -395,8 +395,8 @@ def _still_lent(situation: Situation) -> Iterator[tuple[str, Seen]]:
         lines = [_still_lent_line(situation, agent) for agent in agents[:_NAMED]]
         text = "\n".join([*lines, "Jobs of the general kind go on beginning there. Each look asks Jenkins again for the labels to go."])
         names = [agent.record.node or "" for agent in agents]
-        title = f"{listed(names, 2)} of {pool}: {deadlines.LENT.name} too long"
-        yield _key(deadlines.LENT, pool), Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}")
+        title = f"{listed(names, 2)} of {pool}: {states.LENT.name} too long"
+        yield _key(states.LENT, pool), Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}")
 
 
 def _keeps_lent_labels(situation: Situation, agent: Agent, node: Node) -> bool:
@@ -404,7 +404,7 @@ def _keeps_lent_labels(situation: Situation, agent: Agent, node: Node) -> bool:
     lent_until = agent.record.lent_until
     if not lent_until or node.temporarily_offline or not labels_to_lend(agent.record, situation.fleet) & node.labels:
         return False
-    return seen_seconds(situation, agent, deadlines.LENT, lent_until) >= HOUR_SECONDS
+    return seen_seconds(situation, agent, states.LENT, lent_until) >= HOUR_SECONDS
 
 
 def _still_lent_line(situation: Situation, agent: Agent) -> str:
@@ -416,10 +416,10 @@ def _still_lent_line(situation: Situation, agent: Agent) -> str:
 
 def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name instances without a record that EC2 does not end."""
-    agents, row = {agent.record.instance_id for agent in situation.agents}, deadlines.SHUTS_DOWN
+    agents, row = {agent.record.instance_id for agent in situation.agents}, states.SHUTS_DOWN
     pools: dict[str, list[str]] = {}
     for name, past in situation.memory.rows.items():
-        is_late = past.row == row.name and situation.ec2_seen_seconds(past.since_at) >= deadlines.SHUTS_DOWN_SECONDS
+        is_late = past.row == row.name and situation.ec2_seen_seconds(past.since_at) >= states.SHUTS_DOWN_SECONDS
         if is_late and name not in agents:
             pools.setdefault(past.pool, []).append(name)
     for pool, names in pools.items():
@@ -427,7 +427,7 @@ def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 
 def _shuts_down(situation: Situation, pool: str, names: list[str]) -> Seen:
-    row, rows = deadlines.SHUTS_DOWN, situation.memory.rows
+    row, rows = states.SHUTS_DOWN, situation.memory.rows
     lines = [f"{name} {row.says}, for {duration(situation.now - rows[name].since_at)}" for name in names[:_NAMED]]
     text = "\n".join([*lines, f"Deadline: {row.deadline}. Then: {row.then}."])
     return Seen(f"{listed(names, 2)} of {pool}: {row.name} too long", text, _RUNBOOK, "autoscaler status", daily=True)

@@ -21,13 +21,13 @@ from autoscaler.domain.facts.metering import (
 )
 from autoscaler.domain.facts.pools import Span, moment, now_and_next, numbers_of
 from autoscaler.domain.facts.snapshot import Snapshot
+from autoscaler.domain.gate import is_drain_overdue
 from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.launch.turns import order_of, spent_for_weight
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, Datum, one
 from autoscaler.domain.report.machines import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.make_room import what_holds
-from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing
 from autoscaler.domain.situation.pool_view import lead_seconds

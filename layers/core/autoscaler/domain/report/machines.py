@@ -14,7 +14,7 @@ from autoscaler.domain.launch.placement import needed_by_its_own, why_refused
 from autoscaler.domain.launch.purchase import offering_lacks, startable
 from autoscaler.domain.report.datum import COUNT, SECONDS, Datum, one
 from autoscaler.domain.report.told import Seen
-from autoscaler.domain.scale_in.reclaim import why_kept_no_longer
+from autoscaler.domain.scale_in.stopped import why_kept_no_longer
 from autoscaler.domain.scale_in.surplus import floor_here, free_to_go, least_kept, least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import by_pool, of_disks, of_image, of_starts, of_stops, open_trial, told_last

@@ -47,7 +47,7 @@ from autoscaler.domain.situation.breakers import (
     steps_that_keep_failing,
     told_boots,
 )
-from autoscaler.domain.situation.rows import lost_since
+from autoscaler.domain.situation.left import lost_since
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, dollars, duration, moment, once_mended
 

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, ControllerView, RecordState
 from autoscaler.domain.facts.telemetry import CONTROLLER, Telemetry
+from autoscaler.domain.gate import is_drain_overdue
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
@@ -18,7 +19,6 @@ from autoscaler.domain.report.limits import agents_used, measure_teams
 from autoscaler.domain.report.machines import boots_of_images, count_lent, measure_hosts, usd_per_hour_of
 from autoscaler.domain.report.ordered import reserved_now
 from autoscaler.domain.report.waiting import late_unmet
-from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing

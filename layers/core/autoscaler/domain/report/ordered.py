@@ -16,7 +16,7 @@ from autoscaler.domain.facts.snapshot import OFF, Intent, Record, RecordState, R
 from autoscaler.domain.facts.started_builds import FAILURES, LeftBuild, Part, RunOrder, Try, TryState, Until, Verdict
 from autoscaler.domain.report.told import LOST, Seen
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.rows import lost_since
+from autoscaler.domain.situation.left import lost_since
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Run
 from autoscaler.domain.facts.started_builds import FAILURES, LostBuild, LostFacts, Part, RunOrder, Target, Try, TryState, Until, Verdict
-from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.repair.lost_builds import FIND_AFTER_SECONDS, MISSING, is_lost
+from autoscaler.domain.situation.states import DISCONNECT_GRACE_SECONDS
 
 # What has become of the builds of an order, by what Jenkins says of each.
 

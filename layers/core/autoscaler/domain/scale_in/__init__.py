@@ -1,4 +1,4 @@
-"""Scaling in: which agents are cordoned, in favour of what, and when an idle one may be terminated.
+"""Scaling in: which agents are cordoned, in favour of what, and which stopped ones are kept.
 
 May touch launching, repairs and what is below them.
 """

@@ -28,14 +28,12 @@ from autoscaler.domain.launch.turns import (
     wishes_in_turn,
     wishes_without,
 )
-from autoscaler.domain.repair.instances import Condition, is_fact
 from autoscaler.domain.scale_in.surplus import idle_beyond_need, least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import in_the_way, of_offering
-from autoscaler.domain.situation.canary import starts_late
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving, terminate, uncordon, without_agents
-from autoscaler.domain.wording import dollars_apart, duration, figures_apart
+from autoscaler.domain.wording import dollars_apart, figures_apart
 
 # Make room: where a limit keeps jobs waiting, idle agents leave that count against it.
 #
@@ -385,25 +383,3 @@ def _terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
         reason=reason,
         detail=detail,
     )
-
-
-# Starts that take too long, at a limit: their place goes to a launch, since jobs wait.
-
-
-def late_starts(situation: Situation, controller: str, _decided: Decided) -> Iterator[Terminate]:
-    """Terminate agents whose start takes too long, if jobs wait and no limit leaves them another agent; each was seen late twice."""
-    for name, pool in situation.pools_of(controller).items():
-        late = [agent for agent in pool.agents if _is_late(situation, pool, agent)]
-        if not late or not situation.starved_by_pool(controller).get(name, 0):
-            continue
-        if refused := Budget(situation).over_limit(pool.spec, pool.usd_per_hour):
-            for agent in late:
-                since = duration(situation.now - agent.record.began_at)
-                yield terminate(agent, Reason.START_FAILED, f"started {since} ago, and has not registered; {refused[1]}")
-
-
-def _is_late(situation: Situation, pool: PoolView, agent: Agent) -> bool:
-    look = situation.memory.observations.get(agent.record.instance_id)
-    if agent.phase is not Phase.REQUESTED or look is None or look.condition != Condition.OVERDUE:
-        return False
-    return is_fact(look, situation.now, situation.snapshot.request_id) and starts_late(situation, agent, pool)

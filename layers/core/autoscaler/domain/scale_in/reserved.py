@@ -12,12 +12,12 @@ from autoscaler.domain.facts.nodes import Mark, MarkClass, drops_handed_builds, 
 from autoscaler.domain.facts.plan import Cordon, EndReservation, Held, Reserve, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState, Reservation
-from autoscaler.domain.repair.instances import is_unlabelled_twice
 from autoscaler.domain.scale_in.make_room import what_holds
 from autoscaler.domain.scale_in.sides import devices_reserved, told_people
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, terminate
+from autoscaler.domain.situation.states import is_unlabelled_twice
 from autoscaler.domain.wording import duration
 
 # A person is warned so long before the end: enough to save what they have, or to ask for more.
@@ -88,8 +88,8 @@ def _told(situation: Situation, agent: Agent) -> str:
 
 def _may_be_marked(situation: Situation, agent: Agent) -> bool:
     """Tell whether no build can be handed to an agent without labels in the instant of its mark."""
-    look, node = situation.memory.observations.get(agent.record.instance_id), agent.node
-    if node is None or look is None or not is_unlabelled_twice(look, agent.pool.drain_settle_seconds, situation.now):
+    node = agent.node
+    if node is None or not is_unlabelled_twice(situation, agent):
         return False
     return not any(may_start_on(item, node) for item in situation.snapshot.controllers[agent.record.controller].items)
 

@@ -1,6 +1,6 @@
 """Machines that serve several controllers, at once or one after another, and the devices on them that people have."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -14,18 +14,16 @@ from autoscaler.domain.facts.plan import (
     Held,
     ReserveDevice,
     Rotate,
-    Step,
-    Stop,
     Terminate,
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node, Record, RecordState, Reservation
 from autoscaler.domain.facts.telemetry import FREE
-from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS, is_settled
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.rows import told_unseen, unseen_sides, why_not_wanted
+from autoscaler.domain.situation.left import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, leaving, terminate, uncordon
+from autoscaler.domain.situation.states import DISCONNECT_GRACE_SECONDS, is_settled
 from autoscaler.domain.situation.supply import destinations
 from autoscaler.domain.wording import listed
 
@@ -311,24 +309,14 @@ def _why_it_stays(situation: Situation, agent: Agent, why: str) -> Iterator[Held
         yield hold_back(agent, Reason.PINNED, f"{why}; a build may be bound to {agent.record.node}")
 
 
-def keep_for_other_sides(situation: Situation, decided: Decided) -> Iterator[Step | Held]:
-    """Keep each machine that is not drained on all sides, or of which a person has a device, whatever was decided for one of them."""
-    by_id = {agent.record.instance_id: agent for agent in situation.agents}
-    sided = {agent.record.machine for agent in situation.agents if agent.record.is_side}
-    for step in decided:
-        agent = by_id.get(step.instance_id) if isinstance(step, Terminate | Stop) else None
-        kept = _kept_for(situation, agent, sided) if agent is not None else None
-        yield step if kept is None or agent is None else hold_back(agent, *kept)
-
-
-def _kept_for(situation: Situation, agent: Agent, sided: Collection[str]) -> tuple[Reason, str] | None:
-    """Say for whom a machine is kept: builds of other controllers, or people who have devices of it. ``sided``: machines with sides."""
+def why_used_elsewhere(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
+    """Say for whom a machine is kept: builds of other controllers, or people who have devices of it."""
     record = agent.record
     if record.is_instance and (unseen := next(unseen_sides(situation, record.machine), None)):
         return Reason.USED_ELSEWHERE, told_unseen(record.machine, unseen[1])
     if record.is_instance and (where := next(_in_use_where_it_was(situation, agent), None)):
         return Reason.USED_ELSEWHERE, where
-    is_shared = agent.pool.share is Share.COOPERATIVE or record.machine in sided
+    is_shared = agent.pool.share is Share.COOPERATIVE or any(side.record.is_side for side in situation.sides.get(record.machine, ()))
     if record.is_instance and is_shared and (where := next(_in_use(situation, agent), None)):
         return Reason.USED_ELSEWHERE, where
     # A side may go alone, unless it is the one that says who has the devices.
@@ -382,12 +370,9 @@ def _is_left(situation: Situation, controller: str, node: Node) -> bool:
 
 def is_drained(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent carries our mark, is idle and was idle in an earlier look, and no build is bound to its node."""
-    look = situation.memory.observations.get(agent.record.instance_id)
     if agent.phase not in {Phase.RETIRING, Phase.DRAINING, Phase.CONDEMNED} or agent.by_labels or not agent.idle:
         return False
-    if situation.protected(agent) or look is None:
-        return False
-    return is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.request_id)
+    return not situation.protected(agent) and is_settled(situation, agent)
 
 
 def _beside(situation: Situation, agent: Agent) -> list[Agent]:

@@ -6,7 +6,7 @@ from math import ceil
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Lending, Share
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import text_of
-from autoscaler.domain.facts.plan import Cordon, Forget, Held, Step, Stop, Terminate
+from autoscaler.domain.facts.plan import Cordon, Held, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.forecast.forecast import NOTHING
@@ -18,8 +18,8 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_replaced
 from autoscaler.domain.situation.demand import Unmet
 from autoscaler.domain.situation.distrust import Want, is_on_trial
+from autoscaler.domain.situation.left import is_left, is_on_hold
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.rows import is_controller_left, is_left, is_on_hold
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, leaving, terminate
 from autoscaler.domain.situation.supply import agent_remaining_seconds, builds_left
 from autoscaler.domain.wording import counted, duration, durations_apart, moment
@@ -304,23 +304,11 @@ def _unless_held(situation: Situation, agent: Agent, step: Cordon | Terminate) -
         yield step
 
 
-def keep_while_in_doubt(situation: Situation, decided: Iterable[Step | Held]) -> Iterator[Step | Held]:
-    """Keep agents without a pool while most lost theirs at once; and do nothing on controllers that left but close records."""
-    by_id = {agent.record.instance_id: agent for agent in situation.agents}
-    for step in decided:
-        agent = by_id.get(step.instance_id) if isinstance(step, Terminate | Stop) else None
-        if agent is not None and _is_kept(situation, agent):
-            yield hold_back(agent, Reason.MOST_POOLS_LEFT, f"{agent.record.node or agent.record.instance_id}: {told_hold(situation)}")
-        elif isinstance(step, Held | Forget) or not is_controller_left(situation, step.controller) or _is_given_up(agent):
-            yield step
-
-
-def _is_kept(situation: Situation, agent: Agent) -> bool:
-    return is_on_hold(situation, agent) and not agent.instance_ended and agent.record.state not in _GIVEN_UP
-
-
-def _is_given_up(agent: Agent | None) -> bool:
-    return agent is not None and agent.record.state is RecordState.CONDEMNED
+def why_in_doubt(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
+    """Say that an agent without a pool stays while most of the fleet's agents lost theirs at once."""
+    if not is_on_hold(situation, agent) or agent.instance_ended or agent.record.state in _GIVEN_UP:
+        return None
+    return Reason.MOST_POOLS_LEFT, f"{agent.record.node or agent.record.instance_id}: {told_hold(situation)}"
 
 
 def why_left(situation: Situation, agent: Agent) -> str:

@@ -194,6 +194,11 @@ class Situation(Look):
     def _distrust(self) -> dict[str, Distrust]:
         return {name: distrust_of(self.memory, name, self.now) for name in self.snapshot.controllers}
 
+    def refuses_all(self, agent: Agent) -> bool:
+        """Tell whether an agent stands free beside jobs that it may take, and takes none."""
+        free_node = self.memory.free_nodes.get(f"{agent.record.controller}/{agent.record.node}")
+        return free_node is not None and free_node.is_useless
+
     def ended_unseen(self, instance_id: str) -> bool:
         """Tell whether a machine ended by itself after its controller could not be seen for half of the time that a boot may take."""
         gone = (agent for agent in self.agents if agent.record.instance_id == instance_id and agent.machine_gone)

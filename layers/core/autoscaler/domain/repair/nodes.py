@@ -1,11 +1,8 @@
-"""Repair broken agents after two looks where that cannot be undone; a sweep over many stops by itself."""
+"""Nodes in Jenkins: beacons, labels that are not as they should be, agents that builds are bound to, and what nobody sees any more."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from math import ceil
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, HELD_LABEL, Fleet
-from autoscaler.domain.facts.memory import Observation
+from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet
 from autoscaler.domain.facts.nodes import (
     MarkClass,
     Room,
@@ -13,51 +10,18 @@ from autoscaler.domain.facts.nodes import (
     beacon_labels,
     beacon_specs,
     class_of,
-    has_static_node,
     is_held_as_wanted,
-    is_of_host,
     room_on,
 )
 from autoscaler.domain.facts.orders import text_of
-from autoscaler.domain.facts.plan import (
-    Adopt,
-    Cordon,
-    CreateBeacon,
-    DeleteNode,
-    FinishStop,
-    ForceStop,
-    FreeSlot,
-    Held,
-    Relabel,
-    RemoveBeacon,
-    Start,
-    Terminate,
-    Uncordon,
-)
+from autoscaler.domain.facts.plan import Cordon, CreateBeacon, Held, Relabel, RemoveBeacon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import OFF, ON, Instance, InstanceState, Node, Record, RecordState
-from autoscaler.domain.repair.instances import DISCONNECT_GRACE_SECONDS, Condition, Seen, finish_stop, is_fact, is_unused, start_again
-from autoscaler.domain.repair.orphans import leave_slot, node_named_after, take_in, unrecorded_seen
-from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
-from autoscaler.domain.situation.canary import never_connected, starts_late
-from autoscaler.domain.situation.deadlines import STOPS_SECONDS
+from autoscaler.domain.facts.snapshot import Instance, Node, Record
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.distrust import Want
-from autoscaler.domain.situation.rows import is_controller_left, why_not_wanted
-from autoscaler.domain.situation.situation import (
-    Decided,
-    Situation,
-    cordon,
-    delete_node,
-    hold_back,
-    hold_unread,
-    leaving,
-    terminate,
-    uncordon,
-)
-from autoscaler.domain.situation.warm_pool import may_be_stopped
-from autoscaler.domain.wording import counted, duration, listed
-
-Repair = Terminate | ForceStop | FinishStop | Start | DeleteNode | FreeSlot | Adopt | Cordon | Held
+from autoscaler.domain.situation.left import is_controller_left
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, leaving, uncordon
+from autoscaler.domain.wording import counted, listed
 
 
 def keep_beacons(situation: Situation, controller: str, _decided: Decided) -> Decided:
@@ -79,19 +43,6 @@ def keep_beacons(situation: Situation, controller: str, _decided: Decided) -> De
 
 def _is_unused(node: Node) -> bool:
     return node.offline and node.idle and not node.builds
-
-
-_OURS_TO_STOP = (RecordState.STOPPING, RecordState.STOPPED, RecordState.STARTING)
-
-
-def what_is_seen(situation: Situation) -> dict[str, Seen]:
-    """Name the condition of every agent, instance and node that may have to be removed; doubtful ones are left out."""
-    seen: dict[str, Seen] = {}
-    believed = {view.name for view in situation.views() if not situation.no_giving_up(view.name)}
-    for agent in situation.agents:
-        if agent.record.controller in believed and (condition := _condition(situation, agent)):
-            seen[agent.record.instance_id] = condition
-    return seen | unrecorded_seen(situation)
 
 
 def relabels(situation: Situation, decided: Decided) -> Iterator[Relabel]:
@@ -178,200 +129,6 @@ def _why_for_holds(situation: Situation, agent: Agent, node: Node) -> tuple[Reas
             f"{node.name} is without {listed(sorted(taken))}: {text_of(situation.overrides.holds_of(taken), situation.now)}",
         )
     return Reason.LABELS_RELEASED, f"nobody holds labels of {node.name} any more"
-
-
-def repairs(situation: Situation, _decided: Decided) -> list[Repair]:
-    """Repair broken agents; stop at a share of each pool."""
-    kept: list[Repair] = []
-    swept: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    for agent in situation.agents:
-        sizes[agent.pool.name] = sizes.get(agent.pool.name, 0) + 1
-    for step in _repairs(situation):
-        if isinstance(step, Terminate | DeleteNode):
-            swept[step.pool] = swept.get(step.pool, 0) + 1
-            if swept[step.pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * sizes.get(step.pool, 0))):
-                kept.append(Held(pool=step.pool, controller=step.controller, reason=Reason.SWEEP_LIMIT, detail=step.detail))
-                continue
-        kept.append(step)
-    return kept
-
-
-def _condition(situation: Situation, agent: Agent) -> Seen | None:
-    session = situation.snapshot.controllers[agent.record.controller].session
-    if agent.instance_ended:
-        return _ended(agent)
-    if agent.phase is Phase.RESERVED:  # a person may stop it, disconnect it, or delete its node
-        return _at_rest(agent, session) if agent.by_labels else None
-    if agent.instance in OFF and agent.phase is not Phase.CONDEMNED:
-        return None if agent.record.state in _OURS_TO_STOP else Seen(Condition.STOPPED, session)
-    if agent.phase is Phase.LOST and agent.is_node_deleted:
-        return None  # it has no node any more once Jenkins has ended what is on it
-    return _at_rest(agent, session) if agent.phase in _OUT_OF_USE else _in_use(situation, agent, session)
-
-
-def _in_use(situation: Situation, agent: Agent, session: str) -> Seen | None:
-    match agent.phase:
-        case Phase.STOPPED if agent.instance in ON:
-            return Seen(Condition.STARTED)
-        case Phase.OVERDUE | Phase.LOST if agent.record.is_host and not _has_left(situation, agent):
-            return None  # it is off, or its network is: it comes back by itself, or a person sees to it
-        case Phase.OVERDUE | Phase.REQUESTED:
-            return Seen(Condition.OVERDUE) if _is_overdue(situation, agent) else None
-        case Phase.READY if agent.idle:
-            return Seen(Condition.IDLE, session)
-        case Phase.NODELESS | Phase.LOST:
-            return Seen(Condition(agent.phase), session)
-        case _:
-            return None
-
-
-def _is_overdue(situation: Situation, agent: Agent) -> bool:
-    """Tell whether a machine has had its time to register, or twice that of a start. It cannot before it has left another controller."""
-    record = agent.record
-    if record.leaves or not (agent.phase is Phase.OVERDUE or _starts_late(situation, agent)):
-        return False
-    return node_named_after(situation, record.controller, record.instance_id) is None
-
-
-def _has_left(situation: Situation, agent: Agent) -> bool:
-    """Tell whether a host is to be let go. One that still leaves a node on another controller is let go once that node is gone."""
-    is_its_own = agent.node is None or is_of_host(situation.fleet, agent.record, agent.node)
-    return is_its_own and why_not_wanted(situation, agent) is not None and not agent.record.leaves
-
-
-_OUT_OF_USE = (Phase.CONDEMNED, Phase.STOPPING, Phase.RETIRING, Phase.DRAINING)
-
-
-def _ended(agent: Agent) -> Seen | None:
-    """Tell of an agent whose machine is gone that its node is left. One that is shutting down keeps its node until it has terminated."""
-    left = agent.node is not None and agent.machine_gone and agent.phase is not Phase.CONDEMNED
-    return Seen(Condition.ENDED) if left else None
-
-
-def _at_rest(agent: Agent, session: str) -> Seen | None:
-    """Tell of an agent out of use that it is idle: marked offline, or its labels are gone from the node itself."""
-    if agent.node is None or not agent.idle:
-        return None
-    if agent.by_labels:
-        return Seen(Condition.UNLABELLED, session) if CORDONED_LABEL in agent.node.labels else None
-    return Seen(Condition.DRAINED, session) if agent.node.offline else None
-
-
-def _repairs(situation: Situation) -> Iterator[Repair]:
-    now, request_id = situation.now, situation.snapshot.request_id
-    facts = {subject: look for subject, look in situation.memory.observations.items() if is_fact(look, now, request_id)}
-    for agent in situation.agents:
-        if fact := facts.get(agent.record.instance_id):
-            yield from _repair(situation, agent, fact)
-    yield from take_in(situation, facts)
-
-
-def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[Repair]:
-    """Repair one agent of which a condition was seen twice."""
-    match fact.condition:
-        case Condition.OVERDUE | Condition.LOST if agent.record.is_host:
-            yield from _let_go_of_host(situation, agent)
-        case Condition.OVERDUE:
-            yield from _end_late_boot(agent)
-        case Condition.NODELESS:
-            yield terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
-        case Condition.STARTED:
-            yield start_again(agent, Reason.STARTED_BY_HAND, f"EC2 says that {agent.record.instance_id} runs")
-        case Condition.STOPPED:
-            yield from _take_stopped(situation, agent, fact)
-        case Condition.ENDED:
-            yield from _give_back_node(situation, agent, fact)
-        case Condition.LOST if _is_given_up(situation, agent, fact) and not situation.protected(agent):
-            # Quarantine, not retire: demand must not count on an agent that is not connected.
-            yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
-
-
-def _end_late_boot(agent: Agent) -> Iterator[Terminate]:
-    """Terminate what did not register by its deadline. A start that is late has time until then."""
-    if agent.phase is Phase.OVERDUE:
-        reason, of = (Reason.START_FAILED, " of its start") if agent.record.life else (Reason.BOOT_TIMEOUT, "")
-        yield terminate(agent, reason, f"not registered within {duration(agent.pool.boot_timeout_seconds)}{of}")
-
-
-def _starts_late(situation: Situation, agent: Agent) -> bool:
-    pool = situation.pools.get(agent.key)
-    return pool is not None and starts_late(situation, agent, pool)
-
-
-def _let_go_of_host(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon]:
-    """Let go of a host that left the fleet file while it was off. Its node goes once it is drained, as that of any other host."""
-    if not (why := why_not_wanted(situation, agent)):
-        return
-    if agent.phase is Phase.OVERDUE:
-        yield terminate(agent, Reason.LEFT_THE_FILE, f"{why}, and it does not connect")
-    elif not situation.protected(agent):
-        yield cordon(situation, agent, MarkClass.OUTDATED, Reason.LEFT_THE_FILE, f"{why}, and it is not connected")
-
-
-def _give_back_node(situation: Situation, agent: Agent, fact: Observation) -> Iterator[FreeSlot | DeleteNode | Cordon | Held]:
-    """Give back the node of a machine that is gone.
-
-    A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it only when the
-    node is deleted, and would wait for ever.
-    """
-    if has_static_node(agent.record):
-        yield from leave_slot(situation, agent, fact.first_at)
-    elif agent.node is not None and (_is_old(situation, agent, fact) or is_unused(situation, agent)):
-        yield delete_node(agent, agent.node.name, Reason.INSTANCE_GONE)
-
-
-def _is_given_up(situation: Situation, agent: Agent, fact: Observation) -> bool:
-    """Tell whether a lost agent has had its time: one that never connected has had it at its deadline."""
-    never_was_one = agent.idle and never_connected(agent.record, situation.memory.connected)
-    return never_was_one or _is_old(situation, agent, fact)
-
-
-def _is_old(situation: Situation, agent: Agent, fact: Observation) -> bool:
-    return situation.seen_seconds(agent.record.controller, fact.first_at) >= DISCONNECT_GRACE_SECONDS
-
-
-def _may_be_started_for(situation: Situation, agent: Agent, fact: Observation) -> bool:
-    """Tell whether something runs or waits on the node of a machine that a person stopped, and may go on once they start it.
-
-    A build that is there keeps it. What only waits may wait for any agent of its kind, where Jenkins names the one that is there.
-    """
-    controller = agent.record.controller
-    waits_in_vain = agent.idle and situation.seen_seconds(controller, fact.first_at) >= situation.fleet.resume_timeout(controller)
-    return agent.node is not None and not is_unused(situation, agent) and not waits_in_vain
-
-
-def _take_stopped(situation: Situation, agent: Agent, fact: Observation) -> Iterator[Terminate | FinishStop | Held]:
-    """Keep what a person has stopped, where its pool keeps stopped agents; elsewhere it would never be an agent again."""
-    if agent.phase is Phase.UNSEEN:
-        yield hold_unread(agent)
-    elif _may_be_started_for(situation, agent, fact):
-        yield hold_back(agent, Reason.STILL_BUSY, f"somebody has stopped {agent.record.instance_id}, and its node is in use")
-    elif agent.record.state is not RecordState.REGISTERED or not may_be_stopped(situation, agent):
-        step = terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped by somebody, and its pool keeps no stopped agents")
-        yield replace(step, mark=None) if agent.by_labels else step  # then its node carries no mark to go by
-    elif agent.instance is not InstanceState.STOPPED:
-        if situation.ec2_seen_seconds(fact.first_at) >= STOPS_SECONDS:
-            detail = f"EC2 says for more than {STOPS_SECONDS / 60:.0f} min that {agent.record.instance_id} is stopping"
-            yield terminate(agent, Reason.STOP_HANGS, detail)
-            return
-        yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.record.instance_id} is being stopped by somebody")
-    else:
-        yield finish_stop(agent, Reason.HAS_STOPPED, f"somebody has stopped {agent.record.instance_id}")
-
-
-def _why_nodeless(agent: Agent) -> str:
-    if agent.record.trouble:
-        return f"its node {agent.record.node} could not be made: {agent.record.trouble}"
-    return f"its node {agent.record.node} is not there any more"
-
-
-def _why_lost(situation: Situation, agent: Agent, fact: Observation) -> tuple[Reason, str]:
-    if agent.record.life_id not in situation.memory.connected:
-        why = agent.record.trouble or agent.record.problem
-        within = duration(agent.pool.boot_timeout_seconds)
-        return Reason.BOOT_TIMEOUT, f"registered, and not connected within {within}" + (f": {why}" if why else "")
-    return Reason.DISCONNECTED, f"disconnected for {duration(situation.now - fact.first_at)}"
 
 
 # Uncordon at once agents that a build may be bound to: a build that waits for a cordoned agent waits forever.

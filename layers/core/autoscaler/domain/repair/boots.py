@@ -1,0 +1,170 @@
+"""Boots that failed, and machines that EC2 took back: which they are, and why, in the words of EC2, Jenkins or the machine itself."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.plan import BootFailure, Cordon, DeleteNode, Forget, Held, Step, Terminate
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Instance, Record, RecordState
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import BY_EC2, MISSED, boots_counted, is_for_all_agents, of_taken_back
+from autoscaler.domain.situation.canary import never_connected, shows_that_it_boots
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.states import Condition, is_fact
+from autoscaler.domain.wording import duration
+
+# Causes of failed boots, for people: EC2's words, Jenkins', those of the machine itself, or its deadline.
+
+
+# EC2's own words say little: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
+_BY_ITSELF = "Client.InstanceInitiatedShutdown"
+_MEANS = {
+    _BY_ITSELF: "it powered itself off",
+    "Client.InternalError": "mostly because the KMS key of an encrypted volume may not be used",
+    "Client.UserInitiatedShutdown": "somebody terminated it",
+    "Client.VolumeLimitExceeded": "the quota for volumes is used up",
+    "Client.VolumeLimitExceeded.Iops": "the quota for volumes is used up",
+    "Server.InternalError": "an error of EC2",
+    "Server.ScheduledStop": "scheduled by EC2",
+}
+
+
+def told_end(code: str) -> str:
+    """Say why EC2 shows an instance as ended, by EC2's code; "": it does not say."""
+    if not code:
+        return f"{BY_EC2}that it has ended, and not why"
+    return f"{BY_EC2}{code}" + (f": {_MEANS[code]}" if code in _MEANS else "")
+
+
+def why_not_booted(record: Record, agent: Agent | None, pool: Pool | None, code: str, *, node_gone: bool) -> str:
+    """Say why a machine is no agent. ``code``: EC2's reason for its end, "" while it is there."""
+    if record.trouble:
+        return record.trouble
+    if node_gone:
+        return f"its node {record.node} was deleted before it connected"
+    said = record.problem
+    if agent is None or agent.instance_ended:
+        # What powers itself off says before why: that it did is no cause.
+        return said if said and code == _BY_ITSELF else "; ".join(filter(None, (told_end(code), said)))
+    missed = "register" if record.registered_at is None else "connect"
+    within = f" within {duration(pool.boot_timeout_seconds)}" if pool else " in time"
+    return f"{MISSED}{missed}{within}" + (f": {said}" if said else "")
+
+
+# Boots that failed: by what a pass does about them, and by their deadlines.
+
+
+def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[BootFailure, ...]:
+    """Name the boots that this pass ends or finds ended, and those whose time is over, each once."""
+    memory = situation.memory
+    by_id = {record.instance_id: record for record in situation.snapshot.records}
+    by_node = {(record.controller, record.node): record for record in by_id.values()}
+    decided = list(decided)
+    counted, not_started = boots_counted(memory), _why_not_started(decided)
+    failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
+    failed |= _over(situation)
+    nodeless = _nodeless(decided)
+    return tuple(
+        BootFailure(
+            controller=record.controller,
+            pool=record.pool,
+            instance_id=record.instance_id,
+            why=_why(situation, record, not_started, node_gone=record.instance_id in nodeless),
+            version=situation.versions.get(record.instance_id, ""),
+            launched_at=record.began_at,
+            launch=record.launch if not record.life else "",
+            of_start=bool(record.life),
+            beside=is_for_all_agents(record.trouble) or shows_that_it_boots(situation, record),
+        )
+        for record in failed.values()
+        if record.instance_id not in counted and record.is_instance
+    )
+
+
+def _over(situation: Situation) -> dict[str, Record]:
+    return {agent.record.instance_id: agent.record for agent in situation.agents if _is_over(situation, agent)}
+
+
+def _nodeless(decided: Iterable[Step | Held]) -> set[str]:
+    return {step.instance_id for step in decided if isinstance(step, Terminate) and step.reason is Reason.NODE_GONE}
+
+
+def _why(situation: Situation, record: Record, not_started: Mapping[str, str], *, node_gone: bool) -> str:
+    if why := record.trouble or not_started.get(record.instance_id):
+        return why
+    agent = next((agent for agent in situation.agents if agent.record.instance_id == record.instance_id), None)
+    pool = agent.pool if agent else situation.fleet.pools.get(record.pool)
+    return why_not_booted(record, agent, pool, situation.snapshot.end_reasons.get(record.machine, ""), node_gone=node_gone)
+
+
+def _is_over(situation: Situation, agent: Agent) -> bool:
+    """Tell whether two looks saw that an agent has not connected by its deadline: it counts, whatever keeps it from being terminated."""
+    look = situation.memory.observations.get(agent.record.instance_id)
+    if look is None or not is_fact(situation, look):
+        return False
+    late = agent.phase is Phase.LOST and never_connected(agent.record, situation.memory.connected)
+    return (late and look.condition == Condition.LOST) or (agent.phase is Phase.OVERDUE and look.condition == Condition.OVERDUE)
+
+
+def _why_not_started(decided: Iterable[Step | Held]) -> dict[str, str]:
+    """Say what EC2 said of the starts that it ended, by instance id."""
+    return {step.instance_id: step.detail for step in decided if isinstance(step, Terminate) and step.reason is Reason.START_FAILED}
+
+
+def _was_to_come(record: Record) -> bool:
+    """Tell whether it was on its way: what is stopped, and kept no longer, fails nothing."""
+    return record.state is not RecordState.STOPPED
+
+
+def _never_was_one(record: Record) -> bool:
+    asked_for = record.state in {RecordState.REQUESTED, RecordState.STARTING}
+    # EC2's announcement of its end may have condemned it before this pass.
+    return asked_for or (record.state in {RecordState.REGISTERED, RecordState.CONDEMNED} and bool(record.trouble))
+
+
+def _failed(
+    by_id: dict[str, Record],
+    by_node: dict[tuple[str, str | None], Record],
+    decided: Iterable[Step | Held],
+    connected: Collection[str],
+) -> Iterator[Record]:
+    for step in decided:
+        match step:
+            case Terminate(reason=Reason.BOOT_TIMEOUT) | Terminate(reason=Reason.START_FAILED) if _was_to_come(by_id[step.instance_id]):
+                yield by_id[step.instance_id]
+            case Terminate(reason=Reason.NODE_GONE) if never_connected(by_id[step.instance_id], connected):
+                # Its node was never made, or was gone before it connected: the next one would fare as it did.
+                yield by_id[step.instance_id]
+            case Cordon(reason=Reason.BOOT_TIMEOUT):
+                yield by_node[step.controller, step.node]
+            case Forget() | DeleteNode() if step.instance_id in by_id and _never_was_one(by_id[step.instance_id]):
+                # It ended before it was an agent: the bootstrap powers an instance off that cannot register.
+                yield by_id[step.instance_id]
+            case _:
+                continue
+
+
+# Machines that EC2 took back.
+
+
+_ANNOUNCED = "EC2 took a machine of it back"
+# EC2 has no machine. Other codes are about what was launched, such as a key or a disk that cannot be used (`Server.InternalError`):
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html
+_BY_EC2_ITSELF = frozenset(
+    {"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.InsufficientInstanceCapacity", "Server.ScheduledStop"}
+)
+
+
+def taken_back(records: Iterable[Record], end_reasons: Mapping[str, str]) -> dict[str, str]:
+    """Name the instances that EC2 took back, or had no machine for, and why. Nothing is wrong with their image or template."""
+    announced = {record.instance_id: _ANNOUNCED for record in records if record.interrupted_at}
+    codes = {record.instance_id: end_reasons.get(record.machine, "") for record in records}
+    return announced | {instance_id: f"EC2 ended it: {code}" for instance_id, code in codes.items() if code in _BY_EC2_ITSELF}
+
+
+def offerings_of(agent: Agent, instance: Instance | None) -> Iterator[str]:
+    """Name the scopes of the offerings that an agent may be of. EC2 lists no subnet of an instance that has ended."""
+    for offering in agent.pool.offerings:
+        is_its_place = instance is None or (offering.market == instance.market and offering.subnet in {"", instance.subnet})
+        if offering.instance_type == agent.record.instance_type and is_its_place:
+            yield of_taken_back(agent.pool.name, offering.key)

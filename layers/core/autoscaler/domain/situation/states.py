@@ -1,0 +1,559 @@
+"""The table of states: each that an agent may be in, how it is recognised, what ends it, by when, and what follows if nothing does.
+
+A deadline counts the seconds in which the agent's controller, or EC2, could be seen. `state_of` finds the one state of an agent, and
+`domain.lifecycle` does what follows. States of launches, instances and nodes without an agent stand in the table for people. `make
+reference` writes it as a page.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.memory import InRow, Observation
+from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.snapshot import OFF, InstanceState, RecordState
+from autoscaler.domain.situation.agents import FORGOTTEN_AFTER_SECONDS, FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
+from autoscaler.domain.situation.looks import EC2
+from autoscaler.domain.situation.situation import Situation
+
+# Where the operator sets no drain_timeout_seconds.
+DRAINS_SECONDS = 12 * HOUR_SECONDS
+# EC2 ends an instance within minutes; one that hangs hardly ever goes on by itself.
+SHUTS_DOWN_SECONDS = 1800.0
+# EC2 says of a forced stop that it may take ten minutes.
+FORCED_SECONDS = 600.0
+STOPS_SECONDS = 2 * FORCED_SECONDS
+
+# Seconds, by the pool and by the time that builds have to resume after a restart of their controller.
+Limit = Callable[[Pool, float], float]
+_STOPPED = RecordState.STOPPED
+_MARKED = (Phase.RETIRING, Phase.DRAINING)
+_OUT_OF_SERVICE = (RecordState.CONDEMNED, RecordState.STOPPING, _STOPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class State:
+    """A state that an agent may be in, and its deadline.
+
+    ``recognised_by``: in words; ``holds``: the same as a rule, for what the states before it leave over. ``deadline``: in words; ``limit``:
+    the same as a number, if it is one; ``then``: what follows. ``told``: when people are told, in words. If no other message says the
+    same, ``told_after`` is that time and ``says`` how an agent is spoken of; ``daily``: it is told again each day. ``by_ec2``: seconds
+    count in which EC2 could be seen.
+    """
+
+    name: str
+    recognised_by: str
+    holds: Callable[[Situation, Agent], bool] = lambda _situation, _agent: False
+    ended_by: str
+    deadline: str
+    then: str
+    told: str
+    limit: Limit | None = None
+    told_after: Limit | None = None
+    says: str = ""
+    daily: bool = False
+    by_ec2: bool = False
+
+
+def _drain_timeout(pool: Pool, _resume: float) -> float:
+    return DRAINS_SECONDS if pool.drain_timeout_seconds is None else pool.drain_timeout_seconds
+
+
+BOOTS = State(
+    name="boots",
+    recognised_by="record `requested`, or a node that has not connected yet",
+    holds=lambda _s, a: a.record.state is RecordState.REQUESTED or a.phase in (Phase.REQUESTED, Phase.CONNECTING),
+    ended_by="its node is online",
+    deadline="`boot_timeout_seconds`",
+    then="not registered: terminated after two looks; registered: drained",
+    told="with the third failed boot in a row (`agents of POOL do not boot`); one that lasts an hour longer by itself",
+    limit=lambda pool, _resume: pool.boot_timeout_seconds,
+    told_after=lambda pool, _resume: pool.boot_timeout_seconds + HOUR_SECONDS,
+    says="boots",
+)
+STARTS = State(
+    name="starts",
+    recognised_by="record `starting`",
+    holds=lambda _s, a: a.record.state is RecordState.STARTING,
+    ended_by="its node is online",
+    deadline="`boot_timeout_seconds`",
+    then="terminated; a start that EC2 does not show is asked for again until then; jobs are served otherwise after two usual starts",
+    told="with the third failed start (`stopped agents of POOL do not start`); one that lasts an hour longer by itself",
+    limit=lambda pool, _resume: pool.boot_timeout_seconds,
+    told_after=lambda pool, _resume: pool.boot_timeout_seconds + HOUR_SECONDS,
+    says="starts",
+)
+INTERRUPTED = State(
+    name="interrupted",
+    recognised_by="EC2 announced that it takes the instance back",
+    holds=lambda _s, a: a.phase is Phase.INTERRUPTED,
+    ended_by="EC2 ends it",
+    deadline="10 min",
+    then="used again",
+    told="no; if EC2 takes machines back again and again, by that message",
+    limit=lambda _pool, _resume: 600.0,
+    by_ec2=True,
+)
+WORKS = State(
+    name="works",
+    recognised_by="online, and busy",
+    holds=lambda _s, a: a.phase is Phase.READY and (not a.idle or bool(a.node and a.node.ended)),
+    ended_by="its builds end",
+    deadline="10 times the longest of a job's last builds, at least 1 h; 12 h if nobody knows",
+    then="the run is asked whether it has ended; a machine that is to blame is quarantined",
+    told="`builds-overdue`; builds that have ended by that message",
+)
+IDLE = State(
+    name="idle",
+    recognised_by="online, and idle",
+    holds=lambda _s, a: a.phase is Phase.READY,
+    ended_by="a build begins",
+    deadline="what keeping it is worth, at most `max_idle_seconds`; minimums, warm executors and people's wishes apart",
+    then="drained",
+    told="an hour after `max_idle_seconds`",
+    told_after=lambda pool, _resume: pool.max_idle_seconds + HOUR_SECONDS,
+    says="is idle",
+)
+LENT = State(
+    name="lent",
+    recognised_by="a loan in its record",
+    holds=lambda s, a: a.phase is Phase.READY and a.record.is_lent(s.now),
+    ended_by="a job of its own kind, or the end of the loan",
+    deadline="the end of the loan",
+    then="it gets its own labels back",
+    told="an hour after that, if it still has the labels that it was lent with",
+)
+REFUSES = State(
+    name="refuses",
+    recognised_by="it stood free beside jobs of two folders, or for 15 min, and took none",
+    holds=lambda s, a: a.phase is Phase.READY and s.refuses_all(a),
+    ended_by="it takes a build",
+    deadline="none",
+    then="it counts for nothing; if idle it is replaced, one at a time in a pool",
+    told="at once (`NODES take no builds`)",
+)
+DRAINS = State(
+    name="drains",
+    recognised_by="our mark, and not idle",
+    holds=lambda _s, a: a.phase in _MARKED and not a.idle,
+    ended_by="its builds end",
+    deadline="`drain_timeout_seconds`, else 12 h",
+    then="its runs are asked whether they have ended; no build is killed",
+    told="at the deadline, then daily",
+    limit=_drain_timeout,
+    told_after=_drain_timeout,
+    says="drains",
+    daily=True,
+)
+DRAINED = State(
+    name="drained",
+    recognised_by="our mark, and idle",
+    holds=lambda _s, a: a.phase in _MARKED,
+    ended_by="it is terminated or stopped, or demand brings it back",
+    deadline="two looks",
+    then="its node is read once more, and it ends",
+    told="after 1 h",
+    limit=lambda _pool, _resume: 60.0,
+    told_after=lambda _pool, _resume: HOUR_SECONDS,
+    says="has drained, and still runs",
+)
+BOUND = State(
+    name="bound",
+    recognised_by="our mark, idle, and a build may be bound to it: by name, or since a restart",
+    holds=lambda s, a: a.phase in _MARKED and s.protected(a),
+    ended_by="the run is seen again, has ended, or leaves the queue",
+    deadline="`resume_timeout_seconds`, since a restart; no deadline for what waits for it by name",
+    then="it ends as any drained agent",
+    told="after `resume_timeout_seconds`, then daily",
+    limit=lambda _pool, resume: resume,
+    told_after=lambda _pool, resume: resume,
+    says="has drained, and is kept for a build that may be bound to it",
+    daily=True,
+)
+ROTATES = State(
+    name="rotates",
+    recognised_by="our mark to serve another controller, and idle",
+    holds=lambda _s, a: a.phase in _MARKED and a.mark is not None and a.mark.kind is MarkClass.ROTATE,
+    ended_by="it is sent there; used again if nobody waits there any more",
+    deadline="two looks",
+    then="it is sent there",
+    told="after 1 h",
+    limit=lambda _pool, _resume: 60.0,
+    told_after=lambda _pool, _resume: HOUR_SECONDS,
+    says="was to serve another controller, and is still there",
+)
+KEPT = State(
+    name="kept",
+    recognised_by="drained, and kept: `quarantine: keep`, or a host",
+    holds=lambda s, a: a.phase in _MARKED and (a.record.instance_id in s.memory.kept or a.record.is_host),
+    ended_by="a person resumes or terminates it",
+    deadline="none",
+    then="it stays",
+    told="after 24 h, then daily",
+    told_after=lambda _pool, _resume: 24 * HOUR_SECONDS,
+    says="is kept for a person",
+    daily=True,
+)
+LOST = State(
+    name="lost",
+    recognised_by="it was online, and its connection is lost",
+    holds=lambda _s, a: a.phase is Phase.LOST,
+    ended_by="its node is online",
+    deadline="5 min",
+    then="drained, unless a build is bound to it",
+    told="after 1 h",
+    limit=lambda _pool, _resume: 300.0,
+    told_after=lambda _pool, _resume: HOUR_SECONDS,
+    says="is not connected",
+)
+MONITOR = State(
+    name="offline-by-a-monitor",
+    recognised_by="a monitor of Jenkins or of a plugin took it offline",
+    holds=lambda _s, a: a.phase is Phase.MARKED,
+    ended_by="the monitor brings it back",
+    deadline="10 min",
+    then="drained and replaced; if most agents of the controller are marked, one an hour is tried instead",
+    told="at the deadline (`Jenkins took agents of POOL offline`)",
+    limit=lambda _pool, _resume: 600.0,
+)
+PERSON = State(
+    name="offline-by-a-person",
+    recognised_by="a person took it offline",
+    holds=lambda _s, a: a.phase is Phase.SET_ASIDE,
+    ended_by="that person brings it online",
+    deadline="none",
+    then="it stays, and is paid",
+    told="after 24 h, then daily",
+    told_after=lambda _pool, _resume: 24 * HOUR_SECONDS,
+    says="was taken offline by a person",
+    daily=True,
+)
+RESERVED = State(
+    name="reserved",
+    recognised_by="a person reserved it",
+    holds=lambda _s, a: a.phase is Phase.RESERVED,
+    ended_by="the end of the reservation",
+    deadline="the end of the reservation",
+    then="drained, and terminated",
+    told="half an hour before the end",
+)
+NODELESS = State(
+    name="nodeless",
+    recognised_by="registered, and Jenkins has no such node",
+    holds=lambda _s, a: a.phase is Phase.NODELESS,
+    ended_by="its node is there again",
+    deadline="two looks",
+    then="terminated, at most 30 % of a pool in a pass",
+    told="after 1 h",
+    limit=lambda _pool, _resume: 60.0,
+    told_after=lambda _pool, _resume: HOUR_SECONDS,
+    says="has no node",
+)
+STOPPING = State(
+    name="stopping",
+    recognised_by="record `stopping`",
+    holds=lambda _s, a: a.record.state is RecordState.STOPPING or (a.record.state is _STOPPED and a.instance is InstanceState.STOPPING),
+    ended_by="EC2 says that it has stopped",
+    deadline="20 min",
+    then="stopped by force after 10 min, terminated after 20; if EC2 refuses the stop for good, at once",
+    told="after 15 min; refused stops by that message",
+    limit=lambda _pool, _resume: STOPS_SECONDS,
+    told_after=lambda _pool, _resume: STOPS_SECONDS - 300.0,
+    says="is stopping",
+    by_ec2=True,
+)
+STOPPED = State(
+    name="stopped",
+    recognised_by="record `stopped`, and EC2 agrees",
+    holds=lambda _s, a: a.record.state is _STOPPED and a.instance is InstanceState.STOPPED,
+    ended_by="it is started",
+    deadline="what its disk is worth, at most `warm_pool.max_age_hours`",
+    then="terminated",
+    told="no",
+    limit=lambda pool, _resume: pool.warm_pool.max_age_seconds if pool.warm_pool else 0.0,
+    by_ec2=True,
+)
+BY_HAND = State(
+    name="changed-by-hand",
+    recognised_by="EC2 shows that a person stopped or started it",
+    holds=lambda _s, a: a.record.state is _STOPPED or (a.instance in OFF and a.phase not in (Phase.UNSEEN, Phase.RESERVED)),
+    ended_by="record and EC2 agree",
+    deadline="two looks; a stop while something is bound to its node: `resume_timeout_seconds`",
+    then="started: used as any other; stopped: kept stopped if its pool does that, else terminated",
+    told="after 1 h",
+    limit=lambda _pool, _resume: 60.0,
+    told_after=lambda _pool, _resume: HOUR_SECONDS,
+    says="was stopped or started by a person",
+    by_ec2=True,
+)
+ENDS = State(
+    name="ends",
+    recognised_by="record `condemned`, and EC2 does not show its end",
+    holds=lambda _s, a: a.record.state is RecordState.CONDEMNED,
+    ended_by="EC2 ends it",
+    deadline="each look; once an hour if EC2 refuses",
+    then="asked for again",
+    told="after 1 h, then daily",
+    limit=lambda _pool, _resume: HOUR_SECONDS,
+    told_after=lambda _pool, _resume: HOUR_SECONDS,
+    says="was given up, and still runs",
+    daily=True,
+    by_ec2=True,
+)
+SHUTS_DOWN = State(
+    name="shuts-down",
+    recognised_by="EC2 says `shutting-down`",
+    holds=lambda _s, a: a.instance_ended,
+    ended_by="EC2 says `terminated`",
+    deadline="none; it holds no place in any limit",
+    then="its node stays until it has terminated",
+    told="after 30 min, then daily",
+    told_after=lambda _pool, _resume: SHUTS_DOWN_SECONDS,
+    says="shuts down",
+    daily=True,
+    by_ec2=True,
+)
+NODE_LEFT = State(
+    name="node-left",
+    recognised_by="EC2 says that the instance is gone, and its record is open",
+    holds=lambda _s, a: a.machine_gone,
+    ended_by="its node is gone",
+    deadline="two looks; 5 min if it looks busy, or something is bound to it",
+    then="EC2 and Jenkins are asked once more, and the node is deleted",
+    told="after 1 h",
+    limit=lambda _pool, _resume: 300.0,
+    told_after=lambda _pool, _resume: HOUR_SECONDS,
+    says="is gone, and its node is left",
+    by_ec2=True,
+)
+MISSING = State(
+    name="missing",
+    recognised_by="given up, stopping or stopped, and EC2 does not show it",
+    holds=lambda _s, a: a.instance is None and a.record.state in _OUT_OF_SERVICE,
+    ended_by="EC2 shows it again",
+    deadline="2 h; 24 h if its node looks busy",
+    then="after two answers about it alone, ten minutes apart, it counts as gone",
+    told="after 3 h",
+    limit=lambda _pool, _resume: FORGOTTEN_AFTER_SECONDS,
+    told_after=lambda _pool, _resume: FORGOTTEN_AFTER_SECONDS + HOUR_SECONDS,
+    says="is not shown by EC2",
+    by_ec2=True,
+)
+HOST_AWAY = State(
+    name="host-away",
+    recognised_by="a host that is not connected",
+    holds=lambda _s, a: a.record.is_host and a.phase in (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING, Phase.LOST),
+    ended_by="its node is online",
+    deadline="none",
+    then="it stays as it is",
+    told="after 15 min (`host NAME is not connected`)",
+)
+UNSEEN = State(
+    name="unseen",
+    recognised_by="its controller, or its node, could not be read",
+    holds=lambda _s, a: a.phase is Phase.UNSEEN,
+    ended_by="a complete look",
+    deadline="none; all other deadlines stand still",
+    then="nothing is done to it",
+    told="after 1 h, then daily (`controller NAME cannot be read`)",
+)
+# The first that holds: what EC2 says of a machine comes before its record, that before our mark, and that before its node.
+OF_AGENTS = (
+    *(NODE_LEFT, SHUTS_DOWN, MISSING, ENDS, STOPPED, STOPPING),
+    *(INTERRUPTED, STARTS, BY_HAND, HOST_AWAY, BOOTS),
+    *(UNSEEN, RESERVED, NODELESS, DRAINS, BOUND, KEPT, ROTATES, DRAINED),
+    *(PERSON, MONITOR, LOST, WORKS, REFUSES, LENT, IDLE),
+)
+
+
+READY = (WORKS, REFUSES, LENT, IDLE)
+MARKED_BY_US = (DRAINS, BOUND, KEPT, ROTATES, DRAINED)
+
+# States of what is no agent, or not yet: launches, instances and nodes without a record, pauses and orders.
+
+
+LEFT_THE_FILE, FOREIGN = "left-the-file", "foreign"
+
+OF_OTHERS = (
+    State(
+        name="launch-asked",
+        recognised_by="a launch that was written down and not answered",
+        ended_by="its instances are listed",
+        deadline="10 min",
+        then="asked again under the same token until then; afterwards given up once two looks show none of its instances",
+        told="no; jobs that wait for it by their own message",
+    ),
+    State(
+        name="stray",
+        recognised_by="an instance of ours without a record",
+        ended_by="it gets a record",
+        deadline="two looks",
+        then="it gets a record, a row above, and `boot_timeout_seconds` from then on",
+        told="no",
+    ),
+    State(
+        name=FOREIGN,
+        recognised_by="an instance with our tags that CreateFleet did not launch: it lacks `aws:ec2:fleet-id`, which EC2 alone writes",
+        ended_by="a person takes the tags off, or ends the instance",
+        deadline="none",
+        then="nothing is done to it: it is no agent, and is never adopted, stopped or terminated",
+        told="at once, then daily",
+    ),
+    State(
+        name="orphan",
+        recognised_by="a node of ours without a record, whose instance is gone",
+        ended_by="its node is gone",
+        deadline="two looks; 5 min if it looks busy, or something waits for it",
+        then="EC2 and Jenkins are asked once more, and the node is deleted",
+        told="`steps-failing`, if Jenkins refuses",
+    ),
+    State(
+        name=LEFT_THE_FILE,
+        recognised_by="a record whose controller is not in the fleet file any more",
+        ended_by="a person puts the controller back, or ends the instance (`autoscaler end`)",
+        deadline="none",
+        then="its builds go on; it stays, and is paid",
+        told="at once, then daily",
+    ),
+    State(
+        name="refused-job",
+        recognised_by="a job that free executors did not take for three minutes",
+        ended_by="it begins",
+        deadline="5, 10, 20, then each 30 min",
+        then="one more agent is tried for its label",
+        told="after `max_wait_seconds` (`free executors do not take jobs for LABEL`)",
+    ),
+    State(
+        name="waiting-job",
+        recognised_by="a job that waits for longer than `max_wait_seconds`",
+        ended_by="it begins, or leaves the queue",
+        deadline="none",
+        then="what keeps it goes on being tried",
+        told="once for each cause",
+    ),
+    State(
+        name="pause",
+        recognised_by="failed boots, or an answer of EC2 that refuses launches",
+        ended_by="an agent connects, or EC2 launches one",
+        deadline="the back-off of that failure, which grows",
+        then="one agent is tried",
+        told="while it lasts",
+    ),
+    State(
+        name="order",
+        recognised_by="an order of a person with an end: a hold, numbers of a pool or team, a reservation",
+        ended_by="its end, or a person",
+        deadline="its end",
+        then="the fleet file holds again; a held label is given back",
+        told="jobs that wait for it after `max_wait_seconds`; an agent without the label an hour after the end",
+    ),
+)
+
+
+# In which state each agent is, and since when.
+
+
+_BY_NAME = {state.name: state for state in OF_AGENTS}
+_WITHOUT_AGENT = {InstanceState.SHUTTING_DOWN: SHUTS_DOWN.name, InstanceState.FOREIGN: FOREIGN}
+
+
+def state_of(situation: Situation, agent: Agent) -> State:
+    """Find the one state of an agent."""
+    return next(state for state in OF_AGENTS if state.holds(situation, agent))
+
+
+def next_rows(situation: Situation) -> dict[str, InRow]:
+    """Carry on since when each agent is in its row. What EC2, or a controller, did not show in this look stays where it was."""
+    before, rows = situation.memory.rows, dict[str, InRow]()
+    for agent in situation.agents:
+        name, past = agent.record.instance_id, before.get(agent.record.instance_id)
+        row = state_of(situation, agent).name
+        is_unseen = row == UNSEEN.name or _is_unseen(situation, agent)
+        rows[name] = past if past is not None and (is_unseen or past.row == row) else InRow(row=row, since_at=situation.now)
+    return rows | _rows_without_agents(situation, rows)
+
+
+def _is_unseen(situation: Situation, agent: Agent) -> bool:
+    """Tell whether EC2 did not show an agent's instance, and showed it a moment ago: its answers leave instances out now and then."""
+    state, missing = situation.snapshot.states.get(agent.record.instance_id), situation.memory.missing.get(agent.record.machine)
+    is_left_out = missing is not None and agent.instance is None and situation.now - missing.since_at < FORGOTTEN_ASK_AGAIN_SECONDS
+    return state is None or is_left_out
+
+
+def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InRow]:
+    """Carry on since when agents have no controller any more, instances shut down whose records are closed, and others have our tags."""
+    snapshot = situation.snapshot
+    left = {record.instance_id: (LEFT_THE_FILE, record.pool) for record in snapshot.living if record.controller not in snapshot.controllers}
+    pools = {instance.id: instance.pool for instance in snapshot.instances}
+    ids = pools.keys() | {name for name, state in snapshot.states.items() if state is InstanceState.FOREIGN}
+    others = {name: (row, pools.get(name, "")) for name in ids - {*taken} if (row := _WITHOUT_AGENT.get(snapshot.states[name]))}
+    rows: dict[str, InRow] = {}
+    for name, (row, pool) in (left | others).items():
+        past = situation.memory.rows.get(name)
+        since_at = past.since_at if past is not None and past.row == row else situation.now
+        rows[name] = InRow(row=row, since_at=since_at, pool=pool)
+    return rows
+
+
+# Two looks make a fact: what was seen of an agent, an instance or a node that may have to be removed, and since when without a gap.
+
+
+# A WebSocket agent is back within seconds of a lost connection; a rebooting one within a few minutes.
+DISCONNECT_GRACE_SECONDS = 300.0
+# Repairs act on what two invocations saw, this far apart: DescribeInstances lags by up to 30 s.
+SECOND_LOOK_SECONDS = 60.0
+
+
+class Condition(StrEnum):
+    """What a look sees of an agent, an instance or a node that may have to be removed."""
+
+    IDLE = "idle"  # ready, connected and idle
+    UNLABELLED = "unlabelled"  # its labels were taken, and idle
+    DRAINED = "drained"  # carries our mark, and idle
+    OVERDUE = "overdue"  # not registered by its boot deadline
+    NODELESS = "nodeless"  # registered, and its node is not there
+    LOST = "lost"  # disconnected
+    STOPPED = "stopped"  # its instance was stopped, and not by us
+    STARTED = "started"  # its instance runs, and was not started by us
+    ENDED = "ended"  # its instance is gone, its node is not
+    STRAY = "stray"  # an instance of ours without a record
+    ORPHAN = "orphan"  # a node of ours without a record, whose instance is gone
+
+
+def is_settled(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a drained agent may end: idle when cordoned and after, or drained in two invocations."""
+    look = situation.memory.observations.get(agent.record.instance_id)
+    if look is None or look.condition != Condition.DRAINED:
+        return False
+    was_idle = look.idle_before_at is not None and situation.now - look.idle_before_at >= agent.pool.drain_settle_seconds
+    return was_idle or is_fact(situation, look)
+
+
+def is_unlabelled_twice(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent without labels was idle in two looks since: builds handed to it before show by then."""
+    look = situation.memory.observations.get(agent.record.instance_id)
+    is_without = look is not None and look.condition == Condition.UNLABELLED
+    return look is not None and is_without and situation.now - look.first_at >= agent.pool.drain_settle_seconds
+
+
+def is_fact(situation: Situation, look: Observation) -> bool:
+    """Tell whether something is seen now and was seen in another invocation, long enough ago."""
+    is_new = look.request_id == situation.snapshot.request_id
+    return look.last_at == situation.now and not is_new and situation.now - look.first_at >= SECOND_LOOK_SECONDS
+
+
+def facts_of(situation: Situation) -> dict[str, Observation]:
+    """Return what two looks saw, by instance id or node."""
+    return {name: look for name, look in situation.memory.observations.items() if is_fact(situation, look)}
+
+
+def state_named(name: str) -> State | None:
+    """Find a state by its name; None for one that this version does not have."""
+    return _BY_NAME.get(name)
+
+
+def seen_seconds(situation: Situation, agent: Agent, state: State, since_at: float) -> float:
+    """Count the seconds since then that count towards the deadline of a state."""
+    return situation.seen_seconds(EC2 if state.by_ec2 else agent.record.controller, since_at)
