@@ -141,7 +141,7 @@ SIDES = (
     Bug(
         name="a side without a record is left though a build is on it",
         function="Machine._is_in_use",
-        was="return node is not None and (bool(node.builds) or not node.idle)",
+        was='return self.ports.or_else(is_busy, "side_not_read", otherwise=True, machine=self.id, controller=controller.name)',
         becomes="return False",
         found_by=(f"{_LEFT}::test_a_build_on_a_machine_that_is_shared_no_more_ends_by_itself_though_the_state_was_lost",),
     ),

@@ -71,7 +71,7 @@ WATCHING = (
     Bug(
         name="jobs whose configuration may not be read keep others from being weighed",
         function="heavy_jobs",
-        was="for job in [*due[first:], *due[:first]][:READ_A_LOOK]:",
+        was="for job in a_part_of(due, READ_A_LOOK, now):",
         becomes="for job in due[:READ_A_LOOK]:",
         found_by=("tests/unit/test_heavy_jobs.py::test_jobs_whose_configuration_may_not_be_read_keep_no_other_from_being_read",),
     ),

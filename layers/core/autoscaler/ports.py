@@ -30,7 +30,7 @@ from autoscaler.domain.report.problems import Subscription
 from autoscaler.domain.report.quotas import Executions, Quota
 from autoscaler.domain.report.registration import Identity
 from autoscaler.domain.report.told import Event, Message, Told
-from autoscaler.errors import TransientError
+from autoscaler.errors import AutoscalerError, TransientError
 
 
 class Controller(Protocol):
@@ -355,6 +355,7 @@ class LookSlots(Protocol):
 Clock = Callable[[], float]
 Sleep = Callable[[float], None]
 T = TypeVar("T")
+D = TypeVar("D")
 
 
 class SideBySide(Protocol):
@@ -401,3 +402,22 @@ class Ports:
     reruns: RerunStore | None = None  # None: nothing is run again
     run_orders: RunOrderStore | None = None  # None: nobody orders runs
     telemetry: TelemetryStore | None = None  # None: nobody asks what agents tell
+
+    def or_else(
+        self, call: Callable[[], T], event: str, *, otherwise: D, caught: type[AutoscalerError] = AutoscalerError, **facts: object
+    ) -> T | D:
+        """Return what a call returns. If it fails, log the event with the error, and return the other value."""
+        try:
+            return call()
+        except caught as error:
+            self.log(event, **facts, error=f"{type(error).__name__}: {error}")
+            return otherwise
+
+    def is_done(self, call: Callable[[], None], event: str, **facts: object) -> bool:
+        """Tell whether a call succeeds. If it fails, log the event with the error."""
+        try:
+            call()
+        except AutoscalerError as error:
+            self.log(event, **facts, error=f"{type(error).__name__}: {error}")
+            return False
+        return True

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from autoscaler.control.observe import Invocation
@@ -110,11 +111,8 @@ class Lessons:
         return note_results(self._plan.memory, self._fleet, effects, self._ports.clock())
 
     def _save(self, memory: Memory) -> bool:
-        try:
-            self._ports.state.save_memory(replace(memory, version=self._version))
-        except AutoscalerError as error:
-            # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
-            self._ports.log("memory_not_saved", error=f"{type(error).__name__}: {error}")
+        # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
+        if not self._ports.is_done(partial(self._ports.state.save_memory, replace(memory, version=self._version)), "memory_not_saved"):
             return False
         self._saved = memory
         self._version += 1

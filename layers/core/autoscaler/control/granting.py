@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec, Share, agent_spec, user_for
 from autoscaler.domain.facts.metering import begin_again
@@ -183,11 +184,8 @@ def note_problem(ports: Ports, record: Record, problem: str) -> Record:
 
 def _noted(ports: Ports, record: Record, changed: Record, event: str) -> Record:
     """Note on a record why its machine does not connect. If that fails, it asks again, and what is wrong is wrong then, too."""
-    try:
-        return record if changed == record else ports.state.change_record(changed, expected=record.state)
-    except AutoscalerError as error:
-        ports.log(event, instance_id=record.instance_id, error=f"{type(error).__name__}: {error}")
-        return record
+    change = partial(ports.state.change_record, changed, expected=record.state)
+    return record if changed == record else ports.or_else(change, event, otherwise=record, instance_id=record.instance_id)
 
 
 def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, records: Iterable[Record]) -> Granted | Refused:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
-from autoscaler.control.observe import Invocation, log_notes, observe_without_instances
+from autoscaler.control.observe import Invocation, a_part_of, log_notes, observe_without_instances
 from autoscaler.control.statistics import learned_weights, note_costs, note_jobs
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import PluginWeight, Source
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.nodes import Health
 from autoscaler.domain.facts.runs import Graphs, RunEnd, RunGraph
-from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.facts.telemetry import Telemetry, out_of_bounds
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import Lesson, learn_from_builds
@@ -100,8 +100,7 @@ def heavy_jobs(
     waiting = dict.fromkeys(item.job for item in view.items if item.job and fleet.weights.source_of(item.job) is Source.PLUGIN)
     due = [job for job in waiting if job not in known or now - known[job].read_at >= READ_AGAIN_SECONDS]
     # Others go first at each look: jobs whose configuration may not be read stay due, and must not keep the rest from their turn.
-    first = int(now // MINUTE_SECONDS) * READ_A_LOOK % max(1, len(due))
-    for job in [*due[first:], *due[:first]][:READ_A_LOOK]:
+    for job in a_part_of(due, READ_A_LOOK, now):
         try:
             weight = controller.heavy_weight(job)
         except AutoscalerError as error:
@@ -140,11 +139,7 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
 
 def telemetry_of(ports: Ports) -> Mapping[str, Telemetry]:
     """Read what machines told last. Where that fails, the next minute reads it."""
-    try:
-        return believable_telemetry(ports)
-    except AutoscalerError as error:
-        ports.log("telemetry_not_read", error=f"{type(error).__name__}: {error}")
-        return {}
+    return ports.or_else(partial(believable_telemetry, ports), "telemetry_not_read", otherwise={})
 
 
 def believable_telemetry(ports: Ports) -> Mapping[str, Telemetry]:
@@ -158,16 +153,13 @@ def believable_telemetry(ports: Ports) -> Mapping[str, Telemetry]:
 
 def node_health(ports: Ports) -> dict[str, Mapping[str, Health]]:
     """Read the node monitors of each controller. They change once an hour, so a failed read can wait for the next minute."""
-    told = ports.side_by_side([partial(_health, ports, controller) for controller in ports.controllers])
+    told = ports.side_by_side(
+        [
+            partial(ports.or_else, controller.health, "health_not_read", otherwise=None, controller=controller.name)
+            for controller in ports.controllers
+        ]
+    )
     return {controller.name: health for controller, health in zip(ports.controllers, told, strict=True) if health is not None}
-
-
-def _health(ports: Ports, controller: Controller) -> Mapping[str, Health] | None:
-    try:
-        return controller.health()
-    except AutoscalerError as error:
-        ports.log("health_not_read", controller=controller.name, error=f"{type(error).__name__}: {error}")
-        return None
 
 
 def observe_and_learn(
@@ -298,10 +290,7 @@ def notify(
     # What could not be sent stays untold, and keeps nothing else from being remembered as told.
     after = replace(after, troubles=untold(told, after, failed), month=told.month if ABOUT + after.month in failed else after.month)
     if len(messages) > len(failed) or is_worth_saving(told, after):
-        try:
-            ports.state.save_told(after)
-        except AutoscalerError as error:
-            ports.log("message_failed", error=f"{type(error).__name__}: {error}")
+        ports.or_else(partial(ports.state.save_told, after), "message_failed", otherwise=None)
     return len(messages) - len(failed)
 
 
@@ -322,10 +311,7 @@ def why_nobody_is_told(notifier: Notifier | None) -> str:
 def _sent(ports: Ports, notifier: Notifier | None, message: Message, ends_at: float) -> bool:
     if notifier is None or ends_at - ports.clock() < SEND_SECONDS:
         return False
-    try:
-        notifier.send(message)
-    except AutoscalerError as error:
-        ports.log("message_failed", subject=message.subject, error=f"{type(error).__name__}: {error}")
+    if not ports.is_done(partial(notifier.send, message), "message_failed", subject=message.subject):
         return False
     ports.log("notified", subject=message.subject)
     return True

@@ -1,6 +1,6 @@
 """Observes: makes one snapshot from the state, Jenkins and EC2."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_as
 from autoscaler.domain.situation.builds import may_have_orders
 from autoscaler.domain.situation.looks import RUNS_ASKED_A_LOOK, is_gap, runs_to_ask, runs_to_ask_for
 from autoscaler.errors import AutoscalerError, NoAnswerError, TransientError
-from autoscaler.ports import Controller, Ports, StoredState
+from autoscaler.ports import Controller, D, Ports, StoredState, T
 
 # The invocation that a pass runs in.
 
@@ -96,8 +96,7 @@ def look_up(ports: Ports, fleet: Fleet, lost: Mapping[str, LostBuild], views: It
         mine = [one for one in lost.values() if one.controller == view.name]
         if not mine or not view.complete or view.name not in ports.builds or ports.reruns is None:
             continue
-        first = int(ports.clock() // MINUTE_SECONDS) * LOST_ASKED_A_LOOK % len(mine)
-        for one in [*mine[first:], *mine[:first]][:LOST_ASKED_A_LOOK]:
+        for one in a_part_of(mine, LOST_ASKED_A_LOOK, ports.clock()):
             try:
                 found[one.key] = _facts(ports, ports.reruns, fleet.rerun_parameter, one)
             except AutoscalerError as error:
@@ -227,15 +226,20 @@ def _look(ports: Ports, controller: Controller) -> ControllerView:
         return ControllerView.of_nothing(controller.name, f"{type(error).__name__}: {error}", 0.0)
 
 
+def _read_or(ports: Ports, read: Callable[[], T], otherwise: D, event: str, **facts: object) -> T | D:
+    """Return what is read; if it cannot be read now, log that, and return the other value."""
+    try:
+        return read()
+    except TransientError as error:
+        ports.log(event, error=str(error), **facts)
+        return otherwise
+
+
 def _ended_lately(ports: Ports, stored: StoredState) -> tuple[Instance, ...]:
     """Ask what has ended lately, if nobody looked for a while: a state that was lost or restored does not know it."""
     if not is_gap(stored.memory.looks, ports.clock()):
         return ()
-    try:
-        return ports.compute.ended_lately()
-    except TransientError as error:
-        ports.log("ended_not_read", error=str(error))
-        return ()
+    return _read_or(ports, ports.compute.ended_lately, (), "ended_not_read")
 
 
 def _ask_alone(ports: Ports, stored: StoredState, fates: dict[str, InstanceState]) -> frozenset[str]:
@@ -243,16 +247,16 @@ def _ask_alone(ports: Ports, stored: StoredState, fates: dict[str, InstanceState
     if not stored.memory.missing:
         return frozenset()
     now = ports.clock()
-    asked = _a_part_of(ids_to_ask_alone(stored.memory.missing, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
+    asked = a_part_of(ids_to_ask_alone(stored.memory.missing, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
     for instance_id in asked:
         fates[instance_id] = ports.compute.fate(instance_id)
     return frozenset(instance_id for instance_id in asked if fates[instance_id] is InstanceState.NOT_FOUND)
 
 
-def _a_part_of(names: Sequence[str], count: int, now: float) -> list[str]:
+def a_part_of(things: Sequence[T], count: int, now: float) -> list[T]:
     """Choose so many, others a minute later, so that those asked for in vain do not keep the rest from their turn."""
-    first = int(now // MINUTE_SECONDS) * count % max(1, len(names))
-    return [*names[first:], *names[:first]][:count]
+    first = int(now // MINUTE_SECONDS) * count % max(1, len(things))
+    return [*things[first:], *things[:first]][:count]
 
 
 def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view: ControllerView) -> frozenset[str]:
@@ -261,7 +265,7 @@ def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view:
     if not runs:
         return frozenset()
     ended: set[str] = set()
-    for run in _a_part_of(runs, RUNS_ASKED_A_LOOK, ports.clock()):
+    for run in a_part_of(runs, RUNS_ASKED_A_LOOK, ports.clock()):
         try:
             if controller.result(run) is not None:
                 ended.add(run)
@@ -278,20 +282,12 @@ def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance
     unknown = [instance_id for instance_id in young if fates.get(instance_id) is InstanceState.TERMINATED]
     if not unknown:
         return ended
-    try:
-        return ended | dict(ports.compute.end_reasons(unknown))
-    except TransientError as error:
-        ports.log("end_reasons_not_read", error=str(error))
-        return ended
+    return {**ended, **_read_or(ports, partial(ports.compute.end_reasons, unknown), {}, "end_reasons_not_read")}
 
 
 def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     """Ask which template versions would be launched now. Where EC2 does not say, no agent is outdated and no launch is a canary."""
-    try:
-        return ports.compute.template_versions(fleet.launched.pools)
-    except TransientError as error:
-        ports.log("template_versions_not_read", error=str(error))
-        return {}
+    return _read_or(ports, partial(ports.compute.template_versions, fleet.launched.pools), {}, "template_versions_not_read")
 
 
 def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
@@ -299,10 +295,8 @@ def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     wanted = {pool.name: pool.image_parameter for pool in fleet.pools.values() if pool.image_parameter}
     if not wanted:
         return {}
-    try:
-        known = ports.images.current({*wanted.values()})
-    except TransientError as error:
-        ports.log("image_parameters_not_read", error=str(error))
+    known = _read_or(ports, partial(ports.images.current, {*wanted.values()}), None, "image_parameters_not_read")
+    if known is None:
         return {}
     if untold := sorted({*wanted.values()} - known.keys()):
         ports.log("image_parameters_untold", names=untold, hint="there is no such parameter, or its value is no image's id")
@@ -315,11 +309,8 @@ def _volumes(ports: Ports, stored: StoredState, wanted: Mapping[str, Source]) ->
     changed = {name: source for name, source in wanted.items() if name not in remembered or remembered[name].source != str(source)}
     if not changed:
         return {}
-    try:
-        read = ports.compute.volumes([*dict.fromkeys(changed.values())])
-    except TransientError as error:
-        ports.log("volumes_not_read", error=str(error), hint="they are priced as they were, or by volume_gib")
-        return {}
+    of, hint = [*dict.fromkeys(changed.values())], "they are priced as they were, or by volume_gib"
+    read = _read_or(ports, partial(ports.compute.volumes, of), {}, "volumes_not_read", hint=hint)
     return {name: PoolVolumes(source=str(source), volumes=tuple(read[source])) for name, source in changed.items() if source in read}
 
 
@@ -327,11 +318,7 @@ def _run_orders(ports: Ports, fleet: Fleet, stored: StoredState) -> tuple[RunOrd
     """Read the orders that are open, if the fleet file lets people order runs, or did so while some were open."""
     if ports.run_orders is None or not may_have_orders(fleet, stored.memory):
         return ()
-    try:
-        return ports.run_orders.open_orders()
-    except TransientError as error:
-        ports.log("run_orders_not_read", error=str(error))
-        return None
+    return _read_or(ports, ports.run_orders.open_orders, None, "run_orders_not_read")
 
 
 def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Collection[Instance]) -> Mapping[str, float] | None:
@@ -340,12 +327,9 @@ def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Col
     if not spot or now < stored.memory.spot_prices.asked_at + SPOT_PRICES_SECONDS:
         return None
     types = spot_types(fleet) | {instance.instance_type for instance in spot}
-    try:
-        prices = ports.compute.spot_prices(types, {instance.platform for instance in spot}, now)
-    except TransientError as error:
-        ports.log("spot_prices_not_read", error=str(error))
-        return None
-    if untold := sorted({instance.priced_as for instance in spot} - prices.keys()):
+    platforms = {instance.platform for instance in spot}
+    prices = _read_or(ports, partial(ports.compute.spot_prices, types, platforms, now), None, "spot_prices_not_read")
+    if prices is not None and (untold := sorted({instance.priced_as for instance in spot} - prices.keys())):
         ports.log("spot_prices_untold", count=len(untold), first=untold[0], hint="counted at the most that may be paid")
     return prices
 

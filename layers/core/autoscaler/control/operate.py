@@ -81,11 +81,9 @@ def hold_for_a_person(ports: Ports, fleet: Fleet, invocation: Invocation, order:
     overrides = change(ports, invocation, partial(hold, new=order))
     if order.scope is not Scope.LABEL or invocation.dry_run:
         return overrides, []
-    try:
-        return overrides, [passes.one_pass(ports, fleet, invocation, commands.relabel_for_holds)]
-    except AutoscalerError as error:
-        ports.log("labels_taken_later", label=order.name, error=f"{type(error).__name__}: {error}")
-        return overrides, []
+    relabel = partial(passes.one_pass, ports, fleet, invocation, commands.relabel_for_holds)
+    report = ports.or_else(relabel, "labels_taken_later", otherwise=None, label=order.name)
+    return overrides, [report] if report else []
 
 
 def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> tuple[Overrides, list[Report]]:

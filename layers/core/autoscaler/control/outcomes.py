@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from autoscaler.domain.facts.nodes import MarkClass
@@ -251,12 +252,7 @@ def _done(step: Step) -> Iterator[tuple[str, str]]:
 
 def note(ports: Ports, events: Sequence[Event]) -> bool:
     """Add events to the history, and say whether that worked. A failure is logged, and changes nothing of what was done."""
-    try:
-        ports.history.note(events)
-    except AutoscalerError as error:
-        ports.log("events_not_noted", count=len(events), error=f"{type(error).__name__}: {error}")
-        return False
-    return True
+    return ports.is_done(partial(ports.history.note, events), "events_not_noted", count=len(events))
 
 
 def event_of(by: str, result: Result, at: float) -> Event:

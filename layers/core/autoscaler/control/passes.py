@@ -54,12 +54,10 @@ def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Repor
     if invocation.ends_at - ports.clock() < settle + 2 * STEP_RESERVE_SECONDS:
         return [first]
     ports.sleep(settle)
-    try:
-        return [first, one_pass(without(ports, first.failed), fleet, replace(invocation, part="-2"), decision)]
-    except TransientError as error:
-        # The next tick looks again; what the first half did is done, and its report must go out.
-        ports.log("second_look_failed", error=f"{type(error).__name__}: {error}")
-        return [first]
+    again = partial(one_pass, without(ports, first.failed), fleet, replace(invocation, part="-2"), decision)
+    # If it fails, the next tick looks again; what the first half did is done, and its report must go out.
+    second = ports.or_else(again, "second_look_failed", otherwise=None, caught=TransientError)
+    return [first, second] if second else [first]
 
 
 def carry_out(ports: Ports, fleet: Fleet, invocation: Invocation, order: Order) -> list[Report]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from autoscaler.control import granting
 from autoscaler.control.granting import Connection, url_of
@@ -25,7 +26,7 @@ from autoscaler.domain.report.registration import (
     judge,
 )
 from autoscaler.errors import AutoscalerError, TransientError
-from autoscaler.ports import Ports, StoredState
+from autoscaler.ports import Controller, Ports, StoredState
 
 # What a machine says that it is connected as.
 #
@@ -133,11 +134,8 @@ class Machine:
     def has_node(self, controller: str) -> bool:
         """Tell whether it has a node of its own on a controller; one that cannot be asked shows none."""
         asked = next((one for one in self.ports.controllers if one.name == controller), None)
-        try:
-            node = asked.node(self._name(controller)) if asked else None
-        except AutoscalerError as error:
-            self.ports.log("side_not_read", machine=self.id, controller=controller, error=f"{type(error).__name__}: {error}")
-            return False
+        read = partial(asked.node, self._name(controller)) if asked else lambda: None
+        node = self.ports.or_else(read, "side_not_read", otherwise=None, machine=self.id, controller=controller)
         return node is not None and described_instance(self.fleet, node.name, node.description) == self.id
 
     def _name(self, controller: str) -> str:
@@ -159,12 +157,10 @@ class Machine:
         return claim.node == self._name(claim.controller) and self._is_in_use(claim)
 
     def _is_in_use(self, claim: Claim) -> bool:
-        try:
-            node = next(controller for controller in self.ports.controllers if controller.name == claim.controller).node(claim.node)
-        except AutoscalerError as error:
-            self.ports.log("side_not_read", machine=self.id, controller=claim.controller, error=f"{type(error).__name__}: {error}")
-            return True
-        return node is not None and (bool(node.builds) or not node.idle)
+        """Tell whether its node there is at work; one that cannot be asked may be."""
+        controller = next(controller for controller in self.ports.controllers if controller.name == claim.controller)
+        is_busy = partial(_is_busy, controller, claim)
+        return self.ports.or_else(is_busy, "side_not_read", otherwise=True, machine=self.id, controller=controller.name)
 
     def _is_known(self, controller: str) -> bool:
         return any(one.name == controller for one in self.ports.controllers)
@@ -187,8 +183,7 @@ class Machine:
         if claim is None or claim.life >= record.life:
             return None
         controller = next(one for one in self.ports.controllers if one.name == record.controller)
-        node = controller.node(claim.node)
-        if node is not None and (node.builds or not node.idle):
+        if _is_busy(controller, claim):
             return self._as_it_says(record.controller)
         return Refused(status=Status.GONE, reason="its life there is over, and it begins anew")
 
@@ -232,6 +227,11 @@ class Machine:
 # Answers the request of a machine.
 
 
+def _is_busy(controller: Controller, claim: Claim) -> bool:
+    node = controller.node(claim.node)
+    return node is not None and (bool(node.builds) or not node.idle)
+
+
 NOTHING_SAID = Asked()
 _ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
 _TOO_OFTEN = f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour"
@@ -256,11 +256,11 @@ class Heard:
 
 def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust, asked: Asked = NOTHING_SAID) -> Registered | Heard | Refused:
     """Tell a machine which node it is. Any error is a reason to ask again."""
-    if caller.role_id in fleet.controller_hosts:
-        return _hear(ports, fleet.controller_hosts[caller.role_id], caller, trust, asked)
     host = next((host for host in fleet.hosts.values() if host.role_id == caller.role_id), None)
     request = _Request(ports=ports, fleet=fleet, caller=caller, trust=trust, asked=asked, host=host)
     try:
+        if caller.role_id in fleet.controller_hosts:
+            return _hear(ports, fleet.controller_hosts[caller.role_id], caller, trust, asked)
         refused = (authenticate_host if host else authenticate)(caller, trust) or request.too_often()
         return refused or request.answer()
     except AutoscalerError as error:
@@ -270,12 +270,9 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust, asked: As
 
 def _hear(ports: Ports, controller: str, caller: Caller, trust: Trust, asked: Asked) -> Heard | Refused:
     """Keep what the machine of a controller reports. That machine alone has the role."""
-    try:
-        if refused := authenticate_host(caller, trust):
-            return refused
-        admitted = ports.rate_limiter.admit(f"{CONTROLLER}{controller}", now=ports.clock(), telemetry=asked.telemetry)
-    except AutoscalerError as error:
-        return Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
+    if refused := authenticate_host(caller, trust):
+        return refused
+    admitted = ports.rate_limiter.admit(f"{CONTROLLER}{controller}", now=ports.clock(), telemetry=asked.telemetry)
     return Heard(controller=controller) if admitted else Refused(status=Status.TOO_MANY, reason=_TOO_OFTEN)
 
 
@@ -344,19 +341,16 @@ class _Request:
     def _devices(self) -> Devices:
         return Devices(told_at=self.ports.clock(), devices=self.asked.devices, waiting=self.asked.waiting)
 
-    def _forget_devices(self) -> None:
-        """Note that nothing is known of its devices any more. It is told who it is though that fails."""
-        try:
-            self.ports.state.note_devices(self.id, self._devices())
-        except AutoscalerError as error:
-            self.ports.log("devices_not_noted", machine=self.id, error=f"{type(error).__name__}: {error}")
-
     def _read(self) -> StoredState:
-        """Read the state. What a machine that begins anew once said of its devices is over: none is free until it says so."""
+        """Read the state. What a machine that begins anew once said of its devices is over: none is free until it says so.
+
+        It is told who it is though it cannot be noted that nothing is known of its devices any more.
+        """
         stored = self.ports.state.read()
         self.known.update({one.instance_id: one for one in stored.records if one.machine == self.id})
         if self.id in stored.devices and not (self.asked.devices or self.asked.connected):
-            self._forget_devices()
+            forget = partial(self.ports.state.note_devices, self.id, self._devices())
+            self.ports.or_else(forget, "devices_not_noted", otherwise=None, machine=self.id)
         return stored
 
     def _unchanged(self) -> list[Connection] | None:

@@ -1,10 +1,11 @@
 """Looks between the ticks: the minute's invocation asks to be woken at each slot, and who is woken first takes it."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
-from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.errors import ConfigError
 from autoscaler.ports import Ports
 
 # The next slot is on its way by then: whoever is woken so late leaves the look to it.
@@ -20,10 +21,7 @@ def announce_looks(ports: Ports, tick_at: float) -> None:
         return
     now = ports.clock()  # a tick of a day that is still to come asks for nothing then
     slots = {f"slot#{at:.0f}": at for at in slots_of(tick_at, ports.look_every_seconds) if now < at <= now + MINUTE_SECONDS}
-    try:
-        ports.slots.announce(slots, now)
-    except AutoscalerError as error:
-        ports.log("looks_not_announced", slots=len(slots), error=f"{type(error).__name__}: {error}")
+    ports.or_else(partial(ports.slots.announce, slots, now), "looks_not_announced", otherwise=None, slots=len(slots))
 
 
 def slots_of(tick_at: float, every: float) -> Iterator[float]:

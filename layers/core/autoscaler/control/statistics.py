@@ -96,11 +96,7 @@ def learned_weights(ports: Ports, fleet: Fleet, controller: str, before: Mapping
     """Read what jobs were learned to weigh, where that is asked for; what was known ``before`` where it cannot be read."""
     if not fleet.weights.asks(Source.LEARNED):
         return {}
-    try:
-        return ports.jobs.tracker(controller).weights
-    except AutoscalerError as error:
-        ports.log("weights_not_read", controller=controller, error=f"{type(error).__name__}: {error}")
-        return before
+    return ports.or_else(lambda: ports.jobs.tracker(controller).weights, "weights_not_read", otherwise=before, controller=controller)
 
 
 def list_needs(ports: Ports, fleet: Fleet, pattern: str, most: int) -> NeedList:
