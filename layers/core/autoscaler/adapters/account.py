@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from autoscaler.adapters.aws import code_of, filtered, pages, translated, zones
+from autoscaler.adapters.aws import code_of, filtered, pages, template_data, translated, zones
 from autoscaler.adapters.ec2 import instances_of_no_stack, volume_findings
 from autoscaler.domain.facts.fleet import Fleet, Platform, Pool
 from autoscaler.domain.facts.pools import pool_at_its_widest
 from autoscaler.domain.report.quotas import Executions, Quota
-from autoscaler.errors import ConfigError, TransientError
+from autoscaler.errors import ConfigError
 
 if TYPE_CHECKING:
     from autoscaler.domain.facts.fleet import Offering
@@ -188,11 +188,8 @@ def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None
     told = {pool.name: _with_image(_data(client, pool), (launched or {}).get(pool.name)) for pool in fleet.pools.values()}
     offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
     ids = {data["ImageId"] for data in told.values() if data and data.get("ImageId", "").startswith("ami-")}
-    try:
-        images = read_images(client, ids, {offering.instance_type for offering in offerings})
-        ways = read_ways(client, {offering.subnet for offering in offerings} - {""})
-    except BotoCoreError as error:
-        raise ConfigError(f"AWS cannot be asked: {error}") from error
+    images = read_images(client, ids, {offering.instance_type for offering in offerings})
+    ways = read_ways(client, {offering.subnet for offering in offerings} - {""})
     return Templates(data=told, images=images, ways=ways)
 
 
@@ -214,18 +211,11 @@ def _key_of(data: dict[str, Any]) -> str:
 
 def _data(client: Any, pool: Pool) -> dict[str, Any] | None:
     """Return the template's data; None where there is no such template or version."""
-    key = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
-    try:
-        answer = client.describe_launch_template_versions(**{key: pool.launch_template}, Versions=[pool.launch_template_version])
-    except ClientError as error:
-        code = code_of(error)
-        if code.startswith("InvalidLaunchTemplate"):
-            return None
-        raise TransientError(f"DescribeLaunchTemplateVersions: {code}") from error
-    except BotoCoreError as error:
-        raise ConfigError(f"AWS cannot be asked: {error}") from error
-    versions = answer["LaunchTemplateVersions"]
-    return versions[0]["LaunchTemplateData"] if versions else None
+    with translated("DescribeLaunchTemplateVersions"):
+        try:
+            return template_data(client, pool.launch_template, pool.launch_template_version)
+        except BotoCoreError as error:
+            raise ConfigError(f"AWS cannot be asked: {error}") from error
 
 
 def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Images, ways: Mapping[str, Way]) -> Iterator[str]:

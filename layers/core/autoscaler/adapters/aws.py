@@ -22,15 +22,40 @@ def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
         yield from client.get_paginator(method).paginate(**request)
 
 
+def _by_its_code(error: ClientError, action: str) -> TransientError:
+    return TransientError(f"{action}: {code_of(error)}")
+
+
 @contextmanager
-def translated(action: str) -> Iterator[None]:
-    """Translate boto3's errors of a call that may be repeated; `TransientError`."""
+def translated(
+    action: str,
+    refusal: Callable[[ClientError, str], TransientError] = _by_its_code,
+    unanswered: type[TransientError] = TransientError,
+) -> Iterator[None]:
+    """Translate boto3's errors; by default those of a call that may be repeated. `TransientError`."""
     try:
         yield
     except ClientError as error:
-        raise TransientError(f"{action}: {code_of(error)}") from error
+        raise refusal(error, action) from error
     except BotoCoreError as error:
-        raise TransientError(f"{action} was not answered ({type(error).__name__})") from error
+        raise unanswered(f"{action} was not answered ({type(error).__name__})") from error
+
+
+def named_template(template: str) -> dict[str, str]:
+    """Name a launch template to EC2, by its id or its name."""
+    return {"LaunchTemplateId" if template.startswith("lt-") else "LaunchTemplateName": template}
+
+
+def template_data(client: Any, template: str, version: str) -> dict[str, Any] | None:
+    """Return a launch template's data; None where there is no such template or version. Errors are boto3's."""
+    try:
+        answer = client.describe_launch_template_versions(**named_template(template), Versions=[version])
+    except ClientError as error:
+        if not code_of(error).startswith("InvalidLaunchTemplate"):
+            raise
+        return None
+    versions = answer["LaunchTemplateVersions"]
+    return versions[0]["LaunchTemplateData"] if versions else None
 
 
 def secret_value(client: Callable[[], Any], secret: str) -> str:

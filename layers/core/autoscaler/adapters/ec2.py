@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from autoscaler.adapters.aws import code_of, filtered, pages, translated, zones
+from autoscaler.adapters.aws import code_of, filtered, named_template, pages, template_data, translated, zones
 from autoscaler.domain.facts.fleet import Allocation, Market, Offering, Pool, PoolVolumes, Volume
 from autoscaler.domain.facts.pools import Source
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 # Volumes of a pool's agents: what its launch template and its image make, against what the fleet file counts.
 
 
-_TEMPLATE_KEYS = {True: "LaunchTemplateId", False: "LaunchTemplateName"}
-
-
 def read_volumes(client: Any, of: Collection[Source]) -> dict[Source, tuple[Volume, ...]]:
     """Ask EC2 for launch templates and images; what it does not know is left out."""
     templates = {source: data for source in of if (data := _data(client, source)) is not None}
@@ -43,16 +40,8 @@ def read_volumes(client: Any, of: Collection[Source]) -> dict[Source, tuple[Volu
 
 
 def _data(client: Any, source: Source) -> Mapping[str, Any] | None:
-    key = _TEMPLATE_KEYS[source.template.startswith("lt-")]
     with translated("DescribeLaunchTemplateVersions"):
-        try:
-            answer = client.describe_launch_template_versions(**{key: source.template}, Versions=[source.version])
-        except ClientError as error:
-            if not code_of(error).startswith("InvalidLaunchTemplate"):
-                raise
-            return None
-    versions = answer["LaunchTemplateVersions"]
-    return versions[0]["LaunchTemplateData"] if versions else None
+        return template_data(client, source.template, source.version)
 
 
 def volumes_of(data: Mapping[str, Any], image: Mapping[str, Any] | None) -> tuple[Volume, ...]:
@@ -192,7 +181,6 @@ class Ec2Compute:
         """Write the request down; the same launch and intent give the same bytes."""
         pool = self._fleet.pools[launch.pool]
         tags = {FLEET_TAG: self._fleet.name, POOL_TAG: pool.name, CONTROLLER_TAG: launch.controller, LAUNCH_TAG: intent_id}
-        template = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
         # By its number where it is known: what was decided on is launched, however often the template changes meanwhile.
         version = launch.template_version or pool.launch_template_version
         spot = launch.market is Market.SPOT
@@ -200,7 +188,7 @@ class Ec2Compute:
         strategy = {"AllocationStrategy": _STRATEGIES[pool.allocation, launch.market]}
         in_order = pool.allocation is Allocation.IN_ORDER
         overrides = [_override(offering, place if in_order else None, launch.image) for place, offering in enumerate(launch.offerings)]
-        request = {
+        request: dict[str, Any] = {
             "ClientToken": hashlib.sha256(f"{self._fleet.name}/{intent_id}".encode()).hexdigest(),
             "Type": "instant",
             "TargetCapacitySpecification": {
@@ -210,7 +198,7 @@ class Ec2Compute:
             **({} if in_block else {"SpotOptions" if spot else "OnDemandOptions": strategy}),
             "LaunchTemplateConfigs": [
                 {
-                    "LaunchTemplateSpecification": {template: pool.launch_template, "Version": version},
+                    "LaunchTemplateSpecification": {**named_template(pool.launch_template), "Version": version},
                     "Overrides": overrides,
                 }
             ],
@@ -230,12 +218,8 @@ class Ec2Compute:
 
     def launch(self, request: str) -> LaunchAnswer:
         """Send a composed request, and translate the answer."""
-        try:
+        with translated("CreateFleet", _launch_error, UnansweredError):
             answer = self._launcher().create_fleet(**json.loads(request))
-        except ClientError as error:
-            raise _launch_error(error) from error
-        except BotoCoreError as error:
-            raise UnansweredError(f"CreateFleet was not answered ({type(error).__name__})") from error
         instances = [
             (instance_id, str(group["InstanceType"]), str(group.get("Lifecycle", "on-demand")))
             for group in answer.get("Instances", [])
@@ -272,7 +256,6 @@ class Ec2Compute:
                 raise UnansweredError(f"RunInstances was not answered ({type(error).__name__})") from error
 
     def _one(self, pool: Pool, offering: Offering) -> dict[str, Any]:
-        template = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
         tags = {FLEET_TAG: self._fleet.name, POOL_TAG: pool.name}
         spot = {"InstanceMarketOptions": {"MarketType": "spot"}} if offering.market is Market.SPOT else {}
         return {
@@ -280,7 +263,7 @@ class Ec2Compute:
             "MinCount": 1,
             "MaxCount": 1,
             "InstanceType": offering.instance_type,
-            "LaunchTemplate": {template: pool.launch_template, "Version": pool.launch_template_version},
+            "LaunchTemplate": {**named_template(pool.launch_template), "Version": pool.launch_template_version},
             "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}],
             **spot,
         }
@@ -299,12 +282,8 @@ class Ec2Compute:
 
     def stop(self, instance_id: str, *, by_force: bool = False) -> None:
         """Stop one; asked again while it stops, EC2 changes nothing, unless it is by force."""
-        try:
+        with translated("StopInstances", _stop_error, UnansweredError):
             self._client().stop_instances(InstanceIds=[instance_id], **({"Force": True} if by_force else {}))
-        except ClientError as error:
-            raise _stop_error(error) from error
-        except BotoCoreError as error:
-            raise UnansweredError(f"StopInstances was not answered ({type(error).__name__})") from error
 
     def start(self, ids: Collection[str]) -> Mapping[str, TransientError]:
         """Start all with one call. EC2 refuses all for one of them; then each is asked for alone."""
@@ -441,14 +420,14 @@ def _denied(code: str, message: str, action: str) -> str:
     return named[1] if named else f"ec2:{action}"
 
 
-def _stop_error(error: ClientError) -> TransientError:
+def _stop_error(error: ClientError, action: str) -> TransientError:
     """Say what a refused stop means; a request too many, or EC2's own trouble, says nothing of the instance."""
     code, status = code_of(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _NEVER_STOPS:
-        return StuckError(f"StopInstances: {code}")
+        return StuckError(f"{action}: {code}")
     if code in _THROTTLED or status >= _SERVER_ERROR:
-        return TransientError(f"StopInstances: {code}")
-    return RefusedError(f"StopInstances: {code}")
+        return TransientError(f"{action}: {code}")
+    return RefusedError(f"{action}: {code}")
 
 
 def _launch_error(error: ClientError, action: str = "CreateFleet") -> TransientError:

@@ -3,16 +3,17 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 import jenkins
 import requests
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from autoscaler.adapters.jenkins.flow_graph import read_result
-from autoscaler.adapters.jenkins.parse import run_of, stage_of
+from autoscaler.adapters.jenkins.parse import NO_LIST, NO_TEXT, Theirs, plain, read_as, run_of, stage_of
 from autoscaler.adapters.jenkins.session import (
+    QUEUE,
     Answer,
     Connection,
     FailedRequestError,
@@ -21,6 +22,7 @@ from autoscaler.adapters.jenkins.session import (
     NotThereError,
     RedirectedError,
     RefusedRequestError,
+    if_there,
 )
 from autoscaler.domain.facts.runs import NO_ITEM, Entry, Interruption, Item, ItemState, Job, Parameter, Run
 from autoscaler.domain.wording import shortened
@@ -42,33 +44,25 @@ ITEM_TREE = "_class,cancelled,executable[_class,url,fullDisplayName,builtOn,buil
 _AGENT_GONE = ("ExecutorStepExecution$RemovedNodeCause", "ExecutorStepExecution$RemovedNodeTimeoutCause")
 _REPEATS = ("RebuildCause", "Naginator")
 _BLOCK_CANCELLED = "ExecutorStepExecution$QueueTaskCancelled"
-_NO_LIST = BeforeValidator(lambda value: value or [])
-_NO_TEXT = BeforeValidator(lambda value: value or "")
-
-_M = TypeVar("_M", bound=BaseModel)
 
 
-class _Theirs(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-
-class _Cause(_Theirs):
+class _Cause(Theirs):
     """Why a build began, or why it was interrupted."""
 
     userId: str | None = None  # noqa: N815 - Jenkins' spelling, here and below
-    upstreamUrl: Annotated[str, _NO_TEXT] = ""  # noqa: N815
+    upstreamUrl: Annotated[str, NO_TEXT] = ""  # noqa: N815
     upstreamBuild: int | None = None  # noqa: N815
 
 
-class _Asked(_Theirs):
+class _Asked(Theirs):
     """A run or a queue item. Actions without anything exported are empty."""
 
-    actions: Annotated[list[dict[str, Any]], _NO_LIST] = []
+    actions: Annotated[list[dict[str, Any]], NO_LIST] = Field([])
 
     def parameters(self) -> tuple[Parameter, ...]:
         """What it was started with."""
         named = [one for action in self.actions for one in action.get("parameters") or () if isinstance(one.get("name"), str)]
-        return tuple(Parameter(name=one["name"], value=_plain(one.get("value"))) for one in named)
+        return tuple(Parameter(name=one["name"], value=plain(one.get("value"))) for one in named)
 
     def causes(self) -> list[dict[str, Any]]:
         """Whom and what it was started by."""
@@ -97,12 +91,12 @@ class _Asked(_Theirs):
 
 
 class _Run(_Asked):
-    kind: Annotated[str, _NO_TEXT] = Field(default="", alias="_class")
+    kind: Annotated[str, NO_TEXT] = Field(default="", alias="_class")
     building: bool
-    result: Annotated[str, _NO_TEXT] = ""
+    result: Annotated[str, NO_TEXT] = ""
     timestamp: float
     duration: float = 0.0
-    builtOn: Annotated[str, _NO_TEXT] = ""  # noqa: N815
+    builtOn: Annotated[str, NO_TEXT] = ""  # noqa: N815
     queueId: int = NO_ITEM  # noqa: N815
 
 
@@ -110,26 +104,26 @@ class _Build(_Run):
     url: str
 
 
-class _Named(_Theirs):
+class _Named(Theirs):
     name: str = ""
 
 
-class _Property(_Theirs):
-    parameterDefinitions: Annotated[list[_Named], _NO_LIST] = []  # noqa: N815
+class _Property(Theirs):
+    parameterDefinitions: Annotated[list[_Named], NO_LIST] = Field([])  # noqa: N815
 
 
-class _Job(_Theirs):
+class _Job(Theirs):
     buildable: bool = True
-    property: Annotated[list[_Property], _NO_LIST] = []
-    builds: Annotated[list[_Build], _NO_LIST] = []
+    property: Annotated[list[_Property], NO_LIST] = Field([])
+    builds: Annotated[list[_Build], NO_LIST] = Field([])
 
 
-class _MoreBuilds(_Theirs):
-    allBuilds: Annotated[list[_Build], _NO_LIST] = []  # noqa: N815
+class _MoreBuilds(Theirs):
+    allBuilds: Annotated[list[_Build], NO_LIST] = Field([])  # noqa: N815
 
 
-class _Task(_Theirs):
-    url: Annotated[str, _NO_TEXT] = ""
+class _Task(Theirs):
+    url: Annotated[str, NO_TEXT] = ""
 
 
 class _Queued(_Asked):
@@ -138,23 +132,23 @@ class _Queued(_Asked):
     task: _Task = _Task()
 
 
-class _Queue(_Theirs):
+class _Queue(Theirs):
     items: list[_Queued]
 
 
-class _Item(_Theirs):
+class _Item(Theirs):
     cancelled: bool = False
     executable: dict[str, Any] | None = None
 
 
 def read_run(body: object, path: str) -> Run:
     """Read one run; `TransientError` where it is not understood."""
-    return _run_at(_read(_Run, body, "a run"), path)
+    return _run_at(read_as(_Run, body, "a run"), path)
 
 
 def read_job(body: object, queue: object, path: str, since: float, user: str | None, more: Sequence[object] = ()) -> Job:
     """Read a job with what waits in the queue and what began of it. ``user``: our account; ``more``: the lists of earlier builds."""
-    job, waiting = _read(_Job, body, "a job"), _read(_Queue, queue, "the queue").items
+    job, waiting = read_as(_Job, body, "a job"), read_as(_Queue, queue, "the queue").items
     builds, is_whole = _joined(job, more, since)
     queued = [
         _entry(one, user, Entry(item=one.id, run="", at=one.inQueueSince / 1000.0, is_ours=one.is_of(user), parameters=one.parameters()))
@@ -175,7 +169,7 @@ def read_job(body: object, queue: object, path: str, since: float, user: str | N
 def next_builds(body: object, more: Sequence[object], since: float) -> tuple[int, int] | None:
     """Say which builds are to be read next; None: all since this time were, or more than are ever read."""
     lists = len(more) + 1
-    if lists == len(BUILDS_LISTED) or _joined(_read(_Job, body, "a job"), more, since)[1]:
+    if lists == len(BUILDS_LISTED) or _joined(read_as(_Job, body, "a job"), more, since)[1]:
         return None
     return BUILDS_LISTED[lists]
 
@@ -185,7 +179,7 @@ def _joined(job: _Job, more: Sequence[object], since: float) -> tuple[list[_Buil
     builds, listed = {one.url: one for one in job.builds}, job.builds
     gap = False
     for body in more:
-        following = _read(_MoreBuilds, body, "builds").allBuilds
+        following = read_as(_MoreBuilds, body, "builds").allBuilds
         gap = gap or listed[-1].url not in {one.url for one in following}
         builds |= {one.url: one for one in following if one.url not in builds}
         listed = following or listed
@@ -225,7 +219,7 @@ def _run_at(run: _Run, path: str) -> Run:
 
 def read_item(body: object) -> Item:
     """Read what became of a queue item. A pipeline's run, and a matrix as a whole, run on no agent."""
-    item = _read(_Item, body, "a queue item")
+    item = read_as(_Item, body, "a queue item")
     if item.cancelled:
         return Item(state=ItemState.CANCELLED)
     executable: dict[str, Any] = item.executable or {}
@@ -264,27 +258,12 @@ def _interruption(kind: str) -> Interruption:
     return Interruption.AGENT_GONE if kind.endswith(_AGENT_GONE) else Interruption.OTHER
 
 
-def _plain(value: object) -> str | None:
-    """Return a parameter's value as it is sent again; None for what is no plain value."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) else None
-
-
-def _read(kind: type[_M], body: object, what: str) -> _M:
-    try:
-        return kind.model_validate(body)
-    except ValidationError as error:
-        raise TransientError(f"Jenkins' answer about {what} is not understood: {error.error_count()} fields") from error
-
-
 # Implements the Builds port.
 
 
 # Each is sure to have done nothing: Jenkins refused it, or was not reached.
 _NOT_DONE = (RefusedRequestError, NotThereError, InTheWayError, NoAnswerError)
 _CANCEL = "queue/cancelItem"
-_QUEUE = jenkins.Q_INFO.partition("?")[0]
 _ITEM = re.compile(r"(?:^|/)queue/item/(\d+)/?$")
 
 
@@ -297,16 +276,12 @@ class JenkinsBuilds:
 
     def run(self, path: str) -> Run | None:
         """Ask the run itself. A 404 says no more than that this account is not shown it."""
-        try:
-            answer = self._get(f"{path}/{jenkins.INFO}", RUN_TREE)
-        except NotThereError:
-            return None
-        return read_run(answer.json(), path)
+        return if_there(lambda: read_run(self._get(f"{path}/{jenkins.INFO}", RUN_TREE).json(), path), None)
 
     def job(self, path: str, since: float) -> Job | None:
         """Ask the queue first: what leaves it in between is among the builds then. Four requests at most."""
         try:
-            queue = self._get(_QUEUE, QUEUED_TREE)
+            queue = self._get(QUEUE, QUEUED_TREE)
             shown = self._get(f"{path}/{jenkins.INFO}", JOB_TREE % BUILDS_LISTED[0]).json()
             more: list[object] = []
             while builds := next_builds(shown, more, since):
@@ -317,11 +292,8 @@ class JenkinsBuilds:
 
     def item(self, item: int) -> Item:
         """Ask for the item itself, which Jenkins knows until five minutes after it left the queue."""
-        try:
-            answer = self._get(f"queue/item/{item}/{jenkins.INFO}", ITEM_TREE)
-        except NotThereError:
-            return Item(state=ItemState.UNKNOWN)
-        return read_item(answer.json())
+        unknown = Item(state=ItemState.UNKNOWN)
+        return if_there(lambda: read_item(self._get(f"queue/item/{item}/{jenkins.INFO}", ITEM_TREE).json()), unknown)
 
     def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
         """Ask for a build at once, without the job's quiet period."""

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape, unescape
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -27,6 +28,7 @@ from autoscaler.adapters.jenkins.parse import (
     COMPUTER_TREE_WITH_PARAMETERS,
     ID_AND_WHY,
     NODE_FIELDS,
+    NOTHING_TELLS_APART,
     QUEUE_TREE,
     QUEUE_TREE_WITH_PARAMETERS,
     ROOT_TREE,
@@ -40,6 +42,7 @@ from autoscaler.adapters.jenkins.parse import (
     read_version,
 )
 from autoscaler.adapters.jenkins.session import (
+    QUEUE,
     Answer,
     Connection,
     JenkinsSession,
@@ -47,6 +50,7 @@ from autoscaler.adapters.jenkins.session import (
     Patience,
     RefusedRequestError,
     TooLargeError,
+    if_there,
 )
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.job_settings import JobParameters
@@ -106,7 +110,6 @@ def _replaced(pattern: re.Pattern[bytes], line: bytes, document: bytes, what: st
 # 500 agents are 200 MB. Of most jobs the label is told beside the reason; only pipelines' parts need it.
 
 
-QUEUE = jenkins.Q_INFO.partition("?")[0]
 # Read into memory it takes five times as much, and a function has 512 MB by default.
 WHOLE_BYTES = 32 * 1024 * 1024
 # A queue that has not been read by then is read in parts, if it is large; there is time left for that.
@@ -217,7 +220,6 @@ def _sessions(answer: Answer) -> frozenset[str | None]:
 
 T = TypeVar("T")
 
-_NOTHING_TELLS_APART = JobParameters()
 # All three GETs together; the rest of an invocation is for acting.
 LOOK_SECONDS = 15.0
 # The first argument is the secret: 64 hexadecimal digits.
@@ -248,7 +250,7 @@ class JenkinsController:
         url: str,
         connect: Callable[[], JenkinsSession],
         monotonic: Callable[[], float],
-        tell_apart: JobParameters = _NOTHING_TELLS_APART,
+        tell_apart: JobParameters = NOTHING_TELLS_APART,
     ) -> None:
         """Keep what is needed to connect."""
         self._name = name
@@ -289,12 +291,9 @@ class JenkinsController:
 
     def node(self, name: str) -> Node | None:
         """Read one node now."""
+        answer = if_there(lambda: self._get(_of(name, _NODE), NODE_FIELDS), None)
         try:
-            answer = self._get(_of(name, _NODE), NODE_FIELDS)
-        except NotThereError:
-            return None
-        try:
-            return read_node(answer.json(), read_date(answer.headers.get("Date")))
+            return None if answer is None else read_node(answer.json(), read_date(answer.headers.get("Date")))
         except ValidationError as error:
             raise TransientError(f"node {name}: {error.error_count()} fields not understood") from error
 
@@ -343,10 +342,7 @@ class JenkinsController:
 
     def delete_node(self, name: str) -> None:
         """Delete a node."""
-        try:
-            self._post(_of(name, jenkins.DELETE_NODE), {})
-        except NotThereError:
-            return
+        if_there(partial(self._post, _of(name, jenkins.DELETE_NODE), {}), None)
 
     def cancel_item(self, item: int) -> bool:
         """Cancel it. Jenkins answers 404 for an item it does not know (for one that left within minutes 500: that reads as a failure)."""
@@ -358,32 +354,21 @@ class JenkinsController:
 
     def result(self, run: str) -> RunEnd | None:
         """Ask the run itself: one small answer. A 404 proves nothing: it may be deleted, or hidden from this account."""
-        try:
-            return read_result(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json())
-        except NotThereError:
-            return None
+        return if_there(lambda: read_result(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json()), None)
 
     def graph(self, run: str, most_steps: int) -> RunGraph | None:
         """Ask the run itself: of a usual run some 2 to 4 KB."""
-        try:
-            answer = self._get(f"{run}/{jenkins.INFO}", GRAPH_TREE % most_steps)
-        except NotThereError:
-            return None
-        return read_graph(answer.json(), len(answer.body), most_steps)
+        answer = if_there(lambda: self._get(f"{run}/{jenkins.INFO}", GRAPH_TREE % most_steps), None)
+        return None if answer is None else read_graph(answer.json(), len(answer.body), most_steps)
 
     def node_of_block(self, run: str, step: int) -> str:
         """Read the log of the step that asked for the node: a line or a few. Nothing in the REST API names the node."""
-        try:
-            return read_node_of_block(self._get(f"{run}/execution/node/{step}/log/logText/progressiveText").body)
-        except NotThereError:
-            return ""
+        log = f"{run}/execution/node/{step}/log/logText/progressiveText"
+        return if_there(lambda: read_node_of_block(self._get(log).body), "")
 
     def whether_ended(self, run: str) -> RunAnswer:
         """Ask the run itself."""
-        try:
-            return read_whether_ended(self._get(f"{run}/{jenkins.INFO}", WHETHER_ENDED_TREE).json())
-        except NotThereError:
-            return RunAnswer.NOT_TOLD
+        return if_there(lambda: read_whether_ended(self._get(f"{run}/{jenkins.INFO}", WHETHER_ENDED_TREE).json()), RunAnswer.NOT_TOLD)
 
     def health(self) -> dict[str, Health]:
         """Read all nodes in one GET. Without Agent/Connect the monitors are empty."""
@@ -391,10 +376,7 @@ class JenkinsController:
 
     def heavy_weight(self, job: str) -> int:
         """Read the job's configuration: the plugin shows nothing in the REST API."""
-        try:
-            found = _HEAVY.search(self._get(f"{job_path(job)}/config.xml").document())
-        except NotThereError:
-            return 1
+        found = if_there(lambda: _HEAVY.search(self._get(f"{job_path(job)}/config.xml").document()), None)
         return max(1, min(int(found[1]), _MOST_WEIGHT)) if found else 1
 
     def sees_jobs(self) -> bool:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
+from autoscaler.adapters.jenkins.parse import NO_LIST, NO_TEXT, Theirs, read_as
 from autoscaler.domain.facts.nodes import Health
 from autoscaler.domain.facts.runs import NAME_CHARACTERS, BlockEnd, BuildResult, NodeBlock, RunAnswer, RunEnd, RunGraph
 from autoscaler.errors import TransientError
@@ -33,8 +34,7 @@ _MONITORS = "hudson.node_monitors."
 _Reading = Annotated[float | None, AfterValidator(lambda read: read if read is not None and 0 <= read < inf else None)]
 
 
-class _Run(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+class _Run(Theirs):
     building: bool
     inProgress: bool | None = None  # noqa: N815 - Jenkins' spelling; a Jenkins that is too old does not tell
     actions: Any = None
@@ -43,10 +43,9 @@ class _Run(BaseModel):
     queueId: int = 0  # noqa: N815
 
 
-class _Monitor(BaseModel):
+class _Monitor(Theirs):
     """One reading; each monitor has one of these fields."""
 
-    model_config = ConfigDict(extra="ignore")
     size: _Reading = None  # bytes
     availablePhysicalMemory: _Reading = None  # noqa: N815 - bytes
     average: _Reading = None  # milliseconds
@@ -54,7 +53,7 @@ class _Monitor(BaseModel):
 
 def read_result(body: object) -> RunEnd | None:
     """Read how a run ended; None while it runs."""
-    run = _read_run(body)
+    run = read_as(_Run, body, "a run")
     if run.building:
         return None
     seconds = run.duration / 1000.0 if run.duration and run.duration > 0 else None
@@ -63,7 +62,7 @@ def read_result(body: object) -> RunEnd | None:
 
 def read_whether_ended(body: object) -> RunAnswer:
     """Read whether a run has ended, and how sure that is."""
-    run = _read_run(body)
+    run = read_as(_Run, body, "a run")
     if run.building or run.inProgress:
         return RunAnswer.WAITS_FOR_INPUT if _waits_for_input(run.actions) else RunAnswer.RUNS
     return RunAnswer.MAY_HAVE_ENDED if run.inProgress is None else RunAnswer.ENDED
@@ -85,13 +84,6 @@ def read_health(body: object) -> dict[str, Health]:
             builtin = str(raw.get("_class") or "").endswith("MasterComputer")
             found["" if builtin else name] = _health(told)
     return found
-
-
-def _read_run(body: object) -> _Run:
-    try:
-        return _Run.model_validate(body)
-    except ValidationError as error:
-        raise TransientError(f"Jenkins' answer about a run is not understood: {error.error_count()} fields") from error
 
 
 def _health(told: dict[str, Any]) -> Health:
@@ -123,17 +115,14 @@ _START = " : Start"
 # What ExecutorStepExecution prints to the log of the step that asked for a node.
 _RUNNING_ON = re.compile(r"^Running on (\S+) in ", re.MULTILINE)
 _CATCHES = "Catch error"  # catchError and warnError
-_NO_TEXT = BeforeValidator(lambda value: value or "")
-_NO_LIST = BeforeValidator(lambda value: value or [])
 _MOST_ENCLOSING = 200
 
 
-class _Node(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+class _Node(Theirs):
     id: int
-    displayName: Annotated[str, _NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
-    iconColor: Annotated[str, _NO_TEXT] = ""  # noqa: N815
-    parents: Annotated[list[int], _NO_LIST] = []
+    displayName: Annotated[str, NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
+    iconColor: Annotated[str, NO_TEXT] = ""  # noqa: N815
+    parents: Annotated[list[int], NO_LIST] = Field([])
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -126,9 +126,12 @@ def _parameters(actions: Any) -> Iterator[dict[str, Any]]:
 
 
 def _text(parameter: dict[str, Any]) -> str | None:
-    value = parameter.get("value")
-    if any(word in str(parameter.get("_class")) for word in _HIDDEN):
-        return None
+    is_hidden = any(word in str(parameter.get("_class")) for word in _HIDDEN)
+    return None if is_hidden else plain(parameter.get("value"))
+
+
+def plain(value: object) -> str | None:
+    """Return a parameter's value as it is sent again; None for what is no plain value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float) else None
@@ -165,28 +168,28 @@ _STAGE_OF_NAMED_RUN = re.compile(r"^(?!part of ).*? \((.*)\)$", re.DOTALL)
 _BLOCK = "PlaceholderExecutable"
 # The heading of a build or of a pipeline's step, up to the build's number or name.
 _HEADING = re.compile(r"^(?:part of )?(.+?) #\d+", re.DOTALL)
-_NOTHING_TELLS_APART = JobParameters()
-_NO_LIST = BeforeValidator(lambda value: value or [])
-_NO_TEXT = BeforeValidator(lambda value: value or "")
+NOTHING_TELLS_APART = JobParameters()
+NO_LIST = BeforeValidator(lambda value: value or [])
+NO_TEXT = BeforeValidator(lambda value: value or "")
 
 
-class _Theirs(BaseModel):
+class Theirs(BaseModel):
     """A part of an answer; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class _Task(_Theirs):
-    name: Annotated[str, _NO_TEXT] = ""
-    displayName: Annotated[str, _NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
-    fullName: Annotated[str, _NO_TEXT] = ""  # noqa: N815
-    url: Annotated[str, _NO_TEXT] = ""
+class _Task(Theirs):
+    name: Annotated[str, NO_TEXT] = ""
+    displayName: Annotated[str, NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
+    fullName: Annotated[str, NO_TEXT] = ""  # noqa: N815
+    url: Annotated[str, NO_TEXT] = ""
     labelExpression: str | None = None  # noqa: N815
 
 
-class _Item(_Theirs):
+class _Item(Theirs):
     id: int
-    why: Annotated[str, _NO_TEXT] = ""
+    why: Annotated[str, NO_TEXT] = ""
     buildable: bool = False
     pending: bool = False
     inQueueSince: float | None = None  # noqa: N815
@@ -195,44 +198,55 @@ class _Item(_Theirs):
     task: _Task = _Task()
 
 
-class _Executable(_Theirs):
-    kind: Annotated[str, _NO_TEXT] = Field(default="", alias="_class")
-    url: Annotated[str, _NO_TEXT] = ""
-    fullDisplayName: Annotated[str, _NO_TEXT] = ""  # noqa: N815
+class _Executable(Theirs):
+    kind: Annotated[str, NO_TEXT] = Field(default="", alias="_class")
+    url: Annotated[str, NO_TEXT] = ""
+    fullDisplayName: Annotated[str, NO_TEXT] = ""  # noqa: N815
     timestamp: float | None = None
     estimatedDuration: float | None = None  # noqa: N815
     actions: Any = None
 
 
-class _Executor(_Theirs):
+class _Executor(Theirs):
     idle: bool = True
     number: int = 0
     currentExecutable: _Executable | None = None  # noqa: N815
 
 
-class _Label(_Theirs):
+class _Label(Theirs):
     name: str
 
 
-class _Computer(_Theirs):
+class _Computer(Theirs):
     displayName: str  # noqa: N815
-    description: Annotated[str, _NO_TEXT] = ""
+    description: Annotated[str, NO_TEXT] = ""
     offline: bool
     temporarilyOffline: bool = False  # noqa: N815
     idle: bool
     numExecutors: int = 0  # noqa: N815
-    offlineCauseReason: Annotated[str, _NO_TEXT] = ""  # noqa: N815
+    offlineCauseReason: Annotated[str, NO_TEXT] = ""  # noqa: N815
     offlineCause: dict[str, Any] | None = None  # noqa: N815
-    assignedLabels: Annotated[list[_Label], _NO_LIST] = []  # noqa: N815
-    executors: Annotated[list[_Executor], _NO_LIST] = []
-    oneOffExecutors: Annotated[list[_Executor], _NO_LIST] = []  # noqa: N815
+    assignedLabels: Annotated[list[_Label], NO_LIST] = []  # noqa: N815
+    executors: Annotated[list[_Executor], NO_LIST] = []
+    oneOffExecutors: Annotated[list[_Executor], NO_LIST] = []  # noqa: N815
+
+
+_M = TypeVar("_M", bound=Theirs)
+
+
+def read_as(kind: type[_M], body: object, what: str) -> _M:
+    """Read an answer about something; `TransientError` if it is not understood."""
+    try:
+        return kind.model_validate(body)
+    except ValidationError as error:
+        raise TransientError(f"Jenkins' answer about {what} is not understood: {error.error_count()} fields") from error
 
 
 def read_queue(
     body: object,
     date: datetime,
     node_names: Collection[str],
-    tell_apart: JobParameters = _NOTHING_TELLS_APART,
+    tell_apart: JobParameters = NOTHING_TELLS_APART,
     whys: Mapping[int, str] | None = None,
 ) -> tuple[tuple[QueueItem, ...], list[str]]:
     """Read the queue, next item first, and a line for each entry that was not understood.
@@ -285,7 +299,7 @@ def _wait_without_why(raw: Any, item: _Item) -> Wait:
 
 
 def read_computers(
-    body: object, date: datetime, tell_apart: JobParameters = _NOTHING_TELLS_APART
+    body: object, date: datetime, tell_apart: JobParameters = NOTHING_TELLS_APART
 ) -> tuple[tuple[Node, ...], dict[str, str]]:
     """Read the nodes, and a line for each that was not understood, by its name ("" when not even that could be read)."""
     nodes: list[Node] = []
@@ -300,7 +314,7 @@ def read_computers(
     return tuple(nodes), aside
 
 
-def read_node(raw: Any, date: datetime, tell_apart: JobParameters = _NOTHING_TELLS_APART) -> Node:
+def read_node(raw: Any, date: datetime, tell_apart: JobParameters = NOTHING_TELLS_APART) -> Node:
     """Read one node; pydantic's `ValidationError` when it is none."""
     computer = _Computer.model_validate(raw)
     kind = str(raw.get("_class") or "")

@@ -88,6 +88,7 @@ _REASON_BYTES = 256 * 1024  # of the page of a form that is refused, whose reaso
 _CHUNK = 256 * 1024
 _GZIP = 47  # zlib's word for "gzip or zlib, as it says itself"
 _NO_CRUMB = "No valid crumb"
+QUEUE = jenkins.Q_INFO.partition("?")[0]
 # Jenkins answers a POST to one of these with a way back to what is below it.
 _LEADS_BACK = ("computer", "queue")
 # What Jenkins answers a POST that it has carried out (recorded: e06, e08, b00; 303: the item that it was asked for waits already).
@@ -412,6 +413,14 @@ def _refusal(status: int, headers: Mapping[str, str], text: str, *, own: bool) -
 
 
 T = TypeVar("T")
+
+
+def if_there(call: Callable[[], T], otherwise: T) -> T:
+    """Return what a call returns; the other value for what Jenkins does not have, or does not show us (404)."""
+    try:
+        return call()
+    except NotThereError:
+        return otherwise
 
 
 class Connection:
