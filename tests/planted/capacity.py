@@ -44,7 +44,7 @@ CAPACITY = (
     Bug(
         name="what runs on after the end of a reservation is free",
         function="_usd_after",
-        was="    return pool.capacity.usd_per_hour * _share_after(pool.capacity, since, now)\n",
+        was="    return pool.capacity.usd_per_hour * (pool.capacity.unpaid_seconds(since, now) / (now - since)) if now > since else 0.0\n",
         becomes="    return 0.0\n",
         found_by=(f"{_DAYS}what_runs_on_in_a_reservation_that_is_over_costs_as_much_by_itself",),
     ),

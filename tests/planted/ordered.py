@@ -105,7 +105,7 @@ ORDERED = (
     planted(
         "a failing worker of a gang is not replaced",
         function="_wants_a_try",
-        was="_replaced(order) < order.replace",
+        was="replaced < order.replace",
         becomes="False",
         found_by=f"{_RUNS}a_worker_of_a_gang_that_fails_is_replaced_and_does_not_end_it",
     ),

@@ -185,7 +185,11 @@ RERUNS = (
     planted(
         "a start is sent before it is written down",
         function="run_again",
-        was="        _write(acting, step, store)\n    except ConflictError",
+        was="""        if step.is_known:
+            store.change_rerun(step.rerun, expected=RerunState.WRITTEN)
+        else:
+            store.add_rerun(step.rerun, holder=acting.holder)
+    except ConflictError""",
         becomes="        pass\n    except ConflictError",
         found_by=f"{_AGAIN}a_start_that_jenkins_does_not_answer_is_found_or_sent_again_and_never_both",
     ),

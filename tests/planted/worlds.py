@@ -14,8 +14,8 @@ WORLDS = (
         "nothing is unkind, and jobs exclude labels",
         "there are no beacons",
         function="beacon_specs",
-        was="return tuple(_beacon_spec(fleet, name, labels) for name, labels in beacons)",
-        becomes="return ()",
+        was="for name, labels in beacons\n",
+        becomes="for name, labels in beacons[:0]\n",
     ),
     undefended(
         "agents take nothing",

@@ -108,15 +108,9 @@ def use_time(clock: Clock, sleep: Sleep) -> None:
 def reset() -> None:
     """Forget what was wired, as a cold start does, and go back to the wall clock."""
     _TIME.clock, _TIME.sleep, _TIME.stopwatch, _TIME.side_by_side = time.time, time.sleep, time.monotonic, in_threads
-    runtime.cache_clear()
-    thresholds.cache_clear()
-    trust.cache_clear()
-    webhook_secret.cache_clear()
-    completed_requests.cache_clear()
-    account.cache_clear()
-    _cached_client.cache_clear()
-    _launcher.cache_clear()
-    _session.cache_clear()
+    wired = (runtime, thresholds, trust, webhook_secret, completed_requests, account, _cached_client, _launcher, _session)
+    for cached in wired:
+        cached.cache_clear()
 
 
 @cache
@@ -124,7 +118,8 @@ def runtime() -> Runtime:
     """Wire everything from the environment; `ConfigError` says in one line what is missing or wrong."""
     settings = load_settings(Path(os.environ.get("FLEET_CONFIG", "/opt/fleet.yaml")))
     fleet = replace(settings.domain(), home=_required("FLEET_HOME"))
-    _check_name(fleet)
+    if (deployed := os.environ.get("FLEET_NAME", fleet.name)) != fleet.name:
+        raise refused("FLEET_NAME", deployed, f"the stack's FleetName must be the fleet file's name ({fleet.name})")
     controllers = tuple(_controller(name, settings) for name in settings.controllers)
     table = partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name
     state, asks = DynamoState(*table, sleep=_sleep), DynamoAsks(*table, sleep=_sleep)
@@ -157,11 +152,6 @@ def _single_builds(controllers: Sequence[JenkinsController], table: Any) -> dict
     """Wire what runs lost builds again, and what people order."""
     builds = {controller.name: JenkinsBuilds(controller.connection) for controller in controllers}
     return {"builds": builds, "reruns": DynamoReruns(*table, sleep=_sleep), "run_orders": DynamoRunOrders(*table, sleep=_sleep)}
-
-
-def _check_name(fleet: Fleet) -> None:
-    if (deployed := os.environ.get("FLEET_NAME", fleet.name)) != fleet.name:
-        raise refused("FLEET_NAME", deployed, f"the stack's FleetName must be the fleet file's name ({fleet.name})")
 
 
 def _sleep(seconds: float) -> None:

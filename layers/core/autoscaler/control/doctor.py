@@ -21,7 +21,7 @@ from autoscaler.domain.report.controllers import told_others
 from autoscaler.domain.report.lasting import told_foreign
 from autoscaler.domain.report.listing import silent
 from autoscaler.domain.report.problems import CURE, jobs_without_label, labels_of_others
-from autoscaler.domain.report.quotas import Need, needs
+from autoscaler.domain.report.quotas import needs
 from autoscaler.domain.report.status import WAY_OUT, price_ages
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, end_command, listed
@@ -329,13 +329,10 @@ def _by_pool(pool: str, what: str, lines: tuple[str, ...]) -> Finding:
     return Finding(about=pool, what=what, fine=not lines, detail="; ".join(lines))
 
 
-def _quotas(account: Account, fleet: Fleet) -> Iterable[Finding]:
-    return [_quota(need) for need in needs(fleet, account.quotas(), account.vcpus())]
-
-
-def _quota(need: Need) -> Finding:
-    detail = f"{', '.join(need.pools)}: {need.vcpus:,} vCPUs at their limits, the quota is {need.quota.vcpus:,.0f}"
-    return Finding(about="aws", what=need.quota.name, fine=need.fits, detail=detail)
+def _quotas(account: Account, fleet: Fleet) -> Iterator[Finding]:
+    for need in needs(fleet, account.quotas(), account.vcpus()):
+        detail = f"{', '.join(need.pools)}: {need.vcpus:,} vCPUs at their limits, the quota is {need.quota.vcpus:,.0f}"
+        yield Finding(about="aws", what=need.quota.name, fine=need.fits, detail=detail)
 
 
 def _spot_role(account: Account, fleet: Fleet) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, Trans
 from autoscaler.ports import Controller, Ports, StoredState
 
 # Launched, or started: it is to become an agent.
-_ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
+ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
 # Each costs a write; an instance that found none asks again.
 _SLOTS_TRIED = 5
 
@@ -145,11 +145,16 @@ def at_work(ports: Ports, stored: StoredState, record: Record) -> Refused | None
 
 
 def _claim_name(ports: Ports, fleet: Fleet, granted: Granted) -> Granted:
-    """Claim a node name of its own, and note the labels it is created with: taken labels are given back from this note."""
-    if granted.record.state not in _ASKED_FOR:
+    """Claim a node name of its own, and note the labels it is created with: taken labels are given back from this note.
+
+    The node of an instance that registers for a person has none of the labels that jobs ask for.
+    """
+    if granted.record.state not in ASKED_FOR:
         return granted
-    record = replace(granted.record, labels=granted.spec.labels, exclusive=granted.spec.exclusive)
-    return _win(ports, replace(granted, record=_out_of_use(record, fleet)), granted.spec.name)
+    labels, for_a_person = granted.spec.labels, granted.record.reservation is not None
+    cordon = _mark(fleet).text if for_a_person and labels else granted.record.cordon
+    record = replace(granted.record, labels=labels, exclusive=granted.spec.exclusive, cordon=cordon)
+    return _win(ports, replace(granted, record=record), granted.spec.name)
 
 
 def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted) -> Record:
@@ -219,7 +224,7 @@ def _as_it_is(granted: Granted, slot: Node) -> Granted:
 def _win(ports: Ports, granted: Granted, node: str) -> Granted:
     """Change it to ``registered`` before there is a node. If another pass condemned the record meanwhile, that one has won the race."""
     record = granted.record
-    if record.state not in _ASKED_FOR:
+    if record.state not in ASKED_FOR:
         return granted
     now = ports.clock()
     registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now)
@@ -231,11 +236,6 @@ def _win(ports: Ports, granted: Granted, node: str) -> Granted:
 
 # In the mark of such a node: no pass has set it.
 _AT_REGISTRATION = "registration"
-
-
-def _out_of_use(record: Record, fleet: Fleet) -> Record:
-    """Note of an instance that registers for a person that its node has none of the labels that jobs ask for."""
-    return replace(record, cordon=_mark(fleet).text) if record.reservation and record.labels else record
 
 
 def _node_of(record: Record, spec: NodeSpec, fleet: Fleet, now: float) -> NodeSpec:

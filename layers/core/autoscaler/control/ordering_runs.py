@@ -32,7 +32,11 @@ def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: Orde
     if len(store.open_orders()) >= policy.max_open:
         raise EventRefusedError(f"event refused: {policy.max_open} orders are open, no more may be at once (runs.max_open)")
     order = new_order(request, order_id, _chosen(ports, fleet, invocation, request), fleet, ports.clock())
-    _check_jobs(ports, order)
+    # What a controller would not start is refused before anything is started.
+    for target in {part.target.controller: part.target for part in order.parts}.values():
+        job = ports.builds[target.controller].job(job_path(order.job), ports.clock())
+        if refusal := refusal_of(job, order, target):
+            raise EventRefusedError(f"event refused: {refusal}")
     if invocation.dry_run:
         return entry_of(order, ports.clock())
     store.add_order(order)
@@ -113,14 +117,6 @@ def _statistics(ports: Ports, job: str) -> Statistics:
     except AutoscalerError as error:
         ports.log("job_statistics_not_read", error=f"{type(error).__name__}: {error}")
         return Statistics(trackers={}, rows={})
-
-
-def _check_jobs(ports: Ports, order: RunOrder) -> None:
-    """Refuse what a controller would not start, before anything is."""
-    for target in {part.target.controller: part.target for part in order.parts}.values():
-        job = ports.builds[target.controller].job(job_path(order.job), ports.clock())
-        if refusal := refusal_of(job, order, target):
-            raise EventRefusedError(f"event refused: {refusal}")
 
 
 def _store(ports: Ports) -> RunOrderStore:

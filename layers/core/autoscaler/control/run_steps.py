@@ -13,7 +13,7 @@ from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Report, note
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.runs import Entry, Item, ItemState, Job, Run
+from autoscaler.domain.facts.runs import Item, ItemState, Job, Run
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.facts.started_builds import Part, RunOrder, Try, TryState, Verdict, job_path
 from autoscaler.domain.repair.lost_builds import FIND_AFTER_SECONDS
@@ -88,7 +88,7 @@ class OrderLookups:
         return facts
 
     def _ask(self, order: RunOrder, controller: str, facts: dict[str, TryFacts]) -> None:
-        tries = _open_tries(order, controller)
+        tries = [(part, part.last) for part in _open_parts(order) if part.last and part.target.controller == controller]
         if len(tries) > FEW_TRIES or any(self._is_unanswered(one) for _, one in tries):
             facts |= self._listed(tries, self._job(order, controller))
         # What was not answered has no name in Jenkins by which it could be asked for alone.
@@ -113,7 +113,9 @@ class OrderLookups:
         if one.state is TryState.RUNNING:
             return self._running(part, one, seen.runs[one.run]) if one.run in seen.runs else None
         entry = entry_of_item(one, seen.job)
-        return TryFacts(item=_item_of(entry)) if entry is not None else None
+        if entry is None:
+            return None
+        return TryFacts(item=Item(state=ItemState.STARTED if entry.run else ItemState.WAITING, run=entry.run))
 
     def _alone(self, order: RunOrder, part: Part, one: Try) -> TryFacts:
         builds = self.ports.builds[part.target.controller]
@@ -148,10 +150,6 @@ def lookups(ports: Ports, memory: Memory, orders: Iterable[RunOrder], is_time: C
     return OrderLookups(ports=ports, memory=memory, is_time=is_time, since=since)
 
 
-def _open_tries(order: RunOrder, controller: str) -> list[_Open]:
-    return [(part, part.last) for part in _open_parts(order) if part.last and part.target.controller == controller]
-
-
 def _open_parts(order: RunOrder) -> Iterable[Part]:
     return (part for part in order.parts if part.last is not None and part.last.is_open)
 
@@ -160,10 +158,6 @@ def _seen(builds: Builds, job: str, since: float, at: float) -> _JobSeen:
     shown = builds.job(job_path(job), since)
     runs = {entry.run: entry.build for entry in shown.entries if entry.build is not None} if shown is not None else {}
     return _JobSeen(job=shown, at=at, runs=runs)
-
-
-def _item_of(entry: Entry) -> Item:
-    return Item(state=ItemState.STARTED if entry.run else ItemState.WAITING, run=entry.run)
 
 
 def _in_turn(tries: Sequence[_Open], order: RunOrder, now: float) -> list[_Open]:

@@ -189,15 +189,15 @@ def end_for_a_person(snapshot: Snapshot, fleet: Fleet, order: EndInstance) -> Pl
 
 
 def _end(situation: Situation, order: EndInstance) -> Terminate | Held:
-    agents = [agent for agent in situation.agents if _is_named(agent, order.target)]
+    named = [agent for agent in situation.agents if order.target in {agent.record.machine, agent.record.node}]
+    agents = [agent for agent in named if not agent.machine_gone]
     unseen = [agent for agent in agents if is_controller_left(situation, agent.record.controller)]
-    if unseen and _is_one_instance(agents):
-        return _end_agent([agent for agent in agents if agent not in unseen and not _is_at_rest(agent)], unseen[0], order)
+    if unseen and len({agent.record.machine for agent in agents}) == 1 and not agents[0].record.is_host:
+        # A machine is ended unless a controller of the fleet file still uses it.
+        if in_use := [agent for agent in agents if agent not in unseen and not _is_at_rest(agent)]:
+            return _drain_instead(in_use[0])
+        return _end_now(unseen[0].record.controller, unseen[0].record.pool, unseen[0].record.machine, order)
     return _drain_instead(agents[0]) if agents and not unseen else _end_stray(situation, order)
-
-
-def _is_named(agent: Agent, target: str) -> bool:
-    return target in {agent.record.machine, agent.record.node} and not agent.machine_gone
 
 
 def _end_stray(situation: Situation, order: EndInstance) -> Terminate | Held:
@@ -207,15 +207,6 @@ def _end_stray(situation: Situation, order: EndInstance) -> Terminate | Held:
     is_foreign = situation.snapshot.states.get(order.target) is InstanceState.FOREIGN
     hint = f"to end it: {end_command([order.target])}" if is_foreign else "give its instance id"
     return Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no instance of this fleet; {hint}")
-
-
-def _is_one_instance(agents: list[Agent]) -> bool:
-    return len({agent.record.machine for agent in agents}) == 1 and not agents[0].record.is_host
-
-
-def _end_agent(in_use: list[Agent], agent: Agent, order: EndInstance) -> Terminate | Held:
-    """End a machine unless a controller of the fleet file still uses it. ``in_use``: its sides on such controllers."""
-    return _drain_instead(in_use[0]) if in_use else _end_now(agent.record.controller, agent.record.pool, agent.record.machine, order)
 
 
 def _drain_instead(agent: Agent) -> Held:
@@ -323,17 +314,15 @@ def _to_drain(situation: Situation, order: DrainSome | DrainNodes | DrainAll) ->
 
 def _all(situation: Situation, order: DrainAll) -> tuple[list[Agent], list[Held]]:
     """Choose all agents that take builds, but for those that a build may be bound to: it could start nowhere else."""
-    meant = [agent for agent in situation.agents if agent.phase in _MAY_BE_DRAINED and agent.node and _is_there(order, agent)]
+    there = (agent for agent in situation.agents if agent.phase in _MAY_BE_DRAINED and agent.node)
+    of_pool = (agent for agent in there if order.pool in {None, agent.pool.name})
+    meant = [agent for agent in of_pool if order.controller in {None, agent.record.controller}]
     bound = [agent for agent in meant if situation.protected(agent)]
     if not meant:
         return [], [Held(pool=order.pool or "", reason=Reason.NOT_FOUND, detail="no agent takes builds there now")]
     detail = "a build may be bound to {}; to drain it all the same, name it"
     held = [hold_back(agent, Reason.PINNED, detail.format(agent.record.node)) for agent in bound]
     return [agent for agent in meant if agent not in bound], held
-
-
-def _is_there(order: DrainAll, agent: Agent) -> bool:
-    return order.pool in {None, agent.pool.name} and order.controller in {None, agent.record.controller}
 
 
 def _named(situation: Situation, order: DrainNodes) -> tuple[list[Agent], list[Held]]:

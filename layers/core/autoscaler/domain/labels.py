@@ -106,7 +106,7 @@ class _Reader:
         if kind == "operator":
             self._operator(token, at)
         elif self._wants_operand:
-            label = _unquote(token) if kind == "string" else token
+            label = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), token[1:-1]) if kind == "string" else token
             self._program.append(_Atom(label))
             self._spelled.append(quoted(label))
             self._operand_done()
@@ -161,10 +161,6 @@ class _Reader:
         self._wants_operand = False
         if self._waiting and self._waiting[-1] == "!":
             self._program.append(self._waiting.pop())
-
-
-def _unquote(literal: str) -> str:
-    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), literal[1:-1])
 
 
 def quoted(label: str) -> str:

@@ -113,8 +113,10 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
         tell_counts(wired, function, {"LeaseHeld": 1})
         return []
     log_reports(function, reports)
-    if not trigger.dry_run:
-        _tell(wired, function, reports)
+    if wired.essential and not trigger.dry_run:
+        leave_note(wired.ports, function, counts_of(reports), places_of_reports(reports), completed=True)
+    elif not trigger.dry_run:
+        send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
     if ordinary is passes.scale_down and trigger.order is None and not trigger.dry_run:
         _carry_runs_on(wired, invocation, reports)
     return reports
@@ -128,14 +130,6 @@ def _carry_runs_on(wired: Runtime, invocation: Invocation, reports: list[Report]
     counts = Counter(outcomes)
     ended = {"RunsPassed": counts[RunOutcome.PASSED], "RunsFailed": counts[RunOutcome.FAILED], "BuildsLeft": counts[RunOutcome.UNFINISHED]}
     tell_counts(wired, "scale_down", ended)
-
-
-def _tell(wired: Runtime, function: str, reports: list[Report]) -> None:
-    """Tell what a pass did, and that it was completed: as metrics, or in a note that `publish_metrics` reads."""
-    if wired.essential:
-        leave_note(wired.ports, function, counts_of(reports), places_of_reports(reports), completed=True)
-    else:
-        send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
 
 
 def _look(function: str, shapes: Shapes, event: Any, context: Context, look: Look) -> Trigger | None:

@@ -53,12 +53,9 @@ def ring(event: Any) -> dict[str, Any]:
 def _token(event: Any) -> str:
     """The secret that a request carries: in its address, since the plugin knows no headers, or as a bearer token."""
     try:
-        request = checked(_REQUEST, _without_nulls(event))
+        given = {key: value for key, value in event.items() if value is not None} if isinstance(event, Mapping) else event
+        request = checked(_REQUEST, given)
     except ConfigError:
         return ""
     named = {name.lower(): value for name, value in request.headers.items()}
     return request.query.get("token", "") or named.get("authorization", "").removeprefix(_BEARER)
-
-
-def _without_nulls(event: Any) -> Any:
-    return {key: value for key, value in event.items() if value is not None} if isinstance(event, Mapping) else event

@@ -268,7 +268,9 @@ def read_queue(
             continue
         why = item.why if whys is None else whys.get(item.id)
         if why is None:
-            items.append(_queue_item(raw, item, _wait_without_why(raw, item), date, tell_apart))
+            # What is buildable, and not with an executor already, waits for one.
+            unread = Wait(for_executor=item.buildable and not item.pending and _tells_its_label(raw))
+            items.append(_queue_item(raw, item, unread, date, tell_apart))
             continue
         if why not in known:
             known[why] = read_why(why)
@@ -291,11 +293,6 @@ def _tells_its_label(raw: Any) -> bool:
     """Tell whether a job is of a kind that tells its label, which may be none."""
     task = raw.get("task")
     return isinstance(task, dict) and "labelExpression" in task
-
-
-def _wait_without_why(raw: Any, item: _Item) -> Wait:
-    """Say what an item waits for whose reason was not read: what is buildable, and not with an executor already, waits for one."""
-    return Wait(for_executor=item.buildable and not item.pending and _tells_its_label(raw))
 
 
 def read_computers(

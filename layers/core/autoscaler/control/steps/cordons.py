@@ -221,7 +221,16 @@ def reserve(acting: Acting, step: Reserve) -> Result:
     taken = by_labels and _labels_taken(acting, step, reserved, before, "reserved_with_labels")
     if taken and drops_handed_builds(acting.snapshot.controllers[step.controller]):
         return done(step, at_work(before))
-    marked = nodes.cordon(controller, _cordon_for(step))
+    marking = Cordon(
+        controller=step.controller,
+        pool=step.pool,
+        node=step.node,
+        mark=step.mark,
+        replaces=step.replaces,
+        reason=step.reason,
+        detail=step.detail,
+    )
+    marked = nodes.cordon(controller, marking)
     if marked.outcome is not Outcome.DONE:
         return failed(step, marked.detail)
     after = controller.node(step.node)
@@ -236,18 +245,6 @@ def _why_not(step: Reserve, node: Node) -> str | None:
     if not step.though_busy and (node.offline or not node.idle or node.builds):
         return "a build has begun there, or it is not connected any more; ask again for another one"
     return None
-
-
-def _cordon_for(step: Reserve) -> Cordon:
-    return Cordon(
-        controller=step.controller,
-        pool=step.pool,
-        node=step.node,
-        mark=step.mark,
-        replaces=step.replaces,
-        reason=step.reason,
-        detail=step.detail,
-    )
 
 
 def reserve_device(acting: Acting, step: ReserveDevice) -> Result:

@@ -31,8 +31,11 @@ def run_again(acting: Acting, step: RunAgain) -> Result:
     builds = acting.ports.builds[step.controller]
     if _is_repeated_by_now(builds, step):
         return skipped(step, "a person has started the same just now; the next look tells")
-    try:
-        _write(acting, step, store)
+    try:  # until Jenkins has surely shown it, it is not sent a third time
+        if step.is_known:
+            store.change_rerun(step.rerun, expected=RerunState.WRITTEN)
+        else:
+            store.add_rerun(step.rerun, holder=acting.holder)
     except ConflictError:
         return skipped(step, _ANSWERED_BEFORE)
     try:
@@ -56,17 +59,6 @@ def leave_lost(acting: Acting, step: LeaveLost) -> Result:
         return skipped(step, _ANSWERED_BEFORE)
     acting.effects.append(LostAnswer(lost=step.lost, rerun=step.rerun))
     return done(step)
-
-
-def _write(acting: Acting, step: RunAgain, store: RerunStore) -> None:
-    """Write the answer down, or when it is sent once more.
-
-    Until Jenkins has surely shown it, it is not sent a third time.
-    """
-    if step.is_known:
-        store.change_rerun(step.rerun, expected=RerunState.WRITTEN)
-    else:
-        store.add_rerun(step.rerun, holder=acting.holder)
 
 
 def _refused(acting: Acting, step: RunAgain, store: RerunStore, why: str) -> Result:

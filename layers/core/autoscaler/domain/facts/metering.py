@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import inf
 from typing import TypeVar
 
-from autoscaler.domain.facts.fleet import CapacityReservation, Ceilings, Fleet, Market, Pool, Team
+from autoscaler.domain.facts.fleet import Ceilings, Fleet, Market, Pool, Team
 from autoscaler.domain.facts.job_settings import MonthParts
 from autoscaler.domain.facts.memory import Day, Memory, Month, Spending, SpotPrices
 from autoscaler.domain.facts.snapshot import OFF, Binding, Instance, Intent, Record, RecordState, Snapshot
@@ -287,12 +287,8 @@ def _usd_after(record: Record, pool: Pool | None, since: float, now: float) -> f
     """Return what is added to the price of an agent of reserved capacity for the time after that has ended."""
     if pool is None or pool.capacity is None or not is_paid_by_capacity(record):
         return 0.0
-    return pool.capacity.usd_per_hour * _share_after(pool.capacity, since, now)
-
-
-def _share_after(capacity: CapacityReservation, since: float, now: float) -> float:
-    """Return the share of a time in which what runs in a reservation is billed by itself, since that is over."""
-    return capacity.unpaid_seconds(since, now) / (now - since) if now > since else 0.0
+    # What runs in a reservation is billed by itself from the moment at which that is over.
+    return pool.capacity.usd_per_hour * (pool.capacity.unpaid_seconds(since, now) / (now - since)) if now > since else 0.0
 
 
 def _part(record: Record, usd: float, on: float, off: float) -> MonthParts:

@@ -366,18 +366,18 @@ def beacon_specs(fleet: Fleet, controller: str) -> tuple[NodeSpec, ...]:
     beacons = [(fleet.beacon, (fleet.beacon,)), *((name, labels) for labels, name in sets.items())]
     if pools:
         beacons.append((f"{fleet.beacon}~~", (*sorted({label for pool in pools for label in pool.labels}), fleet.ownership_label)))
-    return tuple(_beacon_spec(fleet, name, labels) for name, labels in beacons)
-
-
-def _beacon_spec(fleet: Fleet, name: str, labels: tuple[str, ...]) -> NodeSpec:
-    return NodeSpec(
-        name=name,
-        labels=labels,
-        executors=1,
-        exclusive=True,
-        remote_dir="/nonexistent",
-        description=f"Kept by the autoscaler of fleet {fleet.name}{in_home(fleet)} with the labels {' '.join(labels)}. It never connects; "
-        "while it exists, Jenkins' queue tells which labels it waits for, even when no agent is there. Put back when deleted.",
+    return tuple(
+        NodeSpec(
+            name=name,
+            labels=labels,
+            executors=1,
+            exclusive=True,
+            remote_dir="/nonexistent",
+            description=f"Kept by the autoscaler of fleet {fleet.name}{in_home(fleet)} with the labels {' '.join(labels)}. "
+            "It never connects; while it exists, Jenkins' queue tells which labels it waits for, even when no agent is there. "
+            "Put back when deleted.",
+        )
+        for name, labels in beacons
     )
 
 

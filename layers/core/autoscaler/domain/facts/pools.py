@@ -342,7 +342,17 @@ def _types_of(offerings: Iterable[Offering]) -> tuple[PricedType, ...]:
 
 def _pool(name: str, definition: LastDefinition, fleet: Fleet) -> Pool:
     """Make a pool that wants nothing of what is kept of its definition."""
-    offerings = tuple(_offering(priced) for priced in definition.types)
+    offerings = tuple(
+        Offering(
+            instance_type=priced.instance_type,
+            subnet="",
+            market=priced.market,
+            usd_per_hour=priced.usd_per_hour,
+            most_usd_per_hour=priced.most_usd_per_hour,
+            volume_usd_per_hour=priced.volume_usd_per_hour,
+        )
+        for priced in definition.types
+    )
     return replace(
         _WANTS_NOTHING,
         name=name,
@@ -359,17 +369,6 @@ def _pool(name: str, definition: LastDefinition, fleet: Fleet) -> Pool:
         drain_timeout_seconds=definition.drain_timeout_seconds,
         share=definition.share,
         of_hosts=definition.of_hosts,
-    )
-
-
-def _offering(priced: PricedType) -> Offering:
-    return Offering(
-        instance_type=priced.instance_type,
-        subnet="",
-        market=priced.market,
-        usd_per_hour=priced.usd_per_hour,
-        most_usd_per_hour=priced.most_usd_per_hour,
-        volume_usd_per_hour=priced.volume_usd_per_hour,
     )
 
 

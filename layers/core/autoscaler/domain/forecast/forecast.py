@@ -75,7 +75,7 @@ def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float)
 
 
 def _forecast(learned: Learned, pools: Mapping[str, Prospects], costs: Mapping[str, AgentCosts], now: float) -> dict[str, Forecast]:
-    declined = _declined(pools)
+    declined = frozenset((job, name) for name, pool in pools.items() for job in pool.declined)
     staged = due(learned, costs, now, is_worth_keeping, declined)
     launches = due(learned, costs, now, is_worth_launching, declined) if staged else Counter[str]()
     counts, whys = Counter(staged), dict.fromkeys(staged, "a pipeline's next stage")
@@ -93,11 +93,6 @@ def _forecast(learned: Learned, pools: Mapping[str, Prospects], costs: Mapping[s
         for name, count in counts.items()
         if count > 0
     }
-
-
-def _declined(pools: Mapping[str, Prospects]) -> frozenset[tuple[str, str]]:
-    """Pair the jobs that are no demand for a pool with the pool."""
-    return frozenset((job, name) for name, pool in pools.items() for job in pool.declined)
 
 
 def _of_burst(pool: Prospects, costs: AgentCosts, staged: int, now: float) -> int:

@@ -104,7 +104,10 @@ def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[st
     for arrival in arrived:
         seen = known.pop(arrival.job, Arrivals(pool=arrival.pool, times=(), count=0))
         borne = note_outcome(borne, come_true(seen, arrival.at), came=True)
-        known[arrival.job] = _noted(seen, arrival, borne)  # the jobs seen last stand last
+        # A build that nobody saw wait may turn out to have come before an item that was seen. The jobs seen last stand last.
+        times = tuple(sorted((*seen.times, round(arrival.at, 1)))[-_TIMES_KEPT:])
+        expected = expect(seen, arrival.at, borne) if seen.times else ()
+        known[arrival.job] = Arrivals(pool=arrival.pool, times=times, count=seen.count + 1, expected=expected)
         came.append(arrival.job)
     follows = dict(before.followers)
     for job in came:
@@ -121,16 +124,6 @@ def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[st
 def _rolled_on(seen: Arrivals, now: float) -> Arrivals:
     expected = roll_on(seen, now)
     return seen if expected is seen.expected else replace(seen, expected=expected)
-
-
-def _noted(seen: Arrivals, arrival: Arrival, borne: Mapping[str, TrackRecord]) -> Arrivals:
-    return Arrivals(
-        pool=arrival.pool,
-        # A build that nobody saw wait may turn out to have come before an item that was seen.
-        times=tuple(sorted((*seen.times, round(arrival.at, 1)))[-_TIMES_KEPT:]),
-        count=seen.count + 1,
-        expected=expect(seen, arrival.at, borne) if seen.times else (),
-    )
 
 
 _PERIODS_SECONDS = (3600.0, 86_400.0, 7 * 86_400.0)

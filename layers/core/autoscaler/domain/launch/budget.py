@@ -161,7 +161,6 @@ _CONNECT = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
 _EACH = frozenset(LevelKind)
 # Why not, in detail, and whose limit it is; "" where it is none.
 Refused: TypeAlias = tuple[Reason, str, str]
-_Cost: TypeAlias = tuple[str, bool, float]  # of an agent: its pool, whether it runs, and the dollars an hour that are reserved for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,8 +359,9 @@ def _use_of_each_level(situation: Situation, living: list[Record], unread: int) 
     """
     snapshot, memory = situation.snapshot, situation.memory
     launched = launched_lately(snapshot, memory)
+    # Of each agent: its pool, whether it runs, and the dollars an hour that are reserved for it.
     costs = [(record.pool, not snapshot.is_off(record), _reserved_usd(snapshot, record)) for record in living]
-    by_pool = _grouped(costs)
+    by_pool = {name: list(costs_of) for name, costs_of in groupby(sorted(costs, key=itemgetter(0)), key=itemgetter(0))}
     for level in levels(situation.fleet):
         is_all = level.kind is LevelKind.FLEET
         mine = costs if is_all else [cost for name in sorted(level.pools) for cost in by_pool.get(name, ())]
@@ -374,10 +374,6 @@ def _use_of_each_level(situation: Situation, living: list[Record], unread: int) 
             usd_in_month=spent_in_month(memory.month, level),
             hours_in_day=hours_in_day(memory.day, level, snapshot.taken_at),
         )
-
-
-def _grouped(costs: list[_Cost]) -> dict[str, list[_Cost]]:
-    return {name: list(its) for name, its in groupby(sorted(costs, key=itemgetter(0)), key=itemgetter(0))}
 
 
 def _reserved_usd(snapshot: Snapshot, record: Record) -> float:

@@ -40,7 +40,6 @@ ESSENTIAL = frozenset(
 _EVENTS = {(): "fleet_measured", ("Controller",): "controller_measured", ("Controller", "Pool"): "pool_measured"}
 # Of a pool and of the fleet these are told though they are 0: who asks for the latest value must not find an older one.
 _ALWAYS = ("QueueStarved", "QueueWait", "AgentsOnline", "AgentsBooting", "ExecutorsBusy", "ExecutorsTotal")
-_LEAST = ("FreeBytes", "AvailableBytes")
 
 
 def essential(data: Iterable[Datum]) -> list[Datum]:
@@ -60,9 +59,14 @@ def lines_of(data: Iterable[Datum]) -> Iterator[tuple[str, dict[str, str | float
         yield _EVENTS[names], {**{name.lower(): value for name, value in dimensions[1:]}, **zeros, **facts}
 
 
+def worst_of(name: str, values: Sequence[float]) -> float:
+    """Return the lowest of free space, and the highest of anything else."""
+    return min(values) if name.endswith(("FreeBytes", "AvailableBytes")) else max(values)
+
+
 def _told(datum: Datum) -> float:
     """One number: of several values the largest, of free space the least."""
-    worst = min(datum.values) if datum.name.endswith(_LEAST) else max(datum.values)
+    worst = worst_of(datum.name, datum.values)
     return int(worst) if worst == int(worst) else round(worst, 3)
 
 

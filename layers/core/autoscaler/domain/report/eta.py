@@ -52,17 +52,14 @@ def _for_heavier(weights: JobWeights, agent: Agent, want: Want, others: list[Wan
     """Name the job that goes first: its node shows no free executor to lighter ones while a heavier one waits."""
     mine = weights.of_running(want.item.job)
     heavier = max((other for other in others if weights.of_running(other.item.job) > mine), key=lambda other: other.weight, default=None)
-    if heavier is None or _shows_free(agent):
+    node = agent.node
+    shows_free = node is not None and FULL_LABEL not in node.labels and len(node.builds) < node.executors
+    if heavier is None or shows_free:  # Jenkins may hand an executor of it out now
         return None
     detail = (
         f"{heavier.item.job}, which weighs {heavier.weight}, goes first: what is free on {agent.record.node} is kept until it has begun"
     )
     return "after-heavier", "after a heavier job", detail
-
-
-def _shows_free(agent: Agent) -> bool:
-    """Tell whether Jenkins may hand an executor of a node out now."""
-    return agent.node is not None and FULL_LABEL not in agent.node.labels and len(agent.node.builds) < agent.node.executors
 
 
 def _for_several(weights: JobWeights, agent: Agent, want: Want, others: list[Want], seconds: float) -> Doubt | None:

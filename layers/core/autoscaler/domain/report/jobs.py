@@ -8,7 +8,7 @@ from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, machines_of
 from autoscaler.domain.facts.job_settings import Source
-from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, MachineSize, Needs, Spread, Subject, Used
+from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, MachineSize, Needs, Spread, Subject
 from autoscaler.domain.facts.memory import TrackRecord
 from autoscaler.domain.facts.runs import BlockCounts, BlockEnd, BuildResult, GoneBlock
 from autoscaler.domain.forecast.durations import duration_of, is_of_project, next_record, quantile, subjects_of
@@ -290,7 +290,9 @@ def _entry(row: JobRow, fleet: Fleet) -> NeedEntry | None:
     machine = size_of_machine(needs, pool, fleet)
     share = memory.p95 / machine.memory if machine.memory else None
     executor = 1.0 / pool.executors if pool else None
-    gpu_used = _share_of((needs.alone, needs.beside)) if machine.has_gpu else None
+    alone, beside = needs.alone.gpu, needs.beside.gpu
+    both = TrackRecord(true=alone.true + beside.true, false=alone.false + beside.false)
+    gpu_used = share_of(both) if machine.has_gpu else None
     builds = needs.alone.memory.count + needs.beside.memory.count
     return NeedEntry(
         controller=row.controller,
@@ -310,9 +312,3 @@ def _entry(row: JobRow, fleet: Fleet) -> NeedEntry | None:
         never_gpu=gpu_used == 0.0 and builds >= _BUILDS_WITHOUT,
         seen_at=max(used.memory.at, 0.0),
     )
-
-
-def _share_of(both: Iterable[Used]) -> float | None:
-    records = [used.gpu for used in both]
-    true, seen = sum(one.true for one in records), sum(one.true + one.false for one in records)
-    return true / seen if seen else None

@@ -229,11 +229,7 @@ def _note(situation: Situation, agent: Agent) -> str:
         return node.reason
     if situation.now < record.keep_until:
         return f"kept for another {duration(record.keep_until - situation.now)}"
-    return _about_labels(situation, agent) or told_host(situation.fleet.hosts, record)
-
-
-def _about_labels(situation: Situation, agent: Agent) -> str:
-    return told_held_labels(situation, agent) or told_lent(situation, agent)
+    return told_held_labels(situation, agent) or told_lent(situation, agent) or told_host(situation.fleet.hosts, record)
 
 
 def _note_of_mark(situation: Situation, agent: Agent) -> str:

@@ -215,21 +215,16 @@ def told_disks(pool: PoolView) -> Iterator[str]:
         return
     age, builds = duration(warm.max_disk_seconds), counted(warm.max_disk_builds, "build")
     yield f"an agent is stopped until its disk is {age} old or has seen {builds}, and while a tenth of it is free"
-    yield from _told_volumes(pool)
-    if types := never_stopped(pool.spec):
-        yield f"never stopped, since instance stores are empty after a stop: {', '.join(types)} (warm_pool.instance_stores)"
-    if short := open_trial(pool.memory, of_disks(pool.name)):
-        until = f"; none is launched to be stopped until {moment(short.until_at)}" if pool.now < short.until_at else ""
-        yield f"{counted(short.failures, 'agent')} in a row terminated for the lack of free disk space{until}"
-
-
-def _told_volumes(pool: PoolView) -> Iterator[str]:
-    """Say which volumes the price counts, and where their sizes are from, if EC2 said them."""
     if (read := pool.memory.volumes.get(pool.name)) and pool.spec.volume_usd_per_gib_month is not None:
         usd = pool.spec.offerings[0].volume_usd_per_hour
         listed = ", ".join(str(volume) for volume in read.volumes) or "volumes that EC2 does not name"
         default = "" if read.is_whole else f", at least {pool.spec.volume_gib or 0.0:g} GiB by default"
         yield f"a stopped agent costs {dollars(usd)} an hour for {listed} ({read.source}{default})"
+    if types := never_stopped(pool.spec):
+        yield f"never stopped, since instance stores are empty after a stop: {', '.join(types)} (warm_pool.instance_stores)"
+    if short := open_trial(pool.memory, of_disks(pool.name)):
+        until = f"; none is launched to be stopped until {moment(short.until_at)}" if pool.now < short.until_at else ""
+        yield f"{counted(short.failures, 'agent')} in a row terminated for the lack of free disk space{until}"
 
 
 def told_starts(pool: PoolView) -> str:
@@ -326,7 +321,8 @@ def lending_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     """Say when agents of a pool are lent, and whether they are now."""
     if not pool.spec.lent_labels:
         return
-    yield f"agents of {pool.name} are {_WHEN[pool.spec.lend]} (lend: {pool.spec.lend}), to jobs that ask for {_labels(pool)}"
+    labels = " or ".join(sorted(pool.spec.lent_labels))
+    yield f"agents of {pool.name} are {_WHEN[pool.spec.lend]} (lend: {pool.spec.lend}), to jobs that ask for {labels}"
     if pool.spec.lend is Lending.NEVER:
         return
     if refusal := why_refused(situation, pool):
@@ -335,10 +331,6 @@ def lending_of(situation: Situation, pool: PoolView) -> Iterator[str]:
         yield f"{counted(needed, 'agent')} kept for jobs of its own kind, {count_lent(pool)} lent"
     else:
         yield f"{count_lent(pool)} lent now"
-
-
-def _labels(pool: PoolView) -> str:
-    return " or ".join(sorted(pool.spec.lent_labels))
 
 
 # Images for people and metrics: which runs where, which is launched, which is tried, and how long each takes to boot.

@@ -92,7 +92,9 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
     began = [_began(situation, name, one, runbooks) for name, one in due.items()]
     problem_names = {problem.breach.name for problem in problems}
     over = _over(told, {*seen, *(_between_looks(told.spans, now) - problem_names)}, now)
-    ended = [_ended(situation, name, over[name]) for name in _to_end(over, problem_names)]
+    # Not told is the end of what has none, or is told by a message of its own by now.
+    to_end = [name for name in over if not (name.startswith(_HAVE_NO_END) or name in problem_names)]
+    ended = [_ended(situation, name, over[name]) for name in to_end]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     troubles |= {name: _seen_again(told.troubles.get(name), one, now, is_told=name in due) for name, one in seen.items()}
     return replace(told, troubles=troubles, spans=spans), [*began, *ended]
@@ -100,11 +102,6 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
 
 def _has_lasted(name: str, spans: Mapping[str, Span], now: float) -> bool:
     return not is_slow(name) or now - spans[name].since_at >= SLOW_SECONDS
-
-
-def _to_end(over: Collection[str], problems: Collection[str]) -> list[str]:
-    """Name the messages whose end is told: not those that a message of its own replaces by now."""
-    return [name for name in over if not (name.startswith(_HAVE_NO_END) or name in problems)]
 
 
 def _over(told: Told, seen: Collection[str], now: float) -> dict[str, Trouble]:

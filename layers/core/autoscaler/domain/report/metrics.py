@@ -14,7 +14,7 @@ from autoscaler.domain.facts.telemetry import CONTROLLER, Telemetry
 from autoscaler.domain.gate import is_drain_overdue
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.lessons import Lesson
-from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
+from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one, worst_of
 from autoscaler.domain.report.limits import agents_used, measure_teams
 from autoscaler.domain.report.machines import boots_of_images, count_lent, measure_hosts, usd_per_hour_of
 from autoscaler.domain.report.ordered import reserved_now
@@ -112,11 +112,6 @@ def health_of_controller(view: ControllerView, readings: Readings, dimensions: D
     if view.complete:
         busy = sum(len(node.builds) for node in view.nodes if not node.agent)
         yield one("ControllerExecutorsBusy", busy, COUNT, dimensions)
-
-
-def worst_of(name: str, values: list[float]) -> float:
-    """Return the lowest of free space, and the highest of anything else."""
-    return min(values) if name.endswith(("FreeBytes", "AvailableBytes")) else max(values)
 
 
 # Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.

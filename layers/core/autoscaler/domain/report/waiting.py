@@ -267,7 +267,8 @@ def _of_people_or_ec2(situation: Situation, controller: str, pools: list[str]) -
     for name in pools:
         if holds := situation.overrides.holds_on(controller, name):
             return _of_holds(situation, holds)
-        if refusals := _refusals(situation, name):
+        # What EC2 took back is told elsewhere.
+        if refusals := ", ".join(sorted({trial.why for trial in in_the_way(situation.fleet.pools[name], situation.memory).values()})):
             title = f"EC2 refuses launches of {name}"
             return Cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.", runbook="operations.md#launches-refused")
     if is_gap(situation.snapshot.memory.looks, situation.now):
@@ -284,11 +285,6 @@ def _has_a_message(situation: Situation, controller: str, want: Want, others: se
     rations = situation.distrust(controller).rations.values()
     is_refused = any(want.item.job in ration.jobs and not ration.taken for ration in rations)
     return is_refused or not others.isdisjoint(of_pools | of_controller)
-
-
-def _refusals(situation: Situation, pool: str) -> str:
-    """Say what EC2 lately answered instead of launching agents of a pool; "" if it refused none. What it took back is told elsewhere."""
-    return ", ".join(sorted({trial.why for trial in in_the_way(situation.fleet.pools[pool], situation.memory).values()}))
 
 
 def _of_boots(situation: Situation, held: Held) -> Cause:

@@ -133,7 +133,8 @@ def _running(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
     if run.ended_at is not None:
         shown = replace(shown, took_seconds=max(0.0, run.ended_at - run.started_at))
     verdict = _verdict(shown, run, facts.lost, order, now)
-    return shown if verdict is None else replace(shown, state=TryState.ENDED, verdict=verdict, why=_why(verdict, facts.lost))
+    why = facts.lost.how if verdict is Verdict.LOST and facts.lost is not None else ""
+    return shown if verdict is None else replace(shown, state=TryState.ENDED, verdict=verdict, why=why)
 
 
 def _verdict(one: Try, run: Run, lost: LostBuild | None, order: RunOrder, now: float) -> Verdict | None:
@@ -155,10 +156,6 @@ def _by_its_own(one: Try, run: Run, now: float) -> Verdict | None:
     if not run.interruptions and now - (one.ended_at or now) < SETTLE_SECONDS:
         return None
     return Verdict.ABORTED if run.result == "ABORTED" else Verdict.FAILED
-
-
-def _why(verdict: Verdict, lost: LostBuild | None) -> str:
-    return lost.how if verdict is Verdict.LOST and lost is not None else ""
 
 
 def _entry(one: Try, facts: TryFacts, order: RunOrder) -> Entry | None:
@@ -352,12 +349,8 @@ def _wants_a_try(order: RunOrder, part: Part) -> bool:
         return True
     if last.verdict is Verdict.LOST:
         return sum(one.verdict is Verdict.LOST for one in part.tries) <= order.resubmit
-    return order.until is not Until.EACH and last.verdict in FAILURES and _replaced(order) < order.replace
-
-
-def _replaced(order: RunOrder) -> int:
-    """Count the failing workers that were replaced."""
-    return sum(one.verdict in FAILURES for part in order.parts for one in part.tries[:-1])
+    replaced = sum(one.verdict in FAILURES for part in order.parts for one in part.tries[:-1])
+    return order.until is not Until.EACH and last.verdict in FAILURES and replaced < order.replace
 
 
 def _is_done(order: RunOrder, part: Part) -> bool:
