@@ -55,7 +55,7 @@ def test_a_launch_is_reserved_at_the_most_it_may_cost(limit, launched):
 
 def test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_version_at_its_price():
     records = a_record("i-1", usd_per_hour=1.5, most_usd_per_hour=3.5), a_record("i-2", usd_per_hour=2.0)
-    assert Budget(assess(a_snapshot(records=records), a_fleet())).usd_per_hour == 5.5
+    assert Budget(assess(a_snapshot(records=records), a_fleet())).fleet.usd_per_hour == 5.5
 
 
 @pytest.mark.parametrize(

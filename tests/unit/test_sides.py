@@ -58,7 +58,7 @@ def test_two_controllers_do_not_plan_on_the_same_executor():
 def test_one_machine_counts_once():
     snapshot = seen(gpu_node(), gpu_node())
     assert [record.instance_id for record in snapshot.living] == ["i-1"]
-    assert Budget(assess(snapshot, a_fleet(POOL))).agents == 1
+    assert Budget(assess(snapshot, a_fleet(POOL))).fleet.agents == 1
     lately = replace(snapshot, records=tuple(replace(record, launched_at=NOW - 60.0) for record in snapshot.records))
     assert launched_lately(lately, lately.memory).total() == 1
 

@@ -104,7 +104,6 @@ class OfferingError:
     """One offering could not be had; ``code`` is EC2's. ``denied``: the action for which IAM gives no permission."""
 
     code: str
-    message: str
     offering_key: str  # "" when EC2 did not say which
     denied: str = ""
 

@@ -409,7 +409,7 @@ def _offering_error(raw: Any) -> OfferingError:
     if override.get("InstanceType"):
         key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{raw.get('Lifecycle', 'on-demand')}"
     code, message = raw.get("ErrorCode", "Unknown"), raw.get("ErrorMessage", "")
-    return OfferingError(code=code, message=message, offering_key=key, denied=_denied(code, message, "RunInstances"))
+    return OfferingError(code=code, offering_key=key, denied=_denied(code, message, "RunInstances"))
 
 
 def _denied(code: str, message: str, action: str) -> str:

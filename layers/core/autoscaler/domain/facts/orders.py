@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from math import inf
+from typing import Any
 
-from autoscaler.domain.facts.fleet import Fleet, Pool, Team, WarmPool
+from autoscaler.domain.facts.fleet import Fleet, Pool, WarmPool
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.wording import duration
 
@@ -73,45 +74,41 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolOverride:
-    """Temporary limits of a pool; None: as in the fleet file. The fleet's own limits still apply."""
+class _Override:
+    """Temporary limits of a pool or a team; None: as in the fleet file."""
 
-    pool: str
     since_at: float
     until_at: float
     by: str
     reason: str
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The numbers that differ from the fleet file."""
+        numbers = {name: getattr(self, name, None) for name in (*POOL_NUMBERS, *TEAM_NUMBERS)}
+        return {name: number for name, number in numbers.items() if number is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOverride(_Override):
+    """Temporary limits of a pool. The fleet's own limits still apply."""
+
+    pool: str
     min_agents: int | None = None
     max_agents: int | None = None
     warm_executors: int | None = None
     max_stopped: int | None = None  # agents; none may be kept stopped where the fleet file has no warm_pool
 
-    @property
-    def given(self) -> dict[str, int]:
-        """The numbers that differ from the fleet file."""
-        numbers = {name: getattr(self, name) for name in POOL_NUMBERS}
-        return {name: number for name, number in numbers.items() if number is not None}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamOverride:
-    """Temporary limits of a team; None: as in the fleet file. The limits of its pools and of the fleet still apply."""
+class TeamOverride(_Override):
+    """Temporary limits of a team. The limits of its pools and of the fleet still apply."""
 
     team: str
-    since_at: float
-    until_at: float
-    by: str
-    reason: str
     max_agents: int | None = None
     max_launches_per_hour: int | None = None
     max_usd_per_hour: float | None = None
     max_usd_per_month: float | None = None
-
-    @property
-    def given(self) -> dict[str, float]:
-        """The numbers that differ from the fleet file."""
-        numbers = {name: getattr(self, name) for name in TEAM_NUMBERS}
-        return {name: number for name, number in numbers.items() if number is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +233,11 @@ def override_team(overrides: Overrides, new: TeamOverride) -> Overrides:
 def in_force(fleet: Fleet, overrides: Overrides) -> Fleet:
     """Return the fleet with the active overrides. While the AWS budget is spent, no pool keeps agents without demand."""
     pools = {numbers.pool: _with(fleet.pools[numbers.pool], numbers) for numbers in overrides.numbers if numbers.pool in fleet.pools}
-    teams = {numbers.team: _limited(fleet.teams[numbers.team], numbers) for numbers in overrides.teams if numbers.team in fleet.teams}
+    teams = {
+        numbers.team: replace(team, ceilings=replace(team.ceilings, **numbers.given))
+        for numbers in overrides.teams
+        if (team := fleet.teams.get(numbers.team))
+    }
     if any(hold.is_budget for hold in overrides.holds):
         pools = {name: replace(pool, min_agents=0, warm_executors=0, warm_pool=None) for name, pool in {**fleet.pools, **pools}.items()}
     fleet = with_held_labels(fleet, overrides)
@@ -267,10 +268,6 @@ def _stopped_at_most(warm: WarmPool | None, most: int | None) -> WarmPool | None
     if warm is None or most is None:
         return warm
     return replace(warm, max_agents=most, min_agents=min(warm.min_agents, most)) if most else None
-
-
-def _limited(team: Team, numbers: TeamOverride) -> Team:
-    return replace(team, ceilings=replace(team.ceilings, **numbers.given))
 
 
 # Orders of a person.

@@ -225,21 +225,6 @@ class Budget:
         """The levels in which a pool counts, the narrow ones first."""
         return self._of_pool.get(pool, [self.fleet])
 
-    @property
-    def agents(self) -> int:
-        """The agents of the fleet."""
-        return self.fleet.agents
-
-    @property
-    def launched(self) -> int:
-        """The launches of the hour."""
-        return self.fleet.launched
-
-    @property
-    def usd_per_hour(self) -> float:
-        """The highest price of all of it, an hour."""
-        return self.fleet.usd_per_hour
-
     def agents_in(self, pool: str) -> int:
         """Count the agents of a pool on all controllers, open launches included."""
         return self.levels_of(pool)[0].agents - self._unread

@@ -1,18 +1,18 @@
 """When a job's builds will start and end: those that wait, those that run, and one that would be queued now."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
 from autoscaler.domain.facts.fleet import FULL_LABEL
 from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Subject
-from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, QueueItem
 from autoscaler.domain.forecast.durations import best_row, duration_of, left_of, start_kinds, start_of, subjects_of, sum_of
 from autoscaler.domain.launch.placement import PlannedStart
-from autoscaler.domain.launch.queue import BareStart, WaitsFor, bare_starts
+from autoscaler.domain.launch.queue import BareStart, WaitsFor
 from autoscaler.domain.report.controllers import told_quiet
-from autoscaler.domain.report.tracking import Rows, ends_of, item_duration
+from autoscaler.domain.report.tracking import Rows, if_queued, item_duration, starts_of
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import in_the_way, is_tripped, of_boot, of_connections, open_trial
 from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Want, ignored_label, may_take
@@ -151,7 +151,6 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt |
 _BUILDS_TOLD = 50
 _TOLD_ONE_BY_ONE = 3  # more lines than that hide what else is known of a job
 _NOT_SERVED = "no pool of the fleet serves it, or it waits for something else than an executor (autoscaler queue says for what)"
-_NOBODY = -2  # the id of an item that is not there
 _FOR = {
     WaitsFor.JENKINS: "an executor is free",
     WaitsFor.BOOT: "an agent that boots",
@@ -223,7 +222,8 @@ def _wants(situation: Situation, asked: Asked) -> list[Want]:
 def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows) -> Iterator[EtaEntry]:
     wants = _wants(situation, asked)
     durations = {want.item.id: item_duration(want, rows, tracker) for want in wants}
-    starts = _starts(situation, asked.controller, tracker, durations) if wants else {}
+    takes = {item: known.mid for item, known in durations.items() if known}
+    starts = starts_of(situation, asked.controller, tracker, takes) if wants else {}
     for want in wants:
         bare = starts.get(want.item.id)
         uncertain = why_uncertain(situation, asked.controller, want, bare)
@@ -246,12 +246,6 @@ def _not_served(situation: Situation, asked: Asked) -> Iterator[EtaEntry]:
             ignored = f"another cloud serves {label} (ignore_labels)" if label else ""
             detail = told_quiet(view) if item.in_quiet_mode else ignored or causes.get(item.id, _NOT_SERVED)
             yield _entry(asked, item, pool="", starts=None, ends=None, detail=detail)
-
-
-def _starts(situation: Situation, controller: str, tracker: JobTracker, durations: Mapping[int, Estimate | None]) -> dict[int, BareStart]:
-    work = {int(item): known.duration.mid for item, known in tracker.waiting.items() if known.duration}
-    work |= {item: known.mid for item, known in durations.items() if known}
-    return bare_starts(situation, controller, ends_of(tracker, situation.now), work)
 
 
 def _of_want(controller: str, want: Want, bare: BareStart | None, takes: Estimate | None, tracker: JobTracker) -> EtaEntry:
@@ -312,17 +306,10 @@ def _if_queued_now(situation: Situation, asked: Asked, tracker: JobTracker, rows
     for row in rows.values():
         if row.subject != Subject(asked.job) or row.pool not in pools or situation.fleet.declines(asked.controller, row.pool, asked.job):
             continue
-        want = Want(item=_made_up(asked.job), pools=(pools[row.pool].spec,), expression=None)
-        demand = situation.demands[asked.controller]
-        queued = replace(situation, demands={**situation.demands, asked.controller: replace(demand, wants=(*demand.wants, want))})
+        queued, [want] = if_queued(situation, pools[row.pool], asked.job, 1)
         takes = duration_of(best_row([row], tracker.skills), tracker)
-        bare = _starts(queued, asked.controller, tracker, {_NOBODY: takes}).get(_NOBODY)
+        bare = starts_of(queued, asked.controller, tracker, {want.item.id: takes.mid} if takes else {}).get(want.item.id)
         yield replace(_of_want(asked.controller, want, bare, takes, tracker), state="not queued", item=None)
-
-
-def _made_up(job: str) -> QueueItem:
-    wait = Wait(for_executor=True)
-    return QueueItem(id=_NOBODY, job=job, run="", label=None, labelless=False, wait=wait, buildable=True, waiting_seconds=0.0)
 
 
 def _entry(asked: Asked, item: QueueItem, *, pool: str, starts: Estimate | None, ends: Estimate | None, detail: str) -> EtaEntry:

@@ -318,7 +318,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     records = situation.snapshot.living
     usd_per_hour = sum(usd_per_hour_of(situation, record) for record in records)
     yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
-    yield one("UsdPerHourUsedPercent", 100.0 * room.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
+    yield one("UsdPerHourUsedPercent", 100.0 * room.fleet.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
     yield one("AgentsLimitUsedPercent", max(percent for _, percent in agents_used(situation, room)), PERCENT, dimensions)
     yield one("ControllersUnread", sum(not view.complete for view in situation.views()), COUNT, dimensions)
     overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
@@ -336,7 +336,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("StepsFailing", len(steps_that_keep_failing(situation.memory)), COUNT, dimensions)
     yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
     yield one("BreakersOpen", _tripped(situation), COUNT, dimensions)
-    yield one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)
+    yield one("LaunchRateUsedPercent", 100.0 * room.fleet.launched / limits.max_launches_per_hour, PERCENT, dimensions)
     yield from measure_teams(situation, room)
 
 

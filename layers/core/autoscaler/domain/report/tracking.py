@@ -19,7 +19,7 @@ from autoscaler.domain.facts.job_stats import (
 )
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.runs import BuildResult, RunEnd
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, QueueItem, Wait
 from autoscaler.domain.facts.telemetry import FRESH_SECONDS, BuildUse, Telemetry
 from autoscaler.domain.forecast.durations import (
     best_row,
@@ -34,9 +34,10 @@ from autoscaler.domain.forecast.durations import (
     start_of,
     subjects_of,
 )
-from autoscaler.domain.launch.queue import bare_starts
+from autoscaler.domain.launch.queue import BareStart, bare_starts
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.distrust import Want
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 
 # Follow items and builds from look to look for the job statistics: what began, what ended, and what had been predicted.
@@ -47,6 +48,7 @@ from autoscaler.domain.situation.situation import Situation
 
 # Of more at once only these are followed: the tracker is read and written with each look that shows a change.
 ITEMS_FOLLOWED, BUILDS_FOLLOWED = 500, 2000
+_NOBODY = -1_000_000  # ids of items that are not there begin here
 
 T = TypeVar("T")
 Rows = Mapping[tuple[Subject, str], JobRow]  # by subject and pool
@@ -252,9 +254,7 @@ def _predict(tracker: JobTracker, rows: Rows, came: Iterable[Want], situation: S
     durations = {want.item.id: item_duration(want, rows, tracker) for want in came}
     if not durations:
         return tracker
-    work = {int(item): known.duration.mid for item, known in tracker.waiting.items() if known.duration}
-    work |= {item: duration.mid for item, duration in durations.items() if duration}
-    starts = bare_starts(situation, controller, ends_of(tracker, situation.now), work)
+    starts = starts_of(situation, controller, tracker, {item: duration.mid for item, duration in durations.items() if duration})
     predicted: dict[str, WaitingItem] = {}
     for want in came:
         bare = starts.get(want.item.id)
@@ -275,6 +275,23 @@ def item_duration(want: Want, rows: Rows, tracker: JobTracker) -> Estimate | Non
         if known := duration_of(best_row(mine, tracker.skills), tracker):
             return known
     return None
+
+
+def starts_of(situation: Situation, controller: str, tracker: JobTracker, takes: Mapping[int, float]) -> dict[int, BareStart]:
+    """Predict when items start, by item, from what is known of builds and items; ``takes``: seconds that others take."""
+    known = {int(item): waiting.duration.mid for item, waiting in tracker.waiting.items() if waiting.duration}
+    return bare_starts(situation, controller, ends_of(tracker, situation.now), {**known, **takes})
+
+
+def if_queued(situation: Situation, pool: PoolView, job: str, count: int) -> tuple[Situation, list[Want]]:
+    """Return the situation with so many builds of a job at the end of the queue that a pool alone serves, and these wants."""
+    alike = QueueItem(
+        id=_NOBODY, job=job, run="", label=None, labelless=False, wait=Wait(for_executor=True), buildable=True, waiting_seconds=0.0
+    )
+    wants = [Want(item=replace(alike, id=_NOBODY - number), pools=(pool.spec,), expression=None) for number in range(count)]
+    demand = situation.demands[pool.controller]
+    queued = replace(demand, wants=(*demand.wants, *wants))
+    return replace(situation, demands={**situation.demands, pool.controller: queued}), wants
 
 
 def ends_of(tracker: JobTracker, now: float) -> dict[str, float]:

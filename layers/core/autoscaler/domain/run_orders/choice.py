@@ -1,7 +1,7 @@
 """Where runs take place that a person orders: pools that satisfy what was asked, ranked, and as many of them as differ as was asked."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import combinations
 from math import inf
@@ -10,22 +10,19 @@ from statistics import fmean
 from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, Pool
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.runs import Job
-from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.facts.started_builds import Part, RunOrder, Target, Until
 from autoscaler.domain.forecast.durations import best_row, duration_of
 from autoscaler.domain.labels import LabelExpression, parse, quoted
-from autoscaler.domain.launch.queue import BareStart, WaitsFor, bare_starts
-from autoscaler.domain.report.tracking import ends_of
+from autoscaler.domain.launch.queue import BareStart, WaitsFor
+from autoscaler.domain.report.tracking import if_queued, starts_of
 from autoscaler.domain.run_orders.criteria import Condition, unmet, values_of
-from autoscaler.domain.situation.distrust import Want, explain_match
+from autoscaler.domain.situation.distrust import explain_match
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
 
 # What builds of a job would come to in one pool: when each would start, how long they take there, and what one costs.
-
-
-_NOBODY = -1_000_000  # ids of items that are not there begin here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,18 +60,9 @@ def _takes(pool: str, job: str, tracker: JobTracker, rows: list[JobRow]) -> floa
 
 
 def _starts(situation: Situation, pool: PoolView, job: str, count: int, tracker: JobTracker, takes: float | None) -> list[BareStart]:
-    wants = [Want(item=_made_up(job, _NOBODY - number), pools=(pool.spec,), expression=None) for number in range(count)]
-    demand = situation.demands[pool.controller]
-    queued = replace(situation, demands={**situation.demands, pool.controller: replace(demand, wants=(*demand.wants, *wants))})
-    work = {int(item): known.duration.mid for item, known in tracker.waiting.items() if known.duration}
-    work |= {want.item.id: takes for want in wants if takes is not None}
-    starts = bare_starts(queued, pool.controller, ends_of(tracker, situation.now), work)
+    queued, wants = if_queued(situation, pool, job, count)
+    starts = starts_of(queued, pool.controller, tracker, {want.item.id: takes for want in wants if takes is not None})
     return [starts[want.item.id] for want in wants if want.item.id in starts]
-
-
-def _made_up(job: str, number: int) -> QueueItem:
-    wait = Wait(for_executor=True)
-    return QueueItem(id=number, job=job, run="", label=None, labelless=False, wait=wait, buildable=True, waiting_seconds=0.0)
 
 
 def _usd(pool: PoolView, takes: float | None, starts: list[BareStart]) -> float | None:
