@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import coverage
+from coverage.python import PythonFileReporter
 
 from corpus.case import LAYER
 
@@ -16,7 +17,8 @@ Arc = tuple[
 
 
 def arcs_of(act: Callable[[], object]) -> frozenset[Arc]:
-    """Run it, and return each jump from line to line in the domain."""
+    """Run it, and return each jump from line to line in the domain; within a statement of several
+    lines that from its first one, too."""
     measured = coverage.Coverage(
         data_file=None, branch=True, source=[str(LAYER / "domain")], config_file=False
     )
@@ -27,9 +29,11 @@ def arcs_of(act: Callable[[], object]) -> frozenset[Arc]:
         measured.stop()
     data = measured.get_data()
     return frozenset(
-        (str(Path(file).relative_to(LAYER)), *arc)
+        (name, *arc)
         for file in data.measured_files()
-        for arc in data.arcs(file) or ()
+        if (jumps := data.arcs(file))
+        for name in [str(Path(file).relative_to(LAYER))]
+        for arc in (*jumps, *_reporter(name).translate_arcs(jumps))
     )
 
 
@@ -72,13 +76,17 @@ def branches(arcs: Collection[Arc]) -> Branches:
 @cache
 def _possible(file: str) -> frozenset[Arc]:
     """The branches of a file: ways on of lines that have several."""
-    from coverage.python import PythonFileReporter  # noqa: PLC0415 - what coverage's own reports ask
-
-    reporter = PythonFileReporter(
-        str(LAYER / file), coverage.Coverage(config_file=False, data_file=None)
-    )
+    reporter = _reporter(file)
     several = {line for line, count in reporter.exit_counts().items() if count > 1}
     return frozenset((file, start, end) for start, end in reporter.arcs() if start in several)
+
+
+@cache
+def _reporter(file: str) -> PythonFileReporter:
+    """What coverage's own reports ask about a file."""
+    return PythonFileReporter(
+        str(LAYER / file), coverage.Coverage(config_file=False, data_file=None)
+    )
 
 
 @cache

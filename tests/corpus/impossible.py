@@ -9,16 +9,37 @@ from corpus.case import LAYER
 _GUARD = "raise ValueError("  # for the type checker
 # By function: how the line begins that the branch leads to ("": out of the function), and why.
 _IMPOSSIBLE = {
+    "_gone": ("return {}", "nothing is learned from an incomplete view"),
     "_keep": (_GUARD, "an agent is in the phase reserved by its reservation alone"),
     "_lend": (_GUARD, "what is lent is ready, and what is ready has a node"),
+    "_let_go_of_host": ("return", "a host is lost or overdue only once it is wanted no more"),
+    "_saved_usd": (
+        "return 0.0",
+        "three of five outcomes are arrivals, or none is trusted, so each half has one",
+    ),
     "_seal": (_GUARD, "both callers ask by_labels, which needs mark and node"),
+    "_still_missing": ("return ()", "a suspect without runs is left out"),
     "_taken_back": (_GUARD, "the loans that end are those of agents with a node"),
     "_to_drain": ("", "the orders of a drain are three"),
+    "begun_since": ("return {}", "a controller is believed only in a session that is known"),
+    "cordon": (_GUARD, "each caller has an agent of a phase that a node shows, or asks for it"),
+    "gone_blocks": ("return ()", "nothing is learned from an incomplete view"),
+    "labels_wanted": (
+        "return frozenset((",
+        "the decision asks for records without a cordon; only who writes labels tells of weight",
+    ),
+    "leave_slot": ("return", "what has ended is seen to have only while it has a node"),
+    "ready_costs": ("return self.costs", "its only caller asks whether any is stopped"),
     "reserve": (
         _GUARD,
         "a pool's agent is ready, and a named one without a node was refused before",
     ),
+    "rotate": ("return hold_back", "it goes back before, if no other controller waits for it"),
+    "spare_elsewhere": ("return", "agents are taken only for pools that rotate"),
+    "spent_levels": ("return ()", "the look has metered the month before"),
     "stop": (_GUARD, "what is stopped is drained, by our mark, or was asked for its mark"),
+    "told_refused": ("return f", "what is in the way of launches has a next try"),
+    "uncordon": (_GUARD, "what comes back has our mark, and a node that shows it"),
 }
 
 

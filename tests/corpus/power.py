@@ -7,7 +7,7 @@ that none notices.
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
@@ -49,8 +49,9 @@ def _entered(part: int) -> list[tuple[int, frozenset[tuple[str, int]]]]:
     return entered
 
 
-def index() -> Mapping[str, Mapping[int, list[int]]]:
-    """Which cases enter which line."""
+def index(lines: Iterable[str]) -> dict[str, dict[int, list[int]]]:
+    """Which cases enter which line. ``lines``: as they stand in an archive."""
+    _LINES[:] = lines
     at: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     with ProcessPoolExecutor(mp_context=get_context("fork")) as processes:
         for part in processes.map(_entered, range(_PARTS)):
@@ -113,9 +114,8 @@ def _is_same(number: int) -> bool:
 
 def missed_by(lines: Iterable[str], bugs: list[Bug]) -> list[Bug]:
     """Return the bugs that none of these cases notices. ``lines``: as they stand in an archive."""
-    _LINES[:] = lines
     _AT.clear()
-    _AT.update(index())
+    _AT.update(index(lines))
     with ProcessPoolExecutor(mp_context=get_context("fork")) as processes:
         noticed = dict(zip(bugs, processes.map(notices, bugs), strict=True))
     return [bug for bug, is_noticed in noticed.items() if not is_noticed]

@@ -1,0 +1,163 @@
+"""Makes series by hand, for branches that no recorded world takes: ``python -m corpus.single``
+writes candidates for ``corpus.fill``."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from autoscaler.domain.facts.fleet import Fleet, PoolSchedule, Share
+from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.orders import EndInstance, LaunchSome
+from autoscaler.domain.facts.snapshot import Node, OfflineCause, QueueItem, Snapshot
+from corpus.candidates import FOLDER
+from corpus.case import Answers, Asks, Case, Look, Recorded, written
+from corpus.outcomes import Outcomes
+from support.builders import (
+    NOW,
+    a_fleet,
+    a_node,
+    a_pool,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_instance,
+    an_item,
+    with_beacons,
+)
+
+_MINUTE, _HOUR = 60.0, 3600.0
+_NOTHING = Outcomes()
+
+
+def look(asks: Asks, fleet: Fleet, seen: Snapshot, at: float, **more: Any) -> Look:
+    """A look at an instant, carried out; nothing becomes of its steps."""
+    facts = replace(
+        with_beacons(seen, fleet),
+        memory=Memory(),
+        learned={},
+        taken_at=at,
+        pass_id=f"p{at:.0f}",
+        request_id=f"r{at:.0f}",
+    )
+    carried_out = {} if asks is Asks.LEARN else {"outcomes": _NOTHING, "over_at": at}
+    return Look(asks=asks, facts=facts, fleet=fleet, **(carried_out | more))
+
+
+def clocks_are_put_forward() -> Iterator[Look]:
+    """Of two schedules one lies in the hour that is left out, and one ends in it."""
+    berlin, sunday = ZoneInfo("Europe/Berlin"), frozenset({6})
+    spans = ((135, 165), (90, 150), (120, 240))
+    for first, last in spans:
+        schedule = PoolSchedule(
+            days=sunday, from_minute=first, to_minute=last, time_zone=berlin, min_agents=1
+        )
+        fleet = a_fleet(a_pool(min_agents=1, schedules=(schedule,)))
+        for hour in (-132, -1, 0, 1):
+            at = datetime(2027, 3, 28, tzinfo=UTC).timestamp() + hour * _HOUR
+            yield look(Asks.UP, fleet, a_snapshot(), at)
+
+
+def nodes_of_others_refuse_all() -> Iterator[Look]:
+    """Ten nodes of other people stand free beside jobs of two folders, more than are kept."""
+    fleet = a_fleet(a_pool(max_agents=0))
+    nodes = [a_node(f"theirs-{number}", "cpu") for number in range(10)]
+    jobs = [
+        an_item(number, label="cpu", job=f"{'ab'[number % 2]}/{number}", waiting_seconds=1200.0)
+        for number in range(52)
+    ]
+    yield from _minutes(fleet, a_snapshot(a_view(*nodes, items=tuple(jobs))), 25, every=2)
+
+
+def nobody_looks_again_and_again() -> Iterator[Look]:
+    """More gaps than are kept, while a job waits."""
+    seen = a_snapshot(a_view(items=(an_item(1, label="cpu"),)))
+    for number in range(44):
+        yield look(Asks.DOWN, a_fleet(), seen, NOW + number * 400.0)
+
+
+def one_stray_of_two_is_ended() -> Iterator[Look]:
+    """A person names the second one of a controller that left the fleet file."""
+    strays = tuple(an_instance(name, controller="left") for name in ("i-1", "i-2"))
+    order = EndInstance(target="i-2", reason="r")
+    seen = a_snapshot(instances=strays)
+    yield look(Asks.ORDER, a_fleet(), seen, NOW, order=order)
+
+
+def a_job_comes_by_the_clock() -> Iterator[Look]:
+    """Each hour, but for one, and then no more."""
+    for hour in range(14):
+        items = (an_item(hour, label="cpu", job="nightly"),) if hour < 9 and hour != 6 else ()
+        for seconds, waits in ((0.0, items), (300.0, ())):
+            at = NOW + hour * _HOUR + seconds
+            seen = a_snapshot(a_view(items=waits))
+            yield look(Asks.LEARN, a_fleet(), seen, at, answers={"main": Answers()})
+            yield look(Asks.UP, a_fleet(), seen, at)
+
+
+def monitors_mark_most_agents() -> Iterator[Look]:
+    """On one of two controllers; jobs wait, a person launches, and then no agent is left."""
+    fleet = a_fleet(a_pool(controllers=("main", "other"), share=Share.ROTATE))
+    agents = [an_agent(number) for number in range(1, 7)]
+    idle = [
+        (replace(record, bindings=(replace(record.bindings[0], controller="other"),)), node)
+        for record, node in (an_agent(number) for number in range(7, 9))
+    ]
+    records = tuple(record for record, _ in (*agents, *idle))
+    marked = [_marked(node) for _, node in agents]
+    other = a_view(*(node for _, node in idle), name="other")
+    item = an_item(1, label="cpu")
+
+    def seen(nodes: Iterable[Node], items: tuple[QueueItem, ...] = ()) -> Snapshot:
+        return a_snapshot(a_view(*nodes, items=items), other, records=records)
+
+    yield from _minutes(fleet, seen(node for _, node in agents), 4)
+    yield from _minutes(fleet, seen(marked), 3, first=4)
+    yield from _minutes(fleet, seen(marked, (item,)), 3, first=7)
+    order = LaunchSome(
+        pool="cpu",
+        count=1,
+        controller="main",
+        keep_seconds=_HOUR,
+        reason="r",
+        request_id="q",
+    )
+    at = NOW + 10 * _MINUTE
+    yield look(Asks.ORDER, fleet, seen(marked, (item,)), at, order=order)
+    yield from _minutes(fleet, seen(()), 2, first=11 + 25 * 60)
+
+
+def _marked(node: Node) -> Node:
+    return replace(
+        node,
+        offline=True,
+        temporarily_offline=True,
+        cause=OfflineCause.OTHER,
+        reason="disk space is too low",
+    )
+
+
+def _minutes(
+    fleet: Fleet, seen: Snapshot, minutes: int, *, first: int = 0, every: int = 1
+) -> Iterator[Look]:
+    for minute in range(first, first + minutes, every):
+        at = NOW + minute * _MINUTE
+        yield look(Asks.UP, fleet, seen, at)
+        yield look(Asks.DOWN, fleet, seen, at + 1.0)
+
+
+_ALL = (
+    *(clocks_are_put_forward, nodes_of_others_refuse_all, nobody_looks_again_and_again),
+    *(one_stray_of_two_is_ended, a_job_comes_by_the_clock, monitors_mark_most_agents),
+)
+
+
+def main() -> None:
+    cases = [Case(name=one.__name__.replace("_", " "), looks=tuple(one())) for one in _ALL]
+    with (FOLDER / "branches-single.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(f"{written(Recorded(case=case))}\n" for case in cases)
+
+
+if __name__ == "__main__":
+    main()
