@@ -88,7 +88,7 @@ class Harvest:
                 else None
             )
             self._add(
-                Look(asks=asks, facts=_without_memory(snapshot), fleet=fleet, order=order),
+                Look(asks=asks, facts=without_memory(snapshot), fleet=fleet, order=order),
                 snapshot,
                 plan,
             )
@@ -104,7 +104,7 @@ class Harvest:
 
     def _observed(self, snapshot: Snapshot, _ports: Any, fleet: Fleet, *_: Any) -> None:
         self._close()
-        self._add(Look(asks=Asks.LEARN, facts=_without_memory(snapshot), fleet=fleet), snapshot)
+        self._add(Look(asks=Asks.LEARN, facts=without_memory(snapshot), fleet=fleet), snapshot)
 
     def _asked(self, items: Any, _before: Any, view: Any, left: list[int], _now: float) -> None:
         self._answer(view.name, left=tuple(left))
@@ -152,7 +152,7 @@ def _noting(function: Callable[..., Any], note: Callable[..., Any]) -> Callable[
     return noting
 
 
-def _without_memory(snapshot: Snapshot) -> Snapshot:
+def without_memory(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, memory=Memory(), learned={})
 
 

@@ -21,6 +21,7 @@ _IMPOSSIBLE = {
     "_still_missing": ("return ()", "a suspect without runs is left out"),
     "_taken_back": (_GUARD, "the loans that end are those of agents with a node"),
     "_to_drain": ("", "the orders of a drain are three"),
+    "answered": ("for one in", "what is answered is left, or has an item of the queue"),
     "begun_since": ("return {}", "a controller is believed only in a session that is known"),
     "cordon": (_GUARD, "each caller has an agent of a phase that a node shows, or asks for it"),
     "gone_blocks": ("return ()", "nothing is learned from an incomplete view"),
@@ -30,6 +31,7 @@ _IMPOSSIBLE = {
     ),
     "leave_slot": ("return", "what has ended is seen to have only while it has a node"),
     "ready_costs": ("return self.costs", "its only caller asks whether any is stopped"),
+    "read_description": ('return beacon["fleet"]', "what describes an agent describes no beacon"),
     "reserve": (
         _GUARD,
         "a pool's agent is ready, and a named one without a node was refused before",

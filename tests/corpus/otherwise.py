@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from autoscaler.domain.facts.effects import Refusal
+from autoscaler.domain.facts.nodes import Mark, MarkClass
 from autoscaler.domain.facts.orders import (
     CloseBreaker,
     DrainAll,
@@ -27,6 +28,8 @@ from autoscaler.domain.facts.orders import (
 )
 from autoscaler.domain.facts.snapshot import (
     InstanceState,
+    Intent,
+    IntentState,
     Node,
     OfflineCause,
     Record,
@@ -222,6 +225,53 @@ def has_other_nodes(look: Look, trial: Trial) -> Look:
     return _facts(look, controllers=views)
 
 
+def is_marked(look: Look, trial: Trial) -> Look:
+    """Some nodes carry a mark of ours."""
+    kind = trial.one_of("mark", [*MarkClass])
+    text = Mark(fleet=look.fleet.name, kind=kind, pass_id="p").text
+
+    def node(one: Node) -> Node:
+        if not trial.some(one.name):
+            return one
+        return replace(
+            one,
+            offline=True,
+            temporarily_offline=True,
+            cause=OfflineCause.PERSON,
+            reason=text,
+        )
+
+    views = {
+        name: replace(view, nodes=tuple(map(node, view.nodes)))
+        for name, view in look.facts.controllers.items()
+    }
+    return _facts(look, controllers=views)
+
+
+def has_launched(look: Look, trial: Trial) -> Look:
+    """A launch of each pool was asked for, for people or for jobs, and not answered yet."""
+    at = look.facts.taken_at - 30.0
+    mine = trial.one_of("for", [None, replace(_RESERVED, until_at=at + _SOON)])
+    intents = tuple(
+        Intent(
+            id=f"l-{name}",
+            state=IntentState.SENT,
+            pool=name,
+            controller=pool.controllers[0],
+            count=1,
+            usd_per_hour=1.0,
+            request="{}",
+            created_at=at,
+            keep_until=0.0,
+            instances=(),
+            empty_look_at=None,
+            reservation=mine,
+        )
+        for name, pool in look.fleet.pools.items()
+    )
+    return _facts(look, intents=(*look.facts.intents, *intents))
+
+
 def loses_nodes(look: Look, trial: Trial) -> Look:
     views = {
         name: replace(view, nodes=tuple(one for one in view.nodes if not trial.some(one.name)))
@@ -242,10 +292,17 @@ def has_other_machines(look: Look, trial: Trial) -> Look:
         ],
     )
     later = trial.one_of("launched", [0.0, 3600.0])
+    pool = trial.one_of("pool", ["", "", "gone"])
     return _facts(
         look,
         instances=tuple(
-            replace(one, state=state, state_reason=reason, launched_at=one.launched_at + later)
+            replace(
+                one,
+                state=state,
+                state_reason=reason,
+                launched_at=one.launched_at + later,
+                pool=pool or one.pool,
+            )
             if trial.some(one.id)
             else one
             for one in look.facts.instances
@@ -446,7 +503,7 @@ _WAYS: tuple[Way, ...] = (
     *(is_held, is_not_held, sees_controllers_otherwise, cannot_read_records, has_other_limits),
     *(has_other_pools, loses_pools, loses_hosts, has_other_nodes, loses_nodes),
     *(has_other_machines, loses_machines, has_other_records, loses_records, waits_otherwise),
-    *(is_refused, is_lost_otherwise, is_ordered),
+    *(is_refused, is_lost_otherwise, is_ordered, is_marked, has_launched),
     *(is_later, answers_otherwise, knows_no_versions, orders_otherwise),
 )
 

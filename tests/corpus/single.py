@@ -8,17 +8,20 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from autoscaler.domain.facts.fleet import Fleet, PoolSchedule, Share
-from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.orders import EndInstance, LaunchSome
 from autoscaler.domain.facts.snapshot import Node, OfflineCause, QueueItem, Snapshot
 from corpus.candidates import FOLDER
 from corpus.case import Answers, Asks, Case, Look, Recorded, written
+from corpus.harvest import without_memory
 from corpus.outcomes import Outcomes
 from support.builders import (
     NOW,
     a_fleet,
+    a_host,
     a_node,
     a_pool,
+    a_pool_of_hosts,
+    a_record,
     a_snapshot,
     a_view,
     an_agent,
@@ -34,9 +37,7 @@ _NOTHING = Outcomes()
 def look(asks: Asks, fleet: Fleet, seen: Snapshot, at: float, **more: Any) -> Look:
     """A look at an instant, carried out; nothing becomes of its steps."""
     facts = replace(
-        with_beacons(seen, fleet),
-        memory=Memory(),
-        learned={},
+        without_memory(with_beacons(seen, fleet)),
         taken_at=at,
         pass_id=f"p{at:.0f}",
         request_id=f"r{at:.0f}",
@@ -96,6 +97,40 @@ def a_job_comes_by_the_clock() -> Iterator[Look]:
             yield look(Asks.UP, a_fleet(), seen, at)
 
 
+def a_job_comes_twice_a_day() -> Iterator[Look]:
+    """In the end one of the two is late, and the other one is not."""
+    for day in range(5):
+        for hour in (0.0, 6.0):
+            at = NOW + (24 * day + hour) * _HOUR
+            item = an_item(10 * day + int(hour), label="cpu", job="twice")
+            for seconds, items in ((0.0, (item,) if day < 4 else ()), (600.0, ())):
+                seen = a_snapshot(a_view(items=items))
+                yield look(Asks.LEARN, a_fleet(), seen, at + seconds, answers={"main": Answers()})
+
+
+def hosts_leave_the_file() -> Iterator[Look]:
+    """One that is not connected, and one that has not come back since it was asked to."""
+    pool, host = a_pool_of_hosts(), a_host()
+    fleet = a_fleet(pool, a_pool(), hosts=(host,))
+    for record in (
+        a_record(
+            host.id,
+            pool="rocm",
+            node="rocm-1",
+            node_life=0,
+            launch="",
+            instance_type="",
+            usd_per_hour=0.0,
+        ),
+        a_record(host.id, pool="rocm", launched_at=NOW - 3 * _HOUR, launch="", instance_type=""),
+    ):
+        node = a_node("rocm-1", "rocm", "autoscaler-fleet-f", offline=True)
+        node = replace(node, cause=OfflineCause.LOST)
+        seen = a_snapshot(a_view(node), records=(record,), instances=())
+        yield from _minutes(fleet, seen, 4)
+        yield from _minutes(replace(fleet, hosts={}), seen, 12, first=4)
+
+
 def monitors_mark_most_agents() -> Iterator[Look]:
     """On one of two controllers; jobs wait, a person launches, and then no agent is left."""
     fleet = a_fleet(a_pool(controllers=("main", "other"), share=Share.ROTATE))
@@ -150,6 +185,7 @@ def _minutes(
 _ALL = (
     *(clocks_are_put_forward, nodes_of_others_refuse_all, nobody_looks_again_and_again),
     *(one_stray_of_two_is_ended, a_job_comes_by_the_clock, monitors_mark_most_agents),
+    *(a_job_comes_twice_a_day, hosts_leave_the_file),
 )
 
 
