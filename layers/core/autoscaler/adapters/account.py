@@ -51,7 +51,8 @@ def image_findings(pool: Pool, data: Mapping[str, Any], known: Images) -> Iterat
         yield "ImageId is missing: there is nothing to boot"
         return
     if not image_id.startswith("ami-"):
-        yield from _by_its_name(pool, image_id)
+        if "windows" in image_id.lower() and pool.platform is not Platform.WINDOWS:
+            yield f"the image {image_id} is of windows by its name, the pool's platform is {pool.platform}"
         return
     image = known.images.get(image_id)
     if image is None:
@@ -68,12 +69,6 @@ def image_findings(pool: Pool, data: Mapping[str, Any], known: Images) -> Iterat
     for kind in dict.fromkeys(offering.instance_type for offering in pool.offerings):
         if image["Architecture"] not in known.architectures.get(kind, [image["Architecture"]]):
             yield f"{kind} cannot boot the image {image_id}: that is of {image['Architecture']}"
-
-
-def _by_its_name(pool: Pool, image_id: str) -> Iterator[str]:
-    """Judge resolve:ssm:..., which EC2 looks up at each launch: only its name says what it is."""
-    if "windows" in image_id.lower() and pool.platform is not Platform.WINDOWS:
-        yield f"the image {image_id} is of windows by its name, the pool's platform is {pool.platform}"
 
 
 def _root(image: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[str]:

@@ -314,16 +314,12 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
                 _lift(rest, str(key[0]) if key else "")
             case ("fleet",):
                 rest["fleet"] = "unnamed"
-            case (key, *_) if _stands_alone(problem):
+            # Where a whole key of the file can be left out, and nothing else is wrong then.
+            case (key, *further) if key in _BY_THEMSELVES or (problem.on_key and not further):
                 rest.pop(key, None)
             case _:
                 pass
     return rest
-
-
-def _stands_alone(problem: Problem) -> bool:
-    """Tell whether a whole key of the file can be left out, and nothing else is wrong then."""
-    return problem.place[0] in _BY_THEMSELVES or (problem.on_key and len(problem.place) == 1)
 
 
 def _stand_ins(hosts: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Runs a pass: hold the lease, observe, decide, apply."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -63,21 +63,17 @@ def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Repor
 def carry_out(ports: Ports, fleet: Fleet, invocation: Invocation, order: Order) -> list[Report]:
     """Carry out a person's order, within the limits."""
     may_launch = isinstance(order, LaunchSome | Reserve)
-    return [one_pass(_without_lost_builds(ports), fleet, invocation, _decision(order), may_launch=may_launch)]
+    decision = partial(DECIDED_BY[type(order)], order=order)
+    return [one_pass(_without_lost_builds(ports), fleet, invocation, decision, may_launch=may_launch)]
 
 
-def _decision(order: Order) -> Decision:
-    match order:
-        case LaunchSome():
-            return partial(commands.launch_some, order=order)
-        case Reserve():
-            return partial(commands.reserve_for_a_person, order=order)
-        case EndInstance():
-            return partial(commands.end_for_a_person, order=order)
-        case Release():
-            return partial(commands.release_for_a_person, order=order)
-        case _:
-            return partial(commands.drain_for_a_person, order=order)
+DECIDED_BY: Mapping[type, Callable[..., Plan]] = {
+    LaunchSome: commands.launch_some,
+    Reserve: commands.reserve_for_a_person,
+    EndInstance: commands.end_for_a_person,
+    Release: commands.release_for_a_person,
+    **dict.fromkeys((DrainSome, DrainNodes, DrainAll), commands.drain_for_a_person),
+}
 
 
 def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEvent) -> tuple[list[Report], tuple[str, ...]]:

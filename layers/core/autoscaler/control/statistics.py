@@ -1,6 +1,6 @@
 """Keeps the statistics and the costs of jobs, and answers questions about them. No pass reads them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,7 +9,7 @@ from autoscaler.control.observe import Invocation, observe
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts, Source
 from autoscaler.domain.facts.job_stats import JobRow, Subject
-from autoscaler.domain.facts.memory import Learned, Month
+from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import day_name, month_name
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
@@ -180,42 +180,30 @@ def _booked(store: CostStore, batch: CostBatch, at: float) -> list[MonthCosts]:
 
 
 def list_days(ports: Ports, fleet: Fleet, days: int | str, by: By) -> CostList:
-    """List the costs of the last days (UTC), today included, or of one day.
+    """List the costs of the last days (UTC), today included; or of "yesterday", or of a date alone.
 
     A day on which nothing was used has none, nor one before days were kept.
     """
-    kept = _last_days(ports, days, ports.state.read().memory.month)
-    return replace(list_costs(joined(kept), fleet, by), days=len(kept), days_with_costs=sum(bool(day.version) for day in kept))
-
-
-def _last_days(ports: Ports, days: int | str, metered: Month) -> list[MonthCosts]:
-    """Read the costs of each of the last days (UTC), today included, as they were at one instant; or of "yesterday", or of a date alone.
-
-    ``metered``: what the passes metered.
-    """
-    now, store = ports.clock(), ports.costs
+    metered, now = ports.state.read().memory.month, ports.clock()
     names = [days] if isinstance(days, str) else [day_name(now - ago * _DAY_SECONDS) for ago in reversed(range(days))]
-    names = [day_name(now - _DAY_SECONDS)] if days == "yesterday" else names
-    for _ in range(_READS):
-        batch = store.batch()
-        kept = ports.side_by_side([partial(store.month, name) for name in names])
-        if store.batch().version == batch.version:
-            return [in_day(day, batch, metered) for day in kept]
-    raise TransientError("the costs were written while they were read; ask again")
+    batch, costs = _read(ports, [day_name(now - _DAY_SECONDS)] if days == "yesterday" else names)
+    kept = [in_day(day, batch, metered) for day in costs]
+    return replace(list_costs(joined(kept), fleet, by), days=len(kept), days_with_costs=sum(bool(day.version) for day in kept))
 
 
 def list_month(ports: Ports, fleet: Fleet, month: str | None, by: By) -> CostList:
     """List the costs of a month, of the present one where none is named."""
     name = month or month_name(ports.clock())
-    costs, batch = _read(ports.costs, name)
+    batch, [costs] = _read(ports, [name])
     counted = in_month(costs, batch, ports.state.read().memory.month)
     return replace(list_costs(counted, fleet, by), volumes_usd=counted.parts.disk_usd)
 
 
-def _read(store: CostStore, name: str) -> tuple[MonthCosts, CostBatch]:
-    """Read both as they were at one instant: in between, the batch may be added to the month."""
+def _read(ports: Ports, names: Sequence[str]) -> tuple[CostBatch, list[MonthCosts]]:
+    """Read costs of days or months as they were at one instant, with the batch: in between, it may be added to them."""
     for _ in range(_READS):
-        batch, month = store.batch(), store.month(name)
-        if store.batch().version == batch.version:
-            return month, batch
+        batch = ports.costs.batch()
+        costs = ports.side_by_side([partial(ports.costs.month, name) for name in names])
+        if ports.costs.batch().version == batch.version:
+            return batch, costs
     raise TransientError("the costs were written while they were read; ask again")

@@ -189,14 +189,10 @@ def end_for_a_person(snapshot: Snapshot, fleet: Fleet, order: EndInstance) -> Pl
 
 
 def _end(situation: Situation, order: EndInstance) -> Terminate | Held:
-    named = [agent for agent in situation.agents if order.target in {agent.record.machine, agent.record.node}]
-    agents = [agent for agent in named if not agent.machine_gone]
+    agents = [agent for agent in situation.agents if order.target in {agent.record.machine, agent.record.node} and not agent.machine_gone]
     unseen = [agent for agent in agents if is_controller_left(situation, agent.record.controller)]
     if unseen and len({agent.record.machine for agent in agents}) == 1 and not agents[0].record.is_host:
-        # A machine is ended unless a controller of the fleet file still uses it.
-        if in_use := [agent for agent in agents if agent not in unseen and not _is_at_rest(agent)]:
-            return _drain_instead(in_use[0])
-        return _end_now(unseen[0].record.controller, unseen[0].record.pool, unseen[0].record.machine, order)
+        return _end_agent([agent for agent in agents if agent not in unseen and not _is_at_rest(agent)], unseen[0], order)
     return _drain_instead(agents[0]) if agents and not unseen else _end_stray(situation, order)
 
 
@@ -207,6 +203,11 @@ def _end_stray(situation: Situation, order: EndInstance) -> Terminate | Held:
     is_foreign = situation.snapshot.states.get(order.target) is InstanceState.FOREIGN
     hint = f"to end it: {end_command([order.target])}" if is_foreign else "give its instance id"
     return Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no instance of this fleet; {hint}")
+
+
+def _end_agent(in_use: list[Agent], agent: Agent, order: EndInstance) -> Terminate | Held:
+    """End a machine unless a controller of the fleet file still uses it. ``in_use``: its sides on such controllers."""
+    return _drain_instead(in_use[0]) if in_use else _end_now(agent.record.controller, agent.record.pool, agent.record.machine, order)
 
 
 def _drain_instead(agent: Agent) -> Held:

@@ -167,13 +167,9 @@ def quoted(label: str) -> str:
     """Spell a label as Jenkins does inside an expression: in quotation marks where it could not be an item's name."""
     # Jenkins quotes what could not be an item's name: blanks, controls, its unsafe signs, a dot at the end.
     trimmed = label.strip(_JAVA_BLANKS)
-    if trimmed and not trimmed.endswith(".") and not any(c in _UNSAFE or _is_control(c) for c in label):
+    if trimmed and not trimmed.endswith(".") and not any(c in _UNSAFE or c <= "\x1f" or "\x7f" <= c <= "\x9f" for c in label):
         return label
     escaped = label.replace("\\", "\\\\").replace('"', '\\"')
     for letter, char in _ESCAPES.items():
         escaped = escaped.replace(char, f"\\{letter}")
     return f'"{escaped}"'
-
-
-def _is_control(char: str) -> bool:
-    return char <= "\x1f" or "\x7f" <= char <= "\x9f"

@@ -83,6 +83,11 @@ def size(amount: float) -> str:
     return f"{amount / 2**30:.1f} GiB" if amount >= 2**30 else f"{amount / 2**20:.0f} MiB"
 
 
+def lines_of(lines: Sequence[str], most: int) -> list[str]:
+    """Return so many lines, and one that says how many more there are."""
+    return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
+
+
 def listed(names: Sequence[str], most: int = 3) -> str:
     """Write names: "cpu-3", "cpu-3 and cpu-4", "cpu-3, cpu-4, cpu-5 and 17 more"."""
     if len(names) > most:

@@ -287,7 +287,25 @@ def next_definitions(
 ) -> dict[str, LastDefinition]:
     """Keep the definition of each pool that has agents, launches or instances; of one that has left, its last one."""
     names = {record.pool for record in records} | {intent.pool for intent in intents} | {instance.pool for instance in instances}
-    present = {name: _definition_of(fleet.pools[name]) for name in names if name in fleet.pools}
+    present = {
+        pool.name: LastDefinition(
+            labels=tuple(sorted(pool.labels)),
+            controllers=pool.controllers,
+            executors=pool.executors,
+            platform=pool.platform,
+            exclusive=pool.exclusive,
+            remote_dir=pool.remote_dir,
+            boot_seconds=pool.boot_seconds,
+            boot_timeout_seconds=pool.boot_timeout_seconds,
+            drain_settle_seconds=pool.drain_settle_seconds,
+            drain_timeout_seconds=pool.drain_timeout_seconds,
+            share=pool.share,
+            of_hosts=pool.of_hosts,
+            types=_types_of(pool.offerings),
+        )
+        for pool in fleet.pools.values()
+        if pool.name in names
+    }
     return {name: definition for name in sorted(names) if (definition := present.get(name) or before.get(name))}
 
 
@@ -304,24 +322,6 @@ def _left_pools(fleet: Fleet, of: KnownPools) -> Iterator[tuple[str, Pool]]:
     for name in sorted(named.keys() - fleet.pools.keys() - {""}):
         definition = of.memory.left_pools.definitions.get(name)
         yield name, _pool(name, definition, fleet) if definition else _pool_by(named[name], fleet)
-
-
-def _definition_of(pool: Pool) -> LastDefinition:
-    return LastDefinition(
-        labels=tuple(sorted(pool.labels)),
-        controllers=pool.controllers,
-        executors=pool.executors,
-        platform=pool.platform,
-        exclusive=pool.exclusive,
-        remote_dir=pool.remote_dir,
-        boot_seconds=pool.boot_seconds,
-        boot_timeout_seconds=pool.boot_timeout_seconds,
-        drain_settle_seconds=pool.drain_settle_seconds,
-        drain_timeout_seconds=pool.drain_timeout_seconds,
-        share=pool.share,
-        of_hosts=pool.of_hosts,
-        types=_types_of(pool.offerings),
-    )
 
 
 def _types_of(offerings: Iterable[Offering]) -> tuple[PricedType, ...]:

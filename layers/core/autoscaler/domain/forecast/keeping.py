@@ -98,7 +98,8 @@ def agents_missed(burst: Burst, *, executors: int, boot_seconds: float) -> Itera
     for more, first in enumerate(range(0, len(came), executors), start=1):
         its_own, at = came[first : first + executors], came[first][0]
         waits = sum(max(0.0, 1.0 - (later - at) / boot_seconds) for later, alone in its_own if alone)
-        yield Missed(number=there + more, seconds=_seconds_since(burst.peaks, there + more, at), waits=waits)
+        seconds = next((at - peak for peak, needed in reversed(burst.peaks) if needed >= there + more), inf)
+        yield Missed(number=there + more, seconds=seconds, waits=waits)
 
 
 def _came(burst: Burst) -> Iterator[tuple[float, bool]]:
@@ -119,10 +120,6 @@ def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, 
     if window is None or not needed.guessed:
         return 0.0
     return min(float(needed.guessed), window.guessed + needed.guessed * (now - window.seen_at) / max(boot_seconds, 1.0))
-
-
-def _seconds_since(peaks: tuple[tuple[float, int], ...], number: int, at: float) -> float:
-    return next((at - peak for peak, needed in reversed(peaks) if needed >= number), inf)
 
 
 # Returns within the first of these many seconds, within the second, ..., and later than the last.

@@ -10,7 +10,7 @@ from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
 from autoscaler.domain.situation.looks import EC2, blind_seconds, two_sessions
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, dollars, duration, listed, moment
+from autoscaler.domain.wording import counted, dollars, duration, lines_of, listed, moment
 
 # People are told once a day of agents that cost money and cannot be judged for so long.
 UNREAD_SECONDS = 3600.0
@@ -110,11 +110,10 @@ def _unread(situation: Situation, view: ControllerView) -> Seen:
 
 def _ended(view: ControllerView, names: list[str]) -> Seen:
     """Tell of builds that have ended. ``names``: the controller, the node, the executor and the run of each."""
-    lines = [f"{run} on {node}" for node, _, run in (name.split("/", 3)[1:] for name in names[:_NAMES])]
-    more = [f"and {len(names) - _NAMES} more"] if len(names) > _NAMES else []
+    lines = [f"{run} on {node}" for node, _, run in (name.split("/", 3)[1:] for name in names)]
     says = "Executors show builds whose own pages say that they have ended. They take no other build until their node is deleted."
     then = "Agents are drained, terminated and replaced by demand. On a host, or a static node, only a restart of Jenkins helps."
-    text = "\n".join([says, *lines, *more, then])
+    text = "\n".join([says, *lines_of(lines, _NAMES), then])
     return Seen(f"executors of {view.name} show builds that have ended", text, "operations.md#builds-that-have-ended", "autoscaler plan")
 
 

@@ -401,7 +401,7 @@ def _group(key: CostKey, fleet: Fleet, by: By) -> tuple[str, str]:
         case By.LABEL:
             return _labels(key.pool, fleet), ""
         case By.TEAM:
-            return _team(key.pool, fleet), ""
+            return next((team.name for team in fleet.teams.values() if key.pool in team.pools), "(no team)"), ""
         case By.CONTROLLER:
             return key.controller or _NOBODY, ""
 
@@ -423,7 +423,3 @@ def _labels(pool: str, fleet: Fleet) -> str:
     """All labels of a pool together: a job's dollars can be counted once only."""
     known = fleet.pools.get(pool)
     return " ".join(sorted(known.labels)) if known else f"(pool {pool}, which left the fleet file)"
-
-
-def _team(pool: str, fleet: Fleet) -> str:
-    return next((team.name for team in fleet.teams.values() if pool in team.pools), "(no team)")

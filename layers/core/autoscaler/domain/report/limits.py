@@ -239,13 +239,19 @@ def told_unread(snapshot: Snapshot) -> list[str]:
 def _of_agents(situation: Situation) -> dict[str, list[str]]:
     memory = situation.memory
     pools = {record.instance_id: record.pool for record in situation.snapshot.records}
-    tripped = [pool for kind in (of_boot, of_image) for pool, trial in by_pool(memory, kind).items() if is_tripped(trial)]
-    refusing = [controller for controller, trial in by_pool(memory, of_connections).items() if trial.is_open]
     return {
         "DrainsOverdue": [f"{one.record.node} of pool {one.pool.name}" for one in situation.agents if is_drain_overdue(situation, one)],
         "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in memory.stuck],
-        "BreakersOpen": [*(f"pool {name}" for name in tripped), *(f"controller {name}" for name in refusing)],
+        "BreakersOpen": open_breakers(situation),
     }
+
+
+def open_breakers(situation: Situation) -> list[str]:
+    """Name what is launched one agent at a time: pools whose boots or whose image fail, and controllers that no agent can connect to."""
+    memory = situation.memory
+    tripped = [pool for kind in (of_boot, of_image) for pool, trial in by_pool(memory, kind).items() if is_tripped(trial)]
+    refusing = [controller for controller, trial in by_pool(memory, of_connections).items() if trial.is_open]
+    return [*(f"pool {name}" for name in tripped), *(f"controller {name}" for name in refusing)]
 
 
 def _of_controllers(situation: Situation) -> dict[str, list[str]]:

@@ -87,21 +87,21 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
     told, now = told_by_now(told, situation.now), situation.now
     every = _all_seen(situation, problems, told)
     spans = _next_spans(told.spans, every, now) | _explained(told.spans, problems, every, now)
-    seen = {name: one for name, one in every.items() if name in told.troubles or _has_lasted(name, spans, now)}
+    young = {name for name in every if is_slow(name) and now - spans[name].since_at < SLOW_SECONDS}
+    seen = {name: one for name, one in every.items() if name in told.troubles or name not in young}
     due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
     began = [_began(situation, name, one, runbooks) for name, one in due.items()]
     problem_names = {problem.breach.name for problem in problems}
     over = _over(told, {*seen, *(_between_looks(told.spans, now) - problem_names)}, now)
-    # Not told is the end of what has none, or is told by a message of its own by now.
-    to_end = [name for name in over if not (name.startswith(_HAVE_NO_END) or name in problem_names)]
-    ended = [_ended(situation, name, over[name]) for name in to_end]
+    ended = [_ended(situation, name, over[name]) for name in _to_end(over, problem_names)]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     troubles |= {name: _seen_again(told.troubles.get(name), one, now, is_told=name in due) for name, one in seen.items()}
     return replace(told, troubles=troubles, spans=spans), [*began, *ended]
 
 
-def _has_lasted(name: str, spans: Mapping[str, Span], now: float) -> bool:
-    return not is_slow(name) or now - spans[name].since_at >= SLOW_SECONDS
+def _to_end(over: Collection[str], problems: Collection[str]) -> list[str]:
+    """Name the messages whose end is told: not those that a message of its own replaces by now."""
+    return [name for name in over if not (name.startswith(_HAVE_NO_END) or name in problems)]
 
 
 def _over(told: Told, seen: Collection[str], now: float) -> dict[str, Trouble]:
@@ -188,7 +188,11 @@ def _over_after(name: str) -> float:
 
 def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
     yield from _boots(situation)
-    yield from _reservations(situation)
+    for agent, reservation in reserved_now(situation):
+        of_device, lost = reservation in agent.record.devices_for, lost_since(situation, agent) is not None
+        if lost or is_taken_away(agent, situation.now) or reservation.until_at - situation.now <= WARNING_SECONDS:
+            name = f"{LOST if lost else ''}reservation/{agent.record.instance_id}" + (f"/{reservation.person}" if of_device else "")
+            yield name, _lost(agent, reservation) if lost else _ending(situation, agent, reservation, of_device=of_device)
     yield from failed_starts_seen(situation)
     for pool in situation.fleet.pools:
         if spells := _taken_back(situation, pool):
@@ -289,15 +293,6 @@ def _taken(pool: str, spells: Mapping[str, Trial]) -> Seen:
     return Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", f"autoscaler why {pool}")
 
 
-def _reservations(situation: Situation) -> Iterator[tuple[str, Seen]]:
-    """Name the reservations that have lost their machine, or are about to end, by themselves or since EC2 takes the instance."""
-    for agent, reservation in reserved_now(situation):
-        of_device, lost = reservation in agent.record.devices_for, lost_since(situation, agent) is not None
-        if lost or is_taken_away(agent, situation.now) or reservation.until_at - situation.now <= WARNING_SECONDS:
-            name = f"{LOST if lost else ''}reservation/{agent.record.instance_id}" + (f"/{reservation.person}" if of_device else "")
-            yield name, _lost(agent, reservation) if lost else _ending(situation, agent, reservation, of_device=of_device)
-
-
 def _lost(agent: Agent, reservation: Reservation) -> Seen:
     record, person = agent.record, reservation.person
     how = "has ended" if record.registered_at else f"did not boot{record.trouble and ': '}{record.trouble}"
@@ -380,7 +375,8 @@ def _section(
     for entry in entries[:most]:
         known = before.get((entry.controller, entry.name))
         then = f"  ({dollars(known)} the month before)" if known is not None else ""
-        yield f"  {dollars(entry.usd):>12} {entry.usd / month.metered_usd:>4.0%}  {_short(entry.name)}{then}"
+        name = entry.name if len(entry.name) <= _NAME_CHARACTERS else f"...{entry.name[3 - _NAME_CHARACTERS :]}"
+        yield f"  {dollars(entry.usd):>12} {entry.usd / month.metered_usd:>4.0%}  {name}{then}"
     if rest := entries[most:]:
         yield f"  {dollars(sum(entry.usd for entry in rest)):>12} {'':>4}  {len(rest)} more"
 
@@ -415,7 +411,3 @@ def _compared(usd: float, before: MonthCosts) -> str:
 
 def _named(month: str) -> str:
     return f"{datetime.fromisoformat(f'{month}-01'):%B %Y}"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME_CHARACTERS else f"...{name[3 - _NAME_CHARACTERS :]}"

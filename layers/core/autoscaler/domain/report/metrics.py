@@ -15,13 +15,13 @@ from autoscaler.domain.gate import is_drain_overdue
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one, worst_of
-from autoscaler.domain.report.limits import agents_used, measure_teams
+from autoscaler.domain.report.limits import agents_used, measure_teams, open_breakers
 from autoscaler.domain.report.machines import boots_of_images, count_lent, measure_hosts, usd_per_hour_of
 from autoscaler.domain.report.ordered import reserved_now
 from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing
+from autoscaler.domain.situation.breakers import steps_that_keep_failing
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.looks import build_remaining_seconds, elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
@@ -229,8 +229,11 @@ def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) ->
     yield one("ExecutorsFree", sum(free_executors(situation, agent) for agent in pool.ready), COUNT, dimensions)
     idle = [agent for agent in pool.ready if all(side.idle for side in situation.sides.get(agent.record.machine, (agent,)))]
     yield one("IdleUsdPerHour", sum(usd_per_hour_of(situation, agent.record) for agent in idle), NONE, dimensions)
+    of_monitor = [agent for agent in pool.agents if agent.is_of_monitor]
     for metric, phases in _AGENT_METRICS.items():
-        yield one(metric, sum(_is_in(agent, phases) for agent in pool.agents), COUNT, dimensions)
+        # What a monitor took offline is offline for it until it ends, though our own mark is there by then.
+        offline = sum(agent.phase not in phases for agent in of_monitor) if Phase.MARKED in phases else 0
+        yield one(metric, sum(agent.phase in phases for agent in pool.agents) + offline, COUNT, dimensions)
     boots = tuple(seconds for life, seconds in _registered_since(situation, pool) if not life)
     yield Datum(name="BootSeconds", values=boots, unit=SECONDS, dimensions=dimensions)
 
@@ -264,11 +267,6 @@ _AGENT_METRICS = {
     "AgentsOffline": {Phase.SET_ASIDE, Phase.MARKED, Phase.LOST},
     "AgentsReserved": {Phase.RESERVED},
 }
-
-
-def _is_in(agent: Agent, phases: set[Phase]) -> bool:
-    """Tell whether an agent counts. What a monitor took offline is offline for it until it ends, though our own mark is there by then."""
-    return agent.phase in phases or (Phase.MARKED in phases and agent.is_of_monitor)
 
 
 def _build_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
@@ -305,12 +303,6 @@ _COUNTED = (
 )
 
 
-def _tripped(situation: Situation) -> int:
-    memory = situation.memory
-    boots = sum(is_tripped(trial) for kind in (of_boot, of_image) for trial in by_pool(memory, kind).values())
-    return boots + sum(trial.is_open for trial in by_pool(memory, of_connections).values())
-
-
 def _fleet_data(situation: Situation) -> Iterator[Datum]:
     fleet, limits = situation.fleet, situation.fleet.limits
     room = Budget(situation)
@@ -335,7 +327,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
     yield one("StepsFailing", len(steps_that_keep_failing(situation.memory)), COUNT, dimensions)
     yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
-    yield one("BreakersOpen", _tripped(situation), COUNT, dimensions)
+    yield one("BreakersOpen", len(open_breakers(situation)), COUNT, dimensions)
     yield one("LaunchRateUsedPercent", 100.0 * room.fleet.launched / limits.max_launches_per_hour, PERCENT, dimensions)
     yield from measure_teams(situation, room)
 

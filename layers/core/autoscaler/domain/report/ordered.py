@@ -18,7 +18,7 @@ from autoscaler.domain.report.told import LOST, Seen
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left import lost_since
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, duration
+from autoscaler.domain.wording import counted, duration, lines_of
 
 # Reservations for people: who has which agent, until when, what it does, and how to get in.
 
@@ -224,9 +224,8 @@ def several(subject: str, names: Sequence[str], situation: Situation) -> list[st
     """List the names that a person may mean, jobs with how many builds of them wait and run."""
     waiting = Counter(item.job for view in situation.views() for item in view.items)
     running = Counter(build.job for view in situation.views() for node in view.nodes for build in node.builds if not build.is_one_off)
-    lines = [f"{name}{_of_job(waiting[name], running[name])}" for name in names[:_LISTED]]
-    more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
-    return [f"{subject} may be any of these {len(names)}; ask for one of them:", *lines, *more]
+    lines = [f"{name}{_of_job(waiting[name], running[name])}" for name in names]
+    return [f"{subject} may be any of these {len(names)}; ask for one of them:", *lines_of(lines, _LISTED)]
 
 
 def _of_job(waiting: int, running: int) -> str:
@@ -417,7 +416,7 @@ def summary_of(order: RunOrder) -> str:
         return _how_far(order)
     winner = next((part for part in order.parts if part.verdict is Verdict.PASSED), None)
     if order.until is Until.FIRST_SUCCESS and winner:
-        return f"passed first on {_place(winner)}"
+        return f"passed first on {winner.target.value or winner.target.pool}"
     if order.cancelled_by:
         return f"cancelled by {order.cancelled_by}"
     return _results(order)
@@ -462,10 +461,6 @@ def _controller(part: Part) -> str:
 
 def _node(part: Part) -> str:
     return part.last.node if part.last else ""
-
-
-def _place(part: Part) -> str:
-    return part.target.value or part.target.pool
 
 
 def _part(number: int, part: Part, now: float) -> PartEntry:
@@ -555,8 +550,7 @@ def lost_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 
 def _left(job: str, builds: list[LeftBuild]) -> Seen:
-    lines = [f"{one.run} on {one.controller}: {one.why}" for one in builds[:_NAMED]]
-    more = [f"and {len(builds) - _NAMED} more"] if len(builds) > _NAMED else []
+    lines = [f"{one.run} on {one.controller}: {one.why}" for one in builds]
     then = "Nothing starts it again by itself: look at it, and start it by hand where it is still wanted."
-    text = "\n".join([*lines, *more, then])
+    text = "\n".join([*lines_of(lines, _NAMED), then])
     return Seen(f"a lost build of {job} is left to you", text, "operations.md#builds-left", f"autoscaler why '{job}'")

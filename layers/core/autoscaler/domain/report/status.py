@@ -128,11 +128,6 @@ def _problems(situation: Situation) -> Iterator[tuple[str, str]]:
             yield view.name, "; ".join(filter(None, of_one))
 
 
-def _executors(agent: Agent) -> int:
-    """Count the executors that take builds, and of an agent out of use those that still run some."""
-    return agent.executors if agent.phase is Phase.READY else _busy(agent)
-
-
 def _busy(agent: Agent) -> int:
     """Count the executors that builds take: a build that Jenkins runs beside them (one-off) takes none of them."""
     return min(agent.taken_executors, agent.executors)
@@ -145,7 +140,8 @@ def _pool(situation: Situation, pool: PoolView, reports: Reports) -> PoolStatus:
         starved=situation.starved_by_pool(pool.controller).get(pool.name, 0),
         longest_wait_seconds=max(situation.demands[pool.controller].waits_for(pool.name), default=0.0),
         agents=dict(Counter(str(agent.phase) for agent in pool.agents if not situation.snapshot.is_off(agent.record))),
-        executors=sum(_executors(agent) for agent in pool.agents),
+        # Those that take builds, and of an agent out of use those that still run some.
+        executors=sum(agent.executors if agent.phase is Phase.READY else _busy(agent) for agent in pool.agents),
         busy=sum(_busy(agent) for agent in pool.agents),
         max_agents=pool.spec.max_agents,
         usd_per_hour=round(sum(usd_per_hour_of(situation, agent.record) for agent in pool.agents if not agent.instance_ended), 4),

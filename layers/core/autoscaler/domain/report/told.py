@@ -12,7 +12,7 @@ from autoscaler.domain.facts.snapshot import Node
 from autoscaler.domain.situation.agents import MARKED_SECONDS, TRY_EVERY_SECONDS, Agent, Phase
 from autoscaler.domain.situation.looks import not_ahead
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import clock, counted, duration, moment
+from autoscaler.domain.wording import clock, counted, duration, lines_of, moment
 
 # What people were told of, and one message to them. Data only: every function that reads the state reads this.
 
@@ -199,11 +199,11 @@ def _is_told(situation: Situation, agent: Agent) -> bool:
 
 def _marked(situation: Situation, controller: str, pool: str, agents: list[Agent]) -> Seen:
     marks = {agent.record.node: situation.memory.marks[agent.record.instance_id] for agent in agents}
-    lines = [f"{node}, for {duration(situation.now - mark.since_at)}: {mark.words}" for node, mark in list(marks.items())[:_NAMED]]
-    lines += [f"and {len(marks) - _NAMED} more"] if len(marks) > _NAMED else []
+    lines = [f"{node}, for {duration(situation.now - mark.since_at)}: {mark.words}" for node, mark in marks.items()]
     hosts = "\nHosts stay as they are: see to them." if any(agent.record.is_host for agent in agents) else ""
     others = "" if all(agent.record.is_host for agent in agents) else "\nThey take no builds. Others are launched, and these end once idle."
-    text = f"Monitors of {controller} took {counted(len(marks), 'agent')} of {pool} offline.\n" + "\n".join(lines) + others + hosts
+    title = f"Monitors of {controller} took {counted(len(marks), 'agent')} of {pool} offline."
+    text = "\n".join([title, *lines_of(lines, _NAMED)]) + others + hosts
     return Seen(f"Jenkins took agents of {pool} offline", text, _RUNBOOK, f"autoscaler why {next(iter(marks))}")
 
 

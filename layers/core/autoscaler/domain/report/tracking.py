@@ -366,15 +366,13 @@ def _told(waiting: Mapping[str, EndedUse], reports: Reports, now: float) -> Iter
         report = reports.get(one.machine)
         use = next((use for use in report.builds if use.key == key), None) if report else None
         if report and use and use.seconds >= _LEAST_SECONDS and (report.told_at > one.ended_at or _is_late(one, now)):
-            yield key, ToldUse(build=one, use=use, machine=_size(report))
+            has_gpu = any(gpu.memory > 0.0 for gpu in report.gpus)
+            machine = MachineSize(memory=report.memory_total, cores=report.cores, has_gpu=has_gpu)
+            yield key, ToldUse(build=one, use=use, machine=machine)
 
 
 def _is_late(one: EndedUse, now: float) -> bool:
     return now - one.ended_at > FRESH_SECONDS
-
-
-def _size(report: Telemetry) -> MachineSize:
-    return MachineSize(memory=report.memory_total, cores=report.cores, has_gpu=any(gpu.memory > 0.0 for gpu in report.gpus))
 
 
 def note_uses(rows: Rows, told: Iterable[ToldUse], controller: str, now: float) -> list[JobRow]:

@@ -283,7 +283,7 @@ def carry_on(judged: Judged, now: float, most_starts: int) -> Next:
             parts[number] = replace(part, tries=(*part.tries, new))
             actions.append(Start(part=number, target=part.target, try_id=new.id))
     order = replace(order, parts=tuple(parts))
-    is_done = all(_is_done(order, part) for part in order.parts)
+    is_done = all(part.last and not part.last.is_open and not _wants_a_try(order, part) for part in order.parts)
     return Next(order=replace(order, ended_at=now) if is_done else order, actions=tuple(actions))
 
 
@@ -351,7 +351,3 @@ def _wants_a_try(order: RunOrder, part: Part) -> bool:
         return sum(one.verdict is Verdict.LOST for one in part.tries) <= order.resubmit
     replaced = sum(one.verdict in FAILURES for part in order.parts for one in part.tries[:-1])
     return order.until is not Until.EACH and last.verdict in FAILURES and replaced < order.replace
-
-
-def _is_done(order: RunOrder, part: Part) -> bool:
-    return part.last is not None and not part.last.is_open and not _wants_a_try(order, part)
