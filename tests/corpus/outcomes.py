@@ -19,6 +19,8 @@ from autoscaler.domain.facts.effects import (
 )
 from autoscaler.domain.facts.started_builds import Rerun
 
+_REFUSED = "TerminateInstances: OperationNotPermitted"
+
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
@@ -43,7 +45,7 @@ class Outcomes:
             yield ImageRefused(pool=pool, version=version, why=why)
         yield from self.launched
         yield from (Tried(key=key, why=why) for key, why in self.tried.items())
-        yield from (Terminated(instance_id=name, is_stuck=True) for name in self.stuck)
+        yield from (Terminated(instance_id=name, refused=_REFUSED) for name in self.stuck)
         for name, (pool, why) in self.unstoppable.items():
             yield NotStopped(instance_id=name, pool=pool, why=why)
         yield from (Stopped(pool=pool) for pool in self.stopped)
@@ -63,12 +65,12 @@ def outcomes_of(effects: Iterable[Effect]) -> Outcomes:
         ],
         launched=[one for one in all_ if isinstance(one, Had)],
         tried={one.key: one.why for one in all_ if isinstance(one, Tried)},
-        stuck=frozenset(end.instance_id for end in ends if end.is_stuck),
+        stuck=frozenset(end.instance_id for end in ends if end.refused),
         unstoppable={
             one.instance_id: (one.pool, one.why) for one in all_ if isinstance(one, NotStopped)
         },
         stopped=frozenset(one.pool for one in all_ if isinstance(one, Stopped)),
-        terminated=frozenset(end.instance_id for end in ends if not end.is_stuck),
+        terminated=frozenset(end.instance_id for end in ends if not end.refused),
         answers=[(one.lost, one.rerun) for one in all_ if isinstance(one, LostAnswer)],
         consoles={one.instance_id: one.text for one in all_ if isinstance(one, ConsoleRead)},
     )

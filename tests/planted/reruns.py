@@ -143,8 +143,8 @@ RERUNS = (
     planted(
         "what EC2 announces deletes the node before it is noted when its agent went",
         function="handle",
-        was="if event.kind is Announced.STATE and situation.memory.lost != snapshot.memory.lost else None",
-        becomes="if False else None",
+        was="(now.lost, now.trials) != (before.lost, before.trials)",
+        becomes="False",
         found_by=f"{_LOST}a_build_that_failed_before_its_agent_went_is_not_lost",
     ),
     planted(

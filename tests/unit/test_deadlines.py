@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from autoscaler.domain.facts.memory import ControllerSession, FreeNode, InRow, Missing
+from autoscaler.domain.facts.memory import ControllerSession, FreeNode, InRow, Missing, Stuck
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
@@ -81,6 +81,7 @@ def rows_met(**facts):
 def test_one_row_fits_each_state_and_every_row_is_met():
     met = rows_met() | rows_met(lent_until=NOW + 60.0) | rows_met(interrupted_at=NOW - 60.0)
     met |= rows_met(reservation=a_reservation()) | rows_met(complete=False) | rows_met(remembered={"sessions": {"main": RESTARTED}})
+    met |= rows_met(remembered={"stuck": {"i-1": Stuck(since_at=NOW, tried_at=NOW)}})
     met |= rows_met(remembered={"kept": frozenset({"i-1"})}) | rows_met(remembered={"free_nodes": {f"main/{NAME}": USELESS}})
     host = a_record("host-rocm-1", pool="rocm", node=None, state=RecordState.REQUESTED)
     situation = assess(a_snapshot(a_view(), records=(host,)), FLEET)

@@ -273,10 +273,8 @@ class Ec2Compute:
         try:
             self._client().terminate_instances(InstanceIds=[instance_id])
         except ClientError as error:
-            if code_of(error) == "OperationNotPermitted":
-                raise StuckError(f"TerminateInstances: {code_of(error)}") from error
             if code_of(error) != "InvalidInstanceID.NotFound":
-                raise TransientError(f"TerminateInstances: {code_of(error)}") from error
+                raise _end_error(error) from error
         except BotoCoreError as error:
             raise UnansweredError(f"TerminateInstances was not answered ({type(error).__name__})") from error
 
@@ -420,12 +418,30 @@ def _denied(code: str, message: str, action: str) -> str:
     return named[1] if named else f"ec2:{action}"
 
 
+def _end_error(error: ClientError) -> TransientError:
+    """Say what a refused end means. Whatever EC2 refuses but for its own troubles it refuses until a person has done something."""
+    action = "TerminateInstances"
+    return (
+        TransientError(f"{action}: {code_of(error)}") if _passes(error) else StuckError(f"{action}: {code_of(error)}: {_sentence(error)}")
+    )
+
+
+def _sentence(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Message", ""))
+
+
+def _passes(error: ClientError) -> bool:
+    """Tell whether a refusal is one request too many, or EC2's own trouble: it says nothing of the instance."""
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return code_of(error) in _THROTTLED or status >= _SERVER_ERROR
+
+
 def _stop_error(error: ClientError, action: str) -> TransientError:
-    """Say what a refused stop means; a request too many, or EC2's own trouble, says nothing of the instance."""
-    code, status = code_of(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    """Say what a refused stop means."""
+    code = code_of(error)
     if code in _NEVER_STOPS:
         return StuckError(f"{action}: {code}")
-    if code in _THROTTLED or status >= _SERVER_ERROR:
+    if _passes(error):
         return TransientError(f"{action}: {code}")
     return RefusedError(f"{action}: {code}")
 
@@ -436,8 +452,7 @@ def _launch_error(error: ClientError, action: str = "CreateFleet") -> TransientE
         return MismatchError("CreateFleet: EC2 knows this token with another request")
     if status >= _SERVER_ERROR and code not in KNOWN_CODES:  # EC2 answers with such a status where machines are short, too
         return UnansweredError(f"{action}: {code}")
-    message = str(error.response.get("Error", {}).get("Message", ""))
-    return LaunchRefusedError(code, message, _denied(code, message, action))
+    return LaunchRefusedError(code, _sentence(error), _denied(code, _sentence(error), action))
 
 
 # Instances of fleets that no stack has any more: of another fleet name, or of a stack that was deleted with agents at work.

@@ -276,10 +276,11 @@ def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view:
 
 
 def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance], fates: Mapping[str, InstanceState]) -> Mapping[str, str]:
-    """Ask why those instances have ended that never registered: whether EC2 took them back. If EC2 does not say, nobody knows."""
+    """Ask why those instances have ended that we did not end: whether EC2 took them back. If EC2 does not say, nobody knows."""
     ended = {instance.id: instance.state_reason for instance in instances if instance.state.ended and instance.state_reason}
-    young = {record.machine for record in stored.records if record.state is RecordState.REQUESTED}
-    unknown = [instance_id for instance_id in young if fates.get(instance_id) is InstanceState.TERMINATED]
+    wanted = {record.machine for record in stored.records if record.state in (RecordState.REQUESTED, RecordState.REGISTERED)}
+    known = ended.keys() | stored.memory.terminated.keys()
+    unknown = [instance_id for instance_id in wanted - known if fates.get(instance_id) is InstanceState.TERMINATED]
     if not unknown:
         return ended
     return {**ended, **_read_or(ports, partial(ports.compute.end_reasons, unknown), {}, "end_reasons_not_read")}

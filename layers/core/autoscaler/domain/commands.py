@@ -297,8 +297,9 @@ def _is_meant(order: Resume, agent: Agent) -> bool:
 def handle(snapshot: Snapshot, fleet: Fleet, event: InstanceEvent) -> Plan:
     """Decide what follows from an announcement of EC2 before the schedule sees it."""
     situation = assess(snapshot, fleet)
-    # Its node is deleted now, and with it goes what Jenkins told of when its agent went: builds that it takes along are noted first.
-    memory = situation.memory if event.kind is Announced.STATE and situation.memory.lost != snapshot.memory.lost else None
+    # Its node is deleted now, and its record condemned: builds that it takes along, and who has ended it, are noted first.
+    now, before = situation.memory, snapshot.memory
+    memory = now if event.kind is Announced.STATE and (now.lost, now.trials) != (before.lost, before.trials) else None
     return plan_of(situation, without_frozen(situation, handle_event(situation, event)), memory)
 
 

@@ -45,7 +45,7 @@ from autoscaler.domain.launch.backoff import lacks_capacity, note_refusals, note
 from autoscaler.domain.launch.placement import note_never_lent
 from autoscaler.domain.lifecycle import next_observations
 from autoscaler.domain.memo import FOR_EVER, Memo
-from autoscaler.domain.repair.boots import offerings_of, taken_back
+from autoscaler.domain.repair.boots import note_ended_by_others, offerings_of, taken_back
 from autoscaler.domain.repair.lost_builds import answered, next_lost, still_lost
 from autoscaler.domain.repair.nodes import note_owed
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
@@ -134,11 +134,12 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         unstoppable=memory.unstoppable & {agent.record.instance_id for agent in agents},
         connected=note_connected(memory.connected, agents),
         proven=proven,
-        trials=note_taken_back(_still_open(memory, look, proven), _taken_back(look)),
+        trials=note_ended_by_others(note_taken_back(_still_open(memory, look, proven), _taken_back(look)), look),
         draining_since=_draining_since(memory.draining_since, agents, now),
         failing=still_failing(memory.failing, views, now),
         never_lent=note_never_lent(memory.never_lent, look),
         stuck=_still_stuck(memory, agents),
+        ending=memory.ending & {agent.record.instance_id for agent in agents},
         missing=missing,
         terminated=next_terminated(memory.terminated, snapshot),
         may_have_orders=next_may_have_orders(memory, look),
@@ -359,10 +360,10 @@ def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
 def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now: float) -> Memory:
     """Note what a plan's steps have brought about. Effects of one kind count together, whatever came in between."""
     ends = _of(Terminated, effects)
-    ended = {end.instance_id for end in ends if not end.is_stuck}
-    known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in ended}
-    stuck = [end.instance_id for end in ends if end.is_stuck]
-    newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now) for i in stuck}
+    ending = {end.instance_id for end in ends if not end.refused}
+    known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in ending}
+    refused = {end.instance_id: end.refused for end in ends if end.refused}
+    newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now, why=why) for i, why in refused.items()}
     noted = answered(memory, _of(LostAnswer, effects), now)
     return replace(
         memory,
@@ -372,6 +373,7 @@ def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now:
         trials=_next_trials(memory, fleet, effects, now),
         capacity_delays={**memory.capacity_delays, **_next_delays(memory, effects, now)},
         stuck={**known, **newly},
+        ending=memory.ending | ending,
         unstoppable=memory.unstoppable.union(refused.instance_id for refused in _of(NotStopped, effects)),
         failing=note_tried(memory.failing, last_tried(effects), now),
     )

@@ -131,7 +131,9 @@ _SEEN: Mapping[State, Callable[[Situation, Agent], Condition | None]] = {
     states.LOST: _not_connected,
     states.RESERVED: lambda _situation, agent: _at_rest(agent) if agent.by_labels else None,
     **dict.fromkeys(READY, lambda _situation, agent: Condition.IDLE if agent.idle else None),
-    **dict.fromkeys((states.MISSING, states.ENDS, states.STOPPING, *MARKED_BY_US), lambda _situation, agent: _at_rest(agent)),
+    **dict.fromkeys(
+        (states.MISSING, states.REFUSED, states.ENDS, states.STOPPING, *MARKED_BY_US), lambda _situation, agent: _at_rest(agent)
+    ),
 }
 
 
@@ -403,7 +405,7 @@ def _force(agent: Agent) -> ForceStop:
     )
 
 
-# EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.
+# EC2 does not let us terminate it (protected, or not allowed): a person must act, and is told. Asking each minute changes nothing.
 STUCK_TRY_AGAIN_SECONDS = 3600.0
 
 
@@ -424,7 +426,7 @@ def _end_again(situation: Situation, agent: Agent) -> Step | Held:
         return stop(agent, Reason.KEPT_STOPPED, f"{record.instance_id} was to stop and still runs")
     if stuck is not None and situation.now - stuck.tried_at < STUCK_TRY_AGAIN_SECONDS:
         minutes = (situation.now - stuck.since_at) / 60
-        return hold_back(agent, Reason.STUCK, f"EC2 has not let us terminate {record.instance_id} for {minutes:.0f} min: is it protected?")
+        return hold_back(agent, Reason.STUCK, f"EC2 has not let us terminate {record.instance_id} for {minutes:.0f} min: {stuck.why}")
     return terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")
 
 
@@ -475,6 +477,7 @@ FOLLOWS: Mapping[State, Callable[[Pass, Agent], Follow]] = {
     states.NODE_LEFT: _ended,
     states.SHUTS_DOWN: _ended,
     states.ENDS: _given_up,
+    states.REFUSED: _given_up,
     states.STOPPING: _stopping,
     states.STARTS: _late,
     states.BOOTS: _late,

@@ -56,8 +56,8 @@ def terminate(acting: Acting, step: Terminate) -> Result:
 def _end(acting: Acting, instance_id: str) -> None:
     try:
         acting.ports.compute.terminate(instance_id)
-    except StuckError:
-        acting.effects.append(Terminated(instance_id=instance_id, is_stuck=True))
+    except StuckError as error:
+        acting.effects.append(Terminated(instance_id=instance_id, refused=str(error)))
         raise
     acting.effects.append(Terminated(instance_id=instance_id))
 

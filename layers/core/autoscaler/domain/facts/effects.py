@@ -88,10 +88,10 @@ class NotStopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminated:
-    """EC2 terminates this instance, as it was asked to. ``is_stuck``: it did not let us."""
+    """EC2 terminates this instance, as it was asked to. ``refused``: in EC2's words, why it does not, and will not."""
 
     instance_id: str
-    is_stuck: bool = False
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

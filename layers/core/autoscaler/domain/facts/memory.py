@@ -208,10 +208,11 @@ class CapacityDelay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stuck:
-    """An instance that EC2 does not let us terminate."""
+    """An instance that EC2 does not let us terminate, and why, in its words."""
 
     since_at: float
     tried_at: float
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +314,7 @@ class Memory:
     most_marked: Mapping[str, MostMarked] = field(default_factory=dict)  # by controller
     draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
+    ending: frozenset[str] = frozenset()  # instances of which EC2 confirmed that it ends them
     missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id
     terminated: Mapping[str, str] = field(default_factory=dict)  # why, in EC2's code, by instance id; "" if EC2 did not say
     failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node

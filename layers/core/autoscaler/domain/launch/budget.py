@@ -344,8 +344,8 @@ def _use_of_each_level(situation: Situation, living: list[Record], unread: int) 
     """
     snapshot, memory = situation.snapshot, situation.memory
     launched = launched_lately(snapshot, memory)
-    # Of each agent: its pool, whether it runs, and the dollars an hour that are reserved for it.
-    costs = [(record.pool, not snapshot.is_off(record), _reserved_usd(snapshot, record)) for record in living]
+    # Of each agent: its pool, whether it holds a place, and the dollars an hour that are reserved for it.
+    costs = [(record.pool, not _holds_no_place(situation, record), _reserved_usd(snapshot, record)) for record in living]
     by_pool = {name: list(costs_of) for name, costs_of in groupby(sorted(costs, key=itemgetter(0)), key=itemgetter(0))}
     for level in levels(situation.fleet):
         is_all = level.kind is LevelKind.FLEET
@@ -359,6 +359,17 @@ def _use_of_each_level(situation: Situation, living: list[Record], unread: int) 
             usd_in_month=spent_in_month(memory.month, level),
             hours_in_day=hours_in_day(memory.day, level, snapshot.taken_at),
         )
+
+
+# What EC2 refuses to end takes the place of another agent for so long.
+_REFUSED_PLACE_SECONDS = HOUR_SECONDS
+
+
+def _holds_no_place(situation: Situation, record: Record) -> bool:
+    """Tell whether an agent is stopped, or EC2 confirmed its end, whatever it shows of it yet, or refuses that for an hour."""
+    stuck = situation.memory.stuck.get(record.instance_id)
+    is_refused = stuck is not None and situation.now - stuck.since_at >= _REFUSED_PLACE_SECONDS
+    return situation.snapshot.is_off(record) or is_refused or record.instance_id in situation.memory.ending
 
 
 def _reserved_usd(snapshot: Snapshot, record: Record) -> float:

@@ -1,17 +1,29 @@
 """Boots that failed, and machines that EC2 took back: which they are, and why, in the words of EC2, Jenkins or the machine itself."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.plan import BootFailure, Cordon, DeleteNode, Forget, Held, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, Record, RecordState
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import BY_EC2, MISSED, boots_counted, is_for_all_agents, of_taken_back
+from autoscaler.domain.situation.breakers import (
+    BY_EC2,
+    ENDED_PAUSES,
+    FAILED_BOOTS_KEPT,
+    MISSED,
+    boots_counted,
+    failed_once_more,
+    is_for_all_agents,
+    of_ended,
+    of_taken_back,
+)
 from autoscaler.domain.situation.canary import never_connected, shows_that_it_boots
-from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.situation import Look, Situation
 from autoscaler.domain.situation.states import Condition, is_fact
-from autoscaler.domain.wording import duration
+from autoscaler.domain.wording import counted, duration, moment
 
 # Causes of failed boots, for people: EC2's words, Jenkins', those of the machine itself, or its deadline.
 
@@ -153,6 +165,38 @@ _ANNOUNCED = "EC2 took a machine of it back"
 _BY_EC2_ITSELF = frozenset(
     {"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.InsufficientInstanceCapacity", "Server.ScheduledStop"}
 )
+
+
+# Of an agent that a person or a tool has ended, or EC2 for an event that it had announced.
+_BY_OTHERS = ("Client.UserInitiatedShutdown", "Server.ScheduledStop")
+
+
+def note_ended_by_others(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
+    """Count the agents of each pool that others have ended under us, each once, with the jobs that ran there."""
+    trials = dict(known)
+    for agent in look.agents:
+        record, scope = agent.record, of_ended(agent.pool.name)
+        code, before = look.snapshot.end_reasons.get(record.machine, ""), trials.get(scope)
+        is_known = before is not None and record.instance_id in before.failed
+        if agent.instance_ended and record.state is RecordState.REGISTERED and code in _BY_OTHERS and not is_known:
+            trial = failed_once_more(before, ENDED_PAUSES, told_end(code), look.now)
+            jobs = dict.fromkeys((*(before.said.split(", ") if before and before.said else ()), *_jobs_on(look, agent)))
+            failed = (*(before.failed if before else ()), record.instance_id)
+            trials[scope] = replace(trial, failed=failed[-FAILED_BOOTS_KEPT:], said=", ".join([*jobs][-FAILED_BOOTS_KEPT:]))
+    return trials
+
+
+def told_by_others(ended: Trial) -> str:
+    """Say how many agents others have ended, why as far as EC2 says, and which jobs ran there."""
+    jobs = f"; jobs whose builds ran there: {ended.said}" if ended.said else ""
+    return f"since {moment(ended.since_at)} {counted(ended.failures, 'agent')} ended, and not by the autoscaler: {ended.why}{jobs}"
+
+
+def _jobs_on(look: Look, agent: Agent) -> list[str]:
+    """Name the jobs that run on an agent, or ran when builds were last counted: Jenkins may have ended them meanwhile."""
+    learned = look.snapshot.learned.get(agent.record.controller)
+    before = [sighting.job for sighting in learned.running.values() if sighting.node == agent.record.node] if learned else []
+    return sorted({*before, *(build.job for build in agent.node.builds)} if agent.node else before)
 
 
 def taken_back(records: Iterable[Record], end_reasons: Mapping[str, str]) -> dict[str, str]:

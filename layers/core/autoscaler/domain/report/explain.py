@@ -10,6 +10,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, Snapshot
 from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.learn import assess
+from autoscaler.domain.repair.boots import told_by_others
 from autoscaler.domain.report.controllers import told_controller, told_others
 from autoscaler.domain.report.lasting import told_held_labels, told_holds_of_job, told_left, told_left_pool, told_row, told_stray
 from autoscaler.domain.report.limits import told_schedules
@@ -32,7 +33,7 @@ from autoscaler.domain.report.waiting import broken_pool, why_no_agent
 from autoscaler.domain.scale_in.make_room import told_hours, what_holds
 from autoscaler.domain.scale_in.replace import told_ended
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import told_last
+from autoscaler.domain.situation.breakers import of_ended, open_trial, told_last
 from autoscaler.domain.situation.left import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
@@ -362,6 +363,8 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) 
             paused.add(pool.paused_detail)
             yield f"nothing is launched there: {pool.paused_detail}"
         yield from _of_pool_view(situation, pool)
+    if ended := open_trial(situation.memory, of_ended(written.name)):
+        yield told_by_others(ended)
     yield from told_hours(situation, written.name)
     yield from told_schedules(situation, written)
     without = (*(_OF_BREAKERS if broken else ()), *([Reason.NO_OFFERING] if why_no_agent(situation, written.name) else []))
@@ -501,7 +504,9 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
     if (launched_at := situation.memory.gone.get(subject)) is not None:
         yield f"{subject} is gone; it was launched {duration(situation.now - launched_at)} ago"
     for scope, trial in situation.memory.trials.items():
-        if subject in trial.failed:
+        if subject in trial.failed and scope.startswith(of_ended("")):
+            yield f"{subject} was ended by others; {told_by_others(trial)}"
+        elif subject in trial.failed:
             last = subject == trial.failed[-1]
             said = told_last(trial) if last else ""
             yield f"{subject} was an instance of {scope.partition('/')[2]} whose boot failed" + (f"; {said}" if said else "")

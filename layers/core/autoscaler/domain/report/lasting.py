@@ -24,7 +24,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import failing_labels
 from autoscaler.domain.situation.left import is_controller_left, is_left, is_on_hold, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.states import FOREIGN, State, seen_seconds, state_named
+from autoscaler.domain.situation.states import FOREIGN, State, in_state, seen_seconds, state_named
 from autoscaler.domain.wording import clock, counted, dollars, duration, end_command, listed, moment
 
 # What a person decides: agents whose pool or controller left the fleet file, and machines with our tags that we did not launch.
@@ -134,7 +134,7 @@ def _unseen(situation: Situation) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def _foreign(situation: Situation) -> list[str]:
-    return [name for name, past in situation.memory.rows.items() if past.row == FOREIGN]
+    return in_state(situation.memory, FOREIGN)
 
 
 def _pool_seen(situation: Situation, pool: str, agents: list[Agent]) -> Seen:
@@ -349,8 +349,8 @@ def _causes(situation: Situation, row: State, agent: Agent) -> Iterator[str]:
         yield from _on_node(agent, node)
     if record.trouble:
         yield record.trouble
-    if record.instance_id in situation.memory.stuck:
-        yield "EC2 does not let us terminate it"
+    if stuck := situation.memory.stuck.get(record.instance_id):
+        yield stuck.why
     if reason := situation.no_giving_up(record.controller):
         yield f"nothing is terminated on {record.controller} now: {reason}"
     if row is states.BOUND:

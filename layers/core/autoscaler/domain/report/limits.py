@@ -32,6 +32,7 @@ from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing
 from autoscaler.domain.situation.pool_view import lead_seconds
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.states import REFUSED, in_state
 from autoscaler.domain.wording import dollars, duration
 
 _BOOTS = (Phase.REQUESTED, Phase.CONNECTING)
@@ -241,7 +242,7 @@ def _of_agents(situation: Situation) -> dict[str, list[str]]:
     pools = {record.instance_id: record.pool for record in situation.snapshot.records}
     return {
         "DrainsOverdue": [f"{one.record.node} of pool {one.pool.name}" for one in situation.agents if is_drain_overdue(situation, one)],
-        "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in memory.stuck],
+        "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in in_state(memory, REFUSED.name)],
         "BreakersOpen": open_breakers(situation),
     }
 

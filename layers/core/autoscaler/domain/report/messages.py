@@ -16,6 +16,7 @@ from autoscaler.domain.facts.job_settings import MonthCosts
 from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Reservation, parts_of
+from autoscaler.domain.repair.boots import told_by_others
 from autoscaler.domain.report.controllers import (
     OTHER_FLEET,
     TWO_SESSIONS,
@@ -40,6 +41,7 @@ from autoscaler.domain.situation.breakers import (
     is_tripped,
     of_boot,
     of_connections,
+    of_ended,
     of_image,
     of_stops,
     of_taken_back,
@@ -195,6 +197,8 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
             yield name, _lost(agent, reservation) if lost else _ending(situation, agent, reservation, of_device=of_device)
     yield from failed_starts_seen(situation)
     for pool in situation.fleet.pools:
+        if ended := open_trial(situation.memory, of_ended(pool)):
+            yield f"ended/{pool}", _by_others(pool, ended)
         if spells := _taken_back(situation, pool):
             yield f"taken-back/{pool}", _taken(pool, spells)
         if refused := open_trial(situation.memory, of_stops(pool)):
@@ -277,6 +281,12 @@ def _stops(pool: str, refused: Trial) -> Seen:
     then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
     text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
     return Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", f"autoscaler why {pool}")
+
+
+def _by_others(pool: str, ended: Trial) -> Seen:
+    then = "Others are launched at once. CloudTrail knows who calls TerminateInstances."
+    text = f"{told_by_others(ended)}.\nThe last one: {ended.failed[-1]}.\n{then}"
+    return Seen(f"agents of {pool} are ended by others", text, "operations.md#ended-by-others", f"autoscaler why {pool}")
 
 
 def _taken_back(situation: Situation, pool: str) -> dict[str, Trial]:

@@ -21,11 +21,12 @@ from autoscaler.domain.report.ordered import reserved_now
 from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import steps_that_keep_failing
+from autoscaler.domain.situation.breakers import of_ended, open_trial, steps_that_keep_failing
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.looks import build_remaining_seconds, elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.states import REFUSED, in_state
 from autoscaler.domain.situation.supply import free_executors
 
 # Metrics of build results and machines: results, failures in a row, readings of the node monitors.
@@ -217,6 +218,8 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, read
         yield from _stopping_data(situation, pool, dimensions)
     if pool.spec.lend is not Lending.NEVER:
         yield one("AgentsLent", count_lent(pool), COUNT, dimensions)
+    if ended := open_trial(situation.memory, of_ended(pool.name)):
+        yield one("AgentsEndedByOthers", ended.failures, COUNT, dimensions)
     if pool.agents:  # each metric costs money by the hour it is sent in; an empty pool has told all there is to tell
         yield from _agent_data(situation, pool, dimensions)
         yield from _build_data(situation, pool, dimensions)
@@ -326,7 +329,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("ControllersWithoutJobs", sum(not view.shows_jobs for view in situation.views()), COUNT, dimensions)
     yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
     yield one("StepsFailing", len(steps_that_keep_failing(situation.memory)), COUNT, dimensions)
-    yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
+    yield one("AgentsStuck", len(in_state(situation.memory, REFUSED.name)), COUNT, dimensions)
     yield one("BreakersOpen", len(open_breakers(situation)), COUNT, dimensions)
     yield one("LaunchRateUsedPercent", 100.0 * room.fleet.launched / limits.max_launches_per_hour, PERCENT, dimensions)
     yield from measure_teams(situation, room)

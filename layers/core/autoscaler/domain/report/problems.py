@@ -137,7 +137,7 @@ _RULES = (
         name="agents-stuck",
         metric="AgentsStuck",
         says="EC2 does not let an instance be terminated; it goes on costing money.",
-        told_by=("lasts/ends/",),
+        told_by=("lasts/refused/",),
     ),
     Rule(
         name="breakers-open",

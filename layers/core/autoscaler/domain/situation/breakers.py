@@ -40,6 +40,8 @@ UNSUPPORTED_PAUSES = (86_400.0,)
 THROTTLE_PAUSES = (60.0,)
 # Machines that EC2 takes back are likely to be taken back again for a while.
 TAKEN_BACK_PAUSES = (180.0, 360.0, 600.0)
+# People are told of what others end for a day after the last of it.
+ENDED_PAUSES = (86_400.0,)
 # One boot may fail by itself; three in a row are the image's, the network's or the template's doing.
 BOOT_PAUSES = (0.0, 0.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0)
 # What Jenkins refuses one agent, it refuses all of them until a person mends it.
@@ -80,6 +82,11 @@ def of_disks(pool: str) -> str:
 def of_taken_back(pool: str, key: str) -> str:
     """Name the scope of machines that EC2 takes back, of one offering of a pool. Nothing failed: it is only asked for last."""
     return f"taken-back/{pool}/{key}"
+
+
+def of_ended(pool: str) -> str:
+    """Name the scope of agents that neither we nor their builds have ended. Nothing is paused for it: people are told."""
+    return f"ended/{pool}"
 
 
 def of_boot(pool: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler.domain.facts.memory import InRow, Observation
+from autoscaler.domain.facts.memory import InRow, Memory, Observation
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import OFF, InstanceState, RecordState
@@ -293,12 +293,25 @@ ENDS = State(
     recognised_by="record `condemned`, and EC2 does not show its end",
     holds=lambda _s, a: a.record.state is RecordState.CONDEMNED,
     ended_by="EC2 ends it",
-    deadline="each look; once an hour if EC2 refuses",
+    deadline="each look",
     then="asked for again",
     told="after 1 h, then daily",
     limit=lambda _pool, _resume: HOUR_SECONDS,
     told_after=lambda _pool, _resume: HOUR_SECONDS,
     says="was given up, and still runs",
+    daily=True,
+    by_ec2=True,
+)
+REFUSED = State(
+    name="refused",
+    recognised_by="record `condemned`, and EC2 refuses to end it: it is protected, or our role may not",
+    holds=lambda s, a: a.record.state is RecordState.CONDEMNED and a.record.instance_id in s.memory.stuck,
+    ended_by="EC2 ends it, or a person does",
+    deadline="none; after 1 h it holds no place in `max_agents`, and goes on counting in dollars",
+    then="asked for again once an hour",
+    told="at once, with EC2's words, then daily",
+    told_after=lambda _pool, _resume: 0.0,
+    says="was given up, and EC2 does not end it",
     daily=True,
     by_ec2=True,
 )
@@ -361,13 +374,14 @@ UNSEEN = State(
 )
 # The first that holds: what EC2 says of a machine comes before its record, that before our mark, and that before its node.
 OF_AGENTS = (
-    *(NODE_LEFT, SHUTS_DOWN, MISSING, ENDS, STOPPED, STOPPING),
+    *(NODE_LEFT, SHUTS_DOWN, MISSING, REFUSED, ENDS, STOPPED, STOPPING),
     *(INTERRUPTED, STARTS, BY_HAND, HOST_AWAY, BOOTS),
     *(UNSEEN, RESERVED, NODELESS, DRAINS, BOUND, KEPT, ROTATES, DRAINED),
     *(PERSON, MONITOR, LOST, WORKS, REFUSES, LENT, IDLE),
 )
 
 
+GIVEN_UP = (MISSING, REFUSED, ENDS, STOPPING)
 READY = (WORKS, REFUSES, LENT, IDLE)
 MARKED_BY_US = (DRAINS, BOUND, KEPT, ROTATES, DRAINED)
 
@@ -547,6 +561,11 @@ def is_fact(situation: Situation, look: Observation) -> bool:
 def facts_of(situation: Situation) -> dict[str, Observation]:
     """Return what two looks saw, by instance id or node."""
     return {name: look for name, look in situation.memory.observations.items() if is_fact(situation, look)}
+
+
+def in_state(memory: Memory, state: str) -> list[str]:
+    """Name what was last seen in a state, by instance id."""
+    return [name for name, past in memory.rows.items() if past.row == state]
 
 
 def state_named(name: str) -> State | None:

@@ -1,0 +1,52 @@
+"""Ways in which ends that EC2 refuses, shows late, or did for others could go unnoticed, or keep jobs waiting."""
+
+from planted.bug import Bug
+
+_ENDS = "tests/scenarios/test_ends.py::"
+_REFUSED = (f"{_ENDS}test_an_end_that_ec2_refuses_for_good_is_asked_for_once_an_hour_counted_and_told_once_in_its_words",)
+_OTHERS = (f"{_ENDS}test_machines_that_somebody_else_ends_are_counted_and_told_once_with_the_builds_that_were_lost",)
+
+ENDS = (
+    Bug(
+        name="what EC2 refuses to end for good is asked for each minute",
+        function="_passes",
+        was="return code_of(error) in _THROTTLED or status >= _SERVER_ERROR",
+        becomes="return True",
+        found_by=_REFUSED,
+    ),
+    Bug(
+        name="EC2's own trouble is taken for a refusal for good",
+        function="_passes",
+        was="return code_of(error) in _THROTTLED or status >= _SERVER_ERROR",
+        becomes="return False",
+        found_by=(f"{_ENDS}test_a_passing_refusal_of_an_end_is_no_reason_to_wait_an_hour",),
+    ),
+    Bug(
+        name="what EC2 refuses to end keeps its place for ever",
+        function="_holds_no_place",
+        was=" or is_refused or ",
+        becomes=" or ",
+        found_by=_REFUSED,
+    ),
+    Bug(
+        name="what EC2 has agreed to end keeps its place while EC2 shows it",
+        function="_holds_no_place",
+        was=" or record.instance_id in situation.memory.ending",
+        becomes="",
+        found_by=(f"{_ENDS}test_machines_that_ec2_shows_as_running_an_hour_after_their_end_hold_no_place",),
+    ),
+    Bug(
+        name="nobody hears that others end agents",
+        function="note_ended_by_others",
+        was="code in _BY_OTHERS and not is_known",
+        becomes="not code and not is_known",
+        found_by=_OTHERS,
+    ),
+    Bug(
+        name="nobody hears which builds were lost when others end agents",
+        function="_jobs_on",
+        was="if sighting.node == agent.record.node",
+        becomes="if not sighting.node",
+        found_by=_OTHERS,
+    ),
+)

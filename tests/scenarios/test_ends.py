@@ -1,0 +1,117 @@
+"""Time-lines of machines that EC2 does not end, that it shows long after their end, and that somebody else ends."""
+
+import pytest
+
+from autoscaler.config.problems import read_thresholds
+from autoscaler.control import operate
+from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from support.builders import a_pool, an_offering
+from support.deployed import essential_environment
+from support.timeline import Day
+from support.worlds import in_memory
+
+FOR_EVER = 10**9
+PRICED = {"offerings": (an_offering(usd_per_hour=1.0),), "queue_maturity_seconds": 0.0}
+
+
+def a_day(thresholds=None, **facts):
+    pool = a_pool("cpu", **(PRICED | {"idle_seconds": 600.0, "max_agents": 3} | facts))
+    return Day(in_memory(pool, thresholds=thresholds)).minutes(2)
+
+
+def subjects(day, word):
+    return [message.subject for message in day.fleet.notifier.sent if word in f"{message.subject} {message.text}"]
+
+
+def now(day, name):
+    """What the last look said of it; nothing said is 0."""
+    last = day.fleet.metrics.published[-1][0]
+    return sum(value for at, datum in day.fleet.metrics.published if datum.name == name and at == last for value in datum.values)
+
+
+def why(day, subject):
+    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
+
+
+def longest_wait(builds):
+    return max(build.started_at - build.queued_at for build in builds)
+
+
+@pytest.mark.parametrize("code", ["UnauthorizedOperation", "OperationNotPermitted", "SomethingNew"])
+def test_an_end_that_ec2_refuses_for_good_is_asked_for_once_an_hour_counted_and_told_once_in_its_words(code):
+    day = a_day()
+    refusal = Fault("ec2 TerminateInstances", status=403, code=code, times=FOR_EVER)
+    day.fleet.faults.plan(refusal)
+    day.queue(3, seconds=300.0)
+    day.minutes(60)
+    [refused] = set(subjects(day, code))
+    assert now(day, "AgentsStuck") == 3.0
+    more = day.queue(3, seconds=300.0)
+    day.minutes(4 * 60)
+    assert longest_wait(more) <= 45 * 60.0  # after an hour it holds no place of max_agents
+    calls = sum("TerminateInstances" in call for call in day.fleet.faults.seen)
+    assert calls <= 6 * (1 + 5)  # six machines, each at once and then hourly
+    assert subjects(day, code) == [refused]
+    node = day.nodes()[0] if day.nodes() else day.world.alive()[0].id
+    assert any(code in line for line in why(day, node))
+    refusal.times = 0
+    day.minutes(90)
+    assert (day.agents(), now(day, "AgentsStuck")) == (0, 0.0)
+
+
+def test_without_alarms_of_cloudwatch_it_is_told_once_too():
+    day = a_day(read_thresholds(essential_environment()))
+    day.fleet.faults.plan(Fault("ec2 TerminateInstances", status=403, code="UnauthorizedOperation", times=FOR_EVER))
+    day.queue(1, seconds=300.0)
+    day.minutes(6 * 60)
+    assert len(day.fleet.notifier.sent) == 1
+
+
+def test_a_passing_refusal_of_an_end_is_no_reason_to_wait_an_hour():
+    day = a_day()
+    day.fleet.faults.plan(Fault("ec2 TerminateInstances", status=503, code="Unavailable", times=3))
+    day.queue(3, seconds=300.0)
+    day.minutes(40)
+    assert (day.agents(), subjects(day, "Unavailable")) == (0, [])
+
+
+def test_machines_that_ec2_shows_as_running_an_hour_after_their_end_hold_no_place():
+    day = a_day()
+    day.world.ec2.listing = Listing(ended_seconds=3600.0)
+    first = day.queue(3, seconds=300.0)
+    for _ in range(30):
+        day.world.ec2.changes += 1
+        day.minutes(1)
+    assert day.agents() == 0
+    more = day.queue(3, seconds=300.0)
+    for _ in range(90):
+        day.world.ec2.changes += 1
+        day.minutes(1)
+    assert longest_wait(more) <= 2 * longest_wait(first)
+    assert {build.ended for build in (*first, *more)} == {Ended.FINISHED}
+
+
+def test_machines_that_somebody_else_ends_are_counted_and_told_once_with_the_builds_that_were_lost():
+    """Janitors (cloud-nuke, Cloud Custodian) end what lacks their tag once it is an hour old."""
+    day, builds = a_day(max_agents=6, idle_seconds=3600.0), []
+
+    def janitor():
+        for one in list(day.world.alive()):
+            if day.world.timeline.now - one.launched_at > 3600.0:
+                day.world.ec2.end(one)
+                one.state_reason = "Client.UserInitiatedShutdown"
+
+    for minute in range(6 * 60):
+        if minute % 15 == 0:
+            builds.append(day.jenkins.submit(f"unit-{minute}", "cpu", 2400.0))
+        janitor()
+        day.minutes(1)
+    killed = [build.job for build in day.jenkins.builds if build.killed_by]
+    assert len(killed) >= 3
+    [told] = [message for message in day.fleet.notifier.sent if "Client.UserInitiatedShutdown" in message.text]
+    assert "cpu" in told.subject
+    assert any(job in told.text for job in killed)
+    assert any("Client.UserInitiatedShutdown" in line for line in why(day, "cpu"))
+    assert sum(value for _, datum in day.fleet.metrics.published if datum.name == "AgentsEndedByOthers" for value in datum.values) >= 3
