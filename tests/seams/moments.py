@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
+from inspect import getattr_static
 from itertools import zip_longest
 from traceback import extract_tb
 from typing import Any
@@ -129,7 +130,7 @@ def trace(note: Callable[[str], None]) -> None:
 
 
 def _trace(kind: type, name: str, fact: str, note: Callable[[str], None]) -> None:
-    slot = kind.__dict__.get(name)
+    slot = getattr_static(kind, name, None)  # it may be of a class that it extends
 
     def read(thing: Any) -> Any:
         if _LAYER in sys._getframe(1).f_code.co_filename:
