@@ -187,9 +187,9 @@ DEVICES = (
     ),
     Bug(
         name="a machine of which somebody has a device is surplus",
-        function="_least_missed_machines",
-        was=" if not devices_reserved(situation, machine)]",
-        becomes="]",
+        function="why_it_stays",
+        was="return told_people(reserved, record.node) if reserved else None",
+        becomes="return None",
         found_by=(f"{_DEVICES}::test_a_machine_of_which_somebody_has_a_device_is_neither_surplus_nor_terminated_until_that_is_over",),
     ),
     Bug(

@@ -15,7 +15,7 @@ from autoscaler.domain.launch.purchase import offering_lacks, startable
 from autoscaler.domain.report.datum import COUNT, SECONDS, Datum, one
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.stopped import why_kept_no_longer
-from autoscaler.domain.scale_in.surplus import floor_here, free_to_go, least_kept, least_missed
+from autoscaler.domain.scale_in.surplus import floor_here, least_kept, least_missed, why_it_stays
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import by_pool, of_disks, of_image, of_starts, of_stops, open_trial, told_last
 from autoscaler.domain.situation.canary import MACHINE_REFUSALS, asked_lately, is_proven, is_tripped, refusals_of, starts_late, why_outdated
@@ -450,14 +450,8 @@ def why_kept(situation: Situation, agent: Agent) -> str | None:
 
 
 def _because(situation: Situation, pool: PoolView, agent: Agent) -> str:
-    if situation.now < agent.record.keep_until:
-        return f"and a person wants it kept for another {duration(agent.record.keep_until - situation.now)}"
-    if pool.on_hold:
-        return f"and {pool.paused_detail}"
-    if situation.protected(agent):
-        return "and a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
-    if not free_to_go(situation, [agent]):
-        return "and jobs wait that it did not take so far: some agents take none for minutes after they connected"
+    if stays := why_it_stays(situation, agent):
+        return f"and {stays}"
     order = [one.record.instance_id for one in least_missed(situation, pool.ready)]
     number = len(order) - order.index(agent.record.instance_id)  # which agent of its pool it is: the first is missed most, and goes last
     return _by_need(situation, pool, number) or _worth(situation, pool, number)

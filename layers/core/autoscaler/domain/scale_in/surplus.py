@@ -13,7 +13,7 @@ from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.launch.placement import why_refused
-from autoscaler.domain.scale_in.sides import devices_reserved
+from autoscaler.domain.scale_in.sides import devices_reserved, told_people
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_replaced
 from autoscaler.domain.situation.demand import Unmet
@@ -142,8 +142,7 @@ def _by_machine(agents: Iterable[Agent]) -> dict[str, list[Agent]]:
 
 def _least_missed_machines(situation: Situation, machines: Mapping[str, list[Agent]]) -> list[str]:
     """Order the machines that are idle on all sides, and to which no build may be bound on any, by how little is lost with them."""
-    loose = [sides for machine, sides in machines.items() if not devices_reserved(situation, machine)]
-    free = [sides for sides in loose if len(free_to_go(situation, sides)) == len(sides)]
+    free = [sides for sides in machines.values() if len(free_to_go(situation, sides)) == len(sides)]
     idle = [sides[0] for sides in free if all(side.idle for side in sides)]
     return [agent.record.machine for agent in least_missed(situation, idle)]
 
@@ -176,13 +175,13 @@ def idle_beyond_need(situation: Situation) -> tuple[list[Agent], list[Agent]]:
 
 def _idle_beyond_need(situation: Situation, pool: PoolView, stranded: Collection[Agent]) -> list[Agent]:
     ready = [agent for agent in pool.ready if agent not in stranded] if stranded else pool.ready
-    idle = [agent for agent in _not_bound(situation, ready) if agent.idle and agent.makes_room]
+    idle = [agent for agent in free_to_go(situation, ready, for_room=True) if agent.idle and agent.makes_room]
     return least_missed(situation, idle)[: max(0, len(ready) - least_kept(situation, pool))] if idle else []
 
 
 def _stranded(situation: Situation, pool: PoolView) -> list[Agent]:
     """Choose the stranded agents that may go: the pool's minimum stays, unless jobs of its own wait that these cannot take."""
-    useless = _not_bound(situation, stranded_of(situation, pool))
+    useless = free_to_go(situation, stranded_of(situation, pool), for_room=True)
     if not useless or has_jobs(situation, pool):
         return useless
     return least_missed(situation, useless)[: max(0, len(pool.ready) - floor_here(situation, pool))]
@@ -195,20 +194,28 @@ def least_kept(situation: Situation, pool: PoolView) -> int:
     return max(floor_here(situation, pool), soon)
 
 
-def _not_bound(situation: Situation, agents: list[Agent]) -> list[Agent]:
-    """Leave out agents to which a build may be bound, that are kept, or that may still take a job which waits beside them."""
-    free_nodes, now = situation.memory.free_nodes, situation.now
-    loose = (agent for agent in agents if not situation.protected(agent) and now >= agent.record.keep_until)
-    return [agent for agent in loose if not is_on_trial(free_nodes.get(f"{agent.record.controller}/{agent.record.node}"), now)]
+def why_it_stays(situation: Situation, agent: Agent, *, for_room: bool = False) -> str | None:
+    """Say why an idle agent stays, whatever its pool needs; None: nothing keeps it.
+
+    ``for_room``: jobs need its room under a limit. Then agents go that are tried for longer for jobs which others refused.
+    """
+    record, now, pool = agent.record, situation.now, situation.pools.get(agent.key)
+    if now < record.keep_until:
+        return f"a person wants it kept for another {duration(record.keep_until - now)}"
+    if pool is not None and pool.on_hold:
+        return pool.paused_detail
+    if situation.protected(agent):
+        return "a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
+    is_tried = not for_room and situation.distrust(record.controller).is_tried(record.node or "")
+    if is_tried or is_on_trial(situation.memory.free_nodes.get(f"{record.controller}/{record.node}"), now):
+        return "jobs wait that it did not take so far: some agents take none for minutes after they connected"
+    reserved = devices_reserved(situation, record.machine) if agent.pool.share is Share.COOPERATIVE else ()
+    return told_people(reserved, record.node) if reserved else None
 
 
-def free_to_go(situation: Situation, agents: list[Agent]) -> list[Agent]:
-    """Leave out these, and agents that are tried for longer for jobs which others refused: for room under a limit those go all the same."""
-    return [
-        agent
-        for agent in _not_bound(situation, agents)
-        if not situation.distrust(agent.record.controller).is_tried(agent.record.node or "")
-    ]
+def free_to_go(situation: Situation, agents: Iterable[Agent], *, for_room: bool = False) -> list[Agent]:
+    """Leave out the agents that something keeps."""
+    return [agent for agent in agents if why_it_stays(situation, agent, for_room=for_room) is None]
 
 
 def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
