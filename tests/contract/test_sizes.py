@@ -6,14 +6,14 @@ from random import Random
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.stores import DynamoCosts, DynamoHistory
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, Used
-from autoscaler.domain.facts.memory import Arrivals, Learned, Observation, Sighting
+from autoscaler.domain.facts.memory import Arrivals, Observation
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.report.datum import PassNotes, noted
 from autoscaler.domain.report.problems import Thresholds, rules
 from autoscaler.domain.report.told import Event, Span, Told, Trouble
 from autoscaler_workbench.cli.demo import TABLE
 from contract.conftest import items, size_of
-from support.builders import a_record
+from support.builders import a_learned, a_record, a_sighting
 from support.full_memory import FULL_MEMORY
 
 NOW = 1_800_000_000.0
@@ -41,10 +41,10 @@ def state_of(dynamo):
 
 
 def test_what_was_learned_of_five_thousand_jobs_and_a_thousand_agents_is_kept_in_items_that_fit(dynamo):
-    learned = Learned(
+    learned = a_learned(
         samples={f"{a_job(number)}\ngpu": tuple(CHANCE.uniform(1, 9e3) for _ in range(20)) for number in range(JOBS)},
         running={
-            f"job/{a_job(n)}/{n}": Sighting(job=a_job(n), pool="gpu", since_at=NOW + CHANCE.random(), node=a_node(n))
+            f"job/{a_job(n)}/{n}": a_sighting(job=a_job(n), pool="gpu", since_at=NOW + CHANCE.random(), node=a_node(n))
             for n in range(4 * AGENTS)
         },
         arrivals={

@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.job_settings import PluginWeight
-from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Learned, Memory, Month, RunSeen, Sighting, StageSeen, TrackRecord
+from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Memory, RunSeen, StageSeen, TrackRecord
 from autoscaler.domain.facts.orders import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
 from autoscaler.domain.facts.runs import BlockCounts, Blocks, CountedEnds, GoneBlock, PoolResults, ReadRun, SeenItems, Shown, Streak
 from autoscaler.domain.facts.snapshot import IntentState
@@ -17,7 +17,7 @@ from autoscaler.errors import ConflictError
 from autoscaler.ports import StoredState
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryState
-from support.builders import a_record, an_intent
+from support.builders import a_learned, a_month, a_record, a_sighting, an_intent
 from support.full_memory import FULL_MEMORY as MEMORY
 
 
@@ -73,9 +73,9 @@ def test_memory_comes_back_as_it_was_and_is_replaced_only_by_who_read_it(state):
 
 
 def test_what_was_learned_is_kept_by_controller(state):
-    learned = Learned(
+    learned = a_learned(
         samples={"cpu\njob": (1.0, 2.0)},
-        running={"k": Sighting(job="ü", pool="cpu", since_at=1.0, node="n", run="job/x/1")},
+        running={"k": a_sighting(job="ü", pool="cpu", since_at=1.0, node="n", run="job/x/1")},
         streaks={"n": Streak(failures=2, since_at=1.0, jobs=("a", "ü"), pool="cpu", passed=("ü",))},
         succeeded_at={"cpu": 2.0},
         failing={"ü": "n", "b": ""},
@@ -102,9 +102,11 @@ def test_what_was_learned_is_kept_by_controller(state):
         items=SeenItems(session="s", next=7, open=(4, 6)),
         seen_at=3.0,
     )
-    assert [name for name in Learned.__dataclass_fields__ if name != "version" and getattr(learned, name) == getattr(Learned(), name)] == []
+    assert [
+        name for name in a_learned().__dataclass_fields__ if name != "version" and getattr(learned, name) == getattr(a_learned(), name)
+    ] == []
     state.save_learned("main", learned)
-    state.save_learned("other-one", Learned())
+    state.save_learned("other-one", a_learned())
     stored = state.read()
     assert replace(stored.learned["main"], version=0) == learned
     with pytest.raises(ConflictError):
@@ -128,8 +130,8 @@ def test_orders_stand_until_they_are_replaced_and_the_second_of_two_writers_is_r
 
 def test_what_is_too_large_for_one_item_is_kept_whole_and_leaves_nothing_behind(state):
     chance = Random(1)
-    running = {f"{chance.getrandbits(400):0100x}": Sighting(job="j", pool="cpu", since_at=1.0) for _ in range(9000)}
-    large = Learned(running=running)
+    running = {f"{chance.getrandbits(400):0100x}": a_sighting(job="j", pool="cpu", since_at=1.0) for _ in range(9000)}
+    large = a_learned(running=running)
     state.save_learned("main", large)
     if isinstance(state, DynamoState):
         assert state.client().scan(TableName=TABLE, Select="COUNT")["Count"] > 3  # cut up
@@ -219,7 +221,7 @@ def test_memory_that_cannot_be_read_is_replaced_at_the_next_save(state):
     spoil(state, "memory", "{}")
     lost = state.read()
     assert (lost.memory, lost.unread) == (Memory(version=1), ("memory",))
-    state.save_memory(replace(lost.memory, month=Month(name="2027-01", usd=1.0, metered_at=1.0)))
+    state.save_memory(replace(lost.memory, month=a_month(name="2027-01", usd=1.0, metered_at=1.0)))
     assert (state.read().memory.month.usd, state.read().unread) == (1.0, ())
 
 
@@ -233,10 +235,10 @@ def test_orders_that_cannot_be_read_hold_the_fleet_until_somebody_resumes(state)
 
 
 def test_what_was_learned_and_cannot_be_read_is_learned_anew(state):
-    state.save_learned("main", Learned(seen_at=5.0))
+    state.save_learned("main", a_learned(seen_at=5.0))
     spoil(state, "learned#main")
     lost = state.read()
-    assert (lost.learned["main"], lost.unread) == (Learned(version=1), ("learned#main",))
+    assert (lost.learned["main"], lost.unread) == (a_learned(version=1), ("learned#main",))
     state.save_learned("main", replace(lost.learned["main"], seen_at=6.0))
     assert state.read().learned["main"].seen_at == 6.0
 

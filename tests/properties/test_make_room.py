@@ -6,10 +6,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.memory import Window
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
-from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering
+from support.builders import NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, a_window, an_agent, an_item, an_offering
 
 POOLS = ("cpu", "gpu", "utility")
 
@@ -25,7 +24,7 @@ def full_fleets(draw):
         an_item(number, label=draw(st.sampled_from([*POOLS, "cpu||gpu"])), waiting_seconds=draw(st.sampled_from([120.0, 4000.0, 1.0])))
         for number in range(1, draw(st.integers(1, 5)) + 1)
     )
-    windows = {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, 6),)) for pool in POOLS}
+    windows = {f"main/{pool}": a_window(peaks=((NOW - 60, 6),)) for pool in POOLS}
     snapshot = a_snapshot(
         a_view(*(node for _, node in agents), items=items),
         records=tuple(record for record, _ in agents),

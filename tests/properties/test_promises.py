@@ -9,7 +9,6 @@ from hypothesis import given, note
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import CORDONED_LABEL
-from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import (
@@ -29,7 +28,7 @@ from autoscaler.domain.facts.plan import (
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.situation.states import Condition
-from support.builders import NOW, a_look, an_intent
+from support.builders import NOW, a_look, a_session, an_intent
 from support.fleets import looks
 from support.leaks import leaks
 from support.looks import OUR_MARK, Look, machines
@@ -84,7 +83,7 @@ def test_an_agent_is_never_terminated_while_a_build_may_be_bound_to_its_node(loo
 
 @given(looks())
 def test_where_a_controller_cannot_be_believed_nothing_of_it_is_given_up(look):
-    met_lately = {name: ControllerSession(session="s1", since_at=NOW - 119.0) for name in look.snapshot.controllers}
+    met_lately = {name: a_session(since_at=NOW - 119.0) for name in look.snapshot.controllers}
     unknown = replace(look, snapshot=replace(look.snapshot, memory=replace(look.snapshot.memory, sessions=met_lately)))
     unread = look.with_views(problem="503", nodes=())
     for doubted in (unread, look.with_views(session="s9"), look.with_views(quieting_down=True), unknown):

@@ -8,11 +8,23 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import Ceilings
-from autoscaler.domain.facts.memory import ControllerSession, Month
 from autoscaler.domain.facts.metering import month_name, teams
 from autoscaler.domain.facts.plan import Cordon, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
-from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_instance, an_intent, an_item, an_offering
+from support.builders import (
+    NOW,
+    a_fleet,
+    a_memory,
+    a_month,
+    a_pool,
+    a_session,
+    a_snapshot,
+    a_view,
+    an_instance,
+    an_intent,
+    an_item,
+    an_offering,
+)
 from support.fleets import SEEDS, with_teams
 from support.looks import Look
 from support.reserved import by, no_more_agents_than_may_be, no_more_dollars_than_may_be, no_more_launches_than_may_be, usd_of
@@ -42,9 +54,9 @@ def crowded(draw, *, with_some=True):
         instances=(*(one.instance for one in drawn), *strays),
         intents=intents,
         memory=a_memory(
-            sessions={name: ControllerSession(session="s1", since_at=LONG_AGO) for name in controllers},
+            sessions={name: a_session() for name in controllers},
             connected=frozenset(one.instance.id for one in drawn),
-            month=Month(name=month_name(NOW), usd=chance.choice([0.0, 60.0, 100.0]), metered_at=NOW - 60),
+            month=a_month(name=month_name(NOW), usd=chance.choice([0.0, 60.0, 100.0]), metered_at=NOW - 60),
         ),
     )
     pools = [

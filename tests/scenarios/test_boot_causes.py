@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler_workbench.fakes.identity import function_url_event
 from autoscaler_workbench.fakes.world.world import break_boots
 from support.builders import a_pool
@@ -20,7 +19,7 @@ def a_day(**pool):
 
 
 def explained(day, subject="cpu"):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
+    return day.why(subject)
 
 
 def told(day):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import CapacityReservation, Fleet
 from autoscaler.domain.facts.plan import Launch
 from support.builders import NOW, a_pool, an_offering
@@ -38,7 +37,7 @@ def metered_in(day, hours):
 
 
 def usd_per_hour(day):
-    [entry] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).pools
+    [entry] = day.status().pools
     return entry.usd_per_hour
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.plan import Launch, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
@@ -26,10 +25,6 @@ def a_day(*pools, cards=2, **facts):
 
 def jobs(controller, count, seconds=1800.0, **facts):
     return [submit(controller, f"{controller.name}-{n}", LABEL, seconds, **facts) for n in range(count)]
-
-
-def why(day, subject):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
 
 
 def power_fails(day):
@@ -56,13 +51,13 @@ def test_why_says_who_has_which_card_and_how_many_wait():
     jobs(day.jenkins, 1)
     jobs(day.other, 2)
     day.minutes(4)
-    [told] = [line for line in why(day, "rocm-1") if line.startswith("its devices")]
+    [told] = [line for line in day.why("rocm-1") if line.startswith("its devices")]
     assert (
         told == "its devices: 0 (gfx1030) held by jenkins-main, 1 (gfx1030) held by jenkins-other; 1 command waiting for one; told 60 s ago"
     )
     power_fails(day)
     day.minutes(6)
-    [told] = [line for line in why(day, "rocm-1") if line.startswith("its devices")]
+    [told] = [line for line in day.why("rocm-1") if line.startswith("its devices")]
     assert told.endswith("; told 7 min ago, too long ago to say anything of now")
 
 

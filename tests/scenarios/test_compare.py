@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler.config import load_settings
-from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Growth, IdleReturns, Learned, Memory, StageSeen
+from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Growth, IdleReturns, Memory, StageSeen
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.experiment.ablation import PARTS, AblatedState
@@ -20,6 +20,7 @@ from autoscaler_workbench.report.comparison.words import impression
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from autoscaler_workbench.simulate.new_fleet import as_shipped
 from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
+from support.builders import a_learned
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
 TINY = Workload(file=LINKERD, hours=5.0)
@@ -141,7 +142,7 @@ def test_what_is_forgotten_is_never_there_again(part):
     state = AblatedState(part=part)
     seen = Arrivals(pool="cpu", times=(1.0,), count=1, expected=(Expected(at=9.0, period_seconds=8.0, share=0.5),))
     follower = Follower(after="i", delays=(60.0,), missed=0)
-    learned = Learned(samples={"k": (1.0,)}, stages={"s": StageSeen()}, arrivals={"j": seen}, followers={"j": follower})
+    learned = a_learned(samples={"k": (1.0,)}, stages={"s": StageSeen()}, arrivals={"j": seen}, followers={"j": follower})
     state.save_learned("main", learned)
     returns = {"main/cpu": {"1": IdleReturns(times=(1.0,), jobs=(1.0,))}}
     state.save_memory(Memory(boots={"cpu": (1.0,)}, idle_returns=returns, growths={"main/cpu": (Growth(steps=((0.0, 1),)),)}))

@@ -1,6 +1,5 @@
 """Of how many of the day's builds and stages the result counts in BuildsSucceeded and BuildsFailed."""
 
-from autoscaler.control import operate
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool
 from support.timeline import Day
@@ -14,7 +13,7 @@ def a_day():
 
 
 def results(day):
-    return operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).results
+    return day.status().results
 
 
 def test_where_every_build_has_a_result_nothing_is_said():

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.config import check
-from autoscaler.control import operate, passes
+from autoscaler.control import operate
 from autoscaler.domain.facts.orders import DrainNodes, Hold, Purge, Resume, Scope, hold
 from autoscaler.domain.facts.plan import Cordon, Launch, Rotate, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
@@ -57,12 +57,12 @@ def jobs(controller, label, count=1, seconds=600.0):
 
 
 def order(day, what):
-    return passes.carry_out(day.fleet.ports, day.fleet.fleet, replace(day.fleet.invocation(), by_a_person=True), what)
+    return day.order(what, by_a_person=True)
 
 
 def resume(day, node):
     what = Resume(scope=Scope.FLEET, name="", nodes=(node,), reason="over")
-    operate.lift(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), what)
+    day.lift(what)
 
 
 def purge(day, label, controller=None):

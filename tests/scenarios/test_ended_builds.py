@@ -1,10 +1,7 @@
 """Time-lines on which Jenkins' executors go on showing builds that have ended: the agents end, and nothing that runs does."""
 
-from dataclasses import replace
-
 import pytest
 
-from autoscaler.control import operate, passes
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -40,13 +37,9 @@ def subjects(day):
     return [message.subject for message in day.fleet.notifier.sent]
 
 
-def why(day, name):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), name)
-
-
 def drain(day, node):
     order = DrainNodes(nodes=(node,), reason="x", request_id=None)
-    passes.carry_out(day.fleet.ports, day.fleet.fleet, replace(day.fleet.invocation(), by_a_person=True), order)
+    day.order(order, by_a_person=True)
 
 
 @pytest.mark.parametrize("kind", [Kind.FREESTYLE, Kind.PIPELINE])
@@ -123,7 +116,7 @@ def test_an_agent_whose_other_executors_work_ends_when_their_builds_have():
     other = day.jenkins.submit("long", "cpu", 4 * 3600.0, kind=Kind.PIPELINE)
     day.minutes(ASKED_AFTER_MINUTES + 15)
     assert other.node == build.node
-    assert any(line.startswith("Jenkins shows job/job-0/") and "that is no work" in line for line in why(day, build.node))
+    assert any(line.startswith("Jenkins shows job/job-0/") and "that is no work" in line for line in day.why(build.node))
     day.minutes(4 * 60)
     assert other.ended is Ended.FINISHED
     assert build.node not in day.jenkins.nodes

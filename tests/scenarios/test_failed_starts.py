@@ -49,7 +49,7 @@ def subjects(day):
 
 
 def why(day, subject="cpu"):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
+    return day.why(subject)
 
 
 def cannot_start(code):

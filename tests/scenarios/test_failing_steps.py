@@ -4,7 +4,6 @@ from unittest import mock
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -94,7 +93,7 @@ def test_other_steps_of_a_controller_are_taken_though_a_login_page_answers_what_
     a_login_page(day)
     day.minutes(10)
     assert day.agents() == 0
-    [said] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).failing
+    [said] = day.status().failing
     assert "a POST was answered 200 (Server nginx, page 'Sign in to Example')" in said
     day.fleet.apis["main"].in_front.clear()
     day.minutes(15)
@@ -153,7 +152,7 @@ def test_a_step_without_its_right_is_held_after_three_tries_named_and_rings_unti
     assert 3 < len(refusals) <= 3 + 24 // 5
     assert now(day, "StepsFailing") == 1.0
     assert {h.reason for report in day.fleet.reports[-8:] for h in report.plan.held} >= {Reason.KEEPS_FAILING}
-    [said] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).failing
+    [said] = day.status().failing
     assert f"the account lacks {right}" in said
     api.lacks.clear()
     day.minutes(15)

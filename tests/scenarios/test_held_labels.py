@@ -43,7 +43,7 @@ def released(day, label="gpu", *, at_once=True):
     """Resume a label by a person's order."""
     if at_once:
         order = Resume(scope=Scope.LABEL, name=label, nodes=(), reason="done")
-        operate.lift(day.fleet.ports_of("operate"), day.fleet.fleet, day.fleet.invocation(), order)
+        day.lift(order)
     else:
         change(day, partial(resume, scope=Scope.LABEL, name=label))
     return day
@@ -64,7 +64,7 @@ def reasons(day):
 
 
 def told(day, subject):
-    return "\n".join(operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject))
+    return "\n".join(day.why(subject))
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -1,12 +1,9 @@
 """Time-lines of held labels and what else happens to agents: drains, stops, starts, rotations, loans, weights, beacons, hosts."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
-from autoscaler.control import operate, passes
-from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import FULL_LABEL, HELD_LABEL, Lending, Share, WarmPool
 from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.orders import DrainNodes, Resume, Scope
@@ -22,12 +19,12 @@ from support.worlds import a_world, a_world_node, in_memory
 
 def drain(day, *nodes):
     order = DrainNodes(nodes=nodes, reason="new fans", request_id=None)
-    passes.one_pass(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), partial(commands.drain_for_a_person, order=order))
+    day.order(order)
 
 
 def bring_back(day, *nodes):
     order = Resume(scope=Scope.FLEET, name="", nodes=nodes, reason="done")
-    operate.lift(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), order)
+    day.lift(order)
 
 
 @pytest.mark.parametrize("version", [(2, 504, 3), (2, 530)], ids=["marked by labels", "marked offline"])

@@ -1,12 +1,9 @@
 """Time-lines of hosts: machines of one's own that connect, and are never launched or ended."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
-from autoscaler.control import operate, passes
-from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import Lending, Share
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, Resume, Scope
@@ -34,8 +31,8 @@ def records(day):
 def drain(day, *nodes):
     """Drain these nodes for a person."""
     order = DrainNodes(nodes=nodes, reason="new fans", request_id=None)
-    decision = partial(commands.drain_for_a_person, order=order)
-    return passes.one_pass(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), decision)
+    [report] = day.order(order)
+    return report
 
 
 def test_a_host_asks_who_it_is_and_takes_jobs_of_its_kind():
@@ -108,9 +105,7 @@ def test_drained_by_a_person_it_stays_drained_until_they_bring_it_back():
     day.minutes(30)
     node = day.jenkins.nodes["rocm-1"]
     assert (build.ended, node.temporarily_offline, day.done(Terminate)) == (Ended.FINISHED, True, [])
-    operate.lift(
-        day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), Resume(scope=Scope.FLEET, name="", nodes=("rocm-1",), reason="done")
-    )
+    day.lift(Resume(scope=Scope.FLEET, name="", nodes=("rocm-1",), reason="done"))
     assert not node.offline
 
 

@@ -1,12 +1,9 @@
 """Time-lines of hosts that are taken from the fleet file: each is drained, or its node and its record are removed if it is off."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
-from autoscaler.control import operate, passes
-from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import Quarantine, Share
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.orders import DrainNodes
@@ -50,7 +47,7 @@ def power_fails(day):
 
 def drain(day):
     order = DrainNodes(nodes=("rocm-1",), reason="new fans", request_id=None)
-    passes.one_pass(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), partial(commands.drain_for_a_person, order=order))
+    day.order(order)
 
 
 STATES = {
@@ -105,10 +102,10 @@ def test_one_that_a_person_took_offline_is_named_and_goes_with_its_node():
     day.jenkins.set_offline("rocm-1", "new fans", "anna")
     take_out(power_fails(day)).minutes(40)
     assert nodes(day) == ["rocm-1"]
-    told = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "rocm-1")
+    told = day.why("rocm-1")
     assert any("no host of pool rocm" in line for line in told), told
     assert any("new fans" in line for line in told), told
-    [left] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).left
+    [left] = day.status().left
     becomes = "taken offline by anna: 'new fans'; it stays until somebody brings it online, or deletes its node"
     assert left == f"rocm-1 (host-rocm-1): host-rocm-1 is no host of pool rocm in the fleet file: {becomes}"
     day.jenkins.delete_node("rocm-1")
@@ -120,7 +117,7 @@ def test_one_that_a_job_waits_for_by_its_name_is_named_until_the_job_leaves():
     day = power_fails(a_day()).minutes(10)
     [job] = day.queue(1, label="rocm-1")
     take_out(day.minutes(3)).minutes(30)
-    told = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "rocm-1")
+    told = day.why("rocm-1")
     assert nodes(day) == ["rocm-1"]
     assert any("no host of pool rocm" in line for line in told), told
     day.jenkins.abort(job, Stopper.PERSON)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.config.problems import read_thresholds
-from autoscaler.control import operate
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.builders import a_fleet, a_pool
@@ -70,9 +69,9 @@ def test_an_ignored_label_is_never_told_whatever_its_age(pattern):
     day.jenkins.submit("win-build", "windows", 120.0)
     day.minutes(60)
     assert subjects(day) == []
-    status = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
+    status = day.status()
     assert status.unservable == 0
-    lines = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "win-build")
+    lines = day.why("win-build")
     assert [line for line in lines if "another cloud serves windows (ignore_labels)" in line], lines
 
 
@@ -101,7 +100,7 @@ def test_an_ignored_label_is_not_told_if_jenkins_names_the_only_node_that_has_it
     busy_node_of_another_cloud(day, "mac-13")
     day.minutes(60)
     assert subjects(day) == []
-    lines = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "elsewhere/second")
+    lines = day.why("elsewhere/second")
     assert [line for line in lines if "another cloud serves mac-13 (ignore_labels)" in line], lines
     assert day.world.alive() == []
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control.operate import why
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.plan import Cordon
 from autoscaler.domain.facts.reasons import Reason
@@ -50,7 +49,7 @@ def test_one_agent_is_tried_first_and_the_old_ones_stay_if_it_does_not_boot():
 
 def test_why_says_it():
     day = without_key(a_day().minutes(10)).minutes(2)
-    lines = why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu")
+    lines = day.why("cpu")
     assert any("2 more agents are outdated" in line for line in lines)
 
 

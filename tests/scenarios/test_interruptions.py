@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -47,7 +46,7 @@ def lost(day):
 
 
 def why(day, subject):
-    return " ".join(operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject))
+    return " ".join(day.why(subject))
 
 
 def boots_failed(day):

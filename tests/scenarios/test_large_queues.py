@@ -3,7 +3,6 @@
 import pytest
 
 from autoscaler.adapters.jenkins import controller
-from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Cordon, Stop, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_pool
@@ -38,9 +37,9 @@ def test_jobs_that_can_run_start_and_nothing_ends_until_the_queue_fits_in_one_an
     assert len(ended(day)) == before
     assert day.agents("cpu") == 6
     assert SUBJECT in [message.subject for message in day.fleet.notifier.sent]
-    told = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
+    told = day.status()
     assert "larger than 30000 bytes; of" in told.problems["main"]
-    why = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu")
+    why = day.why("cpu")
     assert any(line.startswith("the queue of main was read in parts, so nothing is cordoned, stopped or terminated there") for line in why)
     for item in endless:
         day.jenkins.abort(item)

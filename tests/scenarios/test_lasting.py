@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.orders import Hold, Overrides, Scope, hold
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -24,10 +23,6 @@ def subjects(day):
 
 def texts(day):
     return [message.text for message in day.fleet.notifier.sent]
-
-
-def why(day, subject):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
 
 
 def begin_hold(day, scope, name, **facts):
@@ -164,6 +159,6 @@ def test_why_names_the_row_with_its_deadline_and_what_follows():
     day.queue(1, seconds=1200.0)
     day.minutes(10)
     [name] = day.nodes()
-    [line] = [line for line in why(day, name) if line.startswith("works since ")]
+    [line] = [line for line in day.why(name) if line.startswith("works since ")]
     assert "UTC; deadline: " in line
     assert "; then: " in line

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
@@ -27,7 +26,7 @@ def one_agent(day, seconds=600.0):
 
 
 def why(day, subject):
-    return " / ".join(operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject))
+    return " / ".join(day.why(subject))
 
 
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
@@ -42,7 +41,7 @@ def test_nothing_is_done_to_an_agent_in_an_unknown_state_and_it_is_named(day, bu
     assert {build.ended for build in day.jenkins.builds} == {Ended.FINISHED}
     for subject in (instance.id, record.node):
         assert "its state is 'parked', which this version does not know" in why(day, subject)
-    [unread] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).unread
+    [unread] = day.status().unread
     assert (unread.startswith(f"record#{instance.id} "), "'parked'" in unread) == (True, True)
     day.fleet.state.records[instance.id] = record  # by the version that knows it
     day.minutes(15)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control import operate, passes
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.orders import EndInstance
 from autoscaler.domain.facts.plan import Adopt, Launch
@@ -23,10 +22,6 @@ def a_day(*pools, **facts):
 
 def sent(day):
     return [message.subject for message in day.fleet.notifier.sent]
-
-
-def why(day, subject):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
 
 
 def is_untouched(day, instance):
@@ -77,11 +72,11 @@ def test_status_why_and_the_order_to_end_it_name_the_command_that_does():
     instance = launched_by_hand(day.world, "f")
     day.minutes(2)
     command = f"aws ec2 terminate-instances --instance-ids {instance.id}"
-    status = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
+    status = day.status()
     assert [line for line in status.left if line.startswith(f"EC2 shows the tags of fleet f on {instance.id}, ") and command in line]
-    assert [line for line in why(day, instance.id) if command in line]
+    assert [line for line in day.why(instance.id) if command in line]
     order = EndInstance(target=instance.id, reason="nobody needs it")
-    [report] = passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), order)
+    [report] = day.order(order)
     assert [held.detail for held in report.plan.held if command in held.detail]
     assert is_untouched(day, instance)
 

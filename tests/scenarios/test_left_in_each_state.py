@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate, passes
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -51,7 +50,7 @@ def then(day, happen):
 
 def drained(day):
     order = DrainNodes(nodes=(node(day),), reason="new fans", request_id=None)
-    passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), order)
+    day.order(order)
 
 
 def to_start():
@@ -128,7 +127,7 @@ def test_of_a_controller_that_leaves_what_is_left_is_named_and_goes_once_the_con
     file = day.fleet.fleet
     deploy(day.fleet, without_controller(file, "other"))
     day.hours(0.5)
-    told = operate.status(day.fleet.ports_of("operate"), day.fleet.fleet, day.fleet.invocation()).left
+    told = day.status().left
     assert [one.id for one in of_web(day) if not any(one.id in line and "autoscaler end" in line for line in told)] == []
     assert [machine for machine, _ in records(day) if machine not in {one.id for one in of_web(day)}] == []
     deploy(day.fleet, file)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.config.settings import TUNING_DEFAULTS
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import Pool, WarmPool
 from autoscaler.domain.facts.memory import LeftPools
 from autoscaler.domain.facts.plan import Cordon, Terminate
@@ -211,7 +210,7 @@ def test_an_agent_of_it_that_a_person_took_offline_stays_and_status_says_so():
     deploy(day.fleet, without_pools(day.fleet.fleet, "gpu"))
     day.minutes(60)
     assert [record.node for record in records_of(day, "gpu")] == [first]
-    [left] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).left
+    [left] = day.status().left
     assert "pool gpu left the fleet file: taken offline by grace: 'weird disk noise'; it stays" in left
     day.jenkins.toggle(first, "", "grace")
     day.minutes(30)

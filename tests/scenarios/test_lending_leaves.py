@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control.operate import why
 from autoscaler.domain.facts.fleet import Lending
 from autoscaler.domain.facts.plan import TakeBack
 from autoscaler.domain.facts.reasons import Reason
@@ -122,7 +121,7 @@ def test_why_names_the_labels_that_it_was_lent_with_and_the_next_loan_is_by_thos
     day = a_day(physics=SLOW)
     day.queue(1, label="amd64", seconds=600.0)
     day.minutes(1)
-    [line] = [line for line in why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), rare_node(day).name) if "lent to" in line]
+    [line] = [line for line in day.why(rare_node(day).name) if "lent to" in line]
     assert "lent to jobs that ask for amd64" in line
     lent_again_by("the general kind has another label", day)
     day.minutes(20)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import BALANCER_REFUSES, LOGIN_PAGE
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -87,7 +86,7 @@ def test_what_jenkins_refuses_every_agent_stops_launches_after_the_first_ones_of
     others = day.queue(10, label="gpu") + day.queue(10)
     day.minutes(9)
     assert len(day.world.ec2.instances) <= 2 + 2
-    lines = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "gpu")
+    lines = day.why("gpu")
     assert any(named in line for line in lines)
     day.minutes(5 * 60)
     assert len(day.world.ec2.instances) <= 2 + 3 + 5 * 60 / 30
@@ -139,7 +138,7 @@ def test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told():
     day.queue(1)
     day.minutes(60)
     assert len(day.world.ec2.instances) <= 3 + 4
-    [status] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).pools
+    [status] = day.status().pools
     assert "Jenkins answered 500" in day.fleet.state.memory.trials["boot/cpu"].why
     assert not status.paused or "Jenkins answered 500" in status.paused
     assert "could not be made: FailedRequestError: Jenkins answered 500" in day.done(Terminate)[-1].detail
@@ -169,8 +168,8 @@ def test_without_the_right_to_see_jobs_every_pass_says_so():
     assert [facts["controller"] for facts in logged(day, "no_job_shown")] == ["main"] * len(logged(day, "no_job_shown"))
     assert len(logged(day, "no_job_shown")) >= 3  # measuring, scaling up, scaling down
     assert metric(day, "ControllersWithoutJobs")[-1] == 1
-    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).without_jobs == ("main",)
-    assert any("shows not a single job" in fact for fact in operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu"))
+    assert day.status().without_jobs == ("main",)
+    assert any("shows not a single job" in fact for fact in day.why("cpu"))
 
 
 def test_a_token_that_is_rotated_again_and_again_costs_nothing_though_each_function_has_its_own():
@@ -197,7 +196,7 @@ def test_nothing_is_launched_for_a_controller_that_refuses_the_very_first_node(t
     [message] = day.fleet.notifier.sent
     assert message.subject == "[f] no new agent can connect to main"
     assert named in message.text
-    lines = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job-0")
+    lines = day.why("job-0")
     assert any("no node can be made on main" in line and named in line for line in lines)
     day.minutes(55)
     assert day.world.ec2.instances == {}

@@ -2,8 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
-from autoscaler.control.passes import carry_out
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
@@ -281,7 +279,7 @@ def test_a_static_node_that_was_marked_is_free_again_once_its_machine_has_ended(
 
 
 def why(day, subject):
-    return " ".join(operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject))
+    return " ".join(day.why(subject))
 
 
 def subjects(day):
@@ -293,7 +291,7 @@ def test_a_person_may_drain_it_before_that():
     name = mark_one(day)
     day.minutes(2)
     order = DrainNodes(nodes=(name,), reason="full disk", request_id="r-1")
-    [report] = carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), order)
+    [report] = day.order(order)
     assert [str(result.outcome) for result in report.results] == ["done"]
     day.minutes(3)
     assert name not in day.nodes()

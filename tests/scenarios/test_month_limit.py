@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import AtMonthLimit
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import Launch
@@ -81,7 +80,7 @@ def test_a_build_whose_next_part_waits_for_its_own_node_gets_it_and_ends():
 def test_a_person_launches_nothing_beyond_it():
     day = a_day(usd=LIMIT)
     order = LaunchSome(pool="cpu", count=2, controller="main", keep_seconds=3600.0, reason="release day", request_id="r")
-    [report] = passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), order)
+    [report] = day.order(order)
     assert report.results == ()
     assert "max-usd-per-month" in {str(held.reason) for held in report.plan.held}
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.config.problems import read_thresholds
-from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Cordon, Launch, RemoveBeacon
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool
@@ -37,7 +36,7 @@ def waited(build):
 
 
 def why(day, subject):
-    return " ".join(operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject))
+    return " ".join(day.why(subject))
 
 
 @pytest.mark.parametrize("kind", Kind)

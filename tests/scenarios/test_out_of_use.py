@@ -1,10 +1,7 @@
 """Time-lines of builds on agents that take no more builds: no other agent is kept for them, and they return as what they were."""
 
-from dataclasses import replace
-
 import pytest
 
-from autoscaler.control.passes import carry_out
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Launch
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
@@ -30,7 +27,7 @@ def a_day(**pool):
 
 def drain(day, nodes):
     order = DrainNodes(nodes=tuple(nodes), reason="weird disk noise", request_id=None)
-    carry_out(day.fleet.ports, day.fleet.fleet, replace(day.fleet.invocation(), by_a_person=True), order)
+    day.order(order, by_a_person=True)
 
 
 def set_aside(day, nodes):

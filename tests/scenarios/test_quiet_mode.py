@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool
 from support.timeline import Day
@@ -40,10 +39,10 @@ def test_quiet_mode_is_told_once_a_job_has_waited_for_too_long_with_jenkins_reas
 def test_why_begins_with_it():
     day, _ = a_day("moving to a new disk")
     day.minutes(60)
-    said = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job-0")
+    said = day.why("job-0")
     assert said[0] == "1 build waits: main is in quiet mode since 2027-01-15 08:05 UTC (moving to a new disk)."
     assert sum("quiet mode since" in line for line in said) == 1
-    said = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu")
+    said = day.why("cpu")
     assert said[0].startswith("main is in quiet mode since 2027-01-15 08:05 UTC (moving to a new disk): it begins no build")
     assert not [line for line in said if "no pool" in line or "no executor" in line]
 

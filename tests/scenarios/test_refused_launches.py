@@ -3,7 +3,6 @@
 import pytest
 
 from autoscaler.config.problems import read_thresholds
-from autoscaler.control import operate, passes
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import Launch
@@ -35,10 +34,6 @@ def minutes_waited(day, builds):
     return [((build.started_at or day.world.timeline.now) - build.queued_at) / MINUTE for build in builds]
 
 
-def why(day, subject):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
-
-
 def asked(day, pool="gpu"):
     """How many agents each launch asked for."""
     results = (result for report in day.fleet.reports for result in report.results)
@@ -68,7 +63,7 @@ def test_a_right_that_is_missing_is_named():
     says = "EC2 answered UnauthorizedOperation (iam:PassRole)"
     [told] = [message.text for message in day.fleet.notifier.sent if message.subject == "[f] EC2 refuses launches of gpu"]
     assert says in told
-    assert any(says in line for line in why(day, "gpu"))
+    assert any(says in line for line in day.why("gpu"))
 
 
 def test_missing_capacity_is_told_once_in_ec2s_own_word_and_why_promises_nothing():
@@ -78,7 +73,7 @@ def test_missing_capacity_is_told_once_in_ec2s_own_word_and_why_promises_nothing
     mine = [message for message in day.fleet.notifier.sent if message.subject == "[f] EC2 has no machines for gpu"]
     assert len(mine) == 1
     assert "InsufficientInstanceCapacity" in mine[0].text
-    lines = "\n".join(why(day, "job-0"))
+    lines = "\n".join(day.why("job-0"))
     assert "EC2 answered InsufficientInstanceCapacity" in lines
     assert "one agent is tried at 2027-" in lines
     assert "would start in" not in lines
@@ -165,5 +160,5 @@ def test_a_persons_launch_may_try_what_was_refused():
     day.world.ec2.answers.clear()
     day.world.move_to(day.world.timeline.now + 5 * MINUTE)
     order = LaunchSome(pool="gpu", count=2, controller=None, keep_seconds=0.0, request_id="one", reason="by hand")
-    passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), order)
+    day.order(order)
     assert (len(asked(day)), day.agents("gpu")) == (before, 2)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool, an_offering
@@ -31,7 +30,7 @@ def subjects(day):
 
 
 def why(day, subject):
-    return " ".join(operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject))
+    return " ".join(day.why(subject))
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control.operate import why
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.started_builds import RerunPolicy
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -38,7 +37,7 @@ def test_what_a_person_has_started_again_is_not_started_beside_that(declares, af
     assert builds(day) == ONE_OF_THEM
     assert (reasons(day), answers(day)) == ([Reason.REPEATED_BY_PERSON], [("job/job/1", "repeated", 0)])
     assert not any("lost build" in subject for subject in sent(day))
-    told = why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job")
+    told = day.why("job")
     assert any("since a person had started it again as queue item 2" in line for line in told)
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control.operate import why
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.started_builds import RerunPolicy
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -51,7 +50,7 @@ def test_a_start_in_doubt_is_settled_and_what_was_not_started_is_told(change, de
         assert answers(day) == [("job/job/1", "left", 1)]
         assert reasons(day) == [Reason.RERUN_UNWANTED]
         assert "[f] a lost build of job is left to you" in subjects(day)
-        assert any("asks for no rerun" in line for line in why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job"))
+        assert any("asks for no rerun" in line for line in day.why("job"))
     assert day.fleet.state.memory.lost == {}
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control.operate import why
 from autoscaler.domain.facts.started_builds import RerunPolicy, Until
 from autoscaler.domain.report.ordered import Outcome
 from autoscaler.errors import AutoscalerError, ConfigError
@@ -214,10 +213,10 @@ def test_why_tells_of_a_job_how_far_its_order_is_and_why_its_places_were_chosen(
     define(day)
     entry = order(day, asked(2, vary="pool"))
     day.minutes(2)
-    facts = why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job")
+    facts = day.why("job")
     assert f"{entry.id}: job, ordered by alice 2 min ago: 2 waits" in facts
     assert any(line.startswith(f"{entry.id}: arm: 1 of 2 runs; a build would start in ") for line in facts)
-    assert why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), entry.id)[0].startswith(f"{entry.id}: job, ordered by alice")
+    assert day.why(entry.id)[0].startswith(f"{entry.id}: job, ordered by alice")
 
 
 def test_a_controller_that_the_fleet_file_names_no_more_leaves_its_runs_in_doubt_and_stops_no_pass():

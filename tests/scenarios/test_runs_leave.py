@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control.operate import why
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
 from autoscaler.domain.report.ordered import Outcome
 from autoscaler.domain.run_orders.carrying_on import NOBODY_MAY_ORDER
@@ -32,7 +31,7 @@ def test_an_open_order_is_listed_and_explained_and_nobody_orders_another_one():
     without_key(day).minutes(5)
     assert told(day, entry.id).outcome is None
     assert told(day, entry.id).summary.endswith("; nothing more is started for it: the fleet file has no key runs any more")
-    assert any(entry.id in line for line in why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job"))
+    assert any(entry.id in line for line in day.why("job"))
     with pytest.raises(ConfigError, match="no key runs"):
         order(day, asked(), request_id="another")
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control import operate, passes
+from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.learn import assess
@@ -68,10 +68,6 @@ def confirm(day, target):
     return passes.one_pass(day.fleet.ports_of("operate"), day.fleet.fleet, day.fleet.invocation(), decision)
 
 
-def why(day, subject):
-    return operate.why(day.fleet.ports_of("why"), day.fleet.fleet, day.fleet.invocation(), subject)
-
-
 @pytest.mark.parametrize("names", [("main", "other"), THREE])
 @pytest.mark.parametrize("left", ["main", "other"])
 def test_the_other_sides_are_drained_and_the_machine_stays_with_the_build_that_nobody_sees(names, left):
@@ -83,7 +79,7 @@ def test_the_other_sides_are_drained_and_the_machine_stays_with_the_build_that_n
     [machine] = day.world.alive()
     assert (build.ended, [step for step in day.done(Terminate) if step.instance_id == machine.id]) == (None, [])
     assert [node.temporarily_offline for name in names if name != left for node in nodes(day, name)] == [True] * (len(names) - 1)
-    told = why(day, machine.id)
+    told = day.why(machine.id)
     assert any(f"{left} left the fleet file" in line and "autoscaler end" in line for line in told), told
     day.hours(1)
     assert (build.ended, build.killed_by, day.agents()) == (Ended.FINISHED, "", 1)
@@ -135,7 +131,7 @@ def test_a_host_goes_on_serving_the_controllers_that_are_left_and_keeps_its_conn
     assert mine.ended is Ended.FINISHED
     assert [node.connected for node in nodes(day, "third")] == [True]
     assert (build.ended, build.killed_by, day.failed) == (None, "", 0)
-    assert any("third left the fleet file" in line for line in why(day, "rocm-1"))
+    assert any("third left the fleet file" in line for line in day.why("rocm-1"))
 
 
 def a_rotating_day(hosts=()):
@@ -165,7 +161,7 @@ def test_in_mid_rotation_it_waits_and_is_named_and_goes_on_once_the_controller_i
     leave(day, "main").hours(1)
     [record] = day.fleet.state.records.values()
     assert (day.done(Terminate), day.job.started_at) == ([], None)
-    assert any("main left the fleet file" in line and "autoscaler end" in line for line in why(day, record.instance_id))
+    assert any("main left the fleet file" in line and "autoscaler end" in line for line in day.why(record.instance_id))
     assert any("main left the fleet file" in message.subject for message in day.fleet.notifier.sent)
     put_back(day).minutes(20)
     assert (day.job.ended, nodes(day, "main")) == (Ended.FINISHED, [])

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import DeleteNode
@@ -97,7 +96,7 @@ def test_an_agent_whose_node_is_of_the_other_kind_says_why_it_goes(begin):
     day = begin(min_agents=1).hours(3)  # until then a restart that nobody saw may have bound a build to a node
     [instance] = day.world.alive()
     change(day, "dynamic" if begin is on_slots else "slots").minutes(1)
-    told = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), instance.tags["Name"])
+    told = day.why(instance.tags["Name"])
     assert any("nodes: " in line for line in told), told
 
 

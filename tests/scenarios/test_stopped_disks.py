@@ -52,10 +52,6 @@ def states(day):
     return [instance.state for instance in day.world.alive()]
 
 
-def why(day, subject):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
-
-
 def ends(day):
     return [(step.reason, step.detail) for step in day.done(Terminate)]
 
@@ -153,11 +149,11 @@ def test_no_machine_is_launched_again_and_again_whose_disk_is_full_from_its_imag
     day.world.usage = Usage(day.world.timeline, day.world.controllers, size=Size(disk=21 * GIB))
     day.hours(2.5)
     assert 3 <= sum(step.count for step in day.done(Launch)) <= 4
-    assert any("in a row terminated for the lack of free disk space; none is launched" in line for line in why(day, "cpu"))
+    assert any("in a row terminated for the lack of free disk space; none is launched" in line for line in day.why("cpu"))
     day.fleet.state.memory = replace(
         day.fleet.state.memory, trials=note_stops(day.fleet.state.memory.trials, ["cpu"], (), day.world.timeline.now)
     )
-    assert not any("lack of free disk space" in line for line in why(day, "cpu"))
+    assert not any("lack of free disk space" in line for line in day.why("cpu"))
 
 
 @pytest.mark.parametrize("name", ["m5d.4xlarge", "i3.large", "g5.xlarge", "d3.xlarge", "x2iedn.xlarge"])
@@ -165,10 +161,10 @@ def test_a_type_with_instance_stores_is_terminated_and_why_says_so(name):
     day = a_day(name)
     [build] = day.queue(1, seconds=300.0)
     day.minutes(6)
-    assert any("instance stores" in line and name in line for line in why(day, build.node))
+    assert any("instance stores" in line and name in line for line in day.why(build.node))
     day.minutes(14)
     assert (states(day), day.done(Stop)) == ([], [])
-    assert any("never stopped" in line and name in line for line in why(day, "cpu"))
+    assert any("never stopped" in line and name in line for line in day.why("cpu"))
 
 
 def test_a_type_with_instance_stores_is_stopped_where_its_operator_says_so():
@@ -208,7 +204,7 @@ def test_one_command_empties_a_warm_pool_and_keeps_it_empty():
     new = read_operation(order).order(day.fleet.fleet, day.world.timeline.now)
     operate.change(day.fleet.ports, day.fleet.invocation(), lambda known: override_pool(known, new))
     day.minutes(4)
-    assert (states(day), operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).pools[0].off) == ([], None)
+    assert (states(day), day.status().pools[0].off) == ([], None)
     day.queue(1, seconds=120.0)
     day.minutes(25)
     assert (states(day), len(day.done(Launch))) == ([], 2)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.plan import Launch, Stop, Terminate
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -43,7 +42,7 @@ def test_what_ec2_refuses_to_stop_is_terminated_within_minutes_and_it_is_told_on
     [told] = day.fleet.notifier.sent
     assert told.subject == "[f] EC2 does not stop agents of cpu"
     assert code in told.text
-    assert any(code in line for line in operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu"))
+    assert any(code in line for line in day.why("cpu"))
     day.minutes(6 * 60)
     assert subjects(day) == ["[f] EC2 does not stop agents of cpu"]
 

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Cordon
 from support.builders import a_pool
 from support.deployed import deployed_in_memory
@@ -61,11 +60,11 @@ def test_what_the_autoscaler_took_out_of_use_is_told_with_its_reason_and_without
         if day.minutes(1).done(Cordon):
             break
     [step] = day.done(Cordon)
-    lines = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), step.node)
+    lines = day.why(step.node)
     [line] = [line for line in lines if line.startswith("taken offline")]
     assert re.fullmatch(rf"taken offline by scale_down at \d\d:\d\d UTC: surplus: {re.escape(step.detail)}", line)
     day.fleet.ports.history.events.clear()
-    lines = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), step.node)
+    lines = day.why(step.node)
     assert [line for line in lines if line.startswith("taken offline")] == [
         "taken offline by the autoscaler at 08:08 UTC or before: it is not needed now"
     ]

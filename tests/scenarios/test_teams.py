@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import Ceilings, Team
-from autoscaler.domain.facts.memory import Month
 from autoscaler.domain.facts.metering import month_name
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
-from support.builders import a_pool, an_offering
+from support.builders import a_month, a_pool, an_offering
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -87,7 +85,7 @@ def test_a_teams_limit_stops_that_team_while_others_launch_and_plan_and_status_s
     day.fleet.scale_up()
     held = {(str(held.reason), held.limit_of) for held in day.fleet.reports[-1].plan.held}
     assert ("max-usd-per-hour", "team graphics") in held
-    told = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
+    told = day.status()
     [graphics, _] = told.limits
     assert (graphics.whose, graphics.reserved_usd_per_hour, graphics.max_usd_per_hour) == ("team graphics", 6.0, 6.0)
     assert told.turns[0] == "team graphics"  # half as much was spent there
@@ -99,7 +97,7 @@ def test_a_teams_month_ends_at_its_limit_what_runs_is_finished_and_no_other_team
     day.minutes(10)
     state = day.fleet.state
     now = day.world.timeline.now
-    month = Month(name=month_name(now), usd=70.0, metered_at=now, by_pool={"gpu": 50.0, "cpu": 20.0})
+    month = a_month(name=month_name(now), usd=70.0, metered_at=now, by_pool={"gpu": 50.0, "cpu": 20.0})
     state.memory = replace(state.memory, month=month)
     later = day.queue(2, "gpu", seconds=600.0)
     day.minutes(70)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
@@ -20,11 +19,11 @@ def sent(day):
 
 
 def said_of(day, subject):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
+    return day.why(subject)
 
 
 def status(day):
-    return operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
+    return day.status()
 
 
 @pytest.mark.parametrize(

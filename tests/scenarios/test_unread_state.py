@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.control.registration import register
 from autoscaler.domain.facts.plan import Adopt
 from autoscaler.domain.report.registration import Caller, Refused, Status
@@ -42,7 +41,7 @@ def test_an_instance_whose_record_cannot_be_read_counts_as_alive_and_is_neither_
     assert day.agents() == 2  # the limit, with it
     assert now(day, "StateUnread") == 1.0
     assert ("state_unread", {"count": 1, "names": (f"record#{instance.id}",)}) in day.fleet.logged
-    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).unread == (f"record#{instance.id}",)
+    assert day.status().unread == (f"record#{instance.id}",)
     day.minutes(90)
     assert [one.id for one in day.world.alive()] == [instance.id]
     assert {build.ended for build in day.jenkins.builds} == {Ended.FINISHED}
@@ -55,7 +54,7 @@ def test_an_instance_whose_record_cannot_be_read_counts_as_alive_and_is_neither_
 def test_one_that_ec2_does_not_list_counts_too(day):
     day.minutes(2)
     day.fleet.state.unreadable |= {"record#i-0123456789abcdef0", "record#i-0123456789abcdef1", "intent#l-1"}
-    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).agents == 3
+    assert day.status().agents == 3
 
 
 @pytest.mark.parametrize("limits", [{}, {"max_usd_per_hour": 6.0}], ids=["of its pool", "of dollars"])

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_pool
@@ -113,7 +112,7 @@ def test_why_says_how_much_of_its_time_a_boot_has_left(outage):
     outage(day)
     day.minutes(60)
     [instance] = day.world.ec2.instances
-    said = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), instance)
+    said = day.why(instance)
     assert "its boot may take another 13 min (boot_timeout_seconds)" in said
     assert "the 59 min of its boot in which main could not be seen do not count" in said
 
@@ -161,5 +160,5 @@ def test_why_names_the_cause_for_a_job_that_nobody_can_see():
     day.queue(1)
     refuses_everybody(day)
     day.minutes(10)
-    said = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job-0")
+    said = day.why("job-0")
     assert said[0].startswith("main could not be read completely since 2027-01-15 08:03 UTC: RefusedCredentialsError: ")

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
 from support.builders import a_pool, an_offering
 from support.timeline import Day
@@ -39,7 +38,7 @@ def test_if_the_first_starts_took_longer_than_believed_no_more_than_ten_are_stop
 @pytest.mark.parametrize(("timed", "boots_share", "starts"), [(2, 0.1, 3), (3, 0.1, None), (3, 0.7, 10), (10, 0.7, None)])
 def test_why_says_that_no_more_are_stopped_before_enough_starts_were_timed(timed, boots_share, starts):
     day = a_day(timed, boots_share=boots_share, agents=12)
-    told = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu")
+    told = day.why("cpu")
     lines = [line for line in told if "starts were timed" in line]
     assert lines == (
         [f"no more than {starts} are stopped until {starts} starts were timed: they may be as slow as boots"] if starts else []

@@ -4,7 +4,6 @@ import pytest
 import yaml
 
 from autoscaler.config import check
-from autoscaler.control import operate
 from autoscaler.domain.wording import dollars
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.timeline import Day
@@ -38,7 +37,7 @@ def a_day(template, image=(), **keys):
 
 def stopped_usd(day):
     """What the one stopped agent costs an hour, as `status` says it."""
-    [pool] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).pools
+    [pool] = day.status().pools
     assert pool.off.count == 1
     return pool.off.usd_per_hour
 
@@ -49,7 +48,7 @@ def has_stopped(day):
 
 
 def why(day):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu")
+    return day.why("cpu")
 
 
 @pytest.mark.parametrize(

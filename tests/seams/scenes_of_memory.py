@@ -13,15 +13,12 @@ from autoscaler.domain.facts.memory import (
     Follower,
     Growth,
     IdleReturns,
-    Learned,
     Missing,
     RunSeen,
-    Sighting,
     StageSeen,
     Stuck,
     TrackRecord,
     Trial,
-    Window,
 )
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
@@ -34,7 +31,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import break_boots
 from autoscaler_workbench.simulate.drive import InMemory
 from seams.days import QUICK, WARM, a_day_with
-from support.builders import a_pool
+from support.builders import a_learned, a_pool, a_sighting, a_window
 from support.busy import FIRM, SPOT, name_image
 
 
@@ -47,7 +44,7 @@ def what_was_learned() -> None:
     day.jenkins.heavy = {"plugin/x": 3}
     day.minutes(2)
     now = day.world.timeline.now
-    known = day.fleet.state.learned.get("main", Learned())
+    known = day.fleet.state.learned.get("main", a_learned())
     hourly = tuple(now + 240.0 - 3600.0 * n for n in range(1, 7))
     day.fleet.state.learned["main"] = replace(
         known,
@@ -65,7 +62,7 @@ def what_was_learned() -> None:
         runs={"job/pipe/1": RunSeen(project="pipe", stage="1", since_at=now - 30.0, items=(), builds={"k": "cpu"})},
         weights={"learned/x": 2},
         heavy_jobs={"plugin/x": PluginWeight(weight=3, read_at=now)},
-        running={"gone/0": Sighting(job="gone", pool="cpu", since_at=now - 300.0, node="cpu-0", run="job/gone/1")},
+        running={"gone/0": a_sighting(job="gone", pool="cpu", since_at=now - 300.0, node="cpu-0", run="job/gone/1")},
     )
     for job in ("learned/x", "plugin/x", "fixed/x", "plain"):
         for _ in range(3):
@@ -128,7 +125,7 @@ def an_hourly_job() -> None:
     hourly = tuple(now + 120.0 - 3600.0 * n for n in range(1, 5))
     expected = (Expected(at=now + 120.0, period_seconds=3600.0, share=0.8, kind="3600 4/4"),)
     day.fleet.state.learned["main"] = replace(
-        day.fleet.state.learned.get("main", Learned()),
+        day.fleet.state.learned.get("main", a_learned()),
         samples={pool_key("cpu"): (600.0,) * 20},
         arrivals={"hourly": Arrivals(pool="cpu", times=hourly, count=4, expected=expected)},
         schedules={"3600 4/4": TrackRecord(true=1.0, false=9.0)},
@@ -202,7 +199,7 @@ def remember(fleet: InMemory) -> None:
     }
     fleet.state.memory = replace(
         memory,
-        windows=windows | {"main/rare": Window(opened_at=now - 9000.0, seen_at=now - 60.0, peaks=((now - 60.0, 1),))},
+        windows=windows | {"main/rare": a_window(opened_at=now - 9000.0, seen_at=now - 60.0, peaks=((now - 60.0, 1),))},
         idle_returns={"main/cpu": {level: IdleReturns(times=(5.0,) * 24, jobs=(3.0,) * 24) for level in ("1", "2")}},
         growths={"main/cpu": (growth,) * 3},
         trials=memory.trials

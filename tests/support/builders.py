@@ -5,7 +5,7 @@ from typing import Any
 
 from autoscaler.config.hosts import FREE
 from autoscaler.domain.facts.fleet import Fleet, Host, Limits, Market, Offering, Platform, Pool, Quarantine
-from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Trial, Window
+from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Month, Observation, Sighting, Trial, Window
 from autoscaler.domain.facts.nodes import Mark, MarkClass, beacon_specs
 from autoscaler.domain.facts.snapshot import (
     Binding,
@@ -193,7 +193,7 @@ def an_intent(intent_id: str = "l-9", *, pool: str = "cpu", count: int = 1, **fa
 
 def a_memory(**facts: Any) -> Memory:
     """A memory of a controller long known, and windows that nothing was needed in."""
-    given: dict[str, Any] = {"sessions": {"main": ControllerSession(session="s1", since_at=LONG_AGO)}}
+    given: dict[str, Any] = {"sessions": {"main": a_session()}}
     return Memory(**(given | facts))
 
 
@@ -213,9 +213,34 @@ def boots_failed(seconds: float = 60.0, **facts: Any) -> Trial:
     return a_trial(seconds, **({"failures": 3, "why": ""} | facts))
 
 
+def a_session(**facts: Any) -> ControllerSession:
+    """A session of a controller that is long known."""
+    return ControllerSession(**({"session": "s1", "since_at": LONG_AGO} | facts))
+
+
+def a_window(**facts: Any) -> Window:
+    """A window that has been open for long; nothing was needed in it."""
+    return Window(**({"opened_at": LONG_AGO, "seen_at": NOW - 60, "peaks": ()} | facts))
+
+
+def a_learned(**facts: Any) -> Learned:
+    """What was learned on a controller: nothing, but for this."""
+    return Learned(**facts)
+
+
+def a_sighting(**facts: Any) -> Sighting:
+    """A build, as the last look saw it."""
+    return Sighting(**facts)
+
+
+def a_month(**facts: Any) -> Month:
+    """What a month has cost so far."""
+    return Month(**facts)
+
+
 def an_empty_window(*, most: int = 0, pool: str = "cpu", burst: Burst | None = None) -> dict[str, Window]:
     """A window that has been open for long, in which ``most`` agents were needed at once."""
-    return {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),), burst=burst)}
+    return {f"main/{pool}": a_window(peaks=((NOW - 60, most),), burst=burst)}
 
 
 def a_look(condition: str, *, seconds_ago: float = 120.0, **facts: Any) -> Observation:

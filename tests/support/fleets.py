@@ -10,14 +10,29 @@ from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Fleet, Market, Team, WarmPool
 from autoscaler.domain.facts.job_settings import PluginWeight
-from autoscaler.domain.facts.memory import ControllerSession, Learned, Memory, Missing, Month, Spending, SpotPrices, Window
+from autoscaler.domain.facts.memory import Learned, Memory, Missing, Spending, SpotPrices
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.facts.snapshot import InstanceState, Intent, QueueItem, Wait
 from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.situation.breakers import of_image
-from support.builders import LONG_AGO, NOW, a_fleet, a_pool, a_snapshot, a_trial, a_view, an_intent, an_item, an_offering, with_beacons
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_fleet,
+    a_month,
+    a_pool,
+    a_session,
+    a_snapshot,
+    a_trial,
+    a_view,
+    a_window,
+    an_intent,
+    an_item,
+    an_offering,
+    with_beacons,
+)
 from support.looks import Look
 from support.stories import EXECUTORS, POOL_LABELS, STORIES, USD_PER_HOUR, Drawn, Story, agent
 
@@ -110,7 +125,7 @@ def memory(chance: Random, drawn: list[Drawn], doubts: dict[str, Doubt]) -> Memo
     for controller, doubt in doubts.items():
         names = [one.node.name for one in drawn if one.node and one.controller == controller]
         suspects = [chance.choice(names)] if names and chance.randint(0, 3) == 0 else []
-        sessions[controller] = ControllerSession(
+        sessions[controller] = a_session(
             session="s1",
             since_at=NOW - (600.0 if suspects and doubt is SOUND else doubt.known_for),
             restarted=bool(suspects),
@@ -121,13 +136,13 @@ def memory(chance: Random, drawn: list[Drawn], doubts: dict[str, Doubt]) -> Memo
     needed = {f"{controller}/{pool}": chance.choice([0, 0, 0, 1, 3]) for controller in doubts for pool in EXECUTORS}
     return Memory(
         sessions=sessions,
-        windows={key: Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),)) for key, most in needed.items()},
+        windows={key: a_window(peaks=((NOW - 60, most),)) for key, most in needed.items()},
         observations={one.subject: one.look for one in drawn if one.look},
         idle_since={instance_id: NOW - chance.choice([60.0, 9000.0]) for instance_id in ids},
         connected=frozenset(one.instance.id for one in drawn if one.connected),
         booted=frozenset(ids),
         missing={instance_id: Missing(since_at=NOW - missing, asked_at=NOW - missing / 2) for instance_id in ids},
-        month=Month(name=month_name(NOW), usd=chance.choice([0.0, 0.0, 90.0, 110.0]), metered_at=NOW - 60),
+        month=a_month(name=month_name(NOW), usd=chance.choice([0.0, 0.0, 90.0, 110.0]), metered_at=NOW - 60),
         spot_prices=SpotPrices(asked_at=NOW),
         proven=chance.choice([{}, {"cpu": "2"}]),
     )

@@ -5,7 +5,6 @@ from autoscaler.domain.facts.job_settings import MonthParts
 from autoscaler.domain.facts.memory import (
     Burst,
     CapacityDelay,
-    ControllerSession,
     Day,
     Failing,
     FreeNode,
@@ -18,7 +17,6 @@ from autoscaler.domain.facts.memory import (
     Memory,
     Missing,
     MonitorMark,
-    Month,
     MostMarked,
     Observation,
     PricedType,
@@ -27,10 +25,10 @@ from autoscaler.domain.facts.memory import (
     SpotPrices,
     Stuck,
     Trial,
-    Window,
 )
 from autoscaler.domain.facts.runs import AskedRun
 from autoscaler.domain.facts.started_builds import LeftBuild, LostBuild, RanAgain
+from support.builders import a_month, a_session, a_window
 
 _BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 FREE = FreeNode(since_at=1.0, seen_at=2.0, looks=3, session="s1", labels=("cpu",), refused={"job": 2.0}, is_useless=True)
@@ -51,13 +49,11 @@ _LAST = LastDefinition(
 )
 FULL_MEMORY = Memory(
     sessions={
-        "main": ControllerSession(
-            session="s1", since_at=1.5, restarted=True, busy={"a": ("job/a/1",)}, marked=("c",), suspects={"b": ("",)}
-        )
+        "main": a_session(session="s1", since_at=1.5, restarted=True, busy={"a": ("job/a/1",)}, marked=("c",), suspects={"b": ("",)})
     },
     growths={"main/cpu": (Growth(steps=((0.0, 1), (60.0, 3))),)},
     idle_returns={"main/cpu": {"1": IdleReturns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
-    windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=_BURST, builds=2)},
+    windows={"main/cpu": a_window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=_BURST, builds=2)},
     observations={"i-1": Observation(condition="idle", first_at=1.0, last_at=2.0, request_id="x", session="s", idle_before_at=0.5)},
     idle_since={"i-1": 7.0},
     trials={
@@ -84,7 +80,7 @@ FULL_MEMORY = Memory(
     unstoppable=frozenset({"i-9"}),
     never_lent={"gpu": 1e9},
     hosts_off={"rocm-1": 1e9},
-    month=Month(
+    month=a_month(
         name="2027-01",
         usd=1.25,
         metered_at=3.0,
@@ -92,7 +88,7 @@ FULL_MEMORY = Memory(
         parts=MonthParts(boot_usd=0.5, stopped_usd=0.25, disk_usd=0.3),
     ),
     day=Day(name="2027-01-15", metered_at=3.0, hours={"cpu": 2.5}),
-    months=(Month(name="2027-02", usd=0.5, metered_at=4.0),),
+    months=(a_month(name="2027-02", usd=0.5, metered_at=4.0),),
     days=(Day(name="2027-01-16", metered_at=4.0, hours={"cpu": 0.5}),),
     lately=(Spending(since_at=1.0, by_pool={"cpu": 0.25}),),
     volumes={"cpu": PoolVolumes(source="t 7", volumes=(Volume(device="/dev/xvda", gib=100.0, kind="gp3"), Volume(device="/dev/sdf")))},

@@ -16,7 +16,6 @@ from autoscaler.control.outcomes import merged_json
 from autoscaler.control.run_steps import carry_orders_on
 from autoscaler.domain.announced import Announced, InstanceEvent
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
-from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.ports import Ports
 from autoscaler_workbench.fakes.costs import InMemoryCosts
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
@@ -26,7 +25,7 @@ from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryJobs, InMe
 from autoscaler_workbench.fakes.world.ec2.tags import FLEET_ID_TAG
 from autoscaler_workbench.fakes.world.world import World, build_world
 from support import live_jobs
-from support.builders import a_memory, a_record
+from support.builders import a_memory, a_record, a_session
 from support.live import LiveJenkins
 
 
@@ -44,7 +43,7 @@ class Scene:
 
     def __post_init__(self):
         self.world = build_world(self.fleet, start_at=self.live.now(), seed=1)
-        since = ControllerSession(session=self.live.look().session, since_at=self._an_hour_ago())
+        since = a_session(session=self.live.look().session, since_at=self._an_hour_ago())
         self.state = InMemoryState(memory=a_memory(sessions={"main": since}))
         client: Any = LocalEc2Client(Ec2Api(self.world.ec2))
         self.ports = Ports(

@@ -4,18 +4,32 @@ from dataclasses import replace
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Share
-from autoscaler.domain.facts.memory import ControllerSession, Window
 from autoscaler.domain.facts.snapshot import Binding
 from autoscaler.domain.facts.telemetry import Device, Devices
 from autoscaler.domain.learn import assess
 from autoscaler.domain.situation.states import Condition
 from autoscaler.domain.situation.supply import free_executors
-from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_look, a_memory, a_node, a_pool, a_record, a_snapshot, a_view, an_instance
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_build,
+    a_fleet,
+    a_look,
+    a_memory,
+    a_node,
+    a_pool,
+    a_record,
+    a_session,
+    a_snapshot,
+    a_view,
+    a_window,
+    an_instance,
+)
 
 NAME = "gpu-1"
 POOL = a_pool("gpu", controllers=("main", "other"), share=Share.COOPERATIVE, executors=4, idle_seconds=600.0)
-SESSIONS = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in POOL.controllers}
-WINDOWS = {f"{name}/gpu": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, 0),)) for name in POOL.controllers}
+SESSIONS = {name: a_session() for name in POOL.controllers}
+WINDOWS = {f"{name}/gpu": a_window(peaks=((NOW - 60, 0),)) for name in POOL.controllers}
 DRAINED = {"i-1": a_look(Condition.DRAINED, seconds_ago=400.0), "i-1@other": a_look(Condition.DRAINED, seconds_ago=400.0)}
 
 

@@ -1,5 +1,9 @@
 """Time-lines: a fleet in memory, minute by minute."""
 
+from dataclasses import replace
+from typing import Any
+
+from autoscaler.control import operate, passes
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.simulate.drive import InMemory, failed_steps
 
@@ -40,6 +44,22 @@ class Day:
 
     def nodes(self) -> list[str]:
         return [name for name in self.jenkins.nodes if not name.startswith("autoscaler-beacon")]
+
+    def why(self, subject: str) -> list[str]:
+        """What `autoscaler why` answers a person now."""
+        return operate.why(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), subject)
+
+    def status(self) -> Any:
+        """What `autoscaler status` shows a person now."""
+        return operate.status(self.fleet.ports, self.fleet.fleet, self.fleet.invocation())
+
+    def order(self, order: Any, *, by_a_person: bool = False) -> list:
+        """Carry out an order now."""
+        return passes.carry_out(self.fleet.ports, self.fleet.fleet, replace(self.fleet.invocation(), by_a_person=by_a_person), order)
+
+    def lift(self, order: Any) -> None:
+        """End a hold, as a person asks for it."""
+        operate.lift(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order)
 
     def done(self, kind: type) -> list:
         results = (result for report in self.fleet.reports for result in report.results)

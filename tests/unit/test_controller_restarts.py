@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.situation.looks import in_grace, is_recovering, next_session, runs_to_ask_for
-from support.builders import NOW, a_build, a_node, a_view, an_item, cordoned
+from support.builders import NOW, a_build, a_node, a_session, a_view, an_item, cordoned
 
 RUN, OTHER = "job/job/1", "job/other/7"
 TIMEOUT = 7200.0
@@ -17,9 +16,7 @@ def life_after(life, *nodes, ended=(), seconds=600.0, **facts):
 
 
 def restarted(**suspects):
-    return ControllerSession(
-        session="s1", since_at=NOW, restarted=True, suspects={name.replace("_", "-"): runs for name, runs in suspects.items()}
-    )
+    return a_session(session="s1", since_at=NOW, restarted=True, suspects={name.replace("_", "-"): runs for name, runs in suspects.items()})
 
 
 def busy(name, *runs):
@@ -34,7 +31,7 @@ def test_a_controller_never_seen_before_is_in_grace_but_not_recovering():
 
 
 def test_a_new_session_is_a_restart_and_doubts_who_was_busy():
-    before = ControllerSession(session="s0", since_at=0.0, busy={"k-1": (RUN,), "deleted-since": (RUN,)}, marked=("k-1",))
+    before = a_session(session="s0", since_at=0.0, busy={"k-1": (RUN,), "deleted-since": (RUN,)}, marked=("k-1",))
     life = life_after(before, cordoned(a_node("k-1")), seconds=0.0)
     assert (life.session, life.suspects["k-1"], life.restarted) == ("s1", (RUN,), True)
     assert "deleted-since" not in life.suspects
@@ -47,7 +44,7 @@ def test_what_ran_when_last_seen_is_remembered():
 
 
 def test_a_build_may_have_begun_after_the_last_look_before_a_restart_except_on_what_was_marked_offline():
-    before = ControllerSession(session="s0", since_at=0.0, marked=("marked",))
+    before = a_session(session="s0", since_at=0.0, marked=("marked",))
     life = life_after(before, a_node("idle"), cordoned(a_node("marked")), seconds=0.0)
     assert "idle" in life.suspects
     assert "marked" not in life.suspects
@@ -107,11 +104,11 @@ def test_only_runs_that_nothing_shows_are_asked_for():
 
 
 def test_an_incomplete_view_changes_nothing():
-    life = ControllerSession(session="s1", since_at=NOW)
+    life = a_session(since_at=NOW)
     assert next_session(life, replace(a_view(), problem="503", session=""), (), NOW, TIMEOUT) is life
 
 
 def test_a_restart_remembers_who_is_busy_in_the_new_session():
-    before = ControllerSession(session="s0", since_at=0.0)
+    before = a_session(session="s0", since_at=0.0)
     busy = a_node("k-1", builds=(a_build(),))
     assert next_session(before, a_view(busy), (), NOW, 7200.0).busy == {"k-1": ("job/job/1",)}

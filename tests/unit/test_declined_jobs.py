@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.started_builds import Part, Target, Try, TryState
 from autoscaler.domain.labels import one_label
 from autoscaler.domain.learn import assess
@@ -12,7 +11,7 @@ from autoscaler.domain.situation.builds import announced
 from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.promises import _longest_waits
 from autoscaler.domain.situation.situation import with_job_lengths
-from support.builders import NOW, a_fleet, a_pool, a_snapshot, an_item
+from support.builders import NOW, a_fleet, a_learned, a_pool, a_snapshot, an_item
 from unit.test_judging_runs import an_order
 
 SHORT = a_pool("short", max_job_seconds=100.0)
@@ -21,7 +20,7 @@ BIG = a_pool("big")
 
 def declines(samples, *, pool="short", job="job", controller="main", of_pipeline=False, pools=(SHORT, BIG)):
     fleet = with_job_lengths(
-        a_fleet(*pools), {"main": Learned(samples={f"{where}\n{name}": seen for (where, name), seen in samples.items()})}
+        a_fleet(*pools), {"main": a_learned(samples={f"{where}\n{name}": seen for (where, name), seen in samples.items()})}
     )
     return fleet.declines(controller, pool, job, of_pipeline=of_pipeline)
 
@@ -66,7 +65,7 @@ def test_another_controller_and_a_fleet_without_the_key_decline_nothing():
 def test_an_order_is_not_announced_to_a_pool_that_declines_its_job(seconds, coming):
     target = Target(controller="main", pool="short", label="short", value="short")
     order = an_order(parts=(Part(target=target, tries=(Try(id="run-1.1.1", state=TryState.WRITTEN, at=NOW - 10.0),)),))
-    learned = {"main": Learned(samples={f"short\n{order.job}": (seconds,)})}
+    learned = {"main": a_learned(samples={f"short\n{order.job}": (seconds,)})}
     situation = assess(a_snapshot(run_orders=(order,), learned=learned), a_fleet(SHORT))
     assert len(announced(situation, "main")) == coming
 

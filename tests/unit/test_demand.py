@@ -4,19 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.orders import Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.situation.demand import read_demand
 from autoscaler.domain.situation.looks import Resumption
-from support.builders import LONG_AGO, NOW, a_fleet, a_node, a_pool, a_record, a_view, an_item, beacons
+from support.builders import NOW, a_fleet, a_node, a_pool, a_record, a_session, a_view, an_item, beacons
 
 FLEET = a_fleet(a_pool("cpu", labels=frozenset({"cpu", "linux"})), a_pool("gpu", labels=frozenset({"gpu", "linux"})))
 
 
-LONG_AFTER = Resumption(life=ControllerSession(session="s1", since_at=LONG_AGO), now=NOW, timeout_seconds=7200.0)
-SOON_AFTER = replace(LONG_AFTER, life=ControllerSession(session="s1", since_at=NOW - 600.0, restarted=True))
+LONG_AFTER = Resumption(life=a_session(), now=NOW, timeout_seconds=7200.0)
+SOON_AFTER = replace(LONG_AFTER, life=a_session(since_at=NOW - 600.0, restarted=True))
 ALONE = Wait(for_executor=True, nodes=("cpu-1",))
 AGENT = a_node("cpu-1", "cpu", "linux", "autoscaler-fleet-f")
 RECORD = a_record("i-1", node="cpu-1")
@@ -77,7 +76,7 @@ def test_without_such_a_beacon_an_item_that_may_have_run_there_before_a_restart_
 
 
 def test_a_suspect_is_bound_however_late_the_item_came():
-    life = ControllerSession(session="s1", since_at=LONG_AGO, suspects={"cpu-1": ("job/m/4",)})
+    life = a_session(suspects={"cpu-1": ("job/m/4",)})
     assert demand_of(an_item(why=ALONE), AGENT, resumption=replace(LONG_AFTER, life=life)).pins == {"cpu-1"}
 
 

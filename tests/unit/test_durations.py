@@ -5,11 +5,10 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.forecast.durations import job_key, pool_key, quantiles, quantiles_of, remaining_seconds
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
-from support.builders import NOW, a_build, a_fleet, a_memory, a_snapshot, a_view, an_agent, an_item
+from support.builders import NOW, a_build, a_fleet, a_learned, a_memory, a_sighting, a_snapshot, a_view, an_agent, an_item
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ def test_quantiles_are_of_what_was_seen():
 
 
 def test_an_unknown_job_takes_the_pools_durations_and_an_unknown_pool_what_is_assumed():
-    learned = Learned(samples={pool_key("cpu"): (60.0,), job_key("known", "cpu"): (5.0,)})
+    learned = a_learned(samples={pool_key("cpu"): (60.0,), job_key("known", "cpu"): (5.0,)})
     assert quantiles_of(learned, "known", "cpu").p50_seconds == 5.0
     assert quantiles_of(learned, "new", "cpu").p50_seconds == 60.0
     assert quantiles_of(learned, "new", "gpu").p50_seconds == 600.0
@@ -48,36 +47,36 @@ def looked_at(before, *builds, items=(), **memory):
 
 
 def test_a_build_that_ended_teaches_its_duration():
-    before = Learned(running={"k": Sighting(job="job", pool="cpu", since_at=NOW - 330)}, seen_at=NOW - 60)
+    before = a_learned(running={"k": a_sighting(job="job", pool="cpu", since_at=NOW - 330)}, seen_at=NOW - 60)
     learned = looked_at(before).learned
     assert learned.samples == {job_key("job", "cpu"): (300.0,), pool_key("cpu"): (300.0,)}
 
 
 def test_a_build_is_timed_from_when_it_was_first_seen():
-    before = Learned(running={"job/0": Sighting(job="job", pool="cpu", since_at=NOW - 330)}, seen_at=NOW - 60)
+    before = a_learned(running={"job/0": a_sighting(job="job", pool="cpu", since_at=NOW - 330)}, seen_at=NOW - 60)
     assert looked_at(before, a_build()).learned.running["job/0"].since_at == NOW - 330
 
 
 def test_a_job_counts_its_wait_once_when_it_got_its_executor():
-    before = Learned(waiting={"7\njob": 100.0, "8\nother": 500.0}, seen_at=NOW - 60)
+    before = a_learned(waiting={"7\njob": 100.0, "8\nother": 500.0}, seen_at=NOW - 60)
     assert looked_at(before, a_build("job")).job_waits == {"cpu": (130.0,)}
 
 
 def test_a_job_never_seen_waiting_waited_less_than_a_look():
-    assert looked_at(Learned(seen_at=NOW - 60), a_build("job")).job_waits == {"cpu": (30.0,)}
+    assert looked_at(a_learned(seen_at=NOW - 60), a_build("job")).job_waits == {"cpu": (30.0,)}
 
 
 def test_the_first_look_tells_no_waits():
-    assert looked_at(Learned(), a_build("job")).job_waits == {}
+    assert looked_at(a_learned(), a_build("job")).job_waits == {}
 
 
 def test_an_incomplete_view_teaches_nothing():
-    before = Learned(running={"k": Sighting(job="job", pool="cpu", since_at=NOW)}, seen_at=NOW - 60)
+    before = a_learned(running={"k": a_sighting(job="job", pool="cpu", since_at=NOW)}, seen_at=NOW - 60)
     snapshot = a_snapshot(a_view(problem="503"), learned={"main": before})
     assert learn_from_builds(assess(snapshot, a_fleet()), "main", {}).learned is before
 
 
 def test_nothing_is_told_when_only_time_has_passed():
-    assert looked_at(Learned(seen_at=NOW - 60)).learned.tells_what(Learned(seen_at=NOW - 60))
-    waiting = looked_at(Learned(seen_at=NOW - 60), items=(an_item(label="cpu"),)).learned
+    assert looked_at(a_learned(seen_at=NOW - 60)).learned.tells_what(a_learned(seen_at=NOW - 60))
+    waiting = looked_at(a_learned(seen_at=NOW - 60), items=(an_item(label="cpu"),)).learned
     assert not waiting.tells_what(replace(waiting, seen_at=0.0))

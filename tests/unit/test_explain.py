@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.memory import CapacityDelay, Window
+from autoscaler.domain.facts.memory import CapacityDelay
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Terminate
@@ -26,6 +26,7 @@ from support.builders import (
     a_record,
     a_snapshot,
     a_view,
+    a_window,
     an_agent,
     an_empty_window,
     an_instance,
@@ -108,7 +109,7 @@ def test_an_agent_says_what_is_to_be_done_with_it_and_nothing_of_keeping_it():
 def kept(*agents, pool=None, since=600.0, window=None, items=(), overrides=None):
     """What is said of keeping the first of these agents."""
     fleet = a_fleet(pool or a_pool("cpu"))
-    window = window or {"main/cpu": Window(opened_at=NOW - 7200, seen_at=NOW, peaks=((NOW - 60, 2), (NOW, 0)))}
+    window = window or {"main/cpu": a_window(opened_at=NOW - 7200, seen_at=NOW, peaks=((NOW - 60, 2), (NOW, 0)))}
     snapshot = a_snapshot(
         a_view(*(node for _, node in agents), *beacons(fleet)[1:], items=tuple(items)),
         records=tuple(record for record, _ in agents),
@@ -142,7 +143,7 @@ def test_an_idle_agent_that_is_kept_in_any_case_says_why():
     assert kept((replace(record, keep_until=NOW + 3300), node)).endswith("and a person wants it kept for another 55 min")
     hold = Hold(scope=Scope.POOL, name="cpu", since_at=NOW, until_at=NOW + 600, by="ada", reason="driver")
     assert kept(an_agent(), overrides=Overrides(holds=(hold,))).endswith("and pool cpu is on hold for another 10 min by ada: driver")
-    needed = {"main/cpu": Window(opened_at=NOW - 7200, seen_at=NOW, peaks=((NOW, 1),))}
+    needed = {"main/cpu": a_window(opened_at=NOW - 7200, seen_at=NOW, peaks=((NOW, 1),))}
     assert kept(an_agent(), window=needed).endswith("and needed now")
     pinned = an_item(1, label=None, wait=Wait(for_executor=True, nodes=("cpu-1",)))
     assert "and a build may be bound to it: a queue item waits for it by name" in kept(an_agent(), items=[pinned])
@@ -254,7 +255,7 @@ WITH_A_DISK = an_offering(volume_usd_per_hour=0.011)
 WARM = a_pool("cpu", warm_pool=WarmPool(min_agents=0, max_agents=5, max_age_seconds=7 * 86_400.0), offerings=(WITH_A_DISK,))
 AN_HOUR_AGO = NOW - 3600.0
 OFF = tuple(an_instance(f"i-{number}", state=InstanceState.STOPPED) for number in (1, 2))
-NEEDED_TWO = {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW, peaks=((AN_HOUR_AGO, 2), (NOW - 1800.0, 1), (NOW, 0)))}
+NEEDED_TWO = {"main/cpu": a_window(opened_at=LONG_AGO, seen_at=NOW, peaks=((AN_HOUR_AGO, 2), (NOW - 1800.0, 1), (NOW, 0)))}
 
 
 def stopped(number=1, *, since=AN_HOUR_AGO, life=0, **facts):
@@ -375,7 +376,7 @@ def test_an_agent_that_can_never_be_stopped_says_why(facts, because):
 
 def test_an_idle_agent_of_a_pool_that_stops_agents_is_set_against_a_start():
     record, node = an_agent()
-    lately = {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW, peaks=((NOW - 30.0, 1), (NOW, 0)))}
+    lately = {"main/cpu": a_window(opened_at=LONG_AGO, seen_at=NOW, peaks=((NOW - 30.0, 1), (NOW, 0)))}
     [fact] = [one for one in why("i-1", record, nodes=(node,), idle_since={"i-1": NOW - 30.0}, windows=lately) if one.startswith("kept")]
     assert "against a start of $1.02 ($0.93 of it waiting); agent 1 of cpu is kept running for" in fact
 

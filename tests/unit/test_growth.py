@@ -2,13 +2,12 @@
 
 import pytest
 
-from autoscaler.domain.facts.memory import Burst, Growth, Window
+from autoscaler.domain.facts.memory import Burst, Growth
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
 from autoscaler.domain.situation.breakers import of_offering
 from support.builders import (
-    LONG_AGO,
     NOW,
     a_fleet,
     a_memory,
@@ -16,6 +15,7 @@ from support.builders import (
     a_snapshot,
     a_trial,
     a_view,
+    a_window,
     an_agent,
     an_empty_window,
     an_item,
@@ -154,7 +154,7 @@ def test_jobs_that_are_awaited_by_name_are_not_awaited_twice():
 
 
 def watched(burst, *growths):
-    windows = {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 300, 3),), burst=burst)}
+    windows = {"main/cpu": a_window(peaks=((NOW - 300, 3),), burst=burst)}
     memory = a_memory(windows=windows, growths={"main/cpu": growths} if growths else {})
     plan = scale_down(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
     return plan.memory.growths

@@ -5,16 +5,16 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.facts.memory import IdleReturns, Window
+from autoscaler.domain.facts.memory import IdleReturns
 from autoscaler.domain.forecast.keeping import EDGES, Costs, Keeping, Missed, needed_lately, note_returns
-from support.builders import NOW
+from support.builders import NOW, a_window
 
 # An agent of $3 an hour, three minutes of boot, and five minutes of a job's waiting at $20 an hour.
 COSTS = Costs(usd_per_second=3.0 / 3600, boot_usd=0.15, wait_usd=20.0 * 300 / 3600)
 
 
-def a_window(*peaks):
-    return Window(opened_at=NOW - 7200, seen_at=NOW - 60, peaks=tuple((NOW - ago, needed) for ago, needed in peaks))
+def needed_at(*peaks):
+    return a_window(opened_at=NOW - 7200, seen_at=NOW - 60, peaks=tuple((NOW - ago, needed) for ago, needed in peaks))
 
 
 def returns(*times, jobs=1.0):
@@ -91,14 +91,14 @@ def test_levels_are_learned_apart():
 
 
 def test_as_many_are_kept_as_were_needed_no_longer_ago_than_each_is_kept():
-    peaks = a_window((3000, 9), (1000, 5), (0, 2))
+    peaks = needed_at((3000, 9), (1000, 5), (0, 2))
     assert needed_lately(peaks, keep(fixed=1800.0).seconds, NOW) == 5
     assert needed_lately(peaks, keep({"4": within(3600.0, jobs=4.0), "3": within(60.0)}).seconds, NOW) == 9
     assert needed_lately(peaks, keep({"3": within(60.0), "2": within(60.0), "4": within(60.0)}).seconds, NOW) == 2
 
 
 def test_of_the_agents_that_were_needed_at_once_the_first_ones_may_be_worth_keeping_longer_than_the_last():
-    assert needed_lately(a_window((1000, 9), (0, 0)), keep({"4": within(14_400.0), "3": within(3600.0, jobs=4.0)}).seconds, NOW) == 7
+    assert needed_lately(needed_at((1000, 9), (0, 0)), keep({"4": within(14_400.0), "3": within(3600.0, jobs=4.0)}).seconds, NOW) == 7
 
 
 def test_a_return_is_noted_by_how_long_it_was_away_and_the_waits_it_would_have_spared():

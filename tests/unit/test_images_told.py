@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
@@ -12,7 +11,7 @@ from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.status import status_of
 from autoscaler.domain.report.told import Told
 from autoscaler.domain.situation.breakers import of_image
-from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_trial, an_agent, an_empty_window, an_instance
+from support.builders import NOW, a_fleet, a_learned, a_memory, a_pool, a_record, a_trial, an_agent, an_empty_window, an_instance
 from support.decisions import seen
 
 OLD, NEW = "1 with ami-1", "1 with ami-2"
@@ -97,7 +96,7 @@ def test_boots_are_told_by_image_once_and_only_where_a_parameter_names_it():
         return replace(record, registered_at=at, launched_at=at - 90.0 - number, version=version), node
 
     agents = booted(1, 30.0), booted(2, 40.0), booted(3, 400.0), booted(4, 30.0, pool="gpu")
-    snapshot = looked(*agents, learned={"main": Learned(seen_at=NOW - 60.0)}, instances=())  # as publish_metrics looks
+    snapshot = looked(*agents, learned={"main": a_learned(seen_at=NOW - 60.0)}, instances=())  # as publish_metrics looks
     [datum] = [datum for datum in measure(assess(snapshot, FLEET), {}, {}) if datum.name == "ImageBootSeconds"]
     assert sorted(datum.values) == [91.0, 92.0]
     assert datum.dimensions == (("Fleet", "f"), ("Pool", "cpu"), ("Image", "ami-1"))

@@ -1,6 +1,7 @@
 """What jobs cost: whose the dollars are that the meter counted between two looks, and that all of them are somebody's."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, JobWeights, MonthCosts, Used
-from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
+from autoscaler.domain.facts.memory import SpotPrices
 from autoscaler.domain.facts.metering import Spent, day_name, meter, month_name
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Binding, RecordState
 from autoscaler.domain.report.costs import (
@@ -26,7 +27,21 @@ from autoscaler.domain.report.costs import (
     share_out,
     spread_unused,
 )
-from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_node, a_pool, a_record, a_reservation, a_snapshot, a_view
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_fleet,
+    a_learned,
+    a_memory,
+    a_month,
+    a_node,
+    a_pool,
+    a_record,
+    a_reservation,
+    a_sighting,
+    a_snapshot,
+    a_view,
+)
 
 MINUTE = 60.0
 FLEET = a_fleet(a_pool("cpu", executors=2), a_pool("gpu"))
@@ -45,7 +60,7 @@ def running(*builds):
     """Builds by (job, node), or (job, node, since)."""
     found = {}
     for number, (job, node, *since) in enumerate(builds):
-        found[f"{number}/{job}"] = Sighting(job=job, pool="cpu", since_at=since[0] if since else LONG_AGO, node=node)
+        found[f"{number}/{job}"] = a_sighting(job=job, pool="cpu", since_at=since[0] if since else LONG_AGO, node=node)
     return found
 
 
@@ -54,10 +69,10 @@ class Account:
     """A fleet that is metered and looked at, with the costs that the looks leave. ``rates``: dollars an hour that the meter counts."""
 
     now: float = NOW
-    metered: Month = field(default_factory=lambda: Month(name=month_name(NOW), metered_at=NOW))
-    batch: CostBatch = field(default_factory=lambda: opened(Month(name=month_name(NOW), metered_at=NOW), NOW, 0))
+    metered: Any = field(default_factory=lambda: a_month(name=month_name(NOW), metered_at=NOW))
+    batch: CostBatch = field(default_factory=lambda: opened(a_month(name=month_name(NOW), metered_at=NOW), NOW, 0))
     months: dict[str, MonthCosts] = field(default_factory=dict)
-    before: dict[str, Learned] = field(default_factory=dict)
+    before: dict[str, Any] = field(default_factory=dict)
     fleet: Fleet = FLEET
 
     def look(self, *agents, ran=None, rates=None, after=MINUTE, lost=False, **facts):
@@ -74,13 +89,13 @@ class Account:
         views = [
             a_view(*(node for record, node in agents if record.controller == controller), name=controller) for controller in sorted(ran)
         ]
-        learned = {controller: Learned(running=builds, seen_at=self.now) for controller, builds in ran.items()}
+        learned = {controller: a_learned(running=builds, seen_at=self.now) for controller, builds in ran.items()}
         snapshot = a_snapshot(
             *views,
             records=tuple(record for record, _ in agents),
             instances=(),
             memory=a_memory(month=self.metered, spot_prices=facts.get("spot", SpotPrices())),
-            learned={controller: self.before.get(controller, Learned()) for controller in ran},
+            learned={controller: self.before.get(controller, a_learned()) for controller in ran},
             taken_at=self.now,
         )
         look = CostLook(snapshot=snapshot, fleet=self.fleet, learned=learned | facts.get("learned", {}))
@@ -268,7 +283,7 @@ def test_what_is_idle_is_shared_by_the_jobs_of_its_pool_by_their_dollars():
 
 
 def test_dollars_of_before_the_first_look_are_idle_and_none_is_lost():
-    account = Account(batch=CostBatch(), metered=Month(name=month_name(NOW), usd=90.0, metered_at=NOW, by_pool={"cpu": 90.0}))
+    account = Account(batch=CostBatch(), metered=a_month(name=month_name(NOW), usd=90.0, metered_at=NOW, by_pool={"cpu": 90.0}))
     account.look(an_agent(), ran={"main": running(("a", "cpu-1"))})
     assert account.usd("a") == 0.0
     assert account.told().unused == {"cpu": pytest.approx(90.1)}
@@ -289,7 +304,7 @@ def test_after_a_gap_a_build_that_runs_counts_from_its_beginning_and_one_that_is
     account = Account()
     account.look(an_agent(), ran={"main": running(("a", "cpu-1"))})
     before = account.usd("a")
-    account.look(an_agent(), ran={"main": {"x": Sighting(job="b", pool="cpu", since_at=account.now + 600.0, node="cpu-1")}}, after=3600.0)
+    account.look(an_agent(), ran={"main": {"x": a_sighting(job="b", pool="cpu", since_at=account.now + 600.0, node="cpu-1")}}, after=3600.0)
     assert LOOK_GAP_SECONDS < 3600.0
     assert account.usd("a") == pytest.approx(before)
     assert account.usd("b") == pytest.approx(6.0 / 2 * 3000 / 3600)
@@ -297,7 +312,7 @@ def test_after_a_gap_a_build_that_runs_counts_from_its_beginning_and_one_that_is
 
 def test_a_controller_that_cannot_be_read_for_long_has_its_agents_counted_as_idle():
     account = Account()
-    old = {"main": Learned(running=running(("a", "cpu-1")), seen_at=NOW - 2 * LOOK_GAP_SECONDS)}
+    old = {"main": a_learned(running=running(("a", "cpu-1")), seen_at=NOW - 2 * LOOK_GAP_SECONDS)}
     account.look(an_agent(), ran={"main": {}}, learned=old)
     assert account.usd("a") == 0.0
     assert account.total() == pytest.approx(0.1)
@@ -315,7 +330,7 @@ def test_a_meter_that_was_lost_begins_again_and_takes_nothing_back():
     account = Account()
     for _ in range(20):
         account.look(an_agent(), ran={"main": running(("a", "cpu-1"))})
-    account.metered = Month(name=month_name(NOW), metered_at=account.now)
+    account.metered = a_month(name=month_name(NOW), metered_at=account.now)
     account.look(an_agent(), ran={"main": running(("a", "cpu-1"))})
     assert account.total() == pytest.approx(21 * 0.1)
 

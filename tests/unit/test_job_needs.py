@@ -3,19 +3,18 @@
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.job_stats import JobTracker, RunningBuild, Subject
-from autoscaler.domain.facts.memory import Sighting
 from autoscaler.domain.facts.telemetry import FRESH_SECONDS
 from autoscaler.domain.forecast.durations import quantile
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.tracking import USES_FOLLOWED, EndedBuild, follow_uses, note_uses
-from support.builders import GIB, NOW, a_build_use, a_fleet, a_telemetry, an_agent
+from support.builders import GIB, NOW, a_build_use, a_fleet, a_sighting, a_telemetry, an_agent
 from support.decisions import seen
 
 KEY = "cpu-1/0/job/a/7"
 
 
 def ended(key=KEY, node="cpu-1", signature=""):
-    sighting = Sighting(job="a", pool="cpu", since_at=NOW, node=node, run="job/a/7")
+    sighting = a_sighting(job="a", pool="cpu", since_at=NOW, node=node, run="job/a/7")
     build = RunningBuild(signature=signature, since_at=NOW, waited=None, on_time=None, duration=None)
     return EndedBuild(key=key, sighting=sighting, build=build, seen_seconds=600.0, gap_seconds=60.0)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import Fleet, WarmPool
-from autoscaler.domain.facts.memory import Arrivals, Follower, Learned
+from autoscaler.domain.facts.memory import Arrivals, Follower
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
@@ -17,6 +17,7 @@ from autoscaler.domain.memo import Memo
 from support.builders import (
     NOW,
     a_fleet,
+    a_learned,
     a_memory,
     a_pool,
     a_record,
@@ -42,15 +43,15 @@ def at_price(usd_per_hour: float) -> Fleet:
 AT_13_DOLLARS = at_price(13.0)
 
 
-def after(*arrivals: tuple[str, float], pools=POOLS) -> Learned:
+def after(*arrivals: tuple[str, float], pools=POOLS):
     """What is learned from jobs that came then, in seconds before now; all need the gpu pool."""
-    learned = Learned(seen_at=1.0)
+    learned = a_learned(seen_at=1.0)
     for job, ago in sorted(arrivals, key=lambda arrival: -arrival[1]):
         learned = note(learned, job, NOW - ago, pools)
     return learned
 
 
-def note(learned: Learned, job: str, at: float, pools=POOLS) -> Learned:
+def note(learned, job: str, at: float, pools=POOLS):
     noted = note_arrivals(learned, [Arrival(job=job, pool="gpu", at=at)], pools, at)
     return replace(learned, arrivals=noted.arrivals, followers=noted.followers, schedules=noted.schedules)
 
@@ -71,7 +72,7 @@ def builds_and_tests(times: int, *, delay: float = 600.0, each_followed: int = 1
     return [*(("build", ago) for ago in began), *(("tests", ago - delay) for ago in began[::each_followed])]
 
 
-def foreseen(learned: Learned, fleet=FLEET, now: float = NOW, memo: Memo | None = None) -> dict[str, tuple[int, str]]:
+def foreseen(learned, fleet=FLEET, now: float = NOW, memo: Memo | None = None) -> dict[str, tuple[int, str]]:
     situation = assess(replace(a_snapshot(a_view(), learned={"main": learned}), taken_at=now), fleet, memo)
     return {pool: (due.executors, due.why) for pool, due in situation.forecasts("main").items()}
 
@@ -80,7 +81,7 @@ def foreseen(learned: Learned, fleet=FLEET, now: float = NOW, memo: Memo | None 
 
 
 def test_an_arrival_that_is_told_of_late_takes_its_place_among_the_others():
-    learned = note(note(Learned(seen_at=1.0), "tests", NOW - 60), "tests", NOW - 90)
+    learned = note(note(a_learned(seen_at=1.0), "tests", NOW - 60), "tests", NOW - 90)
     assert learned.arrivals["tests"].times == (NOW - 90, NOW - 60)
 
 
@@ -275,7 +276,7 @@ def test_one_job_that_is_announced_twice_over_comes_once():
 
 
 def test_an_item_arrives_once_when_it_became_buildable():
-    before = Learned(seen_at=NOW - 60.0, waiting={"1\nold": 100.0})
+    before = a_learned(seen_at=NOW - 60.0, waiting={"1\nold": 100.0})
     items = (an_item(1, label="cpu", job="old"), an_item(2, label="cpu", job="new", waiting_seconds=25.0))
     learned = learn_from_builds(assess(a_snapshot(a_view(items=items), learned={"main": before}), FLEET), "main", {}).learned
     assert learned.arrivals == {"new": Arrivals(pool="cpu", times=(NOW - 25.0,), count=1)}

@@ -1,18 +1,30 @@
 """Items and builds followed from look to look for the job statistics: what counts as begun and ended, and what is noted of it."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, RunningBuild, Subject, WaitingItem
-from autoscaler.domain.facts.memory import ControllerSession, Learned, Sighting
 from autoscaler.domain.facts.runs import BuildResult, RunEnd
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
 from autoscaler.domain.forecast.durations import quantile
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.report.tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED, BegunBuild, Changes, changes_of, ends_of, note_changes
-from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_memory, a_snapshot, a_view, an_agent, an_item
+from support.builders import (
+    NOW,
+    a_build,
+    a_fleet,
+    a_learned,
+    a_memory,
+    a_session,
+    a_sighting,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_item,
+)
 
 FLEET = a_fleet()
 MINUTE = 60.0
@@ -24,9 +36,9 @@ class Followed:
 
     now: float = NOW
     tracker: JobTracker = field(default_factory=JobTracker)
-    learned: Learned = field(default_factory=lambda: Learned(seen_at=NOW - MINUTE))
+    learned: Any = field(default_factory=lambda: a_learned(seen_at=NOW - MINUTE))
     rows: dict[tuple[Subject, str], JobRow] = field(default_factory=dict)
-    session: ControllerSession = field(default_factory=lambda: ControllerSession(session="s1", since_at=LONG_AGO))
+    session: Any = field(default_factory=a_session)
 
     def look(self, *builds, items=(), after=MINUTE, ends=None, recorded=True):
         """Look at these builds and items so many seconds after the last look; returns what it showed."""
@@ -107,7 +119,7 @@ def test_a_build_whose_result_nobody_told_counts_neither_as_good_nor_as_bad():
 
 
 def test_a_build_that_ran_before_the_first_look_teaches_nothing():
-    here = Followed(learned=Learned(), session=ControllerSession(session="s1", since_at=LONG_AGO))
+    here = Followed(learned=a_learned(), session=a_session())
     here.look(building())
     here.look()
     assert here.rows == {}
@@ -127,7 +139,7 @@ def test_what_ends_while_a_controller_restarts_teaches_nothing():
     here = Followed()
     here.look()
     here.look(building())
-    here.session = ControllerSession(session="s1", since_at=here.now, restarted=True)
+    here.session = a_session(since_at=here.now, restarted=True)
     here.look()
     assert here.rows == {}
     assert here.tracker.running == {}
@@ -259,7 +271,7 @@ def test_only_so_many_items_are_followed_at_once():
 def test_only_so_many_builds_are_followed_at_once():
     build = RunningBuild(signature="", since_at=NOW, waited=None, on_time=None, duration=None)
     followed = {f"long {number}": build for number in range(BUILDS_FOLLOWED - 1)}
-    begun = {key: BegunBuild(sighting=Sighting(job="job", pool="cpu", since_at=NOW), signature="") for key in ("a", "b")}
+    begun = {key: BegunBuild(sighting=a_sighting(job="job", pool="cpu", since_at=NOW), signature="") for key in ("a", "b")}
     changes = Changes(tracker=JobTracker(running=followed), begun=begun)
     noted = note_changes(changes, {}, assess(a_snapshot(), FLEET), "main", {})
     assert noted.tracker.running.keys() == {*followed, "a"}

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from autoscaler.domain.facts.fleet import Machine
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.job_stats import EndedUse, JobRow, Machines, MachineSize, Needs, Spread, Subject, Used
-from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.nodes import executors_at_first, with_known_weights
 from autoscaler.domain.forecast.durations import note_value
 from autoscaler.domain.report.jobs import WEIGHTS_KEPT, list_needs, next_weights
 from autoscaler.domain.report.tracking import ToldUse, note_uses
 from autoscaler.entry.function_url import read_telemetry
 from autoscaler.errors import ConfigError
-from support.builders import NOW, a_fleet, a_host, a_pool, a_pool_of_hosts, an_offering
+from support.builders import NOW, a_fleet, a_host, a_learned, a_pool, a_pool_of_hosts, an_offering
 
 GIB = 2.0**30
 LEARNING = JobWeights(by_pattern=(("fixed/*", 2), ("*", Source.LEARNED)))
@@ -123,7 +122,7 @@ def test_of_too_many_the_heaviest_are_kept():
 
 
 def test_patterns_say_which_jobs_weights_are_learned():
-    learned = {"main": Learned(weights={"link": 3, "fixed/a": 7}), "other": Learned(weights={"link": 5})}
+    learned = {"main": a_learned(weights={"link": 3, "fixed/a": 7}), "other": a_learned(weights={"link": 5})}
     known = with_known_weights(FLEET, learned)
     assert [known.weights.of(job) for job in ("link", "fixed/a", "new")] == [5, 2, 1]
     assert executors_at_first(known.pools["cpu"], known) == 1
@@ -133,4 +132,4 @@ def test_patterns_say_which_jobs_weights_are_learned():
 @pytest.mark.parametrize("written", [JobWeights(), JobWeights(by_pattern=(("link", 2),))])
 def test_where_nothing_is_to_be_learned_the_fleet_file_counts_alone(written):
     fleet = replace(FLEET, weights=written)
-    assert with_known_weights(fleet, {"main": Learned(weights={"link": 3})}) is fleet
+    assert with_known_weights(fleet, {"main": a_learned(weights={"link": 3})}) is fleet

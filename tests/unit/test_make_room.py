@@ -5,21 +5,22 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import Lending
-from autoscaler.domain.facts.memory import ControllerSession, FreeNode, Stuck, Window
+from autoscaler.domain.facts.memory import FreeNode, Stuck
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
 from support.builders import (
-    LONG_AGO,
     NOW,
     a_build,
     a_fleet,
     a_mark,
     a_memory,
     a_pool,
+    a_session,
     a_snapshot,
     a_view,
+    a_window,
     an_agent,
     an_item,
     an_offering,
@@ -32,7 +33,7 @@ GPU_JOB = (an_item(1, label="gpu"),)
 
 def needed_lately(most=3):
     """Windows in which so many cpu agents were needed a minute ago: none is surplus."""
-    return {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),))}
+    return {"main/cpu": a_window(peaks=((NOW - 60, most),))}
 
 
 def plan_of(*agents, items=GPU_JOB, pools=None, memory=None, view=None, decision=scale_down, **limits):
@@ -154,7 +155,7 @@ def two_controllers(*, waiting=("main",)):
         a_view(node, items=()),
         a_view(name="second", items=(an_item(1, label="cpu"),) if "second" in waiting else ()),
     )
-    sessions = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "second")}
+    sessions = {name: a_session() for name in ("main", "second")}
     return a_snapshot(*views, records=(record,), memory=a_memory(windows=needed_lately(), sessions=sessions))
 
 
@@ -170,8 +171,8 @@ def test_where_both_the_fleet_and_a_pool_are_full_the_agent_of_that_pool_goes_fi
     fleet = a_fleet(a_pool("cpu"), a_pool("gpu", max_agents=1, controllers=("main", "second")), a_pool("arm"), max_agents=2)
     cpu, gpu = an_agent(1), an_agent(2, pool="gpu")
     views = a_view(cpu[1], gpu[1], items=(an_item(1, label="arm"),)), a_view(name="second", items=(an_item(2, label="gpu"),))
-    windows = {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, 1),)) for pool in ("cpu", "gpu")}
-    sessions = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "second")}
+    windows = {f"main/{pool}": a_window(peaks=((NOW - 60, 1),)) for pool in ("cpu", "gpu")}
+    sessions = {name: a_session() for name in ("main", "second")}
     memory = a_memory(windows=windows, sessions=sessions, idle_since={"i-1": NOW - 600, "i-2": NOW - 60})
     steps = scale_down(a_snapshot(*views, records=(cpu[0], gpu[0]), memory=memory), fleet).steps
     assert {step.node for step in steps if isinstance(step, Cordon)} == {"cpu-1", "gpu-2"}

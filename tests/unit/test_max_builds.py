@@ -4,13 +4,12 @@ import pytest
 
 from autoscaler.config import check
 from autoscaler.config.problems import FleetFileError
-from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
-from support.builders import NOW, a_build, a_fleet, a_node, a_pool, a_record, a_snapshot, a_view, an_item
+from support.builders import NOW, a_build, a_fleet, a_learned, a_node, a_pool, a_record, a_sighting, a_snapshot, a_view, an_item
 from support.decisions import scale_down, scale_up
 
 ONCE = a_fleet(a_pool("cpu", max_builds=1))
@@ -20,8 +19,8 @@ THRICE = a_fleet(a_pool("cpu", max_builds=3, executors=2))
 def seen(*builds, had=0, noted=(), items=(), executors=1):
     """One agent with these builds on it; ``had``: those that were counted, ``noted`` among them."""
     node = a_node("cpu-1", "cpu", builds=builds, executors=executors)
-    running = {key: Sighting(job="job", pool="cpu", since_at=NOW - 60.0, node="cpu-1") for key in noted}
-    learned = {"main": Learned(builds={"cpu-1": had} if had else {}, running=running, seen_at=NOW - 60.0)}
+    running = {key: a_sighting(job="job", pool="cpu", since_at=NOW - 60.0, node="cpu-1") for key in noted}
+    learned = {"main": a_learned(builds={"cpu-1": had} if had else {}, running=running, seen_at=NOW - 60.0)}
     return a_snapshot(a_view(node, items=items), records=(a_record("i-1", node="cpu-1"),), learned=learned)
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import AtMonthLimit
-from autoscaler.domain.facts.memory import ControllerSession, Month
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
@@ -20,8 +19,10 @@ from support.builders import (
     a_look,
     a_mark,
     a_memory,
+    a_month,
     a_pool,
     a_record,
+    a_session,
     a_snapshot,
     a_view,
     an_agent,
@@ -33,7 +34,7 @@ from support.decisions import scale_down, scale_up
 
 POOL = a_pool("cpu", min_agents=2)
 FLEET = a_fleet(POOL, max_usd_per_month=100.0)
-SPENT = Month(name="2027-01", usd=100.0, metered_at=NOW)
+SPENT = a_month(name="2027-01", usd=100.0, metered_at=NOW)
 STOPPED = a_mark(MarkClass.MONTH_LIMIT)
 HOLD = Hold(scope=Scope.POOL, name="cpu", since_at=LONG_AGO, until_at=None, by="ada", reason="r")
 
@@ -118,7 +119,7 @@ def test_a_part_of_a_pipeline_that_runs_gets_the_node_it_waits_for(decision):
 
 
 def test_a_pipeline_that_may_have_run_there_before_a_restart_gets_its_node():
-    life = ControllerSession(session="s1", since_at=NOW - 1800.0, restarted=True)
+    life = a_session(since_at=NOW - 1800.0, restarted=True)
     item = waits_for("cpu-1", run="job/m/4", waiting_seconds=1200.0)
     looks = {"i-1": a_look("drained")}
     plan = scale_down(seen(stopped(1), items=(item,), life=life, observations=looks), FLEET)

@@ -1,12 +1,12 @@
 """Node blocks of pipelines: which block of a run's graph an executor showed, and what cannot be told."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.runs import BlockEnd, BuildResult, Graphs, NodeBlock, RunEnd, RunGraph
 from autoscaler.domain.facts.snapshot import OfflineCause
 from autoscaler.domain.situation.builds import TOLD_WITHIN_SECONDS, gone_blocks, learn_blocks, runs_to_read
-from support.builders import NOW, a_build, a_view, an_agent
+from support.builders import NOW, a_build, a_learned, a_sighting, a_view, an_agent
 
 RUN, MINUTE = "job/ci/7", 60.0
 GOOD, BAD = BlockEnd.SUCCEEDED, BlockEnd.FAILED
@@ -25,7 +25,7 @@ def a_graph(*blocks, **facts):
 class Looked:
     """A controller that is looked at once a minute. ``ends``: of the last look."""
 
-    learned: Learned = field(default_factory=Learned)
+    learned: Any = field(default_factory=a_learned)
     now: float = NOW
     ends: list = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class Looked:
         found = graphs or Graphs(read={} if graph is None else {RUN: graph})
         keys = {build.key: node.name for node in nodes for build in node.builds}
         taught = learn_blocks(self.learned, view, keys, found, self.now)
-        running = {key: Sighting(job="ci", pool="cpu", since_at=self.now, node=node, run=RUN) for key, node in keys.items()}
+        running = {key: a_sighting(job="ci", pool="cpu", since_at=self.now, node=node, run=RUN) for key, node in keys.items()}
         self.learned = replace(self.learned, blocks=taught.blocks, running=running, seen_at=self.now)
         self.ends = [(block.node, end) for block, end in taught.ends]
         return self

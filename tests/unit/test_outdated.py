@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -17,6 +16,7 @@ from support.builders import (
     a_mark,
     a_memory,
     a_pool,
+    a_session,
     a_snapshot,
     a_trial,
     a_view,
@@ -43,7 +43,7 @@ def cordoned(**facts):
     mine, my_nodes = old_agents("main", range(1, 4))
     theirs, their_nodes = old_agents("other", range(4, 7))
     records = (*mine, *theirs)
-    sessions = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "other")}
+    sessions = {name: a_session() for name in ("main", "other")}
     memory = a_memory(sessions=sessions, connected=frozenset(record.instance_id for record in records), **facts)
     instances = tuple(an_instance(r.instance_id, controller=r.controller, template_version="1") for r in records)
     views = a_view(*my_nodes), a_view(*their_nodes, name="other")

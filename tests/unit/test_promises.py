@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.job_settings import JobWeights
-from autoscaler.domain.facts.memory import ControllerSession, FreeNode, Ration
+from autoscaler.domain.facts.memory import FreeNode, Ration
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.situation.distrust import Distrust
-from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_item, with_beacons
+from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_session, a_snapshot, a_view, an_agent, an_item, with_beacons
 
 RATION = Ration(refused_at=(NOW - 600.0, NOW - 60.0), until_at=NOW + 540.0, seen_at=NOW - 60.0, jobs=("release",))
 
 
 def watched(*nodes, records=(), busy=None):
-    session = ControllerSession(session="s1", since_at=NOW - 1e6, busy=busy or {})
+    session = a_session(since_at=NOW - 1e6, busy=busy or {})
     memory = a_memory(sessions={"main": session}, rations={"main/cpu": RATION})
     view = a_view(*nodes, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
     return watch(assess(with_beacons(a_snapshot(view, records=records, memory=memory), a_fleet()), a_fleet())).memory

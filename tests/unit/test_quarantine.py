@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import Quarantine
-from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
@@ -13,7 +12,20 @@ from autoscaler.domain.facts.runs import BuildResult, Streak
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.scale_in.replace import Tally
-from support.builders import NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_instance, cordoned
+from support.builders import (
+    NOW,
+    a_build,
+    a_fleet,
+    a_learned,
+    a_memory,
+    a_pool,
+    a_sighting,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_instance,
+    cordoned,
+)
 from support.builders import a_mark as mark_of
 from support.decisions import scale_down
 
@@ -47,14 +59,14 @@ def taken(learned, *, quarantine=Quarantine.REPLACE, count=3, builds=(), **memor
 def learned_from(before, results, *running, gone=()):
     record, node = an_agent(1)
     node = replace(node, builds=running)
-    sightings = {f"cpu-1/0/{run}": Sighting(job=job, pool="cpu", since_at=NOW - 60, node="cpu-1", run=run) for job, run in gone}
+    sightings = {f"cpu-1/0/{run}": a_sighting(job=job, pool="cpu", since_at=NOW - 60, node="cpu-1", run=run) for job, run in gone}
     before = replace(before, running=sightings, seen_at=NOW - 60)
     snapshot = a_snapshot(a_view(node), records=(record,), learned={"main": before})
     return learn_from_builds(assess(snapshot, a_fleet()), "main", results)
 
 
 def test_failures_in_a_row_are_counted_until_a_build_succeeds():
-    first = learned_from(Learned(), {"job/a/1": FAILED, "job/b/1": FAILED}, gone=[("a", "job/a/1"), ("b", "job/b/1")])
+    first = learned_from(a_learned(), {"job/a/1": FAILED, "job/b/1": FAILED}, gone=[("a", "job/a/1"), ("b", "job/b/1")])
     assert first.learned.streaks == {"cpu-1": Streak(failures=2, since_at=NOW, jobs=("a", "b"), pool="cpu")}
     assert first.tallies == {"cpu": Tally(succeeded=0, failed=2)}
     second = learned_from(first.learned, {"job/a/2": SUCCEEDED}, gone=[("a", "job/a/2")])
@@ -62,16 +74,16 @@ def test_failures_in_a_row_are_counted_until_a_build_succeeds():
 
 
 def test_what_was_aborted_or_is_not_known_says_nothing():
-    known = Learned(streaks={"cpu-1": STREAK})
+    known = a_learned(streaks={"cpu-1": STREAK})
     assert learned_from(known, {}, gone=[("a", "job/a/1")]).learned.streaks == {"cpu-1": STREAK}
 
 
 def test_the_streak_of_a_node_that_is_gone_is_forgotten():
-    assert learned_from(Learned(streaks={"cpu-9": STREAK}), {}).learned.streaks == {}
+    assert learned_from(a_learned(streaks={"cpu-9": STREAK}), {}).learned.streaks == {}
 
 
 def test_a_machine_on_which_builds_fail_while_others_succeed_is_taken():
-    [step], _ = taken(Learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW - 60}))
+    [step], _ = taken(a_learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW - 60}))
     assert (step.node, step.reason) == ("cpu-1", Reason.FAILURE_STREAK)
     assert step.detail == "5 builds failed in a row on it within 10 min, of 5 jobs that fail on no other; others of its pool succeeded"
 
@@ -79,10 +91,10 @@ def test_a_machine_on_which_builds_fail_while_others_succeed_is_taken():
 @pytest.mark.parametrize(
     "learned",
     [
-        Learned(streaks={"cpu-1": STREAK}),
-        Learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW - 700}),
-        Learned(streaks={"cpu-1": STREAK}, succeeded_at={"gpu": NOW - 60}),
-        Learned(streaks={"cpu-1": replace(STREAK, jobs=("a", "b", "c", "d"))}, succeeded_at={"cpu": NOW - 60}),
+        a_learned(streaks={"cpu-1": STREAK}),
+        a_learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW - 700}),
+        a_learned(streaks={"cpu-1": STREAK}, succeeded_at={"gpu": NOW - 60}),
+        a_learned(streaks={"cpu-1": replace(STREAK, jobs=("a", "b", "c", "d"))}, succeeded_at={"cpu": NOW - 60}),
     ],
     ids=["nothing succeeds", "nothing has since", "only elsewhere", "too few"],
 )
@@ -91,11 +103,11 @@ def test_where_the_code_may_be_to_blame_the_machine_stays(learned):
 
 
 def test_an_operator_may_want_no_quarantine():
-    assert taken(Learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW}), quarantine=Quarantine.OFF)[0] == []
+    assert taken(a_learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW}), quarantine=Quarantine.OFF)[0] == []
 
 
 def test_a_share_of_the_pool_is_taken_an_hour():
-    learned = Learned(streaks={f"cpu-{n}": STREAK for n in range(1, 9)}, succeeded_at={"cpu": NOW})
+    learned = a_learned(streaks={f"cpu-{n}": STREAK for n in range(1, 9)}, succeeded_at={"cpu": NOW})
     steps, plan = taken(learned, count=10)
     assert len(steps) == 2
     assert "6 more agents are suspect; at most 20% of a pool, or one agent, are taken in an hour" in {h.detail for h in plan.held}
@@ -105,7 +117,7 @@ def test_a_share_of_the_pool_is_taken_an_hour():
 
 @pytest.mark.parametrize(("elapsed", "samples", "is_taken"), [(7201.0, 5, True), (7199.0, 5, False), (7201.0, 4, False)])
 def test_a_build_that_runs_ten_times_what_its_job_takes_makes_its_machine_suspect(elapsed, samples, is_taken):
-    learned = Learned(samples={"cpu\nslow": (720.0,) * samples})
+    learned = a_learned(samples={"cpu\nslow": (720.0,) * samples})
     steps, _ = taken(learned, builds=(a_build("slow", elapsed_seconds=elapsed),))
     assert [step.detail for step in steps] == (
         ["slow has run on it for 2 h; the longest of its last builds took 12 min"] if is_taken else []
@@ -113,7 +125,7 @@ def test_a_build_that_runs_ten_times_what_its_job_takes_makes_its_machine_suspec
 
 
 def test_a_long_stage_among_short_ones_of_its_pipeline_is_no_hanging_build():
-    learned = Learned(samples={"cpu\npr-1": (10.0,) * 19 + (3000.0,)})
+    learned = a_learned(samples={"cpu\npr-1": (10.0,) * 19 + (3000.0,)})
     assert taken(learned, builds=(a_build("pr-1", elapsed_seconds=9000.0),))[0] == []
 
 
@@ -130,7 +142,7 @@ def given_up(quarantine, **memory):
 
 
 def test_what_an_operator_wants_to_look_at_is_kept_until_a_person_says():
-    [step], plan = taken(Learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW}), quarantine=Quarantine.KEEP)
+    [step], plan = taken(a_learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW}), quarantine=Quarantine.KEEP)
     assert plan.memory.kept == {"i-1"}
     later = given_up(Quarantine.KEEP, kept=frozenset({"i-1"}))
     assert [held.reason for held in later.held] == [Reason.KEPT]
@@ -143,5 +155,5 @@ def test_a_machine_that_was_lost_is_not_kept():
 
 
 def test_what_is_kept_is_forgotten_when_it_is_back_in_use():
-    _, plan = taken(Learned(), quarantine=Quarantine.KEEP, kept=frozenset({"i-1", "i-gone"}))
+    _, plan = taken(a_learned(), quarantine=Quarantine.KEEP, kept=frozenset({"i-1", "i-gone"}))
     assert plan.memory.kept == frozenset()

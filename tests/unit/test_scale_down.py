@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import agent_spec
-from autoscaler.domain.facts.memory import Burst, CapacityDelay, ControllerSession, Window
+from autoscaler.domain.facts.memory import Burst, CapacityDelay
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import DrainAll, DrainNodes, DrainSome
 from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, Uncordon
@@ -24,8 +24,10 @@ from support.builders import (
     a_node,
     a_pool,
     a_record,
+    a_session,
     a_snapshot,
     a_view,
+    a_window,
     an_agent,
     an_empty_window,
     an_instance,
@@ -94,20 +96,20 @@ def test_where_machines_were_short_keeping_an_agent_spares_more_waiting():
 
 
 def test_a_window_that_is_not_full_retires_nothing():
-    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 60, seen_at=NOW - 30, peaks=((NOW - 30, 0),))})
+    memory = a_memory(windows={"main/cpu": a_window(opened_at=NOW - 60, seen_at=NOW - 30, peaks=((NOW - 30, 0),))})
     plan = decide_down(an_agent(), memory=memory)
     assert (plan.steps, held(plan)) == ((), {Reason.WINDOW_OPEN})
 
 
 def test_what_was_idle_before_a_gap_and_is_idle_after_it_is_surplus_however_long_the_gap():
-    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 9e4, seen_at=NOW - 7e4, peaks=((NOW - 7e4, 0),))})
+    memory = a_memory(windows={"main/cpu": a_window(opened_at=NOW - 9e4, seen_at=NOW - 7e4, peaks=((NOW - 7e4, 0),))})
     [step] = decide_down(an_agent(), memory=memory).steps
     assert (type(step), step.reason) == (Cordon, Reason.SURPLUS)
 
 
 @pytest.mark.parametrize("gap", [181.0, 4000.0, 7e4])
 def test_what_was_needed_before_a_gap_counts_as_needed_until_its_end(gap):
-    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 9e4, seen_at=NOW - gap, peaks=((NOW - gap, 2),))})
+    memory = a_memory(windows={"main/cpu": a_window(opened_at=NOW - 9e4, seen_at=NOW - gap, peaks=((NOW - gap, 2),))})
     plan = decide_down(an_agent(), memory=memory)
     assert plan.steps == ()
     assert plan.memory.windows["main/cpu"].peaks == ((NOW, 2), (NOW, 0))
@@ -191,7 +193,7 @@ def test_a_pinned_agent_is_not_given_up_and_comes_back():
 
 
 def test_what_was_busy_before_a_restart_is_not_given_up_and_comes_back():
-    life = ControllerSession(session="s1", since_at=NOW - 600, restarted=True, suspects={"cpu-1": ("job/job/1",)})
+    life = a_session(since_at=NOW - 600, restarted=True, suspects={"cpu-1": ("job/job/1",)})
     memory = replace(drained_memory(), sessions={"main": life})
     [step] = decide_down(a_drained_agent(), memory=memory).steps
     assert (type(step), step.reason) == (Uncordon, Reason.BUSY_BEFORE_RESTART)
@@ -204,7 +206,7 @@ def test_one_that_drains_for_good_and_that_a_build_may_be_bound_to_is_named(reas
     drained = replace(record, state=state), node
     items = (an_item(job="deploy", why=Wait(for_executor=True, nodes=(node.name,))),) if reason is Reason.PINNED else ()
     suspects = {} if reason is Reason.PINNED else {"cpu-1": ("job/job/1",)}
-    session = ControllerSession(session="s1", since_at=NOW - 600, restarted=True, suspects=suspects)
+    session = a_session(since_at=NOW - 600, restarted=True, suspects=suspects)
     plan = decide_down(drained, items=items, memory=replace(drained_memory(), sessions={"main": session}))
     [said] = [held for held in plan.held if "cpu-1" in held.detail]
     assert (plan.steps, said.reason) == ((), reason)
@@ -217,7 +219,7 @@ def test_one_that_drains_for_good_and_that_a_build_may_be_bound_to_is_named(reas
         ({"problem": "503"}, {}, Reason.INCOMPLETE),
         ({"quieting_down": True}, {}, Reason.QUIETING_DOWN),
         ({"session": "s2"}, {}, Reason.RESTART_GRACE),
-        ({}, {"sessions": {"main": ControllerSession(session="s1", since_at=NOW - 119)}}, Reason.RESTART_GRACE),
+        ({}, {"sessions": {"main": a_session(since_at=NOW - 119)}}, Reason.RESTART_GRACE),
         ({}, {"sessions": {}}, Reason.RESTART_GRACE),
     ],
     ids=["incomplete", "quieting down", "restarted now", "restarted lately", "never seen before"],

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.memory import ControllerSession, Failing, Learned, Month
+from autoscaler.domain.facts.memory import Failing
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -17,10 +17,13 @@ from support.builders import (
     NOW,
     a_build,
     a_fleet,
+    a_learned,
     a_memory,
+    a_month,
     a_node,
     a_pool,
     a_record,
+    a_session,
     a_snapshot,
     a_trial,
     a_view,
@@ -38,7 +41,7 @@ def items(count, label="cpu", **facts):
 
 
 def learned_minutes(pool, minutes):
-    return {"main": Learned(samples={pool_key(pool): (minutes * 60.0,) * 5})}
+    return {"main": a_learned(samples={pool_key(pool): (minutes * 60.0,) * 5})}
 
 
 def test_launches_at_once_for_an_item_that_no_executor_can_ever_take():
@@ -236,7 +239,7 @@ def test_a_controller_that_is_down_does_not_stop_work_on_another():
 def test_agents_that_are_missing_right_after_a_restart_are_not_replaced():
     record, node = an_agent()
     view = a_view(replace(node, offline=True), items=items(1), session="s2")
-    memory = a_memory(sessions={"main": ControllerSession(session="s2", since_at=NOW - 10, restarted=True)})
+    memory = a_memory(sessions={"main": a_session(session="s2", since_at=NOW - 10, restarted=True)})
     assert launches(scale_up(a_snapshot(view, records=(record,), memory=memory), a_fleet())) == []
 
 
@@ -264,7 +267,7 @@ def test_limits_count_the_dearest_offering_that_is_asked_for():
 
 
 def test_the_month_already_spent_counts():
-    memory = a_memory(month=Month(name="2027-01", usd=98.0, metered_at=NOW))
+    memory = a_memory(month=a_month(name="2027-01", usd=98.0, metered_at=NOW))
     plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(max_usd_per_month=100.0))
     assert Reason.USD_PER_MONTH in held(plan)
 
@@ -331,7 +334,7 @@ def test_spot_then_on_demand_asks_for_on_demand_when_patience_is_over(waiting, m
 
 def test_known_jobs_are_planned_with_their_own_duration():
     record, node = an_agent()
-    known = Learned(samples={job_key("job-1", "cpu"): (5.0,), pool_key("cpu"): (7200.0,)})
+    known = a_learned(samples={job_key("job-1", "cpu"): (5.0,), pool_key("cpu"): (7200.0,)})
     one, two = an_item(1, label="cpu"), an_item(2, label="cpu", job="job-1")
     snapshot = a_snapshot(a_view(node, items=(one, two)), records=(record,), learned={"main": known})
     assert launches(scale_up(snapshot, a_fleet())) == []

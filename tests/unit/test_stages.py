@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.memory import Learned, RunSeen, StageSeen
+from autoscaler.domain.facts.memory import RunSeen, StageSeen
 from autoscaler.domain.facts.plan import Cordon, CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.job_patterns import Present, due, is_worth_keeping, learn_stages, project_of
@@ -15,6 +15,7 @@ from support.builders import (
     NOW,
     a_build,
     a_fleet,
+    a_learned,
     a_memory,
     a_pool,
     a_snapshot,
@@ -36,7 +37,7 @@ def has(items=None, builds=None):
 
 def follow(*looks):
     """Looks a minute apart, each what the run has then (None: nothing)."""
-    learned = Learned()
+    learned = a_learned()
     for number, look in enumerate(looks):
         present = {} if look is None else {RUN: look}
         runs, stages = learn_stages(learned, present, NOW + 60.0 * number)
@@ -79,7 +80,7 @@ def learned(elapsed, *, followed=5, ended=0, seconds=600.0, counts=None, own=Non
     """A run so far into a stage that so many runs took so long with, and those that ended there."""
     history = StageSeen(followed=((seconds, counts or {"gpu": 3}),) * followed, ended=(seconds,) * ended)
     run = RunSeen(project="m", stage="cpu*1", since_at=NOW - elapsed, builds=own or {"a": "cpu"})
-    return Learned(runs={RUN: run}, stages={"m\ncpu*1": history})
+    return a_learned(runs={RUN: run}, stages={"m\ncpu*1": history})
 
 
 def due_now(known):
@@ -140,7 +141,7 @@ def test_an_agent_that_retires_comes_back_before_one_is_launched():
 def test_an_agent_that_a_stage_will_need_is_not_retired():
     record, node = an_agent(pool="gpu")
     memory = a_memory(windows=an_empty_window(pool="gpu"))
-    for known, goes in ((Learned(), True), (learned(500.0), False)):
+    for known, goes in ((a_learned(), True), (learned(500.0), False)):
         snapshot = a_snapshot(a_view(node), records=(record,), memory=memory, learned={"main": known})
         assert any(isinstance(step, Cordon) for step in scale_down(snapshot, a_fleet(CPU, GPU)).steps) == goes
 

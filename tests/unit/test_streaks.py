@@ -2,10 +2,9 @@
 
 import pytest
 
-from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.runs import BuildResult, PoolResults, Streak
 from autoscaler.domain.scale_in.replace import Ended, causes, chance_of_streak, note_pool_results, note_streaks
-from support.builders import NOW, a_view, an_agent
+from support.builders import NOW, a_learned, a_view, an_agent
 
 GOOD, BAD = BuildResult.SUCCEEDED, BuildResult.FAILED
 
@@ -17,7 +16,7 @@ def an_end(node, job, result, pool="cpu"):
 
 def streaks(*ended):
     """The streaks after these ends, a look each."""
-    view, learned = a_view(*(an_agent(number)[1] for number in (1, 2, 3))), Learned()
+    view, learned = a_view(*(an_agent(number)[1] for number in (1, 2, 3))), a_learned()
     for end in ended:
         learned = note_streaks(learned, [end], view, NOW)
     return learned.streaks

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import Ceilings
-from autoscaler.domain.facts.memory import Month, Spending
+from autoscaler.domain.facts.memory import Spending
 from autoscaler.domain.facts.metering import SHARE_SECONDS, Spent, launched_lately, meter, month_name, note_spending, spent_lately
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Terminate, Uncordon
@@ -18,7 +18,20 @@ from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.metrics import held_by_teams, measure
 from autoscaler.domain.report.status import status_of
 from autoscaler.domain.report.told import Told
-from support.builders import NOW, a_build, a_mark, a_memory, a_pool, a_record, a_snapshot, an_agent, an_item, cordoned, with_beacons
+from support.builders import (
+    NOW,
+    a_build,
+    a_mark,
+    a_memory,
+    a_month,
+    a_pool,
+    a_record,
+    a_snapshot,
+    an_agent,
+    an_item,
+    cordoned,
+    with_beacons,
+)
 from support.decisions import scale_down, steps_of
 from support.team_fleets import GRAPHICS, WEB, by_pool, fleet_of, jobs, seen, spending, team, up
 
@@ -104,18 +117,20 @@ def test_the_pool_of_a_launch_is_noted_as_long_as_it_counts():
 
 
 def test_the_months_dollars_are_kept_by_pool_beside_those_of_the_fleet():
-    before = Month(name=MONTH, usd=100.0, metered_at=NOW - 1800, by_pool={"cpu": 4.0, "left": 5.0})
+    before = a_month(name=MONTH, usd=100.0, metered_at=NOW - 1800, by_pool={"cpu": 4.0, "left": 5.0})
     after = meter(before, Spent(by_pool={"cpu": 1.0, "gpu": 3.0}), NOW)
     assert (after.usd, after.by_pool) == (104.0, {"cpu": 5.0, "left": 5.0, "gpu": 3.0})
 
 
 def test_a_month_that_was_metered_before_pools_were_told_apart_goes_on():
-    after = meter(Month(name=MONTH, usd=100.0, metered_at=NOW - 3600), Spent(by_pool={"cpu": 2.0}), NOW)
+    after = meter(a_month(name=MONTH, usd=100.0, metered_at=NOW - 3600), Spent(by_pool={"cpu": 2.0}), NOW)
     assert (after.usd, after.by_pool) == (102.0, {"cpu": 2.0})
 
 
 def test_a_new_month_begins_at_nothing():
-    assert meter(Month(name="2026-12", usd=9.0, metered_at=NOW - 60, by_pool={"cpu": 9.0}), Spent(by_pool={"cpu": 2.0}), NOW).by_pool == {}
+    assert (
+        meter(a_month(name="2026-12", usd=9.0, metered_at=NOW - 60, by_pool={"cpu": 9.0}), Spent(by_pool={"cpu": 2.0}), NOW).by_pool == {}
+    )
 
 
 def test_what_was_spent_lately_is_remembered_for_four_hours_in_a_few_steps():
@@ -138,7 +153,7 @@ def test_without_teams_nothing_is_remembered_of_the_last_hours():
 
 
 def spent(**by_pool):
-    return {"month": Month(name=MONTH, usd=50.0, metered_at=NOW, by_pool=by_pool)}
+    return {"month": a_month(name=MONTH, usd=50.0, metered_at=NOW, by_pool=by_pool)}
 
 
 def down(*agents, fleet=None, **facts):

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Ceilings
-from autoscaler.domain.facts.memory import Window
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
-from support.builders import LONG_AGO, NOW, a_build, a_mark, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering, cordoned
+from support.builders import LONG_AGO, NOW, a_build, a_mark, a_pool, a_snapshot, a_view, a_window, an_agent, an_item, an_offering, cordoned
 from support.decisions import scale_down, scale_up, steps_of
 from support.team_fleets import GRAPHICS, WEB, by_pool, fleet_of, jobs, seen, spending, team, up
 
@@ -17,7 +16,7 @@ from support.team_fleets import GRAPHICS, WEB, by_pool, fleet_of, jobs, seen, sp
 
 
 def needed_lately(*pools):
-    return {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, 3),)) for pool in pools}
+    return {f"main/{pool}": a_window(peaks=((NOW - 60, 3),)) for pool in pools}
 
 
 def gives_way(fleet, *agents, items):

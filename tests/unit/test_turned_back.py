@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.memory import FreeNode, InRow, Learned, Missing, Sighting
+from autoscaler.domain.facts.memory import FreeNode, InRow, Missing
 from autoscaler.domain.facts.started_builds import LostBuild
 from autoscaler.domain.report.told import Span, Told, Trouble, told_by_now
 from autoscaler.domain.situation.looks import turned_back
-from support.builders import NOW, a_look, a_memory, a_record, a_snapshot, an_instance
+from support.builders import NOW, a_learned, a_look, a_memory, a_record, a_sighting, a_snapshot, an_instance
 
 LATER = NOW + 31 * 86_400.0
 
@@ -56,7 +56,7 @@ def test_times_by_the_clock_of_a_controller_that_is_ahead_for_good_stay_as_they_
 
 
 def test_a_build_that_was_first_seen_then_began_now():
-    seen = Learned(running={"cpu-1/0": Sighting(job="job", pool="cpu", since_at=LATER)}, succeeded_at={"cpu": LATER}, seen_at=LATER)
+    seen = a_learned(running={"cpu-1/0": a_sighting(job="job", pool="cpu", since_at=LATER)}, succeeded_at={"cpu": LATER}, seen_at=LATER)
     learned = turned_back(a_snapshot(learned={"main": seen})).learned["main"]
     assert (learned.running["cpu-1/0"].since_at, learned.succeeded_at, learned.seen_at) == (NOW, {"cpu": NOW}, NOW)
 

@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.domain.commands import launch_some
 from autoscaler.domain.facts.fleet import Market, WarmPool
-from autoscaler.domain.facts.memory import IdleReturns, Month, Window
+from autoscaler.domain.facts.memory import IdleReturns
 from autoscaler.domain.facts.metering import launched_lately, month_name, paid_since
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import LaunchSome
@@ -26,12 +26,14 @@ from support.builders import (
     a_look,
     a_mark,
     a_memory,
+    a_month,
     a_node,
     a_pool,
     a_record,
     a_snapshot,
     a_trial,
     a_view,
+    a_window,
     an_empty_window,
     an_instance,
     an_intent,
@@ -48,7 +50,7 @@ OFF = {RecordState.STOPPED: InstanceState.STOPPED, RecordState.STOPPING: Instanc
 # Agents come back after hours, so that each is worth its disk, and its machine no more; one was needed an hour ago.
 _HOURS = (0.0,) * STOPPED_EDGES.index(14_400.0) + (90.0,) + (0.0,) * (len(STOPPED_EDGES) - STOPPED_EDGES.index(14_400.0))
 RETURNS = {"main/cpu": {level: IdleReturns(times=_HOURS, jobs=_HOURS) for level in ("1", "2", "3", "4")}}
-NEEDED = {"main/cpu": Window(opened_at=NOW - 90_000, seen_at=NOW - 60, peaks=((NOW - 3600, 1), (NOW - 60, 0)))}
+NEEDED = {"main/cpu": a_window(opened_at=NOW - 90_000, seen_at=NOW - 60, peaks=((NOW - 3600, 1), (NOW - 60, 0)))}
 
 
 def fleet(warm=WARM, limits=None, **pool):
@@ -248,7 +250,7 @@ def test_of_too_many_those_that_were_stopped_first_go():
 
 
 def test_where_all_that_are_too_many_are_only_about_to_stop_they_stop_first():
-    window = {"main/cpu": Window(opened_at=NOW - 600, seen_at=NOW - 60, peaks=((NOW - 60, 0),))}
+    window = {"main/cpu": a_window(opened_at=NOW - 600, seen_at=NOW - 60, peaks=((NOW - 60, 0),))}
     records = one(1, RecordState.STOPPING), one(2, RecordState.STOPPING)
     assert down(seen(*records, memory={"windows": window, "idle_returns": {}})) == [(FinishStop, Reason.HAS_STOPPED)] * 2
     too_old = one(3, changed_at=NOW - 700_000.0)
@@ -379,7 +381,7 @@ def test_agents_that_always_run_are_none_that_will_be_stopped():
 
 def test_once_the_months_money_is_spent_what_was_to_start_ends_and_is_not_asked_for_again():
     begun = one(state=RecordState.STARTING, starts=(NOW - 10.0,), life=1)
-    month = Month(name=month_name(NOW), usd=110.0, metered_at=NOW - 60.0)
+    month = a_month(name=month_name(NOW), usd=110.0, metered_at=NOW - 60.0)
     assert [what[0] for what in down(seen(begun, memory={"month": month}), fleet(limits={"max_usd_per_month": 100.0}))] == [Terminate]
 
 

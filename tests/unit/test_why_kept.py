@@ -1,11 +1,11 @@
 """Why an idle agent is kept, by the reasons that scaling in uses: a forecast keeps it, or nothing does any more."""
 
-from autoscaler.domain.facts.memory import Arrivals, Expected, Learned, Window
+from autoscaler.domain.facts.memory import Arrivals, Expected
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.report.machines import why_kept
-from support.builders import NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent
+from support.builders import NOW, a_fleet, a_learned, a_memory, a_pool, a_snapshot, a_view, a_window, an_agent
 
-WINDOW = {"main/cpu": Window(opened_at=NOW - 7200, seen_at=NOW - 60, peaks=((NOW - 7200, 0),))}
+WINDOW = {"main/cpu": a_window(opened_at=NOW - 7200, seen_at=NOW - 60, peaks=((NOW - 7200, 0),))}
 
 
 def kept(**facts):
@@ -20,7 +20,7 @@ def kept(**facts):
 
 def test_an_idle_agent_that_a_forecast_keeps_says_which_job_is_expected():
     coming = Arrivals(pool="cpu", times=(NOW - 86400.0,), count=9, expected=(Expected(at=NOW + 90.0, period_seconds=86400.0, share=0.95),))
-    foreseen = kept(learned={"main": Learned(arrivals={"nightly": coming})})
+    foreseen = kept(learned={"main": a_learned(arrivals={"nightly": coming})})
     assert foreseen == "kept: idle for 2 h, and nightly comes at this time"
 
 
