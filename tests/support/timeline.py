@@ -47,19 +47,20 @@ class Day:
 
     def why(self, subject: str) -> list[str]:
         """What `autoscaler why` answers a person now."""
-        return operate.why(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), subject)
+        return operate.why(self.fleet.ports_of("operate"), self.fleet.fleet, self.fleet.invocation(), subject)
 
     def status(self) -> Any:
         """What `autoscaler status` shows a person now."""
-        return operate.status(self.fleet.ports, self.fleet.fleet, self.fleet.invocation())
+        return operate.status(self.fleet.ports_of("operate"), self.fleet.fleet, self.fleet.invocation())
 
     def order(self, order: Any, *, by_a_person: bool = False) -> list:
         """Carry out an order now."""
-        return passes.carry_out(self.fleet.ports, self.fleet.fleet, replace(self.fleet.invocation(), by_a_person=by_a_person), order)
+        invocation = replace(self.fleet.invocation(), by_a_person=by_a_person)
+        return passes.carry_out(self.fleet.ports_of("operate"), self.fleet.fleet, invocation, order)
 
     def lift(self, order: Any) -> None:
         """End a hold, as a person asks for it."""
-        operate.lift(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order)
+        operate.lift(self.fleet.ports_of("operate"), self.fleet.fleet, self.fleet.invocation(), order)
 
     def done(self, kind: type) -> list:
         results = (result for report in self.fleet.reports for result in report.results)
