@@ -7,7 +7,7 @@ from difflib import unified_diff
 from os import cpu_count
 from pathlib import Path
 
-from corpus.case import Recorded, lines_of, read
+from corpus.case import Asks, Recorded, lines_of, read
 from corpus.decided import decided_anew
 from corpus.neutral import without_detail
 
@@ -31,6 +31,8 @@ def differences(before: Recorded) -> Iterator[Difference]:
     nothing."""
     name, now = before.case.name, decided_anew(before)
     for look, (old, new) in enumerate(zip(before.decided, now.decided, strict=True)):
+        if not old and before.case.looks[look].asks is Asks.LEARN:
+            continue  # what a measurement tells was not recorded, or nothing
         plans = [*map(without_detail, old)], [*map(without_detail, new)]
         if plans[0] != plans[1]:
             yield Difference(name, PLAN, look, _changed(*plans))

@@ -55,6 +55,19 @@ def lines_of(decided: Plan) -> list[str]:
     ]
 
 
+def lines_of_lesson(controller: str, lesson: Any) -> Iterator[str]:
+    """A line for each thing that a measurement tells: how long builds had waited, how they ended,
+    and on which agents."""
+    for pool, waits in lesson.job_waits.items():
+        yield f"waited {controller} {pool} {' '.join(f'{seconds:.0f}' for seconds in waits)}"
+    for pool, tally in lesson.tallies.items():
+        yield f"ended {controller} {pool} succeeded={tally.succeeded} failed={tally.failed}"
+    for build in lesson.unseen:
+        yield f"unseen {controller} {build.pool} {build.node} {build.run} {_text(build.result)}"
+    for block, end in lesson.blocks:
+        yield f"block {controller} {block.pool} {block.node} {block.run} {_text(end)}"
+
+
 def without_detail(line: str) -> str:
     """A line without the digests of its details."""
     return _DETAIL.sub("", line)

@@ -12,11 +12,11 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.plan import Plan
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.learn import assess, note_results
-from autoscaler.domain.lessons import learn_from_builds
+from autoscaler.domain.lessons import Lesson, learn_from_builds
 from autoscaler.domain.situation.builds import items_of
 from autoscaler.domain.situation.situation import Situation
 from corpus.case import Answers, Asks, Case, Look
-from corpus.neutral import lines_of
+from corpus.neutral import lines_of, lines_of_lesson
 
 COMMANDS: dict[type, Callable[..., Plan]] = {
     orders.LaunchSome: commands.launch_some,
@@ -70,8 +70,7 @@ def play(case: Case, carried: Carried | None = None) -> Iterator[list[str]]:
     carried = carried or begin(case)
     for look in case.looks:
         if look.asks is Asks.LEARN:
-            learn(look, carried)
-            yield []
+            yield learn(look, carried)
         else:
             decided = decide_on(look, carried.at(look))
             remember(look, decided, carried)
@@ -100,29 +99,29 @@ def remember(look: Look, decided: Plan, carried: Carried) -> None:
         carried.memory = memory
 
 
-def learn(look: Look, carried: Carried) -> None:
-    """Learn as a measurement does."""
-    snapshot = carried.at(look)
+def learn(look: Look, carried: Carried) -> list[str]:
+    """Learn as a measurement does. Return what it tells."""
+    snapshot, told = carried.at(look), list[str]()
     situation = assess(snapshot, look.fleet)
     for name, answers in look.answers.items():
-        learned = _learned(situation, snapshot, name, answers)
+        lesson = _lesson(situation, snapshot, name, answers)
+        told += lines_of_lesson(name, lesson)
+        learned = replace(
+            lesson.learned,
+            weights=answers.weights,
+            heavy_jobs=answers.heavy_jobs,
+            short_of_disk=answers.short_of_disk,
+        )
         if not learned.tells_what(snapshot.learned[name]):
             carried.learned[name] = learned
+    return told
 
 
-def _learned(
-    situation: Situation, snapshot: Snapshot, controller: str, answers: Answers
-) -> Learned:
+def _lesson(situation: Situation, snapshot: Snapshot, controller: str, answers: Answers) -> Lesson:
     before, view = snapshot.learned[controller], snapshot.controllers[controller]
     items = items_of(before, view, answers.left, snapshot.taken_at)
     for item in items.to_ask():
         if item not in answers.items:
             break
         items.answers[item] = answers.items[item]
-    lesson = learn_from_builds(situation, controller, answers.results, answers.graphs, items)
-    return replace(
-        lesson.learned,
-        weights=answers.weights,
-        heavy_jobs=answers.heavy_jobs,
-        short_of_disk=answers.short_of_disk,
-    )
+    return learn_from_builds(situation, controller, answers.results, answers.graphs, items)
