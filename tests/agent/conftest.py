@@ -122,7 +122,7 @@ def around() -> Iterator[Surroundings]:
 def served(surroundings: Surroundings) -> Iterator[Surroundings]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(surroundings))
     surroundings.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
     thread.start()
     try:
         yield surroundings

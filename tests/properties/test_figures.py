@@ -7,8 +7,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.forecast.durations import pool_key
-from support.builders import a_build, a_fleet, a_learned, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering, with_beacons
+from support.builders import a_build, a_fleet, a_learned, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering, key_of, with_beacons
 from support.fleets import looks
 from support.looks import Look
 
@@ -96,7 +95,7 @@ def busy_looks(draw) -> Look:
     )
     agents = [an_agent(number, builds=(a_build(),)) for number in range(busy)]
     view = a_view(*(node for _, node in agents), items=tuple(an_item(number) for number in range(draw(st.integers(1, 40)))))
-    learned = {"main": a_learned(samples={pool_key("cpu"): (60 * minutes,)})}
+    learned = {"main": a_learned(samples={key_of("cpu"): (60 * minutes,)})}
     fleet = a_fleet(pool, **reached)
     return Look(with_beacons(a_snapshot(view, records=tuple(record for record, _ in agents), learned=learned), fleet), fleet)
 

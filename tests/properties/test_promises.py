@@ -27,7 +27,6 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
-from autoscaler.domain.situation.states import Condition
 from support.builders import NOW, a_look, a_session, an_intent
 from support.fleets import looks
 from support.leaks import leaks
@@ -71,7 +70,7 @@ def test_an_agent_is_terminated_only_when_an_earlier_look_saw_it_idle_too(look):
         assert before is not None
         assert before.session == look.snapshot.controllers[step.controller].session
         settled = before.idle_before_at is not None and NOW - before.idle_before_at >= 5.0
-        just_cordoned = before.condition in {Condition.IDLE, Condition.UNLABELLED} and NOW - before.last_at >= 5.0
+        just_cordoned = before.condition in {"idle", "unlabelled"} and NOW - before.last_at >= 5.0
         assert settled or just_cordoned or look.seen_twice(step.instance_id, before.session)
 
 
@@ -99,7 +98,7 @@ def test_where_a_controller_cannot_be_believed_nothing_of_it_is_given_up(look):
 @given(looks())
 def test_a_node_that_could_not_be_read_is_neither_missing_nor_idle(look):
     unread = {view.name: replace(view, nodes=(), unread=frozenset(node.name for node in view.nodes)) for view in look.views}
-    of = {i: Condition.STOPPED if state in STOPPED else Condition.NODELESS for i, state in look.states.items()}
+    of = {i: "stopped" if state in STOPPED else "nodeless" for i, state in look.states.items()}
     seen = {instance_id: a_look(condition, seconds_ago=400.0) for instance_id, condition in of.items()}
     memory = replace(look.snapshot.memory, observations=seen)
     unreadable = replace(look, snapshot=replace(look.snapshot, controllers=unread, memory=memory))
@@ -124,8 +123,8 @@ def test_nothing_is_done_to_an_agent_whose_record_cannot_be_read(look):
     unread = [record for record in look.snapshot.records if record.node][:1]
     ids = {record.instance_id for record in unread}
     # To who does not know that there is a record, they would be an instance and a node without one.
-    seen = {record.instance_id: a_look(Condition.STRAY, seconds_ago=400.0, session="") for record in unread}
-    seen |= {f"{r.controller}/{r.node}": a_look(Condition.ORPHAN, seconds_ago=400.0, session="") for r in unread}
+    seen = {record.instance_id: a_look("stray", seconds_ago=400.0, session="") for record in unread}
+    seen |= {f"{r.controller}/{r.node}": a_look("orphan", seconds_ago=400.0, session="") for r in unread}
     memory = look.snapshot.memory
     snapshot = replace(
         look.snapshot,

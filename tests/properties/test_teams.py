@@ -8,10 +8,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import Ceilings
-from autoscaler.domain.facts.metering import month_name, teams
+from autoscaler.domain.facts.metering import teams
 from autoscaler.domain.facts.plan import Cordon, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from support.builders import (
+    MONTH,
     NOW,
     a_fleet,
     a_memory,
@@ -56,7 +57,7 @@ def crowded(draw, *, with_some=True):
         memory=a_memory(
             sessions={name: a_session() for name in controllers},
             connected=frozenset(one.instance.id for one in drawn),
-            month=a_month(name=month_name(NOW), usd=chance.choice([0.0, 60.0, 100.0]), metered_at=NOW - 60),
+            month=a_month(name=MONTH, usd=chance.choice([0.0, 60.0, 100.0]), metered_at=NOW - 60),
         ),
     )
     pools = [

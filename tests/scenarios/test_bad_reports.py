@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 
 import pytest
 
-from autoscaler.config.problems import read_thresholds
 from autoscaler.domain.facts.fleet import Machine
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.telemetry import BuildUse, GpuUse, Telemetry
@@ -12,11 +11,11 @@ from autoscaler.entry.function_url import read_telemetry
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from support.builders import a_build_use, a_pool, a_telemetry, an_offering
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.timeline import Day
 from support.worlds import in_memory
 
-THRESHOLDS = read_thresholds(essential_environment())
+THRESHOLDS = essential_thresholds()
 WRONG = [5e-324, -1.0, 1e18, 1e308, float("nan"), float("inf")]
 FIGURES = [one.name for one in fields(Telemetry) if one.name not in {"gpus", "builds", "told_at"}]
 

@@ -12,7 +12,7 @@ import pytest
 
 from autoscaler.config import check
 from autoscaler.control import operate
-from autoscaler.domain.facts.orders import DrainNodes, Hold, Purge, Resume, Scope, hold
+from autoscaler.domain.facts.orders import DrainNodes, Purge, Resume, Scope
 from autoscaler.domain.facts.plan import Cordon, Launch, Rotate, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.drive import InMemory
@@ -206,8 +206,7 @@ def test_one_distributions_jobs_are_purged_and_the_others_go_on(controllers):
 
 def hold_label(day, label, minutes=60):
     now = day.world.timeline.now
-    new = Hold(scope=Scope.LABEL, name=label, since_at=now, until_at=now + 60.0 * minutes, by="ada", reason="its mirror is broken")
-    day.fleet.state.save_overrides(hold(day.fleet.state.read().overrides, new))
+    day.hold(scope=Scope.LABEL, name=label, until_at=now + 60.0 * minutes, reason="its mirror is broken")
 
 
 def test_a_hold_on_a_label_keeps_no_job_from_a_host_that_is_there_and_a_drained_host_does():

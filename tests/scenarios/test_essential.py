@@ -2,7 +2,6 @@
 
 from math import inf
 
-from autoscaler.config.problems import read_thresholds
 from autoscaler.domain.report.datum import ESSENTIAL
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
@@ -10,11 +9,11 @@ from autoscaler_workbench.fakes.world.world import break_boots
 from autoscaler_workbench.report.dashboard.alarms import read_alarms, ringing, states
 from packaging_root import ROOT
 from support.builders import a_pool
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.timeline import Day
 from support.worlds import START, in_memory
 
-AT = read_thresholds(essential_environment())
+AT = essential_thresholds()
 
 
 def a_day(*pools, **limits):

@@ -5,18 +5,17 @@ from statistics import median
 
 import pytest
 
-from autoscaler.config.problems import read_thresholds
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.memory import Trial
-from autoscaler.domain.facts.orders import CloseBreaker, Hold, Scope, hold
+from autoscaler.domain.facts.orders import CloseBreaker, Scope
 from autoscaler.domain.facts.plan import ForceStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.breakers import of_starts
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.physics import CALM
 from support.builders import a_pool, an_offering
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.file_changes import pool_is_now
 from support.timeline import Day
 from support.warm import starts_proven
@@ -33,7 +32,7 @@ def a_day(stopped=4, *, proven=True, warm=WARM, **facts):
     """So many agents have had a build, and were stopped."""
     offering = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
     given = {"offerings": (offering,), "idle_seconds": 300.0, "warm_pool": warm, "max_agents": 10} | facts
-    day = Day(in_memory(a_pool("cpu", **given), thresholds=read_thresholds(essential_environment())))
+    day = Day(in_memory(a_pool("cpu", **given), thresholds=essential_thresholds()))
     if proven:
         starts_proven(day)
     day.minutes(2).queue(stopped, seconds=300.0)
@@ -216,7 +215,7 @@ def full_of_stopped_agents(code):
         offering = an_offering(kind, subnet="subnet-a", usd_per_hour=1.0, volume_usd_per_hour=0.01)
         return a_pool(name, offerings=(offering,), idle_seconds=300.0, max_agents=10, warm_pool=WARM)
 
-    day = Day(in_memory(pool("arm", "m7g.large"), pool("cpu", "c5.large"), thresholds=read_thresholds(essential_environment())))
+    day = Day(in_memory(pool("arm", "m7g.large"), pool("cpu", "c5.large"), thresholds=essential_thresholds()))
     starts_proven(day, "arm")
     day.minutes(2).queue(4, "arm", seconds=300.0)
     day.minutes(35)
@@ -257,7 +256,7 @@ def a_day_of_stops_that_hang():
     offering = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.01)
     pool = a_pool("cpu", offerings=(offering,), idle_seconds=300.0, warm_pool=WARM)
     physics = replace(CALM, stop_from_seconds=86_000.0, stop_to_seconds=86_400.0)
-    day = Day(in_memory(pool, physics=physics, thresholds=read_thresholds(essential_environment())))
+    day = Day(in_memory(pool, physics=physics, thresholds=essential_thresholds()))
     day.minutes(2).queue(1, seconds=300.0)
     return day.minutes(10)
 
@@ -301,9 +300,7 @@ def test_what_is_about_to_be_stopped_is_not_launched_once_more_in_whatever_order
 
 def hold_pool(day, pool):
     """Let somebody want nothing launched, retired or ended in a pool."""
-    state = day.fleet.state
-    held = Hold(scope=Scope.POOL, name=pool, since_at=day.world.timeline.now, until_at=None, by="ada", reason="upgrade")
-    state.save_overrides(hold(state.overrides, held))
+    day.hold(scope=Scope.POOL, name=pool)
 
 
 def starts_have_failed(day, times=3, ago=3600.0):

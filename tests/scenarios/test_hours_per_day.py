@@ -9,12 +9,10 @@ from autoscaler.domain.facts.fleet import Ceilings, WarmPool
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.learn import assess
-from autoscaler.domain.report.explain import explain
-from autoscaler.domain.report.status import status_of
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool, an_offering
 from support.timeline import Day
+from support.told import explain, status
 from support.worlds import in_memory
 
 # The world begins at 08:00 UTC.
@@ -110,7 +108,7 @@ def test_status_and_why_say_how_many_hours_are_used():
     submitted_every(day, 40, 20, seconds=1500.0)
     assert [line for line in explained(day) if "hours are used today" in line] == ["0.65 of 1 hours are used today by pool rare"]
     submitted_every(day, 80, 20, seconds=1500.0)
-    told = status_of(assess(observed(day), day.fleet.fleet)).stopped
+    told = status(observed(day), day.fleet.fleet).stopped
     assert re.fullmatch(r"1\.\d+ of 1 hours are used today by pool rare: nothing new of it starts until midnight UTC", told)
     assert told in explained(day)
 

@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.config.problems import read_thresholds
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.builders import a_fleet, a_pool
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.timeline import Day
 from support.worlds import in_memory
 
 
 def a_day(*ignored):
     pool = a_pool("cpu", idle_seconds=600.0, max_wait_seconds=1800.0)
-    here = in_memory(pool, thresholds=read_thresholds(essential_environment()))
+    here = in_memory(pool, thresholds=essential_thresholds())
     here.fleet = replace(here.fleet, ignored_labels=ignored)
     return Day(here).minutes(2)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.orders import Hold, Overrides, Scope, hold
+from autoscaler.domain.facts.orders import Overrides, Scope
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.builders import a_pool, an_offering
@@ -26,9 +26,7 @@ def texts(day):
 
 
 def begin_hold(day, scope, name, **facts):
-    given = {"since_at": day.world.timeline.now, "until_at": None, "by": "ada", "reason": "upgrade"} | facts
-    state = day.fleet.state
-    state.save_overrides(hold(state.overrides, Hold(scope=scope, name=name, **given)))
+    day.hold(scope=scope, name=name, **facts)
     return day
 
 

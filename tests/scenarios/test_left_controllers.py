@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from autoscaler.config.problems import read_thresholds
 from autoscaler.control import passes
 from autoscaler.control.operate import agents, status, why
 from autoscaler.domain.facts.orders import EndInstance
@@ -10,7 +9,7 @@ from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.left_keys import deploy, without_controller
 from support.timeline import Day
 from support.worlds import in_memory
@@ -19,7 +18,7 @@ from support.worlds import in_memory
 def a_day() -> Day:
     """One agent on other, whose build runs for hours, beside two on main."""
     pools = [a_pool(name, idle_seconds=7200.0, controllers=(at,)) for name, at in (("cpu", "main"), ("web", "other"))]
-    day = Day(in_memory(*pools, thresholds=read_thresholds(essential_environment()))).minutes(2)
+    day = Day(in_memory(*pools, thresholds=essential_thresholds())).minutes(2)
     day.queue(2, "cpu", seconds=3600.0)
     day.world.controllers["other"].submit("page", "web", 3 * 3600.0)
     day.minutes(12)

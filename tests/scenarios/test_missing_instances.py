@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.facts.orders import Hold, Scope, hold
+from autoscaler.domain.facts.orders import Scope
 from autoscaler.domain.facts.plan import DeleteNode, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
@@ -203,8 +203,7 @@ def test_a_freeze_does_not_keep_an_instance_that_a_lost_state_forgot_from_counti
     day.queue(1, seconds=7200.0)
     day.minutes(8)
     now = day.world.timeline.now
-    frozen = Hold(scope=Scope.FLEET, name="", since_at=now, until_at=now + 3600.0, by="ada", reason="r", freeze=True)
-    day.fleet.state.save_overrides(hold(day.fleet.state.read().overrides.at(now), frozen))
+    day.hold(scope=Scope.FLEET, name="", until_at=now + 3600.0, freeze=True)
     day.fleet.state.records.clear()
     day.minutes(8)
     assert [str(record.state) for record in day.fleet.state.records.values()] == ["registered"]

@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.config.problems import read_thresholds
 from autoscaler.domain.facts.plan import Cordon, Launch, RemoveBeacon
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
 
 HOUR = 3600.0
-THRESHOLDS = read_thresholds(essential_environment())
+THRESHOLDS = essential_thresholds()
 
 
 def a_day(**facts):

@@ -2,12 +2,11 @@
 
 import pytest
 
-from autoscaler.config.problems import read_thresholds
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import Launch
 from support.builders import a_pool, an_offering
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.timeline import MINUTE, Day
 from support.worlds import in_memory
 
@@ -20,7 +19,7 @@ def a_day(*pools, most=20, **limits):
     """A fleet whose limits are shared by a pool that gets no machines, and others that do."""
     gpu = a_pool("gpu", offerings=(GPU,), max_agents=20, queue_maturity_seconds=0.0)
     cpu = a_pool("cpu", offerings=(CPU,), max_agents=20, queue_maturity_seconds=0.0)
-    thresholds = read_thresholds(essential_environment())
+    thresholds = essential_thresholds()
     limits = {"max_agents": most, "max_launches_per_hour": 1000} | limits
     return Day(in_memory(*(pools or (gpu, cpu)), thresholds=thresholds, **limits)).minutes(3)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler.domain.facts.orders import DrainNodes, Hold, Scope, hold
+from autoscaler.domain.facts.orders import DrainNodes, Scope
 from autoscaler.domain.facts.plan import EndReservation, Launch, Start
 from autoscaler.domain.facts.plan import Reserve as ReserveStep
 from autoscaler.domain.facts.reasons import Reason
@@ -322,11 +322,7 @@ def test_a_hold_keeps_one_from_being_launched_and_not_from_ending():
     day = an_idle_day()
     [node] = connected(day)
     reserve(day)
-    now = day.world.timeline.now
-    state = day.fleet.state
-    state.save_overrides(
-        hold(state.read().overrides, Hold(scope=Scope.POOL, name="cpu", since_at=now, until_at=None, by="ada", reason="r"))
-    )
+    day.hold(scope=Scope.POOL, name="cpu")
     assert refusals(reserve(day, request="r-2")) == [Reason.HELD]
     day.minutes(66)
     assert node.name not in day.jenkins.nodes

@@ -2,16 +2,15 @@
 
 import pytest
 
-from autoscaler.config.problems import read_thresholds
 from autoscaler.control import operate
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from support.builders import a_pool
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.timeline import Day
 from support.worlds import in_memory
 
-THRESHOLDS = read_thresholds(essential_environment())
+THRESHOLDS = essential_thresholds()
 MEMORY, DISK = "AgentMemoryAvailableBytes", "AgentDiskFreeBytes"
 
 

@@ -24,14 +24,13 @@ from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.facts.snapshot import IntentState, Reservation
-from autoscaler.domain.forecast.durations import job_key, pool_key
 from autoscaler.domain.situation.breakers import of_boot, of_offering
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import break_boots
 from autoscaler_workbench.simulate.drive import InMemory
 from seams.days import QUICK, WARM, a_day_with
-from support.builders import a_learned, a_pool, a_sighting, a_window
+from support.builders import a_learned, a_pool, a_sighting, a_window, key_of
 from support.busy import FIRM, SPOT, name_image
 
 
@@ -48,7 +47,7 @@ def what_was_learned() -> None:
     hourly = tuple(now + 240.0 - 3600.0 * n for n in range(1, 7))
     day.fleet.state.learned["main"] = replace(
         known,
-        samples={pool_key("cpu"): (600.0,) * 20, pool_key("gpu"): (300.0,) * 20, job_key("job-0", "cpu"): (900.0,) * 9},
+        samples={key_of("cpu"): (600.0,) * 20, key_of("gpu"): (300.0,) * 20, key_of("cpu", "job-0"): (900.0,) * 9},
         arrivals={
             "hourly": Arrivals(
                 pool="cpu", times=hourly, count=6, expected=(Expected(at=now + 240.0, period_seconds=3600.0, share=0.9, kind="3600 6/6"),)
@@ -95,7 +94,7 @@ def what_is_foreseen() -> None:
     expected = (Expected(at=now + 300.0, period_seconds=3600.0, share=0.9, kind="3600 6/6"),)
     day.fleet.state.learned["main"] = replace(
         known,
-        samples=known.samples | {pool_key(name): (600.0,) * 20 for name in names},
+        samples=known.samples | {key_of(name): (600.0,) * 20 for name in names},
         arrivals=known.arrivals
         | {
             "hourly": Arrivals(pool="clock", times=hourly, count=6, expected=expected),
@@ -126,7 +125,7 @@ def an_hourly_job() -> None:
     expected = (Expected(at=now + 120.0, period_seconds=3600.0, share=0.8, kind="3600 4/4"),)
     day.fleet.state.learned["main"] = replace(
         day.fleet.state.learned.get("main", a_learned()),
-        samples={pool_key("cpu"): (600.0,) * 20},
+        samples={key_of("cpu"): (600.0,) * 20},
         arrivals={"hourly": Arrivals(pool="cpu", times=hourly, count=4, expected=expected)},
         schedules={"3600 4/4": TrackRecord(true=1.0, false=9.0)},
     )

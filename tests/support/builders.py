@@ -6,6 +6,7 @@ from typing import Any
 from autoscaler.config.hosts import FREE
 from autoscaler.domain.facts.fleet import Fleet, Host, Limits, Market, Offering, Platform, Pool, Quarantine
 from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Month, Observation, Sighting, Trial, Window
+from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.nodes import Mark, MarkClass, beacon_specs
 from autoscaler.domain.facts.snapshot import (
     Binding,
@@ -25,10 +26,12 @@ from autoscaler.domain.facts.snapshot import (
     Wait,
 )
 from autoscaler.domain.facts.telemetry import BuildUse, GpuUse, Telemetry
+from autoscaler.domain.forecast.durations import job_key
 
 NOW = 1_800_000_000.0
 GIB = 2.0**30
 LONG_AGO = NOW - 100_000.0
+MONTH = month_name(NOW)
 
 
 def an_offering(instance_type: str = "c5.18xlarge", **facts: Any) -> Offering:
@@ -226,6 +229,11 @@ def a_window(**facts: Any) -> Window:
 def a_learned(**facts: Any) -> Learned:
     """What was learned on a controller: nothing, but for this."""
     return Learned(**facts)
+
+
+def key_of(pool: str, job: str = "") -> str:
+    """Under which a job's durations in a pool are learned, or those of all its jobs."""
+    return job_key(job, pool)
 
 
 def a_sighting(**facts: Any) -> Sighting:

@@ -135,7 +135,7 @@ def clouded(directory: Path) -> Iterator[Cloud]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     there.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
     thread.start()
     yield there
     server.shutdown()

@@ -19,6 +19,7 @@ from moto.sns.models import sns_backends
 
 from autoscaler import bootstrap
 from autoscaler.config import FleetSettings, environment_name, load_settings
+from autoscaler.config.problems import read_thresholds
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import ConfigError
@@ -101,6 +102,11 @@ def _code_of(function: str) -> tuple[Path, dict[str, str]]:
 def essential_environment() -> dict[str, str]:
     """The environment of functions at `MetricsLevel: essential`, with the template's own thresholds, as the template hands them on."""
     return cloudformation.essential_environment(TEMPLATE)
+
+
+def essential_thresholds() -> Any:
+    """The thresholds of a stack as it is deployed."""
+    return read_thresholds(essential_environment())
 
 
 @dataclass(slots=True)

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Fleet, Market, Team, WarmPool
 from autoscaler.domain.facts.job_settings import PluginWeight
 from autoscaler.domain.facts.memory import Learned, Memory, Missing, Spending, SpotPrices
-from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.facts.snapshot import InstanceState, Intent, QueueItem, Wait
-from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.situation.breakers import of_image
 from support.builders import (
     LONG_AGO,
+    MONTH,
     NOW,
     a_fleet,
     a_month,
@@ -31,6 +30,7 @@ from support.builders import (
     an_intent,
     an_item,
     an_offering,
+    key_of,
     with_beacons,
 )
 from support.looks import Look
@@ -142,7 +142,7 @@ def memory(chance: Random, drawn: list[Drawn], doubts: dict[str, Doubt]) -> Memo
         connected=frozenset(one.instance.id for one in drawn if one.connected),
         booted=frozenset(ids),
         missing={instance_id: Missing(since_at=NOW - missing, asked_at=NOW - missing / 2) for instance_id in ids},
-        month=a_month(name=month_name(NOW), usd=chance.choice([0.0, 0.0, 90.0, 110.0]), metered_at=NOW - 60),
+        month=a_month(name=MONTH, usd=chance.choice([0.0, 0.0, 90.0, 110.0]), metered_at=NOW - 60),
         spot_prices=SpotPrices(asked_at=NOW),
         proven=chance.choice([{}, {"cpu": "2"}]),
     )
@@ -154,7 +154,7 @@ def learned(chance: Random, names: list[str]) -> Learned:
     return Learned(
         weights={"job": weight},
         heavy_jobs={"job": PluginWeight(weight=weight, read_at=NOW)},
-        samples={pool_key(pool): (chance.choice([60.0, 9000.0, 9000.0]),) for pool in ("cpu", "gpu")},
+        samples={key_of(pool): (chance.choice([60.0, 9000.0, 9000.0]),) for pool in ("cpu", "gpu")},
         streaks={failing: Streak(failures=9, since_at=NOW - 3000, jobs=tuple("abcde"))} if failing else {},
         succeeded_at={"cpu": NOW - 60, "gpu": NOW - 60, "utility": NOW - 60},
     )

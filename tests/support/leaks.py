@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from autoscaler.domain.facts.plan import Adopt, DeleteNode, FinishStop, Forget, Start, Terminate
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
-from autoscaler.domain.situation.states import Condition
 from support.builders import NOW
 from support.looks import Look
 
@@ -73,7 +72,7 @@ def _surely_ended(look: Look, record: Record) -> bool:
         return True
     looked, node = look.seen(record.instance_id), look.node(record.controller, record.node)
     unused = node.idle and not node.builds and node.name not in look.bound(record.controller)
-    return look.seen_twice(record.instance_id) and looked.condition == Condition.ENDED and (unused or NOW - looked.first_at >= 300.0)
+    return look.seen_twice(record.instance_id) and looked.condition == "ended" and (unused or NOW - looked.first_at >= 300.0)
 
 
 def _nodes_without_records(look: Look) -> dict[str, tuple[str, str]]:

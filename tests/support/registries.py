@@ -112,7 +112,7 @@ class _PassOn(socketserver.BaseRequestHandler):
 @contextmanager
 def counted(behind: str) -> Iterator[Counter]:
     with Counter(behind) as counter:
-        thread = threading.Thread(target=counter.serve_forever, kwargs={"poll_interval": 0.05})
+        thread = threading.Thread(target=counter.serve_forever, kwargs={"poll_interval": 0.005})
         thread.start()
         try:
             yield counter

@@ -7,7 +7,6 @@ from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.snapshot import Binding
 from autoscaler.domain.facts.telemetry import Device, Devices
 from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.states import Condition
 from autoscaler.domain.situation.supply import free_executors
 from support.builders import (
     LONG_AGO,
@@ -30,7 +29,7 @@ NAME = "gpu-1"
 POOL = a_pool("gpu", controllers=("main", "other"), share=Share.COOPERATIVE, executors=4, idle_seconds=600.0)
 SESSIONS = {name: a_session() for name in POOL.controllers}
 WINDOWS = {f"{name}/gpu": a_window(peaks=((NOW - 60, 0),)) for name in POOL.controllers}
-DRAINED = {"i-1": a_look(Condition.DRAINED, seconds_ago=400.0), "i-1@other": a_look(Condition.DRAINED, seconds_ago=400.0)}
+DRAINED = {"i-1": a_look("drained", seconds_ago=400.0), "i-1@other": a_look("drained", seconds_ago=400.0)}
 
 
 def a_side(controller):

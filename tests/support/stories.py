@@ -7,7 +7,6 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL, agent_spec
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Node, OfflineCause, Record, RecordState
-from autoscaler.domain.situation.states import Condition
 from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_look, a_mark, a_node, a_pool, a_record, a_reservation, an_instance
 
 OURS, OTHER_FLEETS, A_PERSONS = a_mark().text, "autoscaler:other:retire:p", "disk swap, ask Anna"
@@ -32,7 +31,7 @@ class Story:
     labels_taken: bool = False
     builds: tuple[int, ...] = (0,)
     instance: tuple[InstanceState, ...] = LIVING
-    seen: Condition | None = None
+    seen: str | None = None
     launched_ago: tuple[float, ...] = (100_000.0,)  # or started, where it was to start again
     connected: bool = True
     reserved: tuple[float, ...] = ()  # until when a person has it, in seconds from now
@@ -45,51 +44,51 @@ _STOPPING = {"record": RecordState.STOPPING, "node": False, "connected": False}
 _STARTING = {"record": RecordState.STARTING, "node": False, "connected": False}
 _OFF = (InstanceState.STOPPED, InstanceState.STOPPED, InstanceState.STOPPING)
 STORIES = {
-    "idle": Story(often=8, seen=Condition.IDLE),
+    "idle": Story(often=8, seen="idle"),
     "busy": Story(often=4, builds=(1, 3, 3)),
     "requested": Story(**_REQUESTED, often=2, launched_ago=(10.0, 200.0, 800.0)),
-    "overdue": Story(**_REQUESTED, often=2, launched_ago=(1000.0, 5000.0), seen=Condition.OVERDUE),
+    "overdue": Story(**_REQUESTED, often=2, launched_ago=(1000.0, 5000.0), seen="overdue"),
     "connecting": Story(offline=True, launched_ago=(100.0, 800.0), connected=False),
-    "retiring and idle": Story(often=10, marks=(OURS,), seen=Condition.DRAINED),
-    "retiring and busy": Story(often=2, marks=(OURS,), builds=(1, 2), seen=Condition.DRAINED),
-    "drained for good": Story(often=3, marks=FOR_GOOD, builds=(0, 0, 1), seen=Condition.DRAINED),
-    "labels taken": Story(often=3, marks=("", "", OURS, A_PERSONS), labels_taken=True, builds=(0, 0, 1), seen=Condition.UNLABELLED),
-    "taken by a person": Story(often=2, marks=(A_PERSONS, OTHER_FLEETS), builds=(0, 1), seen=Condition.DRAINED),
-    "lost": Story(often=2, offline=True, builds=(0, 1), seen=Condition.LOST),
-    "ended": Story(often=3, offline=True, builds=(0, 0, 1), instance=_ENDED, seen=Condition.ENDED),
-    "not shown by EC2": Story(offline=True, builds=(0, 1), instance=(InstanceState.NOT_FOUND,), seen=Condition.ENDED),
-    "stopped by a person": Story(offline=True, builds=(0, 0, 1), instance=(InstanceState.STOPPED,), seen=Condition.STOPPED),
-    "to be stopped": Story(often=2, record=RecordState.STOPPING, marks=(OURS,), builds=(0, 0, 1), seen=Condition.DRAINED),
+    "retiring and idle": Story(often=10, marks=(OURS,), seen="drained"),
+    "retiring and busy": Story(often=2, marks=(OURS,), builds=(1, 2), seen="drained"),
+    "drained for good": Story(often=3, marks=FOR_GOOD, builds=(0, 0, 1), seen="drained"),
+    "labels taken": Story(often=3, marks=("", "", OURS, A_PERSONS), labels_taken=True, builds=(0, 0, 1), seen="unlabelled"),
+    "taken by a person": Story(often=2, marks=(A_PERSONS, OTHER_FLEETS), builds=(0, 1), seen="drained"),
+    "lost": Story(often=2, offline=True, builds=(0, 1), seen="lost"),
+    "ended": Story(often=3, offline=True, builds=(0, 0, 1), instance=_ENDED, seen="ended"),
+    "not shown by EC2": Story(offline=True, builds=(0, 1), instance=(InstanceState.NOT_FOUND,), seen="ended"),
+    "stopped by a person": Story(offline=True, builds=(0, 0, 1), instance=(InstanceState.STOPPED,), seen="stopped"),
+    "to be stopped": Story(often=2, record=RecordState.STOPPING, marks=(OURS,), builds=(0, 0, 1), seen="drained"),
     "to be stopped and online": Story(record=RecordState.STOPPING, builds=(0, 1)),
     "about to be stopped": Story(often=3, record=RecordState.STOPPING, offline=True, instance=_OFF),
     "stopped": Story(**_STOPPED, often=5, instance=(InstanceState.STOPPED,)),
-    "stopped, and it runs": Story(**_STOPPED, often=2, instance=(*LIVING, InstanceState.PENDING), seen=Condition.STARTED),
+    "stopped, and it runs": Story(**_STOPPED, often=2, instance=(*LIVING, InstanceState.PENDING), seen="started"),
     "stopped and ended": Story(**_STOPPED, instance=_ENDED),
     "to be started": Story(
         **_STARTING, often=2, instance=(InstanceState.PENDING, *LIVING, InstanceState.STOPPED), launched_ago=(10.0, 800.0)
     ),
-    "to be started for too long": Story(**_STARTING, launched_ago=(5000.0,), seen=Condition.OVERDUE),
-    "reserved": Story(often=3, marks=(*(RESERVED,) * 3, "", A_PERSONS), builds=(0, 0, 1), seen=Condition.DRAINED, reserved=(60.0, 3600.0)),
+    "to be started for too long": Story(**_STARTING, launched_ago=(5000.0,), seen="overdue"),
+    "reserved": Story(often=3, marks=(*(RESERVED,) * 3, "", A_PERSONS), builds=(0, 0, 1), seen="drained", reserved=(60.0, 3600.0)),
     "reserved, and its labels are taken": Story(
-        marks=("", RESERVED), labels_taken=True, builds=(0, 0, 1), seen=Condition.UNLABELLED, reserved=(3600.0,)
+        marks=("", RESERVED), labels_taken=True, builds=(0, 0, 1), seen="unlabelled", reserved=(3600.0,)
     ),
-    "reserved, and out of reach": Story(offline=True, instance=(*LIVING, *_OFF), reserved=(3600.0,), seen=Condition.STOPPED),
-    "reserved, and its node is gone": Story(node=False, reserved=(-60.0, 3600.0, 3600.0), seen=Condition.NODELESS),
-    "reserved before": Story(often=3, marks=(*(RESERVED,) * 3, OURS, ""), builds=(0, 0, 1), seen=Condition.DRAINED, reserved=(-60.0,)),
+    "reserved, and out of reach": Story(offline=True, instance=(*LIVING, *_OFF), reserved=(3600.0,), seen="stopped"),
+    "reserved, and its node is gone": Story(node=False, reserved=(-60.0, 3600.0, 3600.0), seen="nodeless"),
+    "reserved before": Story(often=3, marks=(*(RESERVED,) * 3, OURS, ""), builds=(0, 0, 1), seen="drained", reserved=(-60.0,)),
     "reserved before, and its labels are taken": Story(
-        marks=("",), labels_taken=True, builds=(0, 0, 1), seen=Condition.UNLABELLED, reserved=(-60.0,)
+        marks=("",), labels_taken=True, builds=(0, 0, 1), seen="unlabelled", reserved=(-60.0,)
     ),
-    "to be a person's": Story(**_REQUESTED, launched_ago=(10.0, 200.0, 5000.0), reserved=(-60.0, 3600.0), seen=Condition.OVERDUE),
-    "nodeless": Story(often=2, node=False, seen=Condition.NODELESS),
-    "condemned": Story(often=3, record=RecordState.CONDEMNED, marks=(OURS,), builds=(0, 0, 1), seen=Condition.DRAINED),
+    "to be a person's": Story(**_REQUESTED, launched_ago=(10.0, 200.0, 5000.0), reserved=(-60.0, 3600.0), seen="overdue"),
+    "nodeless": Story(often=2, node=False, seen="nodeless"),
+    "condemned": Story(often=3, record=RecordState.CONDEMNED, marks=(OURS,), builds=(0, 0, 1), seen="drained"),
     "condemned and online": Story(record=RecordState.CONDEMNED, builds=(0, 1)),
     "condemned without a node": Story(record=RecordState.CONDEMNED, node=False, instance=(*LIVING, *_ENDED)),
-    "condemned and ended": Story(record=RecordState.CONDEMNED, offline=True, instance=_ENDED, seen=Condition.ENDED),
-    "without a record": Story(often=4, record=None, node=False, seen=Condition.STRAY),
-    "a node without a record": Story(often=2, record=None, offline=True, instance=(InstanceState.TERMINATED,), seen=Condition.ORPHAN),
+    "condemned and ended": Story(record=RecordState.CONDEMNED, offline=True, instance=_ENDED, seen="ended"),
+    "without a record": Story(often=4, record=None, node=False, seen="stray"),
+    "a node without a record": Story(often=2, record=None, offline=True, instance=(InstanceState.TERMINATED,), seen="orphan"),
 }
 # Where Jenkins is no witness, a look belongs to no session of a controller.
-_WITHOUT_SESSION = {Condition.OVERDUE, Condition.STARTED, Condition.ENDED, Condition.STRAY, Condition.ORPHAN}
+_WITHOUT_SESSION = {"overdue", "started", "ended", "stray", "orphan"}
 LOOKS = (
     *({"seconds_ago": 400.0},) * 5,  # seen for minutes
     *({"seconds_ago": 0.0, "idle_before_at": NOW - 6.0, "request_id": "now"},) * 2,  # cordoned while idle, earlier in this invocation
@@ -156,7 +155,7 @@ def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: li
         labels=tuple(sorted(POOL_LABELS[pool])) if story.labels_taken else (),
     )
     facts = chance.choice(LOOKS)
-    subject = f"{controller}/{name}" if story.seen is Condition.ORPHAN else instance_id
+    subject = f"{controller}/{name}" if story.seen == "orphan" else instance_id
     look = a_look(story.seen, **({"session": ""} if story.seen in _WITHOUT_SESSION else {}) | facts) if story.seen else None
     return Drawn(
         controller=controller,

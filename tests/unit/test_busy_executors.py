@@ -3,17 +3,16 @@
 import pytest
 from hypothesis import given
 
-from autoscaler.domain.learn import assess
-from autoscaler.domain.report.status import status_of
 from support.builders import a_build, a_fleet, a_mark, a_node, a_pool, a_record, a_snapshot, a_view, cordoned
 from support.fleets import looks
+from support.told import status
 
 
 def shown(*agents):
     pool = a_pool("cpu", executors=4)
     snapshot = a_snapshot(a_view(*(node for _, node in agents)), records=tuple(record for record, _ in agents))
-    [status] = status_of(assess(snapshot, a_fleet(pool))).pools
-    return f"{status.busy}/{status.executors}"
+    [told] = status(snapshot, a_fleet(pool)).pools
+    return f"{told.busy}/{told.executors}"
 
 
 def an_agent(number, builds, executors=4):
@@ -41,5 +40,5 @@ def test_what_still_runs_on_agents_out_of_use_counts_on_both_sides(agents, says)
 
 @given(looks())
 def test_no_more_executors_are_busy_than_there_are(look):
-    for pool in status_of(assess(look.snapshot, look.fleet)).pools:
+    for pool in status(look.snapshot, look.fleet).pools:
         assert pool.busy <= pool.executors

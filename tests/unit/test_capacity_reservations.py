@@ -6,10 +6,9 @@ import pytest
 
 from autoscaler.config import load_fleet
 from autoscaler.domain.facts.fleet import CapacityReservation
-from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.situation.pool_view import closes_at, long_build_seconds
 from autoscaler.errors import ConfigError
-from support.builders import NOW, a_learned, a_pool
+from support.builders import NOW, a_learned, a_pool, key_of
 from support.cli import autoscaler
 
 FILE = """
@@ -68,7 +67,7 @@ def kept(**facts):
 
 
 def test_a_block_closes_half_an_hour_and_a_long_build_before_its_end_a_reservation_at_its_end():
-    learned = [a_learned(samples={pool_key("cpu"): tuple(float(n) for n in range(1, 101)), pool_key("gpu"): (9000.0,)})]
+    learned = [a_learned(samples={key_of("cpu"): tuple(float(n) for n in range(1, 101)), key_of("gpu"): (9000.0,)})]
     assert long_build_seconds("cpu", learned) == 95.0
     assert closes_at(a_pool("cpu", capacity=kept(block=True)), learned) == NOW - 1800.0 - 95.0
     assert closes_at(a_pool("cpu", capacity=kept(block=True)), []) == NOW - 1800.0 - 3600.0

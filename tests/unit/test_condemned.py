@@ -7,7 +7,6 @@ import pytest
 from autoscaler.domain.facts.plan import DeleteNode, Forget, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
-from autoscaler.domain.situation.states import Condition
 from support.builders import a_build, a_look, a_memory, an_agent, an_empty_window, an_instance, an_item, cordoned
 from support.decisions import decide_down, kinds, steps_of
 
@@ -37,14 +36,14 @@ def test_a_record_is_not_closed_while_its_controller_cannot_be_read_though_its_i
 @pytest.mark.parametrize("state", ["busy", "online"])
 def test_a_condemned_agent_that_is_not_at_rest_is_not_terminated(state):
     record, node = an_agent(builds=(a_build(),)) if state == "busy" else an_agent()
-    looked = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.DRAINED)})
+    looked = a_memory(windows=an_empty_window(), observations={"i-1": a_look("drained")})
     condemned = replace(record, state=RecordState.CONDEMNED)
     assert Terminate not in kinds(decide_down((condemned, cordoned(node) if state == "busy" else node), memory=looked))
 
 
 def test_a_condemned_agent_that_a_build_waits_for_is_not_terminated_and_keeps_nobody_else_from_it():
     (waited_for, first), (loose, second) = a_condemned(1), a_condemned(2)
-    looks = {name: a_look(Condition.DRAINED) for name in ("i-1", "i-2")}
+    looks = {name: a_look("drained") for name in ("i-1", "i-2")}
     pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
     memory = a_memory(windows=an_empty_window(), observations=looks)
     plan = decide_down((waited_for, first), (loose, second), items=(pinning,), memory=memory)
@@ -55,7 +54,7 @@ def test_a_condemned_agent_that_a_build_waits_for_is_not_terminated_and_keeps_no
 def test_one_whose_node_could_not_be_read_is_not_terminated_and_is_named(state):
     stopped = state is RecordState.REGISTERED
     record = replace(an_agent()[0], state=state)
-    looked = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.STOPPED if stopped else Condition.DRAINED)})
+    looked = a_memory(windows=an_empty_window(), observations={"i-1": a_look("stopped" if stopped else "drained")})
     instances = (an_instance("i-1", state=InstanceState.STOPPED if stopped else InstanceState.RUNNING),)
     plan = decide_down((record, None), view={"unread": frozenset({"cpu-1"})}, instances=instances, memory=looked)
     assert plan.steps == ()

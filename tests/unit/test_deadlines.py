@@ -9,7 +9,6 @@ from autoscaler.domain.facts.memory import ControllerSession, FreeNode, InRow, M
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
-from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.lasting import lasting_seen
 from autoscaler.domain.situation.states import OF_AGENTS, OF_OTHERS, state_of
 from support.builders import (
@@ -30,6 +29,7 @@ from support.builders import (
     an_instance,
     cordoned,
 )
+from support.told import explain
 
 FLEET = a_fleet(a_pool("cpu"), a_pool_of_hosts("rocm"), hosts=(a_host("rocm-1", "rocm"),))
 NAME = "cpu-1"

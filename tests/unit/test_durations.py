@@ -5,10 +5,10 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.forecast.durations import job_key, pool_key, quantiles, quantiles_of, remaining_seconds
+from autoscaler.domain.forecast.durations import quantiles, quantiles_of, remaining_seconds
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
-from support.builders import NOW, a_build, a_fleet, a_learned, a_memory, a_sighting, a_snapshot, a_view, an_agent, an_item
+from support.builders import NOW, a_build, a_fleet, a_learned, a_memory, a_sighting, a_snapshot, a_view, an_agent, an_item, key_of
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_quantiles_are_of_what_was_seen():
 
 
 def test_an_unknown_job_takes_the_pools_durations_and_an_unknown_pool_what_is_assumed():
-    learned = a_learned(samples={pool_key("cpu"): (60.0,), job_key("known", "cpu"): (5.0,)})
+    learned = a_learned(samples={key_of("cpu"): (60.0,), key_of("cpu", "known"): (5.0,)})
     assert quantiles_of(learned, "known", "cpu").p50_seconds == 5.0
     assert quantiles_of(learned, "new", "cpu").p50_seconds == 60.0
     assert quantiles_of(learned, "new", "gpu").p50_seconds == 600.0
@@ -49,7 +49,7 @@ def looked_at(before, *builds, items=(), **memory):
 def test_a_build_that_ended_teaches_its_duration():
     before = a_learned(running={"k": a_sighting(job="job", pool="cpu", since_at=NOW - 330)}, seen_at=NOW - 60)
     learned = looked_at(before).learned
-    assert learned.samples == {job_key("job", "cpu"): (300.0,), pool_key("cpu"): (300.0,)}
+    assert learned.samples == {key_of("cpu", "job"): (300.0,), key_of("cpu"): (300.0,)}
 
 
 def test_a_build_is_timed_from_when_it_was_first_seen():

@@ -11,7 +11,6 @@ from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.machines import kept_seconds
 from autoscaler.domain.situation.breakers import of_boot
 from autoscaler.domain.wording import duration
@@ -37,6 +36,7 @@ from support.builders import (
     cordoned,
 )
 from support.decisions import scale_down
+from support.told import explain
 
 FLEET = a_fleet(a_pool("cpu", queue_maturity_seconds=30.0), a_pool("gpu"))
 

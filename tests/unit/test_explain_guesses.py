@@ -1,8 +1,7 @@
 """`why` gives no time for a job if a job ahead of it has no known duration."""
 
-from autoscaler.domain.forecast.durations import job_key
-from autoscaler.domain.report.explain import explain
-from support.builders import a_build, a_fleet, a_learned, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item
+from support.builders import a_build, a_fleet, a_learned, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item, key_of
+from support.told import explain
 
 
 def facts_behind(ahead, *, known=()):
@@ -13,7 +12,7 @@ def facts_behind(ahead, *, known=()):
         a_view(running[1], items=tuple(items)),
         records=(running[0],),
         memory=a_memory(windows=an_empty_window()),
-        learned={"main": a_learned(samples={job_key(job, "cpu"): (60.0,) for job in known})},
+        learned={"main": a_learned(samples={key_of("cpu", job): (60.0,) for job in known})},
     )
     return explain(snapshot, a_fleet(a_pool("cpu", max_agents=1)), "build")
 

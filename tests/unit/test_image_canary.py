@@ -13,7 +13,6 @@ from autoscaler.domain.facts.snapshot import InstanceState, RecordState, differ,
 from autoscaler.domain.learn import assess
 from autoscaler.domain.situation.breakers import of_boot, of_image
 from autoscaler.domain.situation.canary import why_one_at_a_time
-from autoscaler.domain.situation.states import Condition
 from autoscaler.domain.situation.warm_pool import may_be_stopped
 from support.builders import (
     NOW,
@@ -189,7 +188,7 @@ def test_a_failed_boot_counts_against_the_image_it_was_of_and_no_other(version, 
     record = a_record("i-9", state=RecordState.REQUESTED, launched_at=NOW - 5000.0, changed_at=NOW - 5000.0, version=version)
     gone = {"fates": {"i-9": InstanceState.TERMINATED}, "instances": ()}
     listed = {"instances": (an_instance("i-9", template_version="1", image=version.removeprefix("1 with ")),)}
-    looked = {"i-9": a_look(Condition.ENDED if ended else Condition.OVERDUE, session="")}
+    looked = {"i-9": a_look("ended" if ended else "overdue", session="")}
     memory = decide_down((record, None), fleet=FLEET, **named(observations=looked), **(gone if ended else listed)).memory
     counted = {scope: trial.failures for scope, trial in memory.trials.items()}
     assert counted == {of_image("cpu") if of_the_new else of_boot("cpu"): 1}

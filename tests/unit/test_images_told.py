@@ -4,15 +4,14 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.listing import list_agents
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.metrics import measure
-from autoscaler.domain.report.status import status_of
 from autoscaler.domain.report.told import Told
 from autoscaler.domain.situation.breakers import of_image
 from support.builders import NOW, a_fleet, a_learned, a_memory, a_pool, a_record, a_trial, an_agent, an_empty_window, an_instance
 from support.decisions import seen
+from support.told import explain, status
 
 OLD, NEW = "1 with ami-1", "1 with ami-2"
 FLEET = a_fleet(a_pool("cpu", image_parameter="/ci/image"), a_pool("gpu"))
@@ -28,7 +27,7 @@ def looked(*agents, image="ami-2", proven=OLD, canary=None, **facts):
 
 
 def told(*agents, **facts):
-    [cpu, gpu] = status_of(assess(looked(*agents, **facts), FLEET)).pools
+    [cpu, gpu] = status(looked(*agents, **facts), FLEET).pools
     assert gpu.images == ()
     return cpu.images
 

@@ -3,7 +3,6 @@
 import pytest
 
 from autoscaler.domain.facts.orders import Hold, Overrides, Scope
-from autoscaler.domain.report.explain import explain
 from support.builders import (
     NOW,
     a_build,
@@ -17,6 +16,7 @@ from support.builders import (
     an_item,
     beacons,
 )
+from support.told import explain
 
 
 def stages(number=13, job="mx/login", **facts):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, JobWeights, MonthCosts, Used
 from autoscaler.domain.facts.memory import SpotPrices
-from autoscaler.domain.facts.metering import Spent, day_name, meter, month_name
+from autoscaler.domain.facts.metering import Spent, day_name, meter
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Binding, RecordState
 from autoscaler.domain.report.costs import (
     BATCH_SECONDS,
@@ -29,6 +29,7 @@ from autoscaler.domain.report.costs import (
 )
 from support.builders import (
     LONG_AGO,
+    MONTH,
     NOW,
     a_fleet,
     a_learned,
@@ -69,8 +70,8 @@ class Account:
     """A fleet that is metered and looked at, with the costs that the looks leave. ``rates``: dollars an hour that the meter counts."""
 
     now: float = NOW
-    metered: Any = field(default_factory=lambda: a_month(name=month_name(NOW), metered_at=NOW))
-    batch: CostBatch = field(default_factory=lambda: opened(a_month(name=month_name(NOW), metered_at=NOW), NOW, 0))
+    metered: Any = field(default_factory=lambda: a_month(name=MONTH, metered_at=NOW))
+    batch: CostBatch = field(default_factory=lambda: opened(a_month(name=MONTH, metered_at=NOW), NOW, 0))
     months: dict[str, MonthCosts] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)
     fleet: Fleet = FLEET
@@ -283,7 +284,7 @@ def test_what_is_idle_is_shared_by_the_jobs_of_its_pool_by_their_dollars():
 
 
 def test_dollars_of_before_the_first_look_are_idle_and_none_is_lost():
-    account = Account(batch=CostBatch(), metered=a_month(name=month_name(NOW), usd=90.0, metered_at=NOW, by_pool={"cpu": 90.0}))
+    account = Account(batch=CostBatch(), metered=a_month(name=MONTH, usd=90.0, metered_at=NOW, by_pool={"cpu": 90.0}))
     account.look(an_agent(), ran={"main": running(("a", "cpu-1"))})
     assert account.usd("a") == 0.0
     assert account.told().unused == {"cpu": pytest.approx(90.1)}
@@ -330,7 +331,7 @@ def test_a_meter_that_was_lost_begins_again_and_takes_nothing_back():
     account = Account()
     for _ in range(20):
         account.look(an_agent(), ran={"main": running(("a", "cpu-1"))})
-    account.metered = a_month(name=month_name(NOW), metered_at=account.now)
+    account.metered = a_month(name=MONTH, metered_at=account.now)
     account.look(an_agent(), ran={"main": running(("a", "cpu-1"))})
     assert account.total() == pytest.approx(21 * 0.1)
 

@@ -8,9 +8,9 @@ from autoscaler.config import FleetFileError, check
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.nodes import executors_at_first, room_on
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.explain import explain
 from autoscaler.domain.situation.supply import build_supply, free_executors
 from support.builders import a_build, a_fleet, a_pool, a_snapshot, a_view, an_agent, an_item
+from support.told import explain
 
 WEIGHTS = JobWeights(by_pattern=(("nightly/smoke", 1), ("nightly/*", 4), ("huge", 99)))
 FLEET = replace(a_fleet(a_pool("cpu", executors=8, max_agents=5)), weights=WEIGHTS)

@@ -5,9 +5,8 @@ import pytest
 from autoscaler.domain.facts.memory import IdleReturns
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.forecast.keeping import EDGES
-from support.builders import a_build, a_fleet, a_learned, a_memory, a_pool, a_snapshot, a_view, an_agent, an_item
+from support.builders import a_build, a_fleet, a_learned, a_memory, a_pool, a_snapshot, a_view, an_agent, an_item, key_of
 from support.decisions import scale_up
 
 
@@ -24,7 +23,7 @@ def launched(returns, *, items=1, pool=None, busy_seconds=150.0, executors=1, **
     snapshot = a_snapshot(
         a_view(node, items=tuple(an_item(number, label="cpu") for number in range(1, items + 1))),
         records=(record,),
-        learned={"main": a_learned(samples={pool_key("cpu"): (busy_seconds,) * 5})},
+        learned={"main": a_learned(samples={key_of("cpu"): (busy_seconds,) * 5})},
         memory=a_memory(idle_returns=returns),
     )
     plan = scale_up(snapshot, a_fleet(pool or a_pool("cpu", executors=executors), **limits))

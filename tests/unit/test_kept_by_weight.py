@@ -6,10 +6,9 @@ import pytest
 
 from autoscaler.domain.facts.fleet import FULL_LABEL
 from autoscaler.domain.facts.job_settings import JobWeights, Source
-from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.listing import list_queue
-from support.builders import a_build, a_fleet, a_learned, a_pool, a_record, a_snapshot, a_view, an_item
+from support.builders import a_build, a_fleet, a_learned, a_pool, a_record, a_snapshot, a_view, an_item, key_of
 from support.builders import a_node as a_plain_node
 
 HEAVY = JobWeights(by_pattern=(("heavy", 2),))
@@ -21,7 +20,7 @@ def details(weights, node, *jobs):
     fleet = replace(a_fleet(a_pool("cpu", executors=2, max_agents=1)), weights=weights)
     record = replace(a_record("i-1", node="cpu-1"), labels=("cpu",))
     items = tuple(an_item(number, job=job, label="cpu", waiting_seconds=300.0) for number, job in enumerate(jobs))
-    learned = {"main": a_learned(samples={job_key("light", "cpu"): (120.0,) * 9})}
+    learned = {"main": a_learned(samples={key_of("cpu", "light"): (120.0,) * 9})}
     situation = assess(a_snapshot(a_view(node, items=items), records=(record,), learned=learned), fleet)
     return {entry.job: (entry.state, entry.detail) for entry in list_queue(situation)}
 

@@ -13,11 +13,11 @@ from autoscaler.domain.commands import purge_for_a_person
 from autoscaler.domain.facts.orders import Purge
 from autoscaler.domain.facts.plan import Cordon, Launch, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.report.explain import explain
 from autoscaler.errors import NoAnswerError, TransientError
 from autoscaler_workbench.fakes.http_fakes.jenkins.tree import parse_tree, prune
 from support.builders import NOW, a_fleet, a_mark, a_memory, a_pool, a_snapshot, a_view, an_agent, an_item, cordoned
 from support.decisions import steps_of
+from support.told import explain
 
 DATE = "Fri, 20 Nov 2026 21:28:40 GMT"
 PIPELINE = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$PlaceholderTask"

@@ -6,7 +6,6 @@ import pytest
 
 from autoscaler.domain.facts.orders import BUDGET, Hold, Overrides, Scope
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.told import Told
 from autoscaler.domain.situation.breakers import of_boot, of_connections, of_image
@@ -22,6 +21,7 @@ from support.builders import (
     an_item,
     boots_failed,
 )
+from support.told import explain
 
 FLEET = a_fleet(a_pool("cpu"), a_pool("gpu"))
 

@@ -10,7 +10,6 @@ from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
-from autoscaler.domain.report.explain import explain
 from support.builders import (
     LONG_AGO,
     NOW,
@@ -31,6 +30,7 @@ from support.builders import (
     cordoned,
 )
 from support.decisions import scale_down, scale_up
+from support.told import explain
 
 POOL = a_pool("cpu", min_agents=2)
 FLEET = a_fleet(POOL, max_usd_per_month=100.0)

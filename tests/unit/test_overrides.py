@@ -32,7 +32,6 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.listing import list_queue
-from autoscaler.domain.situation.states import Condition
 from support.builders import (
     NOW,
     a_fleet,
@@ -102,7 +101,7 @@ def test_what_retires_does_not_come_back_while_it_is_on_hold():
 
 
 def test_what_is_surely_gone_is_repaired_under_a_hold():
-    memory = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.ENDED, session="")})
+    memory = a_memory(windows=an_empty_window(), observations={"i-1": a_look("ended", session="")})
     ended = {"instances": (an_instance("i-1", state=InstanceState.TERMINATED),)}
     free = scale_down(seen(an_agent(), memory=memory, **ended), FLEET)
     under_hold = scale_down(seen(an_agent(), memory=memory, holds=[a_hold()], **ended), FLEET)
@@ -111,7 +110,7 @@ def test_what_is_surely_gone_is_repaired_under_a_hold():
 
 
 def test_frozen_means_that_nothing_at_all_is_done():
-    memory = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.DRAINED)})
+    memory = a_memory(windows=an_empty_window(), observations={"i-1": a_look("drained")})
     record, node = an_agent()
     agent = record, cordoned(node)
     assert kinds(scale_down(seen(agent, memory=memory), FLEET)) == [Terminate]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from autoscaler.domain.repair.instances import Seen
 
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import agent_spec
@@ -13,6 +14,7 @@ from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, U
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
+from autoscaler.domain.lifecycle import next_observations
 from autoscaler.domain.situation.states import Condition
 from support.builders import (
     NOW,
@@ -42,7 +44,7 @@ SHORT = CapacityDelay(asks=3.0, seconds=3600.0, squares=3600.0**2, asked_at=NOW 
 
 
 def drained_memory(instance_id="i-1", **look):
-    return a_memory(windows=an_empty_window(), observations={instance_id: a_look(Condition.DRAINED, **look)})
+    return a_memory(windows=an_empty_window(), observations={instance_id: a_look("drained", **look)})
 
 
 def a_drained_agent(mark=None):
@@ -366,7 +368,7 @@ def test_a_person_drains_a_whole_pool_but_for_agents_that_a_build_may_be_bound_t
 
 def lost(minutes, **facts):
     record, node = an_agent()
-    looks = {"i-1": a_look(Condition.LOST, seconds_ago=minutes * 60.0)}
+    looks = {"i-1": a_look("lost", seconds_ago=minutes * 60.0)}
     memory = a_memory(windows=an_empty_window(), observations=looks, connected=frozenset({"i-1"}))
     return decide_down((record, replace(node, offline=True)), memory=memory, **facts)
 
@@ -396,6 +398,9 @@ def test_idle_counts_as_seen_before_only_where_the_agent_was_cordoned_after_it()
     record, node = an_agent()
     plan = scale_down(a_snapshot(a_view(cordoned(node)), records=(record,), memory=a_memory(observations=looks)), FLEET)
     assert plan.memory.observations["i-1"].idle_before_at is None
+    looks = {"i-1": a_look("lost", seconds_ago=300.0)}
+    [look] = next_observations(looks, {"i-1": Seen("drained", "s1")}, NOW, "now").values()
+    assert look.idle_before_at is None
 
 
 def test_what_was_drained_for_good_does_not_come_back_for_an_item_that_no_restart_made_wait():

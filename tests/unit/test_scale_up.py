@@ -11,7 +11,6 @@ from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
-from autoscaler.domain.forecast.durations import job_key, pool_key
 from autoscaler.domain.situation.breakers import of_offering, of_pool
 from support.builders import (
     NOW,
@@ -32,6 +31,7 @@ from support.builders import (
     an_item,
     an_offering,
     cordoned,
+    key_of,
 )
 from support.decisions import decide_down, decide_up, held, launches, scale_up
 
@@ -41,7 +41,7 @@ def items(count, label="cpu", **facts):
 
 
 def learned_minutes(pool, minutes):
-    return {"main": a_learned(samples={pool_key(pool): (minutes * 60.0,) * 5})}
+    return {"main": a_learned(samples={key_of(pool): (minutes * 60.0,) * 5})}
 
 
 def test_launches_at_once_for_an_item_that_no_executor_can_ever_take():
@@ -334,7 +334,7 @@ def test_spot_then_on_demand_asks_for_on_demand_when_patience_is_over(waiting, m
 
 def test_known_jobs_are_planned_with_their_own_duration():
     record, node = an_agent()
-    known = a_learned(samples={job_key("job-1", "cpu"): (5.0,), pool_key("cpu"): (7200.0,)})
+    known = a_learned(samples={key_of("cpu", "job-1"): (5.0,), key_of("cpu"): (7200.0,)})
     one, two = an_item(1, label="cpu"), an_item(2, label="cpu", job="job-1")
     snapshot = a_snapshot(a_view(node, items=(one, two)), records=(record,), learned={"main": known})
     assert launches(scale_up(snapshot, a_fleet())) == []

@@ -12,7 +12,6 @@ from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.facts.telemetry import DEVICES_FRESH_SECONDS
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.states import Condition
 from autoscaler.domain.situation.supply import build_supply
 from support.builders import (
     NOW,
@@ -79,7 +78,7 @@ def test_drained_on_both_sides_it_is_terminated():
         (cordoned(gpu_node()), {"records": (a_side("main"),)}),
         (
             cordoned(gpu_node(), a_mark(MarkClass.OPERATOR)),
-            {"looks": {"i-1": DRAINED["i-1"], "i-1@other": a_look(Condition.DRAINED, seconds_ago=0.0, request_id="now")}},
+            {"looks": {"i-1": DRAINED["i-1"], "i-1@other": a_look("drained", seconds_ago=0.0, request_id="now")}},
         ),
     ],
     ids=["busy", "in use", "a build is not done", "seen once", "its record was lost", "a second look is due"],
@@ -101,7 +100,7 @@ def test_where_the_other_side_cannot_be_believed_it_stays(doubt):
 
 def test_whatever_the_reason_a_machine_that_is_used_elsewhere_is_not_terminated():
     """Its node was deleted on the first controller, in two looks: where it serves one alone, it is terminated for that."""
-    nodeless = {"i-1": a_look(Condition.NODELESS, seconds_ago=400.0)}
+    nodeless = {"i-1": a_look("nodeless", seconds_ago=400.0)}
     plan = down(seen(None, gpu_node(1), looks=nodeless))
     assert steps(plan, Terminate) == []
     assert Reason.USED_ELSEWHERE in {held.reason for held in plan.held}

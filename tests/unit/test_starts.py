@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.snapshot import Wait
-from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.launch.queue import WaitsFor, bare_starts
 from autoscaler.domain.learn import assess
-from support.builders import NOW, a_build, a_fleet, a_learned, a_node, a_pool, a_record, a_snapshot, a_view, an_agent, an_item
+from support.builders import NOW, a_build, a_fleet, a_learned, a_node, a_pool, a_record, a_snapshot, a_view, an_agent, an_item, key_of
 
 ONE_AGENT = a_fleet(a_pool("cpu", max_agents=1))
 BOOT_SECONDS, LOOK_SECONDS = 180.0, 60.0
@@ -49,13 +48,13 @@ def test_an_item_for_which_an_agent_boots_waits_for_the_rest_of_that_boot():
 
 
 def test_an_item_behind_a_build_starts_when_that_is_predicted_to_end_and_not_when_its_job_usually_does():
-    learned = a_learned(samples={job_key("job", "cpu"): (1000.0,) * 5})
+    learned = a_learned(samples={key_of("cpu", "job"): (1000.0,) * 5})
     found = starts_of(an_item_of(1), agents=[busy_agent(elapsed_seconds=100.0)], ends={"running": 77.0}, learned=learned)
     assert (found[1].seconds, found[1].waits_for) == (77.0, WaitsFor.BUILD)
 
 
 def test_a_build_whose_end_is_not_predicted_ends_as_its_job_usually_does():
-    learned = a_learned(samples={job_key("job", "cpu"): (1000.0,) * 5})
+    learned = a_learned(samples={key_of("cpu", "job"): (1000.0,) * 5})
     found = starts_of(an_item_of(1), agents=[busy_agent(elapsed_seconds=100.0)], ends={"another": 5.0}, learned=learned)
     assert (found[1].seconds, found[1].waits_for) == (900.0, WaitsFor.BUILD)
 
@@ -71,7 +70,7 @@ def test_items_take_executors_in_the_order_of_the_queue_and_not_of_their_numbers
 
 
 def test_an_item_of_unknown_work_takes_what_its_job_usually_takes():
-    learned = a_learned(samples={job_key("long", "cpu"): (700.0,) * 5, job_key("short", "cpu"): (20.0,) * 5})
+    learned = a_learned(samples={key_of("cpu", "long"): (700.0,) * 5, key_of("cpu", "short"): (20.0,) * 5})
     for job, seconds in (("long", 700.0), ("short", 20.0)):
         found = starts_of(an_item_of(1, job), an_item_of(2), agents=[an_agent()], learned=learned)
         assert found[2].seconds == pytest.approx(seconds, rel=0.05)

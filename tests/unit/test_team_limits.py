@@ -6,19 +6,19 @@ import pytest
 
 from autoscaler.domain.facts.fleet import Ceilings
 from autoscaler.domain.facts.memory import Spending
-from autoscaler.domain.facts.metering import SHARE_SECONDS, Spent, launched_lately, meter, month_name, note_spending, spent_lately
+from autoscaler.domain.facts.metering import SHARE_SECONDS, Spent, launched_lately, meter, note_spending, spent_lately
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Wait
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.metrics import held_by_teams, measure
 from autoscaler.domain.report.status import status_of
 from autoscaler.domain.report.told import Told
 from support.builders import (
+    MONTH,
     NOW,
     a_build,
     a_mark,
@@ -34,9 +34,7 @@ from support.builders import (
 )
 from support.decisions import scale_down, steps_of
 from support.team_fleets import GRAPHICS, WEB, by_pool, fleet_of, jobs, seen, spending, team, up
-
-MONTH = month_name(NOW)
-
+from support.told import explain
 
 # What each limit is about.
 

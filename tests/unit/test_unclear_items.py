@@ -5,12 +5,11 @@ import pytest
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.learn import assess
-from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.listing import list_queue
 from autoscaler.domain.report.metrics import measure
-from autoscaler.domain.report.status import status_of
 from support.builders import a_build, a_fleet, a_node, a_pool, a_snapshot, a_view, an_agent, an_item
 from support.decisions import decide_up, launches, seen
+from support.told import explain, status
 
 WORDS = "Already running 1 builds across all nodes"
 
@@ -82,7 +81,7 @@ def test_one_agent_is_on_its_way_and_no_second_is_launched():
 
 def test_status_and_why_say_it():
     snapshot = a_snapshot(a_view(items=(unclear(),)))
-    assert status_of(assess(snapshot, a_fleet())).unclear == 1
+    assert status(snapshot, a_fleet()).unclear == 1
     assert any(WORDS in fact for fact in explain(snapshot, a_fleet(), "job-1"))
 
 

@@ -10,7 +10,7 @@ import pytest
 from autoscaler.domain.commands import launch_some
 from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.facts.memory import IdleReturns
-from autoscaler.domain.facts.metering import launched_lately, month_name, paid_since
+from autoscaler.domain.facts.metering import launched_lately, paid_since
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
@@ -18,8 +18,8 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.forecast.keeping import STOPPED_EDGES, Costs, Keeping, KeepingStopped
 from autoscaler.domain.situation.breakers import of_offering, of_pool
-from autoscaler.domain.situation.states import Condition
 from support.builders import (
+    MONTH,
     NOW,
     a_build,
     a_fleet,
@@ -80,7 +80,7 @@ def seen(*records, items=(), nodes=(), **facts):
 def drained(**facts):
     """An agent that carries our mark and was seen idle before."""
     node = cordoned(a_node("cpu-1", "cpu", "autoscaler-fleet-f"))
-    memory = {"observations": {"i-1": a_look(Condition.DRAINED)}} | facts.pop("memory", {})
+    memory = {"observations": {"i-1": a_look("drained")}} | facts.pop("memory", {})
     return seen(one(state=RecordState.REGISTERED), nodes=(facts.pop("node", node),), memory=memory, **facts)
 
 
@@ -131,7 +131,7 @@ def test_no_more_are_stopped_than_may_be_on_all_controllers_together():
     nodes = [cordoned(a_node(f"cpu-{n}", "cpu")) for n in (1, 2, 3)]
     records = [one(n, RecordState.REGISTERED) for n in (1, 2, 3)]
     window = {"main/cpu": replace(NEEDED["main/cpu"], peaks=((NOW - 3600, 9), (NOW - 60, 0)))}
-    memory = {"observations": {f"i-{n}": a_look(Condition.DRAINED) for n in (1, 2, 3)}, "windows": window}
+    memory = {"observations": {f"i-{n}": a_look("drained") for n in (1, 2, 3)}, "windows": window}
     elsewhere = one(4, controller="other")
     both = fleet(controllers=("main", "other"))
     snapshot = seen(*records, elsewhere, memory=memory, views=(a_view(*nodes), a_view(name="other")))
@@ -381,7 +381,7 @@ def test_agents_that_always_run_are_none_that_will_be_stopped():
 
 def test_once_the_months_money_is_spent_what_was_to_start_ends_and_is_not_asked_for_again():
     begun = one(state=RecordState.STARTING, starts=(NOW - 10.0,), life=1)
-    month = a_month(name=month_name(NOW), usd=110.0, metered_at=NOW - 60.0)
+    month = a_month(name=MONTH, usd=110.0, metered_at=NOW - 60.0)
     assert [what[0] for what in down(seen(begun, memory={"month": month}), fleet(limits={"max_usd_per_month": 100.0}))] == [Terminate]
 
 

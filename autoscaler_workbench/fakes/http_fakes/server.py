@@ -48,7 +48,7 @@ class ApiServer:
             self._server = _Server(("127.0.0.1", port), self._handler())
         except OSError as error:
             raise ConfigError(f"--port ({port}): {error.strerror}; does another demo run? choose another port") from error
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
 
     @property
     def url(self) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from autoscaler.config.problems import read_thresholds
 from autoscaler.control.operate import why
 from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, Lending, Pool
 from autoscaler.domain.facts.orders import Scope
@@ -19,7 +18,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.simulate.drive import InMemory
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.hostile import of_ec2, of_graphs, of_jenkins, of_labels, of_orders, of_others, of_ourselves, of_people, of_stopped, of_the_file
 from support.hostile.claims import Claim, claim_of
 from support.hostile.drawn import MINUTE, Arrival, Drawn, Job, draw, pools_for
@@ -101,7 +100,7 @@ class Life:
         self.drawn: Drawn = draw(seed, self.switches)
         fleet = self.drawn.fleet
         self.world = a_world(fleet, seed)
-        self.fleet = InMemory(self.world, fleet, Faults(), thresholds=read_thresholds(essential_environment()))
+        self.fleet = InMemory(self.world, fleet, Faults(), thresholds=essential_thresholds())
         notifier = TimedNotifier(now=lambda: self.world.timeline.now)
         self.fleet.ports = replace(self.fleet.ports, notifier=notifier)
         self.fleet.notifier = notifier
