@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from autoscaler.domain.repair.instances import Seen
 
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import agent_spec
@@ -14,8 +13,6 @@ from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, U
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
-from autoscaler.domain.lifecycle import next_observations
-from autoscaler.domain.situation.states import Condition
 from support.builders import (
     NOW,
     a_build,
@@ -394,13 +391,10 @@ def test_a_sweep_that_stops_in_one_pool_goes_on_in_another():
 
 
 def test_idle_counts_as_seen_before_only_where_the_agent_was_cordoned_after_it():
-    looks = {"i-1": a_look(Condition.LOST, seconds_ago=300.0)}
+    looks = {"i-1": a_look("lost", seconds_ago=300.0)}
     record, node = an_agent()
     plan = scale_down(a_snapshot(a_view(cordoned(node)), records=(record,), memory=a_memory(observations=looks)), FLEET)
     assert plan.memory.observations["i-1"].idle_before_at is None
-    looks = {"i-1": a_look("lost", seconds_ago=300.0)}
-    [look] = next_observations(looks, {"i-1": Seen("drained", "s1")}, NOW, "now").values()
-    assert look.idle_before_at is None
 
 
 def test_what_was_drained_for_good_does_not_come_back_for_an_item_that_no_restart_made_wait():

@@ -3,13 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from autoscaler.domain.repair.instances import Seen
 
 from autoscaler.domain.decide import scale_down
 from autoscaler.domain.facts.memory import Looks
-from autoscaler.domain.lifecycle import next_observations
 from autoscaler.domain.situation.looks import EC2, SPANS_KEPT, blind_seconds, next_looks
-from autoscaler.domain.situation.states import Condition, is_fact
 from support.builders import NOW, a_fleet, a_look, a_memory, a_node, a_record, a_snapshot, a_view
 
 UNREAD = replace(a_view(), problem="401 Unauthorized", session="")
@@ -88,24 +85,10 @@ def test_a_controller_that_left_the_fleet_file_leaves_nothing():
 
 @pytest.mark.parametrize("seconds", [60.0, 9000.0])
 def test_a_look_that_did_not_come_ends_no_condition_and_makes_no_fact(seconds):
-    looks = {"i-1": a_look(Condition.LOST, seconds_ago=60.0)}
+    looks = {"i-1": a_look("lost", seconds_ago=60.0)}
     lost = replace(a_node("cpu-1", "cpu"), offline=True)
     at = {"records": (a_record("i-1", node="cpu-1"),), "memory": a_memory(observations=looks)}
     plan = scale_down(a_snapshot(UNREAD, taken_at=NOW + seconds, **at), a_fleet())
     assert (plan.steps, plan.memory.observations) == ((), looks)
     seen = scale_down(a_snapshot(a_view(lost), taken_at=NOW + seconds, **at), a_fleet()).memory.observations["i-1"]
     assert (seen.first_at, seen.last_at) == (NOW - 60.0, NOW + seconds)
-
-
-def test_a_look_that_did_not_come_ends_no_condition_and_makes_no_fact():
-    looks = {"i-1": a_look("lost", seconds_ago=60.0)}
-    carried = next_observations(looks, {}, NOW + 60, "next", unread=["i-1"])
-    assert carried == looks
-    assert not is_fact(carried["i-1"], NOW + 60, "next")
-    [seen] = next_observations(carried, {"i-1": Seen("lost", looks["i-1"].session)}, NOW + 120, "last").values()
-    assert is_fact(seen, NOW + 120, "last")
-
-
-def test_however_long_nobody_can_look_a_condition_is_carried_on():
-    looks = {"i-1": a_look("lost")}
-    assert next_observations(looks, {}, NOW + 9000, "next", unread=["i-1"]) == looks
