@@ -63,6 +63,8 @@ REASONS: dict[str, str] = {
     "Decline.most_seconds": "each pass makes it of Learned.samples; nobody stores or writes it: tests/scenarios/test_max_job_seconds.py",
     "Thresholds.controller_response_seconds": "a controller in memory answers at once: tests/unit/test_problems.py has slow ones",
     "Memory.looks": "moves deadlines by the minutes of an outage: tests/scenarios/test_unseen_controllers.py",
+    "Memory.ending": "frees a place where EC2 shows for long what it has agreed to end: tests/scenarios/test_ends.py",
+    "Stuck.why": "told to people, and said by why: tests/scenarios/test_ends.py",
     "Memory.rows": "told to people after an hour at the soonest: tests/scenarios/test_lasting.py",
     "InRow.row": "told to people after an hour at the soonest: tests/scenarios/test_lasting.py",
     "InRow.since_at": "told to people after an hour at the soonest: tests/scenarios/test_lasting.py",
