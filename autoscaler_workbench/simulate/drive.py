@@ -18,8 +18,8 @@ from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Outcome, Report, counts_of, leave_note, merged_json, places_of_reports
 from autoscaler.control.run_steps import carry_orders_on
 from autoscaler.control.slots import announce_looks, why_skipped
-from autoscaler.domain.announced import Announced, InstanceEvent
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.lifecycle import Announced, InstanceEvent
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.report.problems import Thresholds
 from autoscaler.errors import AutoscalerError

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autoscaler.domain.announced import InstanceEvent
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import PluginWeight
 from autoscaler.domain.facts.orders import (
@@ -27,6 +26,7 @@ from autoscaler.domain.facts.orders import (
 )
 from autoscaler.domain.facts.runs import BuildResult, Graphs, Item
 from autoscaler.domain.facts.snapshot import Snapshot
+from autoscaler.domain.lifecycle import InstanceEvent
 from corpus.forms import Forms
 from corpus.outcomes import Outcomes
 

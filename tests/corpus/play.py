@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.adapters.dynamodb import _ENTRY, _Entry
 from autoscaler.domain import commands, decide
-from autoscaler.domain.announced import InstanceEvent
 from autoscaler.domain.facts import orders
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.plan import Plan
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.learn import assess, note_results
 from autoscaler.domain.lessons import Lesson, learn_from_builds
+from autoscaler.domain.lifecycle import InstanceEvent
 from autoscaler.domain.situation.builds import items_of
 from autoscaler.domain.situation.situation import Situation
 from corpus.case import Answers, Asks, Case, Look

@@ -235,7 +235,7 @@ def test_after_ten_boots_agents_of_a_schedule_are_launched_as_early_as_boots_tak
         assert len(here.ready("cpu")) == 1
 
 
-@feature("domain/situation/pool_view.py", "domain/situation/warm_pool.py", "domain/scale_in/stopped.py")
+@feature("domain/situation/pool_view.py", "domain/situation/warm_pool.py", "domain/scale_in/surplus.py")
 def test_the_warm_pool_of_a_schedule_is_filled_from_its_first_minute_and_its_disks_go_at_its_end():
     schedule = "{from: '08:05', to: '08:15', time_zone: UTC, warm_pool: {min_agents: 1}}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 60, schedules: [{schedule}]}}}}") as here:

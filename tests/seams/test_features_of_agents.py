@@ -305,7 +305,7 @@ def test_three_failed_boots_pause_a_pool_and_then_one_agent_is_tried():
         assert here.subjects()[-1] == "over: agents of cpu do not boot"
 
 
-@feature("control/slots.py", "domain/repair/orphans.py", "control/registration.py")
+@feature("control/slots.py", "domain/repair/nodes.py", "control/registration.py")
 def test_an_agent_takes_a_static_node_and_no_more_are_launched_than_nodes_are_free():
     controllers = "controllers: {main: {url: 'http://main/', secret: jenkins/main, nodes: slots}}\n"
     with scene(f"{controllers}pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 120}}}}") as here:

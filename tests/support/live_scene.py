@@ -14,8 +14,8 @@ from autoscaler.control import passes
 from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import merged_json
 from autoscaler.control.run_steps import carry_orders_on
-from autoscaler.domain.announced import Announced, InstanceEvent
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
+from autoscaler.domain.lifecycle import Announced, InstanceEvent
 from autoscaler.ports import Ports
 from autoscaler_workbench.fakes.costs import InMemoryCosts
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api

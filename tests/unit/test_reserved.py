@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.announced import Announced, InstanceEvent
 from autoscaler.domain.commands import handle, release_for_a_person, reserve_for_a_person
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Market, Quarantine, WarmPool
 from autoscaler.domain.facts.nodes import MarkClass
@@ -15,6 +14,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
+from autoscaler.domain.lifecycle import Announced, InstanceEvent
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.ordered import Access, list_reservations
 from autoscaler.domain.situation.agents import Phase

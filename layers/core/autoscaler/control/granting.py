@@ -17,7 +17,7 @@ from autoscaler.domain.facts.nodes import (
 )
 from autoscaler.domain.facts.orders import with_held_labels
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
-from autoscaler.domain.repair.orphans import free_slots
+from autoscaler.domain.repair.nodes import free_slots
 from autoscaler.domain.report.registration import Granted, Refused, Status
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
 from autoscaler.ports import Controller, Ports, StoredState

@@ -11,7 +11,6 @@ from autoscaler.control.observe import Invocation, log_notes, observe, without
 from autoscaler.control.outcomes import Outcome, Report, Result
 from autoscaler.control.steps import launching
 from autoscaler.domain import commands, decide
-from autoscaler.domain.announced import Announced, InstanceEvent, builds_at_risk
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainAll, DrainNodes, DrainSome, EndInstance, LaunchSome, Release, Reserve
 from autoscaler.domain.facts.plan import Cordon, Plan
@@ -19,6 +18,7 @@ from autoscaler.domain.facts.pools import SETTLE_SECONDS
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.learn import assess
+from autoscaler.domain.lifecycle import Announced, InstanceEvent, builds_at_risk
 from autoscaler.domain.report.registration import Identity
 from autoscaler.errors import DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Ports, StoredState

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from math import inf
 
-from autoscaler.domain.announced import Announced, InstanceEvent, handle_event
 from autoscaler.domain.facts.fleet import Fleet, Share
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import (
@@ -28,6 +27,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, closed_by_a_person, remember_request
+from autoscaler.domain.lifecycle import Announced, InstanceEvent, handle_event
 from autoscaler.domain.repair.nodes import relabels_for_holds, strays_unseen_for_ever
 from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, reserve, why_not_reserved
 from autoscaler.domain.scale_in.sides import confirmed_unseen, has_device, release_device, reserve_device

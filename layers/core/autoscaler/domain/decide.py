@@ -17,7 +17,6 @@ If a controller was not read completely, or its queue in parts, restarted lately
 
 from collections.abc import Callable
 
-from autoscaler.domain.announced import cordon_interrupted
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
@@ -26,7 +25,7 @@ from autoscaler.domain.launch.placement import take_back
 from autoscaler.domain.launch.queue import launch_for_queue, try_what_had_no_room, try_what_was_refused
 from autoscaler.domain.launch.turns import controllers_in_turn
 from autoscaler.domain.learn import assess, conclude, watch
-from autoscaler.domain.lifecycle import lifecycle
+from autoscaler.domain.lifecycle import cordon_interrupted, lifecycle
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.boots import failed_boots, taken_back
 from autoscaler.domain.repair.lost_builds import run_again
@@ -43,8 +42,7 @@ from autoscaler.domain.scale_in.make_room import hand_over, let_bound_start, mak
 from autoscaler.domain.scale_in.replace import free_from_ended, marked, outdated, quarantine, refusing
 from autoscaler.domain.scale_in.reserved import keep_reserved
 from autoscaler.domain.scale_in.sides import drain_together, finish_rotations, left_the_file
-from autoscaler.domain.scale_in.stopped import not_worth_keeping
-from autoscaler.domain.scale_in.surplus import capacity_ends, drain_left, surplus, used_up
+from autoscaler.domain.scale_in.surplus import capacity_ends, drain_left, not_worth_keeping, surplus, used_up
 from autoscaler.domain.situation.agents import failed_by_marks
 from autoscaler.domain.situation.situation import Decided, Situation, plan_of
 

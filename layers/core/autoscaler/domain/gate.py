@@ -14,7 +14,7 @@ from autoscaler.domain.facts.plan import Cordon, DeleteNode, FinishRotation, For
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import OFF, RecordState
 from autoscaler.domain.launch.placement import may_come_back
-from autoscaler.domain.repair.orphans import is_slot_left
+from autoscaler.domain.repair.nodes import is_slot_left
 from autoscaler.domain.scale_in.replace import is_kept
 from autoscaler.domain.scale_in.sides import why_used_elsewhere
 from autoscaler.domain.scale_in.surplus import why_in_doubt

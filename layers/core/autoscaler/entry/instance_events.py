@@ -9,8 +9,8 @@ from autoscaler import bootstrap
 from autoscaler.control import passes
 from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Outcome, Report, merged_json, places_of_reports, starts_failed
-from autoscaler.domain.announced import Announced, InstanceEvent
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.lifecycle import Announced, InstanceEvent
 from autoscaler.domain.wording import shortened
 from autoscaler.entry.counts import tell_counts
 from autoscaler.entry.events import Context, checked

@@ -22,8 +22,7 @@ from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.purchase import Detail, Purchase, Rotations, Terms, startable
 from autoscaler.domain.repair.lost_builds import wants_on_demand
-from autoscaler.domain.repair.nodes import pinned
-from autoscaler.domain.repair.orphans import slots_left
+from autoscaler.domain.repair.nodes import pinned, slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back
 from autoscaler.domain.situation.builds import announced

@@ -16,8 +16,7 @@ from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may
 from autoscaler.domain.launch.purchase import Purchase, startable
 from autoscaler.domain.launch.turns import controllers_in_turn, for_floors, for_forecasts, keep_up, kept_room
 from autoscaler.domain.memo import FOR_EVER
-from autoscaler.domain.repair.nodes import pinned
-from autoscaler.domain.repair.orphans import slots_left
+from autoscaler.domain.repair.nodes import pinned, slots_left
 from autoscaler.domain.situation.breakers import NO_ROOM_SECONDS, cannot_come_back, next_try_at
 from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.pool_view import PoolView

@@ -24,7 +24,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import failing_labels
 from autoscaler.domain.situation.left import is_controller_left, is_left, is_on_hold, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.states import FOREIGN, State, in_state, seen_seconds, state_named
+from autoscaler.domain.situation.states import FOREIGN, AgentState, in_state, seen_seconds, state_named
 from autoscaler.domain.wording import clock, counted, dollars, duration, end_command, listed, moment
 
 # What a person decides: agents whose pool or controller left the fleet file, and machines with our tags that we did not launch.
@@ -276,11 +276,11 @@ def told_row(situation: Situation, agent: Agent) -> Iterator[str]:
     yield f"{row.name} since {moment(past.since_at)}" + ("" if row is states.IDLE else f"; deadline: {until}; then: {row.then}")
 
 
-def _key(row: State, pool: str) -> str:
+def _key(row: AgentState, pool: str) -> str:
     return f"{LASTS}{row.name}/{pool}"
 
 
-def _row(situation: Situation, agent: Agent) -> State | None:
+def _row(situation: Situation, agent: Agent) -> AgentState | None:
     """Find the row of an agent, if people are told by this rule when it lasts."""
     past = situation.memory.rows.get(agent.record.instance_id)
     row = state_named(past.row) if past else None
@@ -289,7 +289,7 @@ def _row(situation: Situation, agent: Agent) -> State | None:
     return row if agent.record.is_instance or row in _TOLD_OF_OTHERS else None
 
 
-def _lasts_too_long(situation: Situation, agent: Agent, row: State, told: Collection[str]) -> bool:
+def _lasts_too_long(situation: Situation, agent: Agent, row: AgentState, told: Collection[str]) -> bool:
     if row.told_after is None or _is_explained(situation, agent, row):
         return False
     slack = _SLACK_SECONDS if _key(row, agent.pool.name) in told else 0.0
@@ -297,7 +297,7 @@ def _lasts_too_long(situation: Situation, agent: Agent, row: State, told: Collec
     return _lasted(situation, agent, row) >= after - slack
 
 
-def _lasted(situation: Situation, agent: Agent, row: State) -> float:
+def _lasted(situation: Situation, agent: Agent, row: AgentState) -> float:
     """How long an agent is in its row. A drain lasts from its mark on, whatever begins and ends on its executors meanwhile."""
     since_at = situation.memory.rows[agent.record.instance_id].since_at
     if row is states.DRAINS:
@@ -307,7 +307,7 @@ def _lasted(situation: Situation, agent: Agent, row: State) -> float:
     return seen_seconds(situation, agent, row, since_at)
 
 
-def _is_explained(situation: Situation, agent: Agent, row: State) -> bool:
+def _is_explained(situation: Situation, agent: Agent, row: AgentState) -> bool:
     """Tell whether settings or a person want an agent where it is: idle agents of a minimum, and one side of a busy machine."""
     if row in (states.DRAINED, states.IDLE) and devices_reserved(situation, agent.record.machine):
         return True
@@ -322,7 +322,7 @@ def _is_explained(situation: Situation, agent: Agent, row: State) -> bool:
     return situation.now < agent.record.keep_until or ready <= floor
 
 
-def _seen_lasting(situation: Situation, row: State, pool: str, agents: list[Agent]) -> Seen:
+def _seen_lasting(situation: Situation, row: AgentState, pool: str, agents: list[Agent]) -> Seen:
     agents = sorted(agents, key=lambda agent: -_lasted(situation, agent, row))
     lines = [_line(situation, row, agent) for agent in agents[:_NAMED]]
     lines += [f"and {len(agents) - _NAMED} more"] if len(agents) > _NAMED else []
@@ -334,13 +334,13 @@ def _seen_lasting(situation: Situation, row: State, pool: str, agents: list[Agen
     return Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}", daily=row.daily)
 
 
-def _line(situation: Situation, row: State, agent: Agent) -> str:
+def _line(situation: Situation, row: AgentState, agent: Agent) -> str:
     name = agent.record.instance_id if row.by_ec2 else agent.record.node or agent.record.instance_id
     causes = "; ".join(_causes(situation, row, agent))
     return f"{name} {row.says}, for {duration(_lasted(situation, agent, row))}" + (f": {causes}" if causes else "")
 
 
-def _causes(situation: Situation, row: State, agent: Agent) -> Iterator[str]:
+def _causes(situation: Situation, row: AgentState, agent: Agent) -> Iterator[str]:
     """Say what keeps an agent where it is, in the words of Jenkins, of EC2 or of a person as far as there are any."""
     record, node = agent.record, agent.node
     for hold in situation.overrides.holds_of_people_on(record.controller, record.pool):

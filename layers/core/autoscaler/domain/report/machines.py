@@ -14,8 +14,7 @@ from autoscaler.domain.launch.placement import needed_by_its_own, why_refused
 from autoscaler.domain.launch.purchase import offering_lacks, startable
 from autoscaler.domain.report.datum import COUNT, SECONDS, Datum, one
 from autoscaler.domain.report.told import Seen
-from autoscaler.domain.scale_in.stopped import why_kept_no_longer
-from autoscaler.domain.scale_in.surplus import floor_here, least_kept, least_missed, why_it_stays
+from autoscaler.domain.scale_in.surplus import floor_here, least_kept, least_missed, why_it_stays, why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import by_pool, of_disks, of_image, of_starts, of_stops, open_trial, told_last
 from autoscaler.domain.situation.canary import MACHINE_REFUSALS, asked_lately, is_proven, is_tripped, refusals_of, starts_late, why_outdated

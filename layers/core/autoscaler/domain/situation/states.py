@@ -34,7 +34,7 @@ _OUT_OF_SERVICE = (RecordState.CONDEMNED, RecordState.STOPPING, _STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class State:
+class AgentState:
     """A state that an agent may be in, and its deadline.
 
     ``recognised_by``: in words; ``holds``: the same as a rule, for what the states before it leave over. ``deadline``: in words; ``limit``:
@@ -61,7 +61,7 @@ def _drain_timeout(pool: Pool, _resume: float) -> float:
     return DRAINS_SECONDS if pool.drain_timeout_seconds is None else pool.drain_timeout_seconds
 
 
-BOOTS = State(
+BOOTS = AgentState(
     name="boots",
     recognised_by="record `requested`, or a node that has not connected yet",
     holds=lambda _s, a: a.record.state is RecordState.REQUESTED or a.phase in (Phase.REQUESTED, Phase.CONNECTING),
@@ -73,7 +73,7 @@ BOOTS = State(
     told_after=lambda pool, _resume: pool.boot_timeout_seconds + HOUR_SECONDS,
     says="boots",
 )
-STARTS = State(
+STARTS = AgentState(
     name="starts",
     recognised_by="record `starting`",
     holds=lambda _s, a: a.record.state is RecordState.STARTING,
@@ -85,7 +85,7 @@ STARTS = State(
     told_after=lambda pool, _resume: pool.boot_timeout_seconds + HOUR_SECONDS,
     says="starts",
 )
-INTERRUPTED = State(
+INTERRUPTED = AgentState(
     name="interrupted",
     recognised_by="EC2 announced that it takes the instance back",
     holds=lambda _s, a: a.phase is Phase.INTERRUPTED,
@@ -96,7 +96,7 @@ INTERRUPTED = State(
     limit=lambda _pool, _resume: 600.0,
     by_ec2=True,
 )
-WORKS = State(
+WORKS = AgentState(
     name="works",
     recognised_by="online, and busy",
     holds=lambda _s, a: a.phase is Phase.READY and (not a.idle or bool(a.node and a.node.ended)),
@@ -105,7 +105,7 @@ WORKS = State(
     then="the run is asked whether it has ended; a machine that is to blame is quarantined",
     told="`builds-overdue`; builds that have ended by that message",
 )
-IDLE = State(
+IDLE = AgentState(
     name="idle",
     recognised_by="online, and idle",
     holds=lambda _s, a: a.phase is Phase.READY,
@@ -116,7 +116,7 @@ IDLE = State(
     told_after=lambda pool, _resume: pool.max_idle_seconds + HOUR_SECONDS,
     says="is idle",
 )
-LENT = State(
+LENT = AgentState(
     name="lent",
     recognised_by="a loan in its record",
     holds=lambda s, a: a.phase is Phase.READY and a.record.is_lent(s.now),
@@ -125,7 +125,7 @@ LENT = State(
     then="it gets its own labels back",
     told="an hour after that, if it still has the labels that it was lent with",
 )
-REFUSES = State(
+REFUSES = AgentState(
     name="refuses",
     recognised_by="it stood free beside jobs of two folders, or for 15 min, and took none",
     holds=lambda s, a: a.phase is Phase.READY and s.refuses_all(a),
@@ -134,7 +134,7 @@ REFUSES = State(
     then="it counts for nothing; if idle it is replaced, one at a time in a pool",
     told="at once (`NODES take no builds`)",
 )
-DRAINS = State(
+DRAINS = AgentState(
     name="drains",
     recognised_by="our mark, and not idle",
     holds=lambda _s, a: a.phase in _MARKED and not a.idle,
@@ -147,7 +147,7 @@ DRAINS = State(
     says="drains",
     daily=True,
 )
-DRAINED = State(
+DRAINED = AgentState(
     name="drained",
     recognised_by="our mark, and idle",
     holds=lambda _s, a: a.phase in _MARKED,
@@ -159,7 +159,7 @@ DRAINED = State(
     told_after=lambda _pool, _resume: HOUR_SECONDS,
     says="has drained, and still runs",
 )
-BOUND = State(
+BOUND = AgentState(
     name="bound",
     recognised_by="our mark, idle, and a build may be bound to it: by name, or since a restart",
     holds=lambda s, a: a.phase in _MARKED and s.protected(a),
@@ -172,7 +172,7 @@ BOUND = State(
     says="has drained, and is kept for a build that may be bound to it",
     daily=True,
 )
-ROTATES = State(
+ROTATES = AgentState(
     name="rotates",
     recognised_by="our mark to serve another controller, and idle",
     holds=lambda _s, a: a.phase in _MARKED and a.mark is not None and a.mark.kind is MarkClass.ROTATE,
@@ -184,7 +184,7 @@ ROTATES = State(
     told_after=lambda _pool, _resume: HOUR_SECONDS,
     says="was to serve another controller, and is still there",
 )
-KEPT = State(
+KEPT = AgentState(
     name="kept",
     recognised_by="drained, and kept: `quarantine: keep`, or a host",
     holds=lambda s, a: a.phase in _MARKED and (a.record.instance_id in s.memory.kept or a.record.is_host),
@@ -196,7 +196,7 @@ KEPT = State(
     says="is kept for a person",
     daily=True,
 )
-LOST = State(
+LOST = AgentState(
     name="lost",
     recognised_by="it was online, and its connection is lost",
     holds=lambda _s, a: a.phase is Phase.LOST,
@@ -208,7 +208,7 @@ LOST = State(
     told_after=lambda _pool, _resume: HOUR_SECONDS,
     says="is not connected",
 )
-MONITOR = State(
+MONITOR = AgentState(
     name="offline-by-a-monitor",
     recognised_by="a monitor of Jenkins or of a plugin took it offline",
     holds=lambda _s, a: a.phase is Phase.MARKED,
@@ -218,7 +218,7 @@ MONITOR = State(
     told="at the deadline (`Jenkins took agents of POOL offline`)",
     limit=lambda _pool, _resume: 600.0,
 )
-PERSON = State(
+PERSON = AgentState(
     name="offline-by-a-person",
     recognised_by="a person took it offline",
     holds=lambda _s, a: a.phase is Phase.SET_ASIDE,
@@ -230,7 +230,7 @@ PERSON = State(
     says="was taken offline by a person",
     daily=True,
 )
-RESERVED = State(
+RESERVED = AgentState(
     name="reserved",
     recognised_by="a person reserved it",
     holds=lambda _s, a: a.phase is Phase.RESERVED,
@@ -239,7 +239,7 @@ RESERVED = State(
     then="drained, and terminated",
     told="half an hour before the end",
 )
-NODELESS = State(
+NODELESS = AgentState(
     name="nodeless",
     recognised_by="registered, and Jenkins has no such node",
     holds=lambda _s, a: a.phase is Phase.NODELESS,
@@ -251,7 +251,7 @@ NODELESS = State(
     told_after=lambda _pool, _resume: HOUR_SECONDS,
     says="has no node",
 )
-STOPPING = State(
+STOPPING = AgentState(
     name="stopping",
     recognised_by="record `stopping`",
     holds=lambda _s, a: a.record.state is RecordState.STOPPING or (a.record.state is _STOPPED and a.instance is InstanceState.STOPPING),
@@ -264,7 +264,7 @@ STOPPING = State(
     says="is stopping",
     by_ec2=True,
 )
-STOPPED = State(
+STOPPED = AgentState(
     name="stopped",
     recognised_by="record `stopped`, and EC2 agrees",
     holds=lambda _s, a: a.record.state is _STOPPED and a.instance is InstanceState.STOPPED,
@@ -275,7 +275,7 @@ STOPPED = State(
     limit=lambda pool, _resume: pool.warm_pool.max_age_seconds if pool.warm_pool else 0.0,
     by_ec2=True,
 )
-BY_HAND = State(
+BY_HAND = AgentState(
     name="changed-by-hand",
     recognised_by="EC2 shows that a person stopped or started it",
     holds=lambda _s, a: a.record.state is _STOPPED or (a.instance in OFF and a.phase not in (Phase.UNSEEN, Phase.RESERVED)),
@@ -288,7 +288,7 @@ BY_HAND = State(
     says="was stopped or started by a person",
     by_ec2=True,
 )
-ENDS = State(
+ENDS = AgentState(
     name="ends",
     recognised_by="record `condemned`, and EC2 does not show its end",
     holds=lambda _s, a: a.record.state is RecordState.CONDEMNED,
@@ -302,7 +302,7 @@ ENDS = State(
     daily=True,
     by_ec2=True,
 )
-REFUSED = State(
+REFUSED = AgentState(
     name="refused",
     recognised_by="record `condemned`, and EC2 refuses to end it: it is protected, or our role may not",
     holds=lambda s, a: a.record.state is RecordState.CONDEMNED and a.record.instance_id in s.memory.stuck,
@@ -315,7 +315,7 @@ REFUSED = State(
     daily=True,
     by_ec2=True,
 )
-SHUTS_DOWN = State(
+SHUTS_DOWN = AgentState(
     name="shuts-down",
     recognised_by="EC2 says `shutting-down`",
     holds=lambda _s, a: a.instance_ended,
@@ -328,7 +328,7 @@ SHUTS_DOWN = State(
     daily=True,
     by_ec2=True,
 )
-NODE_LEFT = State(
+NODE_LEFT = AgentState(
     name="node-left",
     recognised_by="EC2 says that the instance is gone, and its record is open",
     holds=lambda _s, a: a.machine_gone,
@@ -341,7 +341,7 @@ NODE_LEFT = State(
     says="is gone, and its node is left",
     by_ec2=True,
 )
-MISSING = State(
+MISSING = AgentState(
     name="missing",
     recognised_by="given up, stopping or stopped, and EC2 does not show it",
     holds=lambda _s, a: a.instance is None and a.record.state in _OUT_OF_SERVICE,
@@ -354,7 +354,7 @@ MISSING = State(
     says="is not shown by EC2",
     by_ec2=True,
 )
-HOST_AWAY = State(
+HOST_AWAY = AgentState(
     name="host-away",
     recognised_by="a host that is not connected",
     holds=lambda _s, a: a.record.is_host and a.phase in (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING, Phase.LOST),
@@ -363,7 +363,7 @@ HOST_AWAY = State(
     then="it stays as it is",
     told="after 15 min (`host NAME is not connected`)",
 )
-UNSEEN = State(
+UNSEEN = AgentState(
     name="unseen",
     recognised_by="its controller, or its node, could not be read",
     holds=lambda _s, a: a.phase is Phase.UNSEEN,
@@ -391,7 +391,7 @@ MARKED_BY_US = (DRAINS, BOUND, KEPT, ROTATES, DRAINED)
 LEFT_THE_FILE, FOREIGN = "left-the-file", "foreign"
 
 OF_OTHERS = (
-    State(
+    AgentState(
         name="launch-asked",
         recognised_by="a launch that was written down and not answered",
         ended_by="its instances are listed",
@@ -399,7 +399,7 @@ OF_OTHERS = (
         then="asked again under the same token until then; afterwards given up once two looks show none of its instances",
         told="no; jobs that wait for it by their own message",
     ),
-    State(
+    AgentState(
         name="stray",
         recognised_by="an instance of ours without a record",
         ended_by="it gets a record",
@@ -407,7 +407,7 @@ OF_OTHERS = (
         then="it gets a record, a row above, and `boot_timeout_seconds` from then on",
         told="no",
     ),
-    State(
+    AgentState(
         name=FOREIGN,
         recognised_by="an instance with our tags that CreateFleet did not launch: it lacks `aws:ec2:fleet-id`, which EC2 alone writes",
         ended_by="a person takes the tags off, or ends the instance",
@@ -415,7 +415,7 @@ OF_OTHERS = (
         then="nothing is done to it: it is no agent, and is never adopted, stopped or terminated",
         told="at once, then daily",
     ),
-    State(
+    AgentState(
         name="orphan",
         recognised_by="a node of ours without a record, whose instance is gone",
         ended_by="its node is gone",
@@ -423,7 +423,7 @@ OF_OTHERS = (
         then="EC2 and Jenkins are asked once more, and the node is deleted",
         told="`steps-failing`, if Jenkins refuses",
     ),
-    State(
+    AgentState(
         name=LEFT_THE_FILE,
         recognised_by="a record whose controller is not in the fleet file any more",
         ended_by="a person puts the controller back, or ends the instance (`autoscaler end`)",
@@ -431,7 +431,7 @@ OF_OTHERS = (
         then="its builds go on; it stays, and is paid",
         told="at once, then daily",
     ),
-    State(
+    AgentState(
         name="refused-job",
         recognised_by="a job that free executors did not take for three minutes",
         ended_by="it begins",
@@ -439,7 +439,7 @@ OF_OTHERS = (
         then="one more agent is tried for its label",
         told="after `max_wait_seconds` (`free executors do not take jobs for LABEL`)",
     ),
-    State(
+    AgentState(
         name="waiting-job",
         recognised_by="a job that waits for longer than `max_wait_seconds`",
         ended_by="it begins, or leaves the queue",
@@ -447,7 +447,7 @@ OF_OTHERS = (
         then="what keeps it goes on being tried",
         told="once for each cause",
     ),
-    State(
+    AgentState(
         name="pause",
         recognised_by="failed boots, or an answer of EC2 that refuses launches",
         ended_by="an agent connects, or EC2 launches one",
@@ -455,7 +455,7 @@ OF_OTHERS = (
         then="one agent is tried",
         told="while it lasts",
     ),
-    State(
+    AgentState(
         name="order",
         recognised_by="an order of a person with an end: a hold, numbers of a pool or team, a reservation",
         ended_by="its end, or a person",
@@ -473,7 +473,7 @@ _BY_NAME = {state.name: state for state in OF_AGENTS}
 _WITHOUT_AGENT = {InstanceState.SHUTTING_DOWN: SHUTS_DOWN.name, InstanceState.FOREIGN: FOREIGN}
 
 
-def state_of(situation: Situation, agent: Agent) -> State:
+def state_of(situation: Situation, agent: Agent) -> AgentState:
     """Find the one state of an agent."""
     return next(state for state in OF_AGENTS if state.holds(situation, agent))
 
@@ -568,11 +568,11 @@ def in_state(memory: Memory, state: str) -> list[str]:
     return [name for name, past in memory.rows.items() if past.row == state]
 
 
-def state_named(name: str) -> State | None:
+def state_named(name: str) -> AgentState | None:
     """Find a state by its name; None for one that this version does not have."""
     return _BY_NAME.get(name)
 
 
-def seen_seconds(situation: Situation, agent: Agent, state: State, since_at: float) -> float:
+def seen_seconds(situation: Situation, agent: Agent, state: AgentState, since_at: float) -> float:
     """Count the seconds since then that count towards the deadline of a state."""
     return situation.seen_seconds(EC2 if state.by_ec2 else agent.record.controller, since_at)
