@@ -15,7 +15,6 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import OFF, RecordState
 from autoscaler.domain.launch.placement import may_come_back
 from autoscaler.domain.repair.nodes import is_slot_left
-from autoscaler.domain.scale_in.replace import is_kept
 from autoscaler.domain.scale_in.sides import why_used_elsewhere
 from autoscaler.domain.scale_in.surplus import why_in_doubt
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent
@@ -26,8 +25,8 @@ from autoscaler.domain.situation.states import is_settled, is_unlabelled_twice
 
 # What keeps one agent. The order is that in which people are told.
 
-Answer = Cordon | Uncordon | Held | None
-Guard = Callable[[Situation, Agent], Answer]
+_Answer = Cordon | Uncordon | Held | None
+Guard = Callable[[Situation, Agent], _Answer]
 _GIVEN_UP = (RecordState.CONDEMNED, RecordState.STOPPING)
 
 
@@ -46,7 +45,7 @@ def is_node_gone(situation: Situation, agent: Agent) -> bool:
     return agent.node is None or (has_static_node(record) and is_slot_left(agent))
 
 
-def _bound(situation: Situation, agent: Agent) -> Answer:
+def _bound(situation: Situation, agent: Agent) -> _Answer:
     """Keep what a build may be bound to, and say which job, or which restart, that is.
 
     What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
@@ -61,14 +60,14 @@ def _bound(situation: Situation, agent: Agent) -> Answer:
     return hold_back(agent, Reason.BUSY_BEFORE_RESTART, f"{why}, and may hold a build of before {controller} restarted")
 
 
-def _kept(situation: Situation, agent: Agent) -> Answer:
+def _kept(situation: Situation, agent: Agent) -> _Answer:
     """Keep a suspect agent that its operator wants to look at."""
-    if is_given_up(agent) or not is_kept(situation, agent) or (agent.record.is_host and why_not_wanted(situation, agent)):
+    if is_given_up(agent) or not situation.is_kept(agent) or (agent.record.is_host and why_not_wanted(situation, agent)):
         return None
     return hold_back(agent, Reason.KEPT, f"{agent.record.node} is kept for a person to look at: resume it, or terminate its instance")
 
 
-def _wanted_back(situation: Situation, agent: Agent) -> Answer:
+def _wanted_back(situation: Situation, agent: Agent) -> _Answer:
     """Keep what demand counts on; one that cannot be uncordoned goes, so that another may replace it."""
     waits = situation.starved_by_pool(agent.record.controller).get(agent.pool.name, 0) if not is_given_up(agent) else 0
     if not waits or not may_come_back(situation, agent) or keeps_failing(cannot_come_back(situation.memory, agent)):
@@ -78,7 +77,7 @@ def _wanted_back(situation: Situation, agent: Agent) -> Answer:
     return hold_back(agent, Reason.DEMAND_IS_BACK, f"{agent.record.node} is kept: items wait for its pool")
 
 
-def _without_labels(situation: Situation, agent: Agent) -> Answer:
+def _without_labels(situation: Situation, agent: Agent) -> _Answer:
     """Mark an agent without labels offline, once it was idle in two looks and no waiting item may start on it."""
     node, mark = agent.node, agent.mark
     if not agent.by_labels or node is None or mark is None:
@@ -96,7 +95,7 @@ def _without_labels(situation: Situation, agent: Agent) -> Answer:
     return hold_back(agent, Reason.SECOND_LOOK, f"the labels of {node.name} were taken, it waits for a second look")
 
 
-def _online_again(situation: Situation, agent: Agent) -> Answer:
+def _online_again(situation: Situation, agent: Agent) -> _Answer:
     """Drain again what is to go and still runs: a person who brought it online may have given it builds."""
     node = agent.node
     if node is None or not is_given_up(agent):
@@ -108,7 +107,7 @@ def _online_again(situation: Situation, agent: Agent) -> Answer:
     return None
 
 
-def _busy(situation: Situation, agent: Agent) -> Answer:
+def _busy(situation: Situation, agent: Agent) -> _Answer:
     """Keep what builds run on, and say for how long it has drained if that is too long."""
     if agent.idle:
         return None
@@ -127,7 +126,7 @@ def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
     return since is not None and limit is not None and situation.seen_seconds(agent.record.controller, since) > limit
 
 
-def _seen_once(situation: Situation, agent: Agent) -> Answer:
+def _seen_once(situation: Situation, agent: Agent) -> _Answer:
     """Keep what was not idle in an earlier look."""
     if is_settled(situation, agent):
         return None
@@ -137,7 +136,7 @@ def _seen_once(situation: Situation, agent: Agent) -> Answer:
 GUARDS: tuple[Guard, ...] = (_bound, _kept, _wanted_back, _without_labels, _online_again, _busy, _seen_once)
 
 
-def why_not_yet(situation: Situation, agent: Agent) -> Answer:
+def why_not_yet(situation: Situation, agent: Agent) -> _Answer:
     """Say what comes before an agent may end, or what keeps it; None: nothing does."""
     if agent.node is None:
         return None if is_node_gone(situation, agent) else hold_unread(agent)
@@ -188,7 +187,7 @@ class _Admission:
             return True  # a person decides
         return agent is not None and agent.record.instance_id in self._ended
 
-    def refusal(self, step: Step) -> Answer:
+    def refusal(self, step: Step) -> _Answer:
         """Say why a step is not admitted; None: it is."""
         agent, answer, pool = self._ending(step), self._guarded(step), step.pool or ""
         if answer is None and _is_repair(step, agent):
@@ -202,7 +201,7 @@ class _Admission:
     def _ending(self, step: Step) -> Agent | None:
         return self._agents.get(step.instance_id or "") if isinstance(step, Terminate | Stop | Rotate) else None
 
-    def _guarded(self, step: Step) -> Answer:
+    def _guarded(self, step: Step) -> _Answer:
         if agent := self._ending(step):
             return _why_not_ended(self._situation, agent, step)
         # EC2 itself says of a machine that it takes it back.
@@ -223,7 +222,7 @@ def _unbelieved(situation: Situation, step: Step) -> Held | None:
     return None
 
 
-def _why_not_ended(situation: Situation, agent: Agent, step: Step) -> Answer:
+def _why_not_ended(situation: Situation, agent: Agent, step: Step) -> _Answer:
     """Say what keeps a machine from its end."""
     if kept := why_used_elsewhere(situation, agent) if not isinstance(step, Rotate) else None:
         return hold_back(agent, *kept)

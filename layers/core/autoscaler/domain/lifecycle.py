@@ -144,7 +144,7 @@ _SEEN: Mapping[AgentState, Callable[[Situation, Agent], Condition | None]] = {
 Follow = Iterator[Step | Held]
 
 
-class Pass:
+class Following:
     """What the functions of one pass share: what two looks saw, and how many more agents may be stopped."""
 
     def __init__(self, situation: Situation) -> None:
@@ -165,7 +165,7 @@ class Pass:
 
 def lifecycle(situation: Situation, decided: Decided) -> Follow:
     """Do what follows from the state of each agent; then take in what has no record."""
-    here = Pass(situation)
+    here = Following(situation)
     coming_back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
     for agent in situation.agents:
         follow = FOLLOWS.get(state_of(situation, agent))
@@ -174,7 +174,7 @@ def lifecycle(situation: Situation, decided: Decided) -> Follow:
     yield from take_in(situation, here.facts)
 
 
-def _drained(here: Pass, agent: Agent) -> Follow:
+def _drained(here: Following, agent: Agent) -> Follow:
     """Let an agent that carries our mark end once nothing keeps it, or give it back to its controller."""
     situation = here.situation
     if situation.no_giving_up(agent.record.controller):
@@ -183,7 +183,7 @@ def _drained(here: Pass, agent: Agent) -> Follow:
     yield back or why_not_yet(situation, agent) or _end(here, agent, f"{agent.record.node} is cordoned and was seen idle twice")
 
 
-def _end(here: Pass, agent: Agent, seen: str) -> Step | Held:
+def _end(here: Following, agent: Agent, seen: str) -> Step | Held:
     """Send a drained agent to another controller, stop it, or let it go. Builds that have ended, and are shown there, go with its node."""
     situation = here.situation
     if agent.node and agent.node.ended and agent.record.is_instance:
@@ -211,7 +211,7 @@ def _end_side_or_host(situation: Situation, agent: Agent, seen: str) -> Terminat
     return hold_back(agent, Reason.HOST_STAYS, f"{seen}, and is a host: resume it, or bring its node online, once it may take builds")
 
 
-def _late(here: Pass, agent: Agent) -> Follow:
+def _late(here: Following, agent: Agent) -> Follow:
     """Terminate what did not register by its deadline. A start that is late has time until then; one that EC2 does not show goes on."""
     record = agent.record
     if record.state is RecordState.STARTING and agent.instance in OFF:
@@ -273,7 +273,7 @@ def _start_again(agent: Agent, reason: Reason, detail: str) -> Start:
     )
 
 
-def _host_away(here: Pass, agent: Agent) -> Follow:
+def _host_away(here: Following, agent: Agent) -> Follow:
     """Let go of a host that left the fleet file while it was off. Its node goes once it is drained, as that of any other host."""
     why = why_not_wanted(here.situation, agent)
     if why is None or not (here.fact(agent, Condition.OVERDUE) or here.fact(agent, Condition.LOST)):
@@ -284,7 +284,7 @@ def _host_away(here: Pass, agent: Agent) -> Follow:
         yield cordon(here.situation, agent, MarkClass.OUTDATED, Reason.LEFT_THE_FILE, f"{why}, and it is not connected")
 
 
-def _nodeless(here: Pass, agent: Agent) -> Follow:
+def _nodeless(here: Following, agent: Agent) -> Follow:
     """Terminate what has lost its node: nobody can tell any more whether it is idle, and it takes no builds."""
     if here.fact(agent, Condition.NODELESS):
         trouble = agent.record.trouble
@@ -292,7 +292,7 @@ def _nodeless(here: Pass, agent: Agent) -> Follow:
         yield terminate(agent, Reason.NODE_GONE, f"its node {agent.record.node} {why}")
 
 
-def _lost(here: Pass, agent: Agent) -> Follow:
+def _lost(here: Following, agent: Agent) -> Follow:
     """Take an agent out of use that has had its time to connect again; one that never connected has had it at its deadline.
 
     Its mark is one of quarantine: demand must not count on an agent that is not connected.
@@ -312,7 +312,7 @@ def _why_lost(situation: Situation, agent: Agent, fact: Observation) -> tuple[Re
     return Reason.DISCONNECTED, f"disconnected for {duration(situation.now - fact.first_at)}"
 
 
-def _by_hand(here: Pass, agent: Agent) -> Follow:
+def _by_hand(here: Following, agent: Agent) -> Follow:
     """Use what a person has started; keep what they have stopped where its pool does that: elsewhere it would never be an agent again."""
     situation, record = here.situation, agent.record
     if here.fact(agent, Condition.STARTED):
@@ -372,7 +372,7 @@ def finish_stop(agent: Agent, reason: Reason, detail: str, failed: str = "") -> 
 _FORCED_FOR_SECONDS = 150.0
 
 
-def _stopping(here: Pass, agent: Agent) -> Follow:
+def _stopping(here: Following, agent: Agent) -> Follow:
     """Finish a stop that we asked for, force one that lasts, and give up a machine that hangs. What runs still is drained."""
     if agent.record.state is not RecordState.STOPPING:
         return
@@ -410,7 +410,7 @@ def _force(agent: Agent) -> ForceStop:
 STUCK_TRY_AGAIN_SECONDS = 3600.0
 
 
-def _given_up(here: Pass, agent: Agent) -> Follow:
+def _given_up(here: Following, agent: Agent) -> Follow:
     """Go on with what is to end and still runs. EC2 may refuse, or have lost the answer."""
     situation = here.situation
     if is_node_gone(situation, agent) or not situation.no_giving_up(agent.record.controller):
@@ -431,7 +431,7 @@ def _end_again(situation: Situation, agent: Agent) -> Step | Held:
     return terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")
 
 
-def _ended(here: Pass, agent: Agent) -> Follow:
+def _ended(here: Following, agent: Agent) -> Follow:
     """Close the record of a machine that is gone once nothing of it is left in Jenkins; until then give its node back."""
     if not is_node_gone(here.situation, agent):
         yield from _give_back(here, agent) if agent.machine_gone else ()  # else it is shutting down
@@ -441,7 +441,7 @@ def _ended(here: Pass, agent: Agent) -> Follow:
         yield _forget(here.situation, agent)
 
 
-def _give_back(here: Pass, agent: Agent) -> Follow:
+def _give_back(here: Following, agent: Agent) -> Follow:
     """Give back the node of a machine that is gone, once two looks saw that or it was given up before.
 
     A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it only when the
@@ -474,7 +474,7 @@ def _forget(situation: Situation, agent: Agent) -> Forget:
 
 
 # Nothing follows by itself from the others: a rule of their own, a build, a person or a look ends them.
-FOLLOWS: Mapping[AgentState, Callable[[Pass, Agent], Follow]] = {
+FOLLOWS: Mapping[AgentState, Callable[[Following, Agent], Follow]] = {
     states.NODE_LEFT: _ended,
     states.SHUTS_DOWN: _ended,
     states.ENDS: _given_up,
@@ -527,7 +527,7 @@ def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon 
             yield from _clean_up(situation, agent)
         elif agent.record.state in _STOPS_OR_STARTS:
             # What is to be started again, or to be terminated since it never will start, is scale_down's to ask for.
-            follow = FOLLOWS[state_of(situation, agent)](Pass(situation), agent)
+            follow = FOLLOWS[state_of(situation, agent)](Following(situation), agent)
             yield from (step for step in follow if isinstance(step, FinishStop | Held))
         elif event.kind is Announced.INTERRUPTION and agent.phase in _USABLE and agent.node is not None:
             yield _cordon(situation, agent, agent.node.name)

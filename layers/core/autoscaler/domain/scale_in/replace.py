@@ -410,11 +410,6 @@ def note_kept(situation: Situation, decided: Decided) -> frozenset[str]:
     return (situation.memory.kept & marked) | fresh
 
 
-def is_kept(situation: Situation, agent: Agent) -> bool:
-    """Tell whether an agent in quarantine is held for inspection."""
-    return agent.record.instance_id in situation.memory.kept and agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE
-
-
 def times_over(build: Build, pool: str, learned: Learned, now: float) -> tuple[float, float]:
     """Return how many times the longest of its job's last builds it has run, and that longest time; 0 for rare jobs."""
     samples = learned.samples.get(job_key(build.job, pool), ())

@@ -194,6 +194,10 @@ class Situation(Look):
     def _distrust(self) -> dict[str, Distrust]:
         return {name: distrust_of(self.memory, name, self.now) for name in self.snapshot.controllers}
 
+    def is_kept(self, agent: Agent) -> bool:
+        """Tell whether a suspect agent in quarantine is held for its operator to look at."""
+        return agent.record.instance_id in self.memory.kept and agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE
+
     def refuses_all(self, agent: Agent) -> bool:
         """Tell whether an agent stands free beside jobs that it may take, and takes none."""
         free_node = self.memory.free_nodes.get(f"{agent.record.controller}/{agent.record.node}")
