@@ -23,7 +23,6 @@ from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, Trans
 from autoscaler.ports import Controller, Ports, StoredState
 
 # Launched, or started: it is to become an agent.
-ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
 # Each costs a write; an instance that found none asks again.
 _SLOTS_TRIED = 5
 
@@ -149,7 +148,7 @@ def _claim_name(ports: Ports, fleet: Fleet, granted: Granted) -> Granted:
 
     The node of an instance that registers for a person has none of the labels that jobs ask for.
     """
-    if granted.record.state not in ASKED_FOR:
+    if not granted.record.state.is_asked_for:
         return granted
     labels, for_a_person = granted.spec.labels, granted.record.reservation is not None
     cordon = _mark(fleet).text if for_a_person and labels else granted.record.cordon
@@ -224,7 +223,7 @@ def _as_it_is(granted: Granted, slot: Node) -> Granted:
 def _win(ports: Ports, granted: Granted, node: str) -> Granted:
     """Change it to ``registered`` before there is a node. If another pass condemned the record meanwhile, that one has won the race."""
     record = granted.record
-    if record.state not in ASKED_FOR:
+    if not record.state.is_asked_for:
         return granted
     now = ports.clock()
     registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now)

@@ -150,9 +150,6 @@ def note(state: StateStore, record: Record, change: Change) -> Record | None:
 # Notes on the records that EC2 takes an instance back: no later pass can ask EC2 whether it said so.
 
 
-_MAY_BE_USED = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
-
-
 def note_interruption(ports: Ports, stored: StoredState, instance_id: str) -> StoredState:
     """Note an announcement on all records of a machine, without the lease; return the state as it is then."""
     noted = [_note_interrupted(ports, record) if record.machine == instance_id else record for record in stored.records]
@@ -164,7 +161,7 @@ def _note_interrupted(ports: Ports, record: Record) -> Record:
     now = ports.clock()
 
     def interrupted(read: Record) -> Record | None:
-        is_news = read.state in _MAY_BE_USED and not read.is_interrupted(now)
+        is_news = read.state.is_there and not read.is_interrupted(now)
         return replace(read, interrupted_at=now) if is_news else None
 
     noted = note(ports.state, record, interrupted)

@@ -102,7 +102,7 @@ def _without_lost_builds(ports: Ports) -> Ports:
 
 def _concerns(event: InstanceEvent, record: Record, identity: Identity) -> bool:
     """Tell whether an event is worth a pass: of an agent in use or that boots, or of one that was to stop or start and has stopped."""
-    if event.kind is Announced.INTERRUPTION and record.state in {RecordState.REQUESTED, RecordState.STARTING}:
+    if event.kind is Announced.INTERRUPTION and record.state.is_asked_for:
         return True
     if record.state in {RecordState.STOPPING, RecordState.STARTING}:
         return event.kind is Announced.STATE and identity.state is InstanceState.STOPPED

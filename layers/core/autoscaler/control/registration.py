@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from autoscaler.control import granting
-from autoscaler.control.granting import ASKED_FOR, Connection, url_of
+from autoscaler.control.granting import Connection, url_of
 from autoscaler.domain.facts.fleet import BUILD_USER, Fleet, Host, Pool, Share, agent_spec, user_for
 from autoscaler.domain.facts.metering import rotated
 from autoscaler.domain.facts.nodes import described_instance, has_static_node, is_wanted, side_id
@@ -408,7 +408,7 @@ class _Request:
 
     def _is_taken_back(self, record: Record) -> bool:
         """Tell whether EC2 takes an instance back that was told no node yet in this life: it has no build, and is to get none."""
-        is_young = record.state in ASKED_FOR or (not has_static_node(record) and record.node_life != record.life)
+        is_young = record.state.is_asked_for or (not has_static_node(record) and record.node_life != record.life)
         return is_young and not self.asked.connected and record.is_interrupted(self.ports.clock())
 
     def _further(self, record: Record, stored: StoredState) -> list[Connection]:

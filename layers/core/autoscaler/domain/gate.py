@@ -27,12 +27,6 @@ from autoscaler.domain.situation.states import is_settled, is_unlabelled_twice
 
 _Answer = Cordon | Uncordon | Held | None
 Guard = Callable[[Situation, Agent], _Answer]
-_GIVEN_UP = (RecordState.CONDEMNED, RecordState.STOPPING)
-
-
-def is_given_up(agent: Agent) -> bool:
-    """Tell whether its record says that it goes: demand does not bring it back, and nobody looks at it any more."""
-    return agent.record.state in _GIVEN_UP
 
 
 def is_node_gone(situation: Situation, agent: Agent) -> bool:
@@ -50,7 +44,7 @@ def _bound(situation: Situation, agent: Agent) -> _Answer:
 
     What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
     """
-    if not situation.protected(agent) or (is_given_up(agent) and is_node_gone(situation, agent)):
+    if not situation.protected(agent) or (agent.record.state.is_given_up and is_node_gone(situation, agent)):
         return None
     name, controller = agent.record.node or "", agent.record.controller
     why = f"{name} drains ({agent.mark.kind})" if agent.mark else f"{name} was given up"
@@ -62,14 +56,14 @@ def _bound(situation: Situation, agent: Agent) -> _Answer:
 
 def _kept(situation: Situation, agent: Agent) -> _Answer:
     """Keep a suspect agent that its operator wants to look at."""
-    if is_given_up(agent) or not situation.is_kept(agent) or (agent.record.is_host and why_not_wanted(situation, agent)):
+    if agent.record.state.is_given_up or not situation.is_kept(agent) or (agent.record.is_host and why_not_wanted(situation, agent)):
         return None
     return hold_back(agent, Reason.KEPT, f"{agent.record.node} is kept for a person to look at: resume it, or terminate its instance")
 
 
 def _wanted_back(situation: Situation, agent: Agent) -> _Answer:
     """Keep what demand counts on; one that cannot be uncordoned goes, so that another may replace it."""
-    waits = situation.starved_by_pool(agent.record.controller).get(agent.pool.name, 0) if not is_given_up(agent) else 0
+    waits = situation.starved_by_pool(agent.record.controller).get(agent.pool.name, 0) if not agent.record.state.is_given_up else 0
     if not waits or not may_come_back(situation, agent) or keeps_failing(cannot_come_back(situation.memory, agent)):
         return None
     if situation.stopped_by(agent.pool.name):
@@ -98,7 +92,7 @@ def _without_labels(situation: Situation, agent: Agent) -> _Answer:
 def _online_again(situation: Situation, agent: Agent) -> _Answer:
     """Drain again what is to go and still runs: a person who brought it online may have given it builds."""
     node = agent.node
-    if node is None or not is_given_up(agent):
+    if node is None or not agent.record.state.is_given_up:
         return None
     if not node.offline:
         return cordon(situation, agent, MarkClass.RETIRE, Reason.CONDEMNED, "it was given up, and somebody brought its node online")

@@ -14,7 +14,7 @@ from autoscaler.domain.facts.nodes import Mark, MarkClass, has_static_node, is_o
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, FinishStop, ForceStop, Forget, Held, Start, Step, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import OFF, Instance, InstanceState, RecordState
-from autoscaler.domain.gate import is_given_up, is_node_gone, why_not_yet
+from autoscaler.domain.gate import is_node_gone, why_not_yet
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.repair.nodes import leave_slot, node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.scale_in.replace import told_ended
@@ -448,7 +448,7 @@ def _give_back(here: Following, agent: Agent) -> Follow:
     node is deleted, and would wait for ever.
     """
     situation, fact = here.situation, here.fact(agent, Condition.ENDED)
-    was_given_up = is_given_up(agent) and not situation.no_giving_up(agent.record.controller)
+    was_given_up = agent.record.state.is_given_up and not situation.no_giving_up(agent.record.controller)
     if agent.node is None or not (fact or was_given_up):
         return
     if has_static_node(agent.record):

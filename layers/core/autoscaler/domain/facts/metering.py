@@ -293,7 +293,7 @@ def _usd_after(record: Record, pool: Pool | None, since: float, now: float) -> f
 
 def _part(record: Record, usd: float, on: float, off: float) -> MonthParts:
     """Say what the dollars of an agent were for that was on and off for so many hours."""
-    boots = record.state in {RecordState.REQUESTED, RecordState.STARTING}
+    boots = record.state.is_asked_for
     disk = record.volume_usd_per_hour
     return MonthParts(boot_usd=usd * on if boots else 0.0, stopped_usd=disk * off, disk_usd=disk * (on + off))
 

@@ -331,6 +331,21 @@ class RecordState(StrEnum):
     CONDEMNED = "condemned"
     GONE = "gone"
 
+    @property
+    def is_asked_for(self) -> bool:
+        """It was launched or started, and has not registered since."""
+        return self in (RecordState.REQUESTED, RecordState.STARTING)
+
+    @property
+    def is_there(self) -> bool:
+        """It may take builds now or soon, as far as its record tells."""
+        return self.is_asked_for or self is RecordState.REGISTERED
+
+    @property
+    def is_given_up(self) -> bool:
+        """It goes: demand does not bring it back, and nobody looks at it any more."""
+        return self in (RecordState.CONDEMNED, RecordState.STOPPING)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:

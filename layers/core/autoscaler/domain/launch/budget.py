@@ -157,7 +157,6 @@ def month_reserve(usd_per_hour: float) -> float:
 # The budget of one pass.
 
 
-_CONNECT = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
 _EACH = frozenset(LevelKind)
 # Why not, in detail, and whose limit it is; "" where it is none.
 Refused: TypeAlias = tuple[Reason, str, str]
@@ -446,4 +445,4 @@ def _may_still_connect(agent: Agent) -> bool:
     seen = agent.record.state is RecordState.REGISTERED and agent.record.reservation is not None  # it registered, and shows no more
     # What a monitor has marked was connected, if only for a moment.
     is_lost = agent.is_of_monitor or agent.phase is Phase.INTERRUPTED
-    return agent.record.state in _CONNECT and not agent.instance_ended and not seen and not is_lost
+    return agent.record.state.is_there and not agent.instance_ended and not seen and not is_lost

@@ -206,7 +206,6 @@ def _taken_back(agent: Agent, reason: Reason, detail: str) -> TakeBack:
 
 # An executor that is free sooner is waited for: labels of a node are changed for it twice.
 WORTH_A_LOAN_SECONDS = 60.0
-_OUT_OF_USE = (Phase.RETIRING, Phase.DRAINING)
 
 
 @dataclass(slots=True)
@@ -495,7 +494,7 @@ def may_come_back(situation: Situation, agent: Agent) -> bool:
 
     A host or a side that left the fleet file carries the mark of outdated ones, too, and never comes back.
     """
-    if agent.phase not in _OUT_OF_USE:
+    if not agent.phase.is_out_of_use:
         return False
     pool = situation.pools.get(agent.key)
     if pool is None or agent.instance_ended:

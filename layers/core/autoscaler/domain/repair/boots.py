@@ -129,9 +129,8 @@ def _was_to_come(record: Record) -> bool:
 
 
 def _never_was_one(record: Record) -> bool:
-    asked_for = record.state in {RecordState.REQUESTED, RecordState.STARTING}
     # EC2's announcement of its end may have condemned it before this pass.
-    return asked_for or (record.state in {RecordState.REGISTERED, RecordState.CONDEMNED} and bool(record.trouble))
+    return record.state.is_asked_for or (record.state in {RecordState.REGISTERED, RecordState.CONDEMNED} and bool(record.trouble))
 
 
 def _failed(

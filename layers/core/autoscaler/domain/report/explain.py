@@ -118,7 +118,6 @@ def facts_of_running(builds: Sequence[tuple[Agent, Build, float]]) -> Iterator[s
 # Why a job waits, in one sentence: `why` begins with it. The facts behind it follow, each once.
 
 
-_ON_THEIR_WAY = (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING)
 # If several reasons keep agents from being launched, the first of these is the answer: what a person ordered, then what is broken.
 _WEIGHTIEST = (
     Reason.FROZEN,
@@ -246,7 +245,7 @@ def _weight(refusal: Held) -> int:
 
 def _booting(situation: Situation, controller: str, pool: str) -> list[Agent]:
     view = situation.pools.get((controller, pool))
-    return [agent for agent in view.agents if agent.phase in _ON_THEIR_WAY] if view else []
+    return [agent for agent in view.agents if agent.phase.is_on_its_way] if view else []
 
 
 def _obstacle(situation: Situation, refusal: Held) -> str:
@@ -420,7 +419,7 @@ def _of_agent(situation: Situation, agent: Agent, events: Collection[Event]) -> 
         return
     yield _boot(situation, agent)
     yield from told_left(situation, agent)
-    if agent.phase in _ON_THEIR_WAY:
+    if agent.phase.is_on_its_way:
         yield from _still_booting(situation, agent)
     yield from _at_work(situation, agent)
     yield from told_devices(situation, agent)

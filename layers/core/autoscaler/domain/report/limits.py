@@ -28,14 +28,11 @@ from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, Datum, one
 from autoscaler.domain.report.machines import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.make_room import what_holds
-from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing
 from autoscaler.domain.situation.pool_view import lead_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.states import REFUSED, in_state
 from autoscaler.domain.wording import dollars, duration
-
-_BOOTS = (Phase.REQUESTED, Phase.CONNECTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +130,7 @@ def _waits(situation: Situation, level: Level) -> bool:
     """Tell whether more jobs wait than agents that boot have executors: jobs that wait for these wait for no limit."""
     starved = (situation.starved_by_pool(controller) for controller in situation.demands)
     waiting = sum(count for by_pool in starved for pool, count in by_pool.items() if level.has(pool))
-    boots = (agent for agent in situation.agents if agent.phase in _BOOTS and level.has(agent.pool.name))
+    boots = (agent for agent in situation.agents if agent.phase.boots and level.has(agent.pool.name))
     return waiting > sum(agent.pool.executors for agent in boots)
 
 

@@ -221,7 +221,7 @@ def _note(situation: Situation, agent: Agent) -> str:
         return told_stopped(situation, agent)
     if reserved := told_reserved(situation, agent):
         return reserved
-    if (why := record.trouble or record.problem) and agent.phase in {Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING}:
+    if (why := record.trouble or record.problem) and agent.phase.is_on_its_way:
         return why
     if agent.mark:
         return _note_of_mark(situation, agent)

@@ -337,9 +337,6 @@ def lending_of(situation: Situation, pool: PoolView) -> Iterator[str]:
 # Only of pools whose image a parameter names; what launch templates name is theirs to tell.
 
 
-_BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
-
-
 def image_of(situation: Situation, agent: Agent) -> str:
     """The image that an agent runs; "" where nobody knows, or no parameter names it."""
     return parts_of(situation.version_of(agent))[1] if agent.pool.image_parameter else ""
@@ -386,7 +383,7 @@ def _launched(situation: Situation, pool: PoolView) -> str:
 def _next(situation: Situation, pool: PoolView) -> str:
     """Say who tries a new image, or when one does."""
     canary, now = situation.memory.trials.get(of_image(pool.name)), situation.now
-    trying = [agent for agent in situation.agents if agent.pool.name == pool.name and agent.phase in _BOOTING]
+    trying = [agent for agent in situation.agents if agent.pool.name == pool.name and agent.phase.boots]
     ids = [agent.record for agent in trying if situation.version_of(agent) == pool.to_try and not agent.instance_ended]
     failed = f"{told_failed(canary)}; " if canary and canary.failures else ""
     if ids:

@@ -65,7 +65,6 @@ _BUSY = (Reason.WORTH_WAITING, Reason.NOT_LENT)
 # Builds and boots that jobs wait for are told as one cause, and not while another cause was there a moment ago: it may explain both.
 _AGENTS = "agents/"
 _BOOT_TROUBLE = "boots/"
-_BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,7 +326,7 @@ def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, name
     """Say which builds, or which boots, an item waits for."""
     agents = [agent for agent in situation.agents if agent.record.controller == placement.controller and agent.pool.name in names]
     pools = ", ".join(sorted(names))
-    boots, busy = [agent for agent in agents if agent.phase in _BOOTING], _busy(agents)
+    boots, busy = [agent for agent in agents if agent.phase.boots], _busy(agents)
     if trouble := _boots_in_trouble(situation, boots, is_only_hope=not busy):
         return trouble
     if not _is_late(situation, placement.controller, want.item, names, _SOON_SECONDS):
@@ -529,7 +528,7 @@ def _next(situation: Situation, pool: str, until_at: float) -> str:
 
 
 def _booting(situation: Situation, pool: str) -> list[Agent]:
-    return [agent for agent in situation.agents if agent.pool.name == pool and agent.phase in _BOOTING and not agent.instance_ended]
+    return [agent for agent in situation.agents if agent.pool.name == pool and agent.phase.boots and not agent.instance_ended]
 
 
 def why_paused(situation: Situation, pool: PoolView) -> str:

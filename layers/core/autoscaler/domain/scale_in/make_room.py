@@ -189,8 +189,6 @@ def _holds(situation: Situation, agent: Agent, subnet: str) -> bool:
 
 
 _HELPED_BY_HANDING_OVER = {Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.NOT_ITS_TURN}
-_LEAVING = (Phase.RETIRING, Phase.DRAINING, Phase.CONDEMNED, Phase.STOPPING)
-_SERVES = (Phase.REQUESTED, Phase.CONNECTING, Phase.READY)
 # Each costs a look at all limits; where more are due, the next pass goes on.
 _AT_ONCE = 20
 
@@ -215,7 +213,9 @@ def hand_over(situation: Situation, decided: Decided) -> Iterator[Cordon]:
 def _already_leaving(situation: Situation, decided: Decided) -> frozenset[str]:
     """Find the agents that take no new builds: their room is as good as free."""
     nodes, memory = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}, situation.memory
-    leaving = [a for a in situation.agents if a.phase in _LEAVING or (a.record.controller, a.record.node) in nodes]
+    leaving = [
+        a for a in situation.agents if a.phase.is_out_of_use or a.record.state.is_given_up or (a.record.controller, a.record.node) in nodes
+    ]
     return frozenset(a.record.instance_id for a in leaving).difference(memory.kept, memory.stuck)
 
 
@@ -225,7 +225,7 @@ class _Handover:
         self._situation, self._leaving, self._wishes = situation, leaving, wishes
         self._team, self._order = team_of_each(situation.fleet), order_of(situation, teams(situation.fleet))
         self._ready = sorted(least_missed(situation, [a for a in situation.agents if self._may_go(a)]), key=self._last_in_turn)
-        self._served = {agent.pool.name for agent in situation.agents if agent.phase in _SERVES}
+        self._served = {agent.pool.name for agent in situation.agents if agent.phase.is_in_service}
 
     def cordons(self) -> Iterator[Cordon]:
         """Go through those that are refused, in turn."""

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.nodes import Mark, MarkClass, drops_handed_builds, may_start_on
 from autoscaler.domain.facts.plan import Cordon, EndReservation, Held, Reserve, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import RecordState, Reservation
+from autoscaler.domain.facts.snapshot import Reservation
 from autoscaler.domain.scale_in.make_room import what_holds
 from autoscaler.domain.scale_in.sides import devices_reserved, told_people
 from autoscaler.domain.scale_in.surplus import least_missed
@@ -22,7 +22,6 @@ from autoscaler.domain.wording import duration
 
 # A person is warned so long before the end: enough to save what they have, or to ask for more.
 WARNING_SECONDS = 1800.0
-_BOOTS = (RecordState.REQUESTED, RecordState.STARTING)
 # What EC2 takes away anyway is nobody's to reserve, nor what another controller waits for.
 _LOST = (MarkClass.INTERRUPTED, MarkClass.ROTATE)
 
@@ -41,7 +40,7 @@ def _keep(situation: Situation, agent: Agent) -> Iterator[_Kept]:
     reservation = agent.record.reservation
     if reservation is None:
         raise ValueError(f"{agent.record.instance_id} is not reserved")
-    if agent.record.state in _BOOTS:  # it has no node, and nobody is on it yet
+    if agent.record.state.is_asked_for:  # it has no node, and nobody is on it yet
         if why := _why_over(situation, agent.pool.name, reservation):
             yield replace(terminate(agent, *why), node=None, mark=None)
         return

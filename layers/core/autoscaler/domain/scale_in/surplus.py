@@ -10,7 +10,7 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import Cordon, Held, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, RecordState
+from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.labels import LabelExpression
@@ -299,7 +299,6 @@ def capacity_ends(situation: Situation, controller: str, decided: Decided) -> It
 
 
 _IN_USE = (Phase.READY, Phase.MARKED)
-_GIVEN_UP = (RecordState.CONDEMNED, RecordState.STOPPING)
 
 
 def drain_left(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Terminate | Held]:
@@ -332,7 +331,7 @@ def _unless_held(situation: Situation, agent: Agent, step: Cordon | Terminate) -
 
 def why_in_doubt(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
     """Say that an agent without a pool stays while most of the fleet's agents lost theirs at once."""
-    if not is_on_hold(situation, agent) or agent.instance_ended or agent.record.state in _GIVEN_UP:
+    if not is_on_hold(situation, agent) or agent.instance_ended or agent.record.state.is_given_up:
         return None
     return Reason.MOST_POOLS_LEFT, f"{agent.record.node or agent.record.instance_id}: {told_hold(situation)}"
 

@@ -70,6 +70,26 @@ class Phase(StrEnum):
     CONDEMNED = "condemned"
     UNSEEN = "unseen"  # its controller could not be read completely
 
+    @property
+    def boots(self) -> bool:
+        """It is on its way, and in time."""
+        return self in (Phase.REQUESTED, Phase.CONNECTING)
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """It is to connect for the first time, be it in time or not."""
+        return self.boots or self is Phase.OVERDUE
+
+    @property
+    def is_in_service(self) -> bool:
+        """It takes builds, or will."""
+        return self.boots or self is Phase.READY
+
+    @property
+    def is_out_of_use(self) -> bool:
+        """It carries our mark, and nobody has it."""
+        return self in (Phase.RETIRING, Phase.DRAINING)
+
 
 LATE = (Phase.OVERDUE, Phase.LOST)
 
@@ -158,7 +178,6 @@ _OUT_OF_SERVICE = {
     RecordState.STOPPING: Phase.STOPPING,
     RecordState.STOPPED: Phase.STOPPED,
 }
-_ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
 _HIDES_WHO_MARKED = (OfflineCause.NONE, OfflineCause.LOST)
 
 
@@ -291,7 +310,7 @@ def _phase(of: _Facts, mark: Mark | None, *, boots: bool, is_over: bool) -> Phas
     record, node = of.record, of.node
     if record.state in _OUT_OF_SERVICE:
         return _OUT_OF_SERVICE[record.state]
-    if record.state in _ASKED_FOR:
+    if record.state.is_asked_for:
         return _phase_of_boot(record) if boots else Phase.OVERDUE
     if not of.is_seen:
         return Phase.UNSEEN

@@ -203,7 +203,6 @@ USUAL_STARTS = 2.0
 LEAST_LATE_SECONDS = 120.0
 _FAILED_KEPT = 20
 _NEVER_CONNECTED = "it did not connect in time"
-_STARTS = (Phase.REQUESTED, Phase.CONNECTING, Phase.OVERDUE)
 
 
 def refused_start(controller: str, instance_id: str) -> str:
@@ -298,6 +297,6 @@ def is_proven(memory: Memory, pool: str, version: str | None) -> bool:
 def starts_late(situation: Situation, agent: Agent, pool: PoolView) -> bool:
     """Tell whether an agent that was started takes so much longer than usual that jobs are served otherwise."""
     record = agent.record
-    if agent.phase not in _STARTS or not record.starts or not record.is_measured:
+    if not agent.phase.is_on_its_way or not record.starts or not record.is_measured:
         return False
     return situation.seen_seconds(record.controller, record.began_at) > _late_seconds(pool)

@@ -10,7 +10,7 @@ from math import inf
 from autoscaler.domain.facts.fleet import FULL_LABEL, Fleet, Share
 from autoscaler.domain.facts.nodes import MarkClass, has_static_node, labels_soon
 from autoscaler.domain.facts.plan import Held, Launch, Step
-from autoscaler.domain.facts.snapshot import Build, Node, RecordState
+from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import starts_late
@@ -26,7 +26,6 @@ from autoscaler.domain.situation.warm_pool import builds_had
 ROTATION_SECONDS = 90.0
 # An agent that has just come is not sent on: controllers that both have short jobs would toss it to and fro.
 _STAYS_SECONDS = 300.0
-_COMES = (RecordState.REQUESTED, RecordState.STARTING)
 
 
 def destinations(situation: Situation, pool: str) -> dict[str, str]:
@@ -89,7 +88,7 @@ def _short(situation: Situation, pool: PoolView) -> int:
     view = situation.snapshot.controllers[pool.controller]
     if not view.complete or view.quieting_down or pool.on_hold:
         return 0
-    coming = sum(agent.record.state in _COMES and not agent.record.reservation for agent in pool.agents) * pool.executors
+    coming = sum(agent.record.state.is_asked_for and not agent.record.reservation for agent in pool.agents) * pool.executors
     free = sum(pool.executors - agent.taken_executors for agent in pool.ready)
     return len(situation.demands[pool.controller].waits_for(pool.name)) - coming - free
 
@@ -412,7 +411,7 @@ def _booting_elsewhere(situation: Situation, pool: PoolView) -> Iterator[Agent]:
     here = {agent.record.machine for agent in pool.agents}
     others = (view for (_, name), view in situation.pools.items() if name == pool.name)
     new = (agent for view in others for agent in view.agents if agent.record.machine not in here and not agent.instance_ended)
-    yield from (agent for agent in new if agent.phase in {Phase.REQUESTED, Phase.CONNECTING})
+    yield from (agent for agent in new if agent.phase.boots)
 
 
 def _wanted_before(situation: Situation, pool: PoolView) -> int:

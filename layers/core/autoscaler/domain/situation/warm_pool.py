@@ -118,10 +118,8 @@ def note_short_of_disk(known: Mapping[str, Trial], decided: Iterable[object], no
 # Stopped agents: how many there are, and how many are worth having.
 
 
-_IN_SERVICE = (Phase.READY, Phase.REQUESTED, Phase.CONNECTING)
 # Marks of what is drained since nothing needs it, or since it may not run today.
 _NOT_NEEDED = (MarkClass.RETIRE, MarkClass.DAY_LIMIT)
-_DRAINED = (Phase.RETIRING, Phase.DRAINING)
 _STOPPED_SOON = (Phase.STOPPED, Phase.STOPPING)
 
 
@@ -220,9 +218,9 @@ def stopped_in_time(situation: Situation, pool: PoolView) -> int:
 
 def _about_to_stop(situation: Situation, pool: PoolView) -> int:
     """Count the agents that are out of use since nothing needs them, and that are stopped once a second look shows them idle."""
-    return sum(agent.phase in _DRAINED and may_be_stopped(situation, agent) and not agent.instance_ended for agent in pool.agents)
+    return sum(agent.phase.is_out_of_use and may_be_stopped(situation, agent) and not agent.instance_ended for agent in pool.agents)
 
 
 def in_service(pool: PoolView) -> int:
     """Count its agents that take builds, or will."""
-    return sum(agent.phase in _IN_SERVICE and not agent.instance_ended for agent in pool.agents)
+    return sum(agent.phase.is_in_service and not agent.instance_ended for agent in pool.agents)
