@@ -49,16 +49,7 @@ from autoscaler.domain.repair.boots import note_ended_by_others, offerings_of, t
 from autoscaler.domain.repair.lost_builds import answered, next_lost, still_lost
 from autoscaler.domain.repair.nodes import note_owed
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
-from autoscaler.domain.situation.agents import (
-    Agent,
-    Phase,
-    launched_versions,
-    next_marked,
-    next_missing,
-    next_terminated,
-    note_counted,
-    with_terminated,
-)
+from autoscaler.domain.situation.agents import Agent, Phase, next_marked, next_missing, next_terminated, note_counted, with_terminated
 from autoscaler.domain.situation.breakers import (
     FAILED_BOOTS_KEPT,
     close,
@@ -89,7 +80,7 @@ from autoscaler.domain.situation.canary import (
 )
 from autoscaler.domain.situation.left import next_hosts_off, next_left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
-from autoscaler.domain.situation.pool_view import PoolView, closes_at, note_times, note_vain_starts
+from autoscaler.domain.situation.pool_view import PoolView, closes_at, launched_versions, note_times, note_vain_starts
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.situation import Decided, Look, Situation, join, situate, with_job_lengths
 from autoscaler.domain.situation.states import next_rows

@@ -21,20 +21,26 @@ from autoscaler.domain.situation.agents import (
     Agent,
     Forgotten,
     Phase,
-    current_versions,
     disagreement,
     forgotten,
     forgotten_for_a_day,
     join_agents,
-    launched_versions,
-    versions_of_instances,
-    versions_to_try,
 )
 from autoscaler.domain.situation.breakers import offered, offerings_to_try, why_no_node
 from autoscaler.domain.situation.demand import Demand, executors_by_pool, read_demand, starved_by_pool
 from autoscaler.domain.situation.distrust import Distrust, distrust_of
 from autoscaler.domain.situation.looks import EC2, Resumption, blind_seconds, in_grace, is_recovering, next_looks, waits_to_resume
-from autoscaler.domain.situation.pool_view import PoolView, agent_costs, closes_at, scheduled, trusted_boots
+from autoscaler.domain.situation.pool_view import (
+    PoolView,
+    agent_costs,
+    closes_at,
+    current_versions,
+    launched_versions,
+    scheduled,
+    trusted_boots,
+    versions_of_instances,
+    versions_to_try,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
