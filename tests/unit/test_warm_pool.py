@@ -10,7 +10,6 @@ import pytest
 from autoscaler.domain.commands import launch_some
 from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.facts.memory import IdleReturns
-from autoscaler.domain.facts.metering import launched_lately, paid_since
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
@@ -19,14 +18,12 @@ from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.forecast.keeping import STOPPED_EDGES, Costs, Keeping, KeepingStopped
 from autoscaler.domain.situation.breakers import of_offering, of_pool
 from support.builders import (
-    MONTH,
     NOW,
     a_build,
     a_fleet,
     a_look,
     a_mark,
     a_memory,
-    a_month,
     a_node,
     a_pool,
     a_record,
@@ -93,10 +90,6 @@ def down(snapshot, of=None):
 
 
 # Stopped, or terminated?
-
-
-def test_what_was_drained_since_nothing_needs_it_is_stopped():
-    assert down(drained()) == [(Stop, Reason.KEPT_STOPPED)]
 
 
 @pytest.mark.parametrize(
@@ -273,11 +266,6 @@ def launches(plan):
     return [step.count for step in plan.steps if isinstance(step, Launch)]
 
 
-def test_a_stopped_agent_is_started_and_none_launched():
-    plan = up(seen(one(), items=[an_item(label="cpu")]))
-    assert (starts(plan), launches(plan)) == ([("i-1",)], [])
-
-
 def test_the_one_that_was_stopped_last_is_started_first_and_what_is_missing_is_launched():
     items = [an_item(n, label="cpu", waiting_seconds=5000.0) for n in range(3)]
     plan = up(seen(one(1), one(2), items=items))
@@ -325,9 +313,8 @@ def test_a_start_takes_room_in_each_limit_like_a_launch(limits, pool, reason):
     assert starts(up(snapshot, fleet(limits=roomier, **{name: value + 1 for name, value in pool.items()}))) == [("i-1",)]
 
 
-def test_a_stopped_agent_costs_its_disk_and_takes_no_room_among_the_agents():
+def test_a_stopped_agent_takes_no_room_among_the_agents():
     snapshot = seen(one(1), one(2), items=[an_item(label="cpu", waiting_seconds=5000.0)])
-    assert sum(paid_since(snapshot, fleet(), snapshot.memory.spot_prices, NOW - 3600.0).by_pool.values()) == pytest.approx(0.2)
     assert starts(up(snapshot, fleet(limits={"max_agents": 1}, max_agents=1))) == [("i-1",)]
 
 
@@ -336,21 +323,9 @@ def test_of_those_that_are_stopped_as_many_start_as_there_is_room_for():
     assert [len(ids) for ids in starts(up(seen(one(1), one(2), one(3), items=items), fleet(limits={"max_agents": 2})))] == [2]
 
 
-def test_starts_of_the_last_hour_count_once_each():
-    record = one(starts=(NOW - 3700.0, NOW - 1800.0, NOW - 60.0), launched_at=NOW - 50_000)
-    assert launched_lately(seen(record), a_memory()).total() == 2
-
-
 def test_a_pool_that_is_paused_starts_nothing():
     refused = {of_pool("cpu"): a_trial(300.0)}
     assert starts(up(seen(one(), items=[an_item(label="cpu")], memory={"trials": refused}))) == []
-
-
-def test_to_be_stopped_an_on_demand_agent_is_launched():
-    plan = up(seen(), fleet(replace(WARM, min_agents=1), offerings=(SPOT, OFFERING)))
-    assert [(step.reason, step.market, step.count) for step in plan.steps if isinstance(step, Launch)] == [
-        (Reason.FILLS_WARM_POOL, Market.ON_DEMAND, 1)
-    ]
 
 
 def test_while_jobs_wait_none_is_launched_to_be_stopped():
@@ -377,12 +352,6 @@ def test_agents_that_always_run_are_none_that_will_be_stopped():
     snapshot = seen(one(9, RecordState.REGISTERED), nodes=(a_node("cpu-9", "cpu"),))
     plan = up(snapshot, fleet(replace(WARM, min_agents=1), min_agents=1))
     assert [(step.reason, step.count) for step in plan.steps if isinstance(step, Launch)] == [(Reason.FILLS_WARM_POOL, 1)]
-
-
-def test_once_the_months_money_is_spent_what_was_to_start_ends_and_is_not_asked_for_again():
-    begun = one(state=RecordState.STARTING, starts=(NOW - 10.0,), life=1)
-    month = a_month(name=MONTH, usd=110.0, metered_at=NOW - 60.0)
-    assert [what[0] for what in down(seen(begun, memory={"month": month}), fleet(limits={"max_usd_per_month": 100.0}))] == [Terminate]
 
 
 # A person's order.
