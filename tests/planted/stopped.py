@@ -95,7 +95,7 @@ STOPPED = (
         function="launches_of",
         was=' | {f"{record.instance_id}@{at:.0f}": at for at in record.starts}',
         becomes="",
-        found_by=(f"{_STOPPED}::test_starts_of_the_last_hour_count_once_each",),
+        found_by=("tests/scenarios/test_warm_pool.py::test_a_start_counts_among_the_launches_of_the_hour",),
     ),
     breaks(
         _USD,
