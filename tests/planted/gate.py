@@ -42,7 +42,7 @@ GATE = (
     guards(
         "an agent of which its operator wants to see why builds fail is ended",
         "an operator wants to look at a suspect agent",
-        function="is_kept",
+        function="Situation.is_kept",
         was="return agent.record.instance_id in self.memory.kept and",
         becomes="return agent.record.is_host and",
     ),
