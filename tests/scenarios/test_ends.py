@@ -2,13 +2,11 @@
 
 import pytest
 
-from autoscaler.config.problems import read_thresholds
-from autoscaler.control import operate
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool, an_offering
-from support.deployed import essential_environment
+from support.deployed import essential_thresholds
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -31,10 +29,6 @@ def now(day, name):
     return sum(value for at, datum in day.fleet.metrics.published if datum.name == name and at == last for value in datum.values)
 
 
-def why(day, subject):
-    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
-
-
 def longest_wait(builds):
     return max(build.started_at - build.queued_at for build in builds)
 
@@ -55,14 +49,14 @@ def test_an_end_that_ec2_refuses_for_good_is_asked_for_once_an_hour_counted_and_
     assert calls <= 6 * (1 + 5)  # six machines, each at once and then hourly
     assert subjects(day, code) == [refused]
     node = day.nodes()[0] if day.nodes() else day.world.alive()[0].id
-    assert any(code in line for line in why(day, node))
+    assert any(code in line for line in day.why(node))
     refusal.times = 0
     day.minutes(90)
     assert (day.agents(), now(day, "AgentsStuck")) == (0, 0.0)
 
 
 def test_without_alarms_of_cloudwatch_it_is_told_once_too():
-    day = a_day(read_thresholds(essential_environment()))
+    day = a_day(essential_thresholds())
     day.fleet.faults.plan(Fault("ec2 TerminateInstances", status=403, code="UnauthorizedOperation", times=FOR_EVER))
     day.queue(1, seconds=300.0)
     day.minutes(6 * 60)
@@ -113,5 +107,5 @@ def test_machines_that_somebody_else_ends_are_counted_and_told_once_with_the_bui
     [told] = [message for message in day.fleet.notifier.sent if "Client.UserInitiatedShutdown" in message.text]
     assert "cpu" in told.subject
     assert any(job in told.text for job in killed)
-    assert any("Client.UserInitiatedShutdown" in line for line in why(day, "cpu"))
+    assert any("Client.UserInitiatedShutdown" in line for line in day.why("cpu"))
     assert sum(value for _, datum in day.fleet.metrics.published if datum.name == "AgentsEndedByOthers" for value in datum.values) >= 3

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from autoscaler.domain.facts.memory import ControllerSession, FreeNode, InRow, Missing, Stuck
+from autoscaler.domain.facts.memory import FreeNode, InRow, Missing, Stuck
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
@@ -24,6 +24,7 @@ from support.builders import (
     a_pool_of_hosts,
     a_record,
     a_reservation,
+    a_session,
     a_snapshot,
     a_view,
     an_instance,
@@ -52,7 +53,7 @@ NODES = {
 }
 STATES = [state for state in RecordState if state is not RecordState.GONE]
 OURS = [state for state in InstanceState if state is not InstanceState.FOREIGN]  # what we did not launch is no agent
-RESTARTED = ControllerSession(session="s1", since_at=NOW - 600.0, suspects={NAME: ("job/release/7/",)})
+RESTARTED = a_session(since_at=NOW - 600.0, suspects={NAME: ("job/release/7/",)})
 USELESS = FreeNode(since_at=NOW - 600.0, seen_at=NOW, looks=9, session="s1", labels=("cpu",), is_useless=True)
 MISSING = {"i-1": Missing(since_at=LONG_AGO)}
 AGES = {"young": NOW - 60.0, "old": LONG_AGO}

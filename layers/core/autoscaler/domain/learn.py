@@ -114,23 +114,30 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     views = snapshot.controllers.values()
     registered = [agent for agent in agents if agent.record.registered_at is not None]
     unnoted = [agent for agent in registered if agent.record.life_id not in memory.booted]
-    proven = {**memory.proven, **_proven(look)}
+    proven, there = {**memory.proven, **_proven(look)}, {agent.record.instance_id for agent in agents}
+    marks, most_marked = next_marked(memory, agents, snapshot)
+    ended = {agent.record.instance_id for agent in agents if agent.instance_ended}
     return replace(
-        _looked(_with_marks(_metered(memory, look), look), look),
+        _metered(memory, look),
+        looks=look.looks,
+        asked=next_asked(memory.asked, snapshot),
+        volumes=next_volumes(memory.volumes, look),
+        marks=marks,
+        most_marked=most_marked,
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
         idle_since=_since(memory.idle_since, _for_builds(agents, "idle"), now),
         boots=note_times(memory.boots, [agent for agent in unnoted if not agent.record.life]),
         starts=note_times(memory.starts, [agent for agent in unnoted if agent.record.life]),
         booted=frozenset(agent.record.life_id for agent in registered),
-        unstoppable=memory.unstoppable & {agent.record.instance_id for agent in agents},
+        unstoppable=memory.unstoppable & there,
         connected=note_connected(memory.connected, agents),
         proven=proven,
         trials=note_ended_by_others(note_taken_back(_still_open(memory, look, proven), _taken_back(look)), look),
         draining_since=_draining_since(memory.draining_since, agents, now),
         failing=still_failing(memory.failing, views, now),
         never_lent=note_never_lent(memory.never_lent, look),
-        stuck=_still_stuck(memory, agents),
-        ending=memory.ending & {agent.record.instance_id for agent in agents},
+        stuck={name: stuck for name, stuck in memory.stuck.items() if name in there - ended},
+        ending=memory.ending & there,
         missing=missing,
         terminated=next_terminated(memory.terminated, snapshot),
         may_have_orders=next_may_have_orders(memory, look),
@@ -138,11 +145,6 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         hosts_off=next_hosts_off(memory.hosts_off, look) if look.fleet.hosts else {},
         lost=next_lost(memory.lost, look),
     )
-
-
-def _looked(memory: Memory, look: Look) -> Memory:
-    """Note what could be seen or read, and what runs said that were asked."""
-    return replace(memory, looks=look.looks, asked=next_asked(memory.asked, look.snapshot), volumes=next_volumes(memory.volumes, look))
 
 
 def _still_open(memory: Memory, look: Look, proven: Mapping[str, str]) -> dict[str, Trial]:
@@ -182,12 +184,6 @@ def _taken_back(look: Look) -> Iterator[tuple[str, float, str]]:
                 yield key, at, taken[record.instance_id]
 
 
-def _with_marks(memory: Memory, look: Look) -> Memory:
-    """Carry on which agents monitors took offline, and where most are."""
-    marks, most_marked = next_marked(memory, look.agents, look.snapshot)
-    return replace(memory, marks=marks, most_marked=most_marked)
-
-
 def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
     """Carry on since when something is true of each of these agents."""
     return {agent.record.instance_id: min(before.get(agent.record.instance_id, now), now) for agent in agents}
@@ -202,11 +198,6 @@ def _draining_since(before: Mapping[str, float], agents: Iterable[Agent], now: f
 def _for_builds(agents: Iterable[Agent], fact: str) -> Iterator[Agent]:
     """Find the agents of which this is true, without those that people have: these are neither idle nor draining."""
     return (agent for agent in agents if agent.phase is not Phase.RESERVED and getattr(agent, fact))
-
-
-def _still_stuck(memory: Memory, agents: Iterable[Agent]) -> dict[str, Stuck]:
-    living = {a.record.instance_id for a in agents if a.record.instance_id in memory.stuck and not a.instance_ended}
-    return {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living}
 
 
 def _proven(look: Look) -> dict[str, str]:
