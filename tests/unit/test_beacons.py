@@ -6,8 +6,10 @@ import pytest
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.nodes import beacon_specs
-from autoscaler.domain.facts.plan import CreateBeacon, RemoveBeacon
-from support.builders import a_build, a_fleet, a_node, a_pool, a_snapshot, a_view, beacons
+from autoscaler.domain.facts.orders import Hold, Overrides, Scope
+from autoscaler.domain.facts.plan import CreateBeacon, Launch, RemoveBeacon
+from autoscaler.domain.facts.snapshot import Wait
+from support.builders import NOW, a_build, a_fleet, a_node, a_pool, a_snapshot, a_view, an_item, beacons
 from support.decisions import steps_of
 
 FLEET = a_fleet(a_pool("cpu"), a_pool("cpu-spot", labels=frozenset({"cpu"})), a_pool("gpu"), a_pool("far", controllers=("other",)))
@@ -73,3 +75,11 @@ def test_a_beacon_to_which_a_plugin_adds_labels_stays_and_one_that_lost_a_label_
     assert steps(*implied, kind=RemoveBeacon) == []
     poorer = replace(implied[1], labels=frozenset({implied[1].name, "posix"}))
     assert [step.node for step in steps(implied[0], poorer, *implied[2:], kind=RemoveBeacon)] == [poorer.name]
+
+
+@pytest.mark.parametrize("holds", [(), (Hold(scope=Scope.LABEL, name="gpu", since_at=NOW, until_at=None, by="ada", reason="upgrade"),)])
+def test_an_item_that_names_a_beacon_which_is_not_there_fails_no_pass_and_launches_nothing(holds):
+    """The queue is read at another moment than the nodes, and a node may be one that cannot be read."""
+    item = an_item(1, why=Wait(for_executor=False, nodes=("autoscaler-beacon-f~gpu",)))
+    snapshot = a_snapshot(a_view(items=(item,)), overrides=Overrides(holds=holds))
+    assert steps_of(Launch, decide.scale_up(snapshot, FLEET)) == steps_of(Launch, decide.scale_down(snapshot, FLEET)) == []
