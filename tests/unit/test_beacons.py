@@ -81,5 +81,5 @@ def test_a_beacon_to_which_a_plugin_adds_labels_stays_and_one_that_lost_a_label_
 def test_an_item_that_names_a_beacon_which_is_not_there_fails_no_pass_and_launches_nothing(holds):
     """The queue is read at another moment than the nodes, and a node may be one that cannot be read."""
     item = an_item(1, why=Wait(for_executor=False, nodes=("autoscaler-beacon-f~gpu",)))
-    snapshot = a_snapshot(a_view(items=(item,)), overrides=Overrides(holds=holds))
+    snapshot = a_snapshot(a_view(nodes=(), items=(item,)), overrides=Overrides(holds=holds))
     assert steps_of(Launch, decide.scale_up(snapshot, FLEET)) == steps_of(Launch, decide.scale_down(snapshot, FLEET)) == []

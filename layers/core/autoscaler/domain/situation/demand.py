@@ -249,7 +249,7 @@ class _Resolver:
             is_held = not pools and any(expression.matches(pool.labels | {ownership}) for pool in self._pools)
             return expression.atoms & held if is_held else frozenset()
         named = self.named_nodes(item)
-        if label is None and len(named) == 1 and self._fleet.is_beacon(named[0]):
+        if label is None and len(named) == 1 and self._is_beacon(named[0]):
             return self._nodes[named[0]].labels & held
         return frozenset()
 
@@ -317,7 +317,7 @@ class _Resolver:
         return frozenset(pool.name for pool in pools if why(pool.name))
 
     def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
-        if len(names) == 1 and self._fleet.is_beacon(names[0]):
+        if len(names) == 1 and self._is_beacon(names[0]):
             return self._by_beacon(item, names[0])
         if len(names) == 1 and (names[0] == item.label or self._is_beside_a_beacon(names[0]) or not self._is_ours(names[0])):
             return self._waits_for_a_node(item, names[0])
@@ -327,6 +327,10 @@ class _Resolver:
         if found:
             return self._want(item, tuple(found.values()), None)
         return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"it waits for {', '.join(names)}, which are of no pool")
+
+    def _is_beacon(self, name: str) -> bool:
+        """Tell whether a node is a beacon of ours. The queue is read at another moment than the nodes: it may be gone."""
+        return name in self._nodes and self._fleet.is_beacon(name)
 
     def _is_ours(self, name: str) -> bool:
         return bool(self._pools_of_node(name))
