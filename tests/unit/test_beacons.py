@@ -80,6 +80,6 @@ def test_a_beacon_to_which_a_plugin_adds_labels_stays_and_one_that_lost_a_label_
 @pytest.mark.parametrize("holds", [(), (Hold(scope=Scope.LABEL, name="gpu", since_at=NOW, until_at=None, by="ada", reason="upgrade"),)])
 def test_an_item_that_names_a_beacon_which_is_not_there_fails_no_pass_and_launches_nothing(holds):
     """The queue is read at another moment than the nodes, and a node may be one that cannot be read."""
-    item = an_item(1, why=Wait(for_executor=False, nodes=("autoscaler-beacon-f~gpu",)))
+    item = an_item(1, why=Wait(for_executor=True, nodes=("autoscaler-beacon-f~gpu",)), waiting_seconds=5000.0)
     snapshot = a_snapshot(a_view(nodes=(), items=(item,)), overrides=Overrides(holds=holds))
     assert steps_of(Launch, decide.scale_up(snapshot, FLEET)) == steps_of(Launch, decide.scale_down(snapshot, FLEET)) == []
