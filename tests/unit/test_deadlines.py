@@ -9,6 +9,7 @@ from autoscaler.domain.facts.memory import FreeNode, InRow, Missing, Stuck
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
+from autoscaler.domain.lifecycle import Announced, InstanceEvent, handle_event
 from autoscaler.domain.report.lasting import lasting_seen
 from autoscaler.domain.situation.states import OF_AGENTS, OF_OTHERS, state_of
 from support.builders import (
@@ -75,6 +76,8 @@ def rows_met(**facts):
     for state, fate, node, began_at, was_connected in product(STATES, OURS, NODES.values(), AGES.values(), (False, True)):
         situation = assess(look_at(state, fate, node, began_at, was_connected=was_connected, **facts), FLEET)
         met |= {state_of(situation, agent).name for agent in situation.agents}
+        for kind in Announced:  # whatever is announced, in whatever state
+            list(handle_event(situation, InstanceEvent(kind=kind, instance_id="i-1")))
     return met
 
 

@@ -527,8 +527,9 @@ def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon 
             yield from _clean_up(situation, agent)
         elif agent.record.state in _STOPS_OR_STARTS:
             # What is to be started again, or to be terminated since it never will start, is scale_down's to ask for.
-            follow = FOLLOWS[state_of(situation, agent)](Following(situation), agent)
-            yield from (step for step in follow if isinstance(step, FinishStop | Held))
+            follow = FOLLOWS.get(state_of(situation, agent))
+            steps = follow(Following(situation), agent) if follow else ()
+            yield from (step for step in steps if isinstance(step, FinishStop | Held))
         elif event.kind is Announced.INTERRUPTION and agent.phase in _USABLE and agent.node is not None:
             yield _cordon(situation, agent, agent.node.name)
 
