@@ -330,7 +330,7 @@ def _seen_lasting(situation: Situation, row: AgentState, pool: str, agents: list
     cost = f"{counted(len(agents), 'agent')} of {pool} cost {dollars(usd)} an hour." if usd else ""
     text = "\n".join(filter(None, [*lines, f"Deadline: {row.deadline}. Then: {row.then}.", cost]))
     names = [agent.record.node or agent.record.instance_id for agent in agents]
-    title = f"{listed(names, 2)} of {pool}: {row.name} too long"
+    title = f"{listed(names, 2)} of {pool}: {row.title or f'{row.name} too long'}"
     return Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}", daily=row.daily)
 
 

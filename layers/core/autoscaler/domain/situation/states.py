@@ -52,6 +52,7 @@ class AgentState:
     limit: Limit | None = None
     told_after: Limit | None = None
     says: str = ""
+    title: str = ""  # of that message, where it is told at once; "": that it lasts too long
     daily: bool = False
     by_ec2: bool = False
 
@@ -311,6 +312,7 @@ REFUSED = AgentState(
     told="at once, with EC2's words, then daily",
     told_after=lambda _pool, _resume: 0.0,
     says="was given up, and EC2 does not end it",
+    title="EC2 does not end them",
     daily=True,
     by_ec2=True,
 )
