@@ -176,8 +176,7 @@ class _Admission:
     def leaves_out(self, step: Step) -> bool:
         """Tell whether a step is left out without a word: its agent ends already, or nobody sees the builds of its controller."""
         agent = self._ending(step)
-        is_condemned = agent is not None and agent.record.state is RecordState.CONDEMNED
-        if is_controller_left(self._situation, step.controller) and not is_condemned:
+        if is_controller_left(self._situation, step.controller) and (agent is None or agent.record.state is not RecordState.CONDEMNED):
             return True  # a person decides
         return agent is not None and agent.record.instance_id in self._ended
 
