@@ -15,8 +15,8 @@ GATE = (
         "a machine is started for a controller that left the fleet file",
         "a controller leaves the file while an agent of it starts",
         function="_Admission.leaves_out",
-        was="        if is_controller_left(self._situation, step.controller) and (agent is None or agent.record.state is not RecordState.CONDEMNED):",
-        becomes="        if False:",
+        was="if is_controller_left(self._situation, step.controller) and (agent is None or",
+        becomes="if False and (agent is None or",
     ),
     guards(
         "two rules end one machine in one pass",
