@@ -4,6 +4,8 @@ from collections import Counter
 from math import inf
 
 from autoscaler.domain.facts.orders import asks_for
+from autoscaler.domain.facts.plan import EndReservation
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.started_builds import Verdict as Ending
 from autoscaler.domain.report.controllers import QUIET
 from autoscaler.domain.report.messages import LIMIT_OVER_SECONDS
@@ -54,8 +56,12 @@ def _is_noisy(life: Life, since: float, until: float) -> bool:
 
 
 def _keeps_reserved(life: Life, verdict: Verdict) -> None:
-    """No machine is ended under the person who has it."""
+    """No machine is ended under the person who has it, unless a limit of the month or of the day has ended that."""
+    steps = [result.step for report in life.fleet.reports for result in report.results]
+    spent = {step.instance_id for step in steps if isinstance(step, EndReservation) and step.reason is Reason.USD_PER_MONTH}
     for machine, since, until in life.wanted.reserved:
+        if machine in spent:
+            continue
         instance = life.world.ec2.instances[machine]
         verdict.oblige(life, "A")
         ended = instance.ended_at or inf
