@@ -116,7 +116,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     unnoted = [agent for agent in registered if agent.record.life_id not in memory.booted]
     proven, there = {**memory.proven, **_proven(look)}, {agent.record.instance_id for agent in agents}
     marks, most_marked = next_marked(memory, agents, snapshot)
-    ended = {agent.record.instance_id for agent in agents if agent.instance_ended}
+    living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
     return replace(
         _metered(memory, look),
         looks=look.looks,
@@ -136,7 +136,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         draining_since=_draining_since(memory.draining_since, agents, now),
         failing=still_failing(memory.failing, views, now),
         never_lent=note_never_lent(memory.never_lent, look),
-        stuck={name: stuck for name, stuck in memory.stuck.items() if name in there - ended},
+        stuck={name: memory.stuck[name] for name in sorted(memory.stuck.keys() & living)},
         ending=memory.ending & there,
         missing=missing,
         terminated=next_terminated(memory.terminated, snapshot),
