@@ -30,7 +30,7 @@ setup: $(VENV)/.ready  ## Create .venv with the package, the command line and th
 demo: $(VENV)/.demo  ## Watch a fleet follow a real day of the MXNet CI; with pictures in out/demo; KEEP=1: it takes commands, pictures in out/demo-kept; BROKEN=POOL: its agents never come up
 	@trap : INT; $(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(PORT),--port $(PORT)) $(BROKEN:%=--broken %) || [ $$? = 130 ]
 
-test: $(VENV)/.ready $(SAM_VENV)/.ready  ## Every test that Python packages alone can run, six minutes on two cores; it samples what is many and alike
+test: $(VENV)/.ready $(SAM_VENV)/.ready  ## Every test that Python packages alone can run, eight minutes on two cores; it samples what is many and alike
 	@command -v git >/dev/null || { echo "needs git: apt-get install git" >&2; exit 1; }
 	$(PYTEST) --python-only
 

@@ -342,8 +342,8 @@ EVERY_DECISION_EXPLAINS_ITSELF = (
         "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",
         "an agent that a build may be bound to is kept without a word",
         function="_drained",
-        was="    if situation.no_giving_up(agent.record.controller):\n",
-        becomes="    if situation.no_giving_up(agent.record.controller) or situation.protected(agent):\n",
+        was="    if situation.no_giving_up(agent.record.controller) or",
+        becomes="    if situation.no_giving_up(agent.record.controller) or situation.protected(agent) or",
     ),
     breaks(
         "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",

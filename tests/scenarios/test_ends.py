@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
@@ -109,3 +110,25 @@ def test_machines_that_somebody_else_ends_are_counted_and_told_once_with_the_bui
     assert any(job in told.text for job in killed)
     assert any("Client.UserInitiatedShutdown" in line for line in day.why("cpu"))
     assert sum(value for _, datum in day.fleet.metrics.published if datum.name == "AgentsEndedByOthers" for value in datum.values) >= 3
+
+
+def test_a_reason_that_ec2_could_not_be_asked_for_is_asked_for_again(monkeypatch):
+    day = a_day(idle_seconds=3600.0)
+    day.queue(1, seconds=2400.0)
+    day.minutes(20)
+    asked, real = [], day.fleet.ports.compute.end_reasons
+
+    def fails_first(ids):
+        asked.append(ids)
+        if len(asked) < 3:
+            raise TransientError("DescribeInstances: Unavailable")
+        return real(ids)
+
+    monkeypatch.setattr(type(day.fleet.ports.compute), "end_reasons", lambda _compute, ids: fails_first(ids))
+    monkeypatch.setattr(type(day.world.ec2), "announce", lambda *_: None)
+    [machine] = day.world.alive()
+    day.world.ec2.end(machine)
+    machine.state_reason, machine.state = "Client.UserInitiatedShutdown", "terminated"
+    day.minutes(8)
+    assert len(asked) >= 3
+    assert any("Client.UserInitiatedShutdown" in message.text for message in day.fleet.notifier.sent)

@@ -402,3 +402,21 @@ def test_what_was_drained_for_good_does_not_come_back_for_an_item_that_no_restar
     pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
     snapshot = a_snapshot(a_view(cordoned(node, a_mark(MarkClass.OPERATOR)), items=(pinning,)), records=(record,))
     assert Uncordon not in {type(step) for step in scale_down(snapshot, FLEET).steps}
+
+
+def test_the_node_of_an_ended_machine_goes_though_its_agent_is_to_come_back_for_a_build():
+    """If Jenkins refuses to bring it back, the node would be left for ever otherwise."""
+    record, node = an_agent()
+    pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
+    snapshot = a_snapshot(
+        a_view(cordoned(node, a_mark(MarkClass.OPERATOR)), items=(pinning,)),
+        records=(record,),
+        instances=(),
+        fates={"i-1": InstanceState.TERMINATED},
+        memory=a_memory(
+            sessions={"main": a_session(since_at=NOW - 600, restarted=True, suspects={"cpu-1": ("job/job/1",)})},
+            observations={"i-1": a_look("ended", seconds_ago=600.0, session="")},
+            connected=frozenset({record.life_id}),
+        ),
+    )
+    assert {Uncordon, DeleteNode} <= {type(step) for step in scale_down(snapshot, FLEET).steps}

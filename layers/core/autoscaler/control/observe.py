@@ -279,7 +279,7 @@ def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance
     """Ask why those instances have ended that we did not end: whether EC2 took them back. If EC2 does not say, nobody knows."""
     ended = {instance.id: instance.state_reason for instance in instances if instance.state.ended and instance.state_reason}
     wanted = {record.machine for record in stored.records if record.state in (RecordState.REQUESTED, RecordState.REGISTERED)}
-    known = ended.keys() | stored.memory.terminated.keys()
+    known = ended.keys() | {name for name, why in stored.memory.terminated.items() if why}
     unknown = [instance_id for instance_id in wanted - known if fates.get(instance_id) is InstanceState.TERMINATED]
     if not unknown:
         return ended

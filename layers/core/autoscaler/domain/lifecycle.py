@@ -145,11 +145,12 @@ Follow = Iterator[Step | Held]
 
 
 class Following:
-    """What the functions of one pass share: what two looks saw, and how many more agents may be stopped."""
+    """What the functions of one pass share: what two looks saw, which nodes come back, and how many more agents may be stopped."""
 
-    def __init__(self, situation: Situation) -> None:
-        """Look up what two looks saw."""
+    def __init__(self, situation: Situation, decided: Decided = ()) -> None:
+        """Look up what two looks saw, and what this pass brings back."""
         self.situation = situation
+        self.coming_back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
         self.room = WarmRoom(situation)
         self.facts = facts_of(situation)
 
@@ -165,11 +166,9 @@ class Following:
 
 def lifecycle(situation: Situation, decided: Decided) -> Follow:
     """Do what follows from the state of each agent; then take in what has no record."""
-    here = Following(situation)
-    coming_back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
+    here = Following(situation, decided)
     for agent in situation.agents:
-        follow = FOLLOWS.get(state_of(situation, agent))
-        if follow and (agent.record.controller, agent.record.node) not in coming_back:
+        if follow := FOLLOWS.get(state_of(situation, agent)):
             yield from follow(here, agent)
     yield from take_in(situation, here.facts)
 
@@ -177,7 +176,7 @@ def lifecycle(situation: Situation, decided: Decided) -> Follow:
 def _drained(here: Following, agent: Agent) -> Follow:
     """Let an agent that carries our mark end once nothing keeps it, or give it back to its controller."""
     situation = here.situation
-    if situation.no_giving_up(agent.record.controller):
+    if situation.no_giving_up(agent.record.controller) or (agent.record.controller, agent.record.node) in here.coming_back:
         return
     back = unwanted_elsewhere(situation, agent) if is_leaving(agent, agent.pool.name) else None
     yield back or why_not_yet(situation, agent) or _end(here, agent, f"{agent.record.node} is cordoned and was seen idle twice")
