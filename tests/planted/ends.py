@@ -43,6 +43,13 @@ ENDS = (
         found_by=_OTHERS,
     ),
     Bug(
+        name="why an agent ended is not asked for again where EC2 did not answer",
+        function="_end_reasons",
+        was="for name, why in stored.memory.terminated.items() if why}",
+        becomes="for name in stored.memory.terminated}",
+        found_by=(f"{_ENDS}test_a_reason_that_ec2_could_not_be_asked_for_is_asked_for_again",),
+    ),
+    Bug(
         name="nobody hears which builds were lost when others end agents",
         function="_jobs_on",
         was="if sighting.node == agent.record.node",

@@ -314,7 +314,7 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
                 _lift(rest, str(key[0]) if key else "")
             case ("fleet",):
                 rest["fleet"] = "unnamed"
-            # Where a whole key of the file can be left out, and nothing else is wrong then.
+            # A whole key of the file that can be left out without harm to the others.
             case (key, *further) if key in _BY_THEMSELVES or (problem.on_key and not further):
                 rest.pop(key, None)
             case _:

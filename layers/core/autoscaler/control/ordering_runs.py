@@ -32,7 +32,7 @@ def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: Orde
     if len(store.open_orders()) >= policy.max_open:
         raise EventRefusedError(f"event refused: {policy.max_open} orders are open, no more may be at once (runs.max_open)")
     order = new_order(request, order_id, _chosen(ports, fleet, invocation, request), fleet, ports.clock())
-    # What a controller would not start is refused before anything is started.
+    # If a controller would refuse to start one part, the whole order is refused before anything starts.
     for target in {part.target.controller: part.target for part in order.parts}.values():
         job = ports.builds[target.controller].job(job_path(order.job), ports.clock())
         if refusal := refusal_of(job, order, target):

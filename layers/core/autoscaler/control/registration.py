@@ -341,7 +341,7 @@ class _Request:
         return Devices(told_at=self.ports.clock(), devices=self.asked.devices, waiting=self.asked.waiting)
 
     def _read(self) -> StoredState:
-        """Read the state. What a machine that begins anew once said of its devices is over: none is free until it says so.
+        """Read the state. A machine that begins anew has no free device until it reports some again.
 
         It is told who it is though it cannot be noted that nothing is known of its devices any more.
         """

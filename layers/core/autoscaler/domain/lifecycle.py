@@ -19,12 +19,12 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.repair.nodes import leave_slot, node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.scale_in.replace import told_ended
 from autoscaler.domain.scale_in.sides import rotate, unwanted_elsewhere
-from autoscaler.domain.scale_in.surplus import WarmRoom, stop
+from autoscaler.domain.scale_in.surplus import WarmRoom
 from autoscaler.domain.situation import states
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import never_connected, starts_late
 from autoscaler.domain.situation.left import LOST_SECONDS, is_controller_left, lost_since, told_unseen, unseen_sides, why_not_wanted
-from autoscaler.domain.situation.situation import Decided, Situation, cordon, delete_node, hold_back, hold_unread, terminate, uncordon
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, delete_node, hold_back, hold_unread, stop, terminate, uncordon
 from autoscaler.domain.situation.states import (
     DISCONNECT_GRACE_SECONDS,
     FORCED_SECONDS,

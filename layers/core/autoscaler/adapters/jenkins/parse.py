@@ -268,7 +268,7 @@ def read_queue(
             continue
         why = item.why if whys is None else whys.get(item.id)
         if why is None:
-            # What is buildable, and not with an executor already, waits for one.
+            # A buildable item waits for an executor, unless it is pending: then it has one.
             unread = Wait(for_executor=item.buildable and not item.pending and _tells_its_label(raw))
             items.append(_queue_item(raw, item, unread, date, tell_apart))
             continue

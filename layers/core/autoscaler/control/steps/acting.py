@@ -1,4 +1,4 @@
-"""What the steps of one pass are carried out with, and what they have brought about so far."""
+"""The context in which the steps of one pass are carried out, and their effects so far."""
 
 from collections.abc import Mapping
 from dataclasses import replace

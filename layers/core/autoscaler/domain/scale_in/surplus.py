@@ -8,7 +8,7 @@ from math import ceil
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Lending, Share
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import text_of
-from autoscaler.domain.facts.plan import Cordon, Held, Stop, Terminate
+from autoscaler.domain.facts.plan import Cordon, Held, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.forecast.forecast import NOTHING
@@ -380,21 +380,6 @@ class WarmRoom:
 
     def _there(self, pool: PoolView) -> int:
         return count_stopped(pool) + self._stopping[pool.key]
-
-
-def stop(agent: Agent, reason: Reason, detail: str) -> Stop:
-    """Stop an agent that carries our mark."""
-    if agent.mark is None:
-        raise ValueError(f"{agent.record.instance_id} carries no mark of ours")
-    return Stop(
-        controller=agent.record.controller,
-        pool=agent.pool.name,
-        instance_id=agent.record.instance_id,
-        node=agent.record.node,
-        mark=agent.mark,
-        reason=reason,
-        detail=detail,
-    )
 
 
 def not_worth_keeping(situation: Situation, controller: str, _decided: Decided) -> Iterator[Terminate | Held]:

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.memory import Learned, Looks, Memory, Missing
 from autoscaler.domain.facts.metering import Level, LevelKind, levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.nodes import Mark, MarkClass, with_known_weights
 from autoscaler.domain.facts.orders import Hold, Overrides, in_force, text_of
-from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, EndReservation, Held, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, EndReservation, Held, Plan, Step, Stop, Terminate, Uncordon
 from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, InstanceState, Intent, Node, Snapshot
@@ -493,6 +493,21 @@ def terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
         reason=reason,
         detail=detail,
         ended=_shown_after_their_end(agent),
+    )
+
+
+def stop(agent: Agent, reason: Reason, detail: str) -> Stop:
+    """Stop an agent that carries our mark."""
+    if agent.mark is None:
+        raise ValueError(f"{agent.record.instance_id} carries no mark of ours")
+    return Stop(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        instance_id=agent.record.instance_id,
+        node=agent.record.node,
+        mark=agent.mark,
+        reason=reason,
+        detail=detail,
     )
 
 
