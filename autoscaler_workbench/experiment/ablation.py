@@ -1,6 +1,7 @@
 """Ablations: the production passes with a state store that forgets one part of what was learned."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.errors import ConfigError
@@ -23,11 +24,11 @@ class AblatedState(InMemoryState):
     def save_memory(self, memory: Memory) -> None:
         """Save it, without how long agents took to boot, how soon they were needed again, or how bursts grew."""
         if self.part == "boots":
-            memory = replace(memory, boots={})
+            memory = replace(memory, pools={name: replace(past, boots=()) for name, past in memory.pools.items()})
         if self.part == "keeping":
-            memory = replace(memory, idle_returns={})
+            memory = _without_needs(memory, returns={})
         if self.part == "growth":
-            memory = replace(memory, growths={})
+            memory = _without_needs(memory, growths=())
         InMemoryState.save_memory(self, memory)
 
     def save_learned(self, controller: str, learned: Learned) -> None:
@@ -46,3 +47,12 @@ class AblatedState(InMemoryState):
                 return replace(learned, arrivals={job: replace(seen, expected=()) for job, seen in learned.arrivals.items()})
             case _:
                 return learned
+
+
+def _without_needs(memory: Memory, **nothing: Any) -> Memory:
+    """Return the memory without a part of what each controller needed of its pools."""
+    controllers = {
+        name: replace(past, needs={pool: replace(needs, **nothing) for pool, needs in past.needs.items()})
+        for name, past in memory.controllers.items()
+    }
+    return replace(memory, controllers=controllers)

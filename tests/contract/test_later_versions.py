@@ -22,6 +22,7 @@ from autoscaler_workbench.cli.demo import TABLE
 from contract.conftest import items
 from support.builders import a_reservation
 from support.filled import NEWS, filled, with_news
+from support.remembered import tables, with_tables
 
 # What machines tell is replaced by what they tell next, and events are never changed.
 NEVER_CHANGED = {"devices"}
@@ -89,7 +90,7 @@ STATE = {
         _Entry(memory=MEMORY),
         lambda s: s.save_memory(MEMORY),
         lambda s: s.read().memory,
-        lambda s, memory: s.save_memory(replace(memory, kept=frozenset({"i-9"}))),
+        lambda s, memory: s.save_memory(with_tables(memory, kept=frozenset({"i-9"}))),
     ),
     "learned": Kind(
         "learned#main",
@@ -273,24 +274,30 @@ def test_an_entry_that_is_taken_out_stays_out_though_a_later_version_wrote_into_
 
 
 def test_entries_of_the_memory_that_cannot_be_read_are_named_and_kept_and_the_rest_is_used(dynamo):
-    memory = replace(MEMORY, lost={"main/a": filled(LostBuild), "main/b": filled(LostBuild)}, months=(), kept=frozenset({"i-7"}))
+    memory = with_tables(MEMORY, lost={"main/a": filled(LostBuild), "main/b": filled(LostBuild)}, months=(), kept=frozenset({"i-7"}))
     kind = Kind("memory", _Entry(memory=memory))
     store_of(DynamoState, dynamo).save_memory(memory)
     item = stored(dynamo, kind)
     raw = body_of(item)
     raw["memory"]["lost"]["main/a"] = later = {"moved_to": "somewhere"}
-    raw["memory"]["months"] = months = {"2027-01": {"usd": 3.0}}
+    raw["memory"]["fleet"]["months"] = months = {"2027-01": {"usd": 3.0}}
     raw["memory"]["trials"]["x"]["failures"] = "very many"
     dynamo.put_item(TableName=TABLE, Item=with_body(item, raw))
     for kept in ("i-8", "i-9"):
         state = store_of(DynamoState, dynamo)
         read = state.read()
-        assert read.unread == ("memory lost/main/a", "memory months", "memory trials/x")
-        assert ([*read.memory.lost], read.memory.months, [*read.memory.trials], read.memory.boots) == (["main/b"], (), [], memory.boots)
-        state.save_memory(replace(read.memory, kept=frozenset({kept})))
-        state.save_memory(replace(read.memory, kept=frozenset({kept}), version=read.memory.version + 1))
+        assert read.unread == ("memory fleet/months", "memory lost/main/a", "memory trials/x")
+        assert ([*read.memory.lost], read.memory.fleet.months, [*read.memory.trials], tables(read.memory).boots) == (
+            ["main/b"],
+            (),
+            [],
+            tables(memory).boots,
+        )
+        state.save_memory(with_tables(read.memory, kept=frozenset({kept})))
+        state.save_memory(with_tables(read.memory, kept=frozenset({kept}), version=read.memory.version + 1))
         written = body_of(stored(dynamo, kind))["memory"]
-        assert (written["lost"]["main/a"], written["months"], written["kept"]) == (later, months, [kept])
+        assert (written["lost"]["main/a"], written["fleet"]["months"]) == (later, months)
+        assert [name for name, past in written["agents"].items() if past.get("is_kept")] == [kept]
         assert written["trials"]["x"]["failures"] == "very many"
     state.save_memory(replace(state.read().memory, lost={"main/a": filled(LostBuild)}))  # it was lost once more
     assert body_of(stored(dynamo, kind))["memory"]["lost"]["main/a"] != later

@@ -15,6 +15,7 @@ from autoscaler_workbench.cli.demo import TABLE
 from contract.conftest import items, size_of
 from support.builders import a_learned, a_record, a_sighting
 from support.full_memory import FULL_MEMORY
+from support.remembered import with_tables
 
 NOW = 1_800_000_000.0
 ITEM_BYTES = 400_000
@@ -66,7 +67,7 @@ def test_the_memory_of_a_thousand_agents_fits_and_so_does_a_record_of_one(dynamo
         for number in range(AGENTS)
     }
     state = state_of(dynamo)
-    state.save_memory(replace(FULL_MEMORY, observations=observed, idle_since=dict.fromkeys(observed, NOW)))
+    state.save_memory(with_tables(FULL_MEMORY, observations=observed, idle_since=dict.fromkeys(observed, NOW)))
     state.add_record(a_record("i-1", node=a_node(1), version="7 with ami-1"))
     assert largest(dynamo)[0] < ITEM_BYTES / 4
 

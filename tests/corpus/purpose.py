@@ -13,6 +13,7 @@ from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
 from corpus.case import Asks, Case, Look
 from corpus.neutral import lines_of, without_detail
 from corpus.play import Carried, begin, decide_on, learn, remember
+from support.remembered import tables
 
 _BEFORE = 16  # looks of a prefix
 _STILL = 60  # ticks in which the world stands still
@@ -67,7 +68,7 @@ def moments(case: Case) -> Iterator[Moment]:
         if asked and _LAUNCH not in known:  # a row of no agent
             known.add(_LAUNCH)
             yield Moment(_LAUNCH, case, number, "", asked[0])
-        for instance_id, row in plan.memory.rows.items():
+        for instance_id, row in tables(plan.memory).states.items():
             if row.row not in known and instance_id in nodes:
                 known.add(row.row)
                 record = nodes[instance_id]

@@ -12,6 +12,7 @@ from support import ordering
 from support.builders import a_pool, an_offering
 from support.cutting import Died
 from support.deployed import deployed_in_memory, event
+from support.remembered import tables
 from support.timeline import Day
 from support.warm import starts_proven
 from support.worlds import in_memory
@@ -121,7 +122,7 @@ def test_what_ec2_refused_to_stop_is_counted_though_each_pass_is_cut_off_after_i
     day.queue(3, seconds=1800.0)
     for _ in range(4):  # the second agent's stop never arrives
         live_until_cut_off(day, "scale_down", "ec2 StopInstances", number=2)
-        if day.fleet.state.memory.unstoppable:
+        if tables(day.fleet.state.memory).unstoppable:
             return
     pytest.fail("it was asked again and again")
 

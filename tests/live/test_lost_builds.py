@@ -132,7 +132,7 @@ def test_what_is_lost_once_too_often_is_left_to_a_person(scene, pool):
     scene.cut_off(other)
     scene.until(lambda: len(scene.state.reruns) == 2, "it is answered for, too")
     assert {(one.run, str(one.state)) for one in scene.state.reruns.values()} == {(f"{job}/1", "started"), (run, "left")}
-    assert [one.run for one in scene.state.memory.left.values()] == [run]
+    assert [one.run for one in scene.state.memory.fleet.left.values()] == [run]
     assert len(entries(scene, job)) == 2
 
 

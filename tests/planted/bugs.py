@@ -243,7 +243,7 @@ BUGS = (
     Bug(
         name="an agent that is disconnected is taken for idle and goes at once",
         function="_lost",
-        was="    if (agent.idle and never_connected(agent.record, situation.memory.connected)) or here.is_old(agent, fact):",
+        was="    if (agent.idle and never_connected(agent.record, situation.memory)) or here.is_old(agent, fact):",
         becomes="    if True:",
         found_by=("tests/unit/test_scale_down.py::test_an_agent_that_lost_its_connection_is_waited_for_and_then_drained_for_good",),
     ),

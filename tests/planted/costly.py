@@ -6,7 +6,7 @@ COSTLY = (
     Bug(
         name="agents are launched in the pass in which Jenkins refused to make a node",
         function="take",
-        was="(why := why_no_node(last_tried(acting.effects), controller))",
+        was="(why := why_no_node(last_tried(acting.effects, controller), controller))",
         becomes="(why := '')",
         found_by=("tests/scenarios/test_missing_rights.py::test_nothing_is_launched_for_a_controller_that_refuses_the_very_first_node",),
     ),
@@ -189,9 +189,9 @@ COSTLY = (
     ),
     Bug(
         name="one answer that does not come makes all windows forget",
-        function="watch",
-        was="windows={**memory.windows, **{name: pool.window for name, pool in watched.items()}}",
-        becomes="windows={name: pool.window for name, pool in watched.items()}",
+        function="_watch_controller",
+        was="needs={**before.needs, **{pool.name",
+        becomes="needs={**{pool.name",
         found_by=("tests/unit/test_scale_down.py::test_a_look_at_what_cannot_be_believed_does_not_forget_what_was_needed_before",),
     ),
     Bug(

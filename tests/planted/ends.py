@@ -31,7 +31,7 @@ ENDS = (
     Bug(
         name="what EC2 has agreed to end keeps its place while EC2 shows it",
         function="_holds_no_place",
-        was=" or record.instance_id in situation.memory.ending",
+        was=" or past.is_ending",
         becomes="",
         found_by=(f"{_ENDS}test_machines_that_ec2_shows_as_running_an_hour_after_their_end_hold_no_place",),
     ),
@@ -45,8 +45,8 @@ ENDS = (
     Bug(
         name="why an agent ended is not asked for again where EC2 did not answer",
         function="_end_reasons",
-        was="for name, why in stored.memory.terminated.items() if why}",
-        becomes="for name in stored.memory.terminated}",
+        was="if past.ended_why}",
+        becomes="if past.ended_why is not None}",
         found_by=(f"{_ENDS}test_a_reason_that_ec2_could_not_be_asked_for_is_asked_for_again",),
     ),
     Bug(

@@ -43,7 +43,7 @@ GATE = (
         "an agent of which its operator wants to see why builds fail is ended",
         "an operator wants to look at a suspect agent",
         function="Situation.is_kept",
-        was="return agent.record.instance_id in self.memory.kept and",
+        was="return self.past(agent).is_kept and",
         becomes="return agent.record.is_host and",
     ),
     guards(

@@ -37,7 +37,7 @@ MARKS = (
     Bug(
         name="agents that are marked as soon as they connect are launched for ever",
         function="scale_down",
-        was="    failures += failed_by_marks(situation.memory.marks, situation.agents, situation.versions)\n",
+        was="    failures += failed_by_marks(situation.memory, situation.agents, situation.versions)\n",
         becomes="",
         found_by=(f"{_MARKS}an_image_that_a_monitor_minds_is_no_fleet_for_each_job",),
     ),

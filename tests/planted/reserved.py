@@ -152,8 +152,8 @@ RESERVED = (
     planted(
         "a person's node that was deleted counts as a boot that failed",
         function="never_connected",
-        was="record.life_id not in connected and (record.reservation is None or bool(record.trouble))",
-        becomes="record.life_id not in connected",
+        was="not memory.has_connected(record.life_id) and (record.reservation is None or bool(record.trouble))",
+        becomes="not memory.has_connected(record.life_id)",
         found_by="a_node_that_a_person_deletes_of_what_was_launched_for_them_is_no_boot_that_failed",
         on=_TROUBLE,
     ),

@@ -43,7 +43,7 @@ ROTATION = (
     ),
     Bug(
         name="a rotation is learned as a start that took no time",
-        function="note_times",
+        function="times_of",
         was="        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
         becomes="        if 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
         found_by=(f"{_TIMELINES}::test_it_comes_back_when_jobs_wait_there_again",),

@@ -113,7 +113,7 @@ STOPPED = (
     ),
     Bug(
         name="a boot that a wrong clock measured is learned",
-        function="note_times",
+        function="times_of",
         was="        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
         becomes="        if record.is_measured:\n",
         found_by=("tests/scenarios/test_clock.py::test_a_launch_by_a_wrong_clock_teaches_no_boot_that_there_cannot_have_been",),
@@ -220,9 +220,9 @@ STOPPED = (
     ),
     Bug(
         name="starts that failed before any worked are taken for slow ones, and none is tried again",
-        function="note_vain_starts",
-        was="        if pool in times:\n            times[pool] = (*times[pool], seconds)[-_KEPT:]\n",
-        becomes="        times[pool] = (*times.get(pool, ()), seconds)[-_KEPT:]\n",
+        function="_taken_from",
+        was="last_times(past.starts, vain.get(name, ())) if past.starts else ()",
+        becomes="last_times(past.starts, vain.get(name, ()))",
         found_by=(f"{_FAILED}::test_once_a_start_works_again_agents_are_stopped_as_before_and_the_message_is_over",),
     ),
 )

@@ -99,8 +99,8 @@ TEAMS = (
         _SHARES,
         "a team's weight counts for nothing",
         function="spent_for_weight",
-        was="return spent_lately(situation.memory.lately, team.pools) / team.weight",
-        becomes="return spent_lately(situation.memory.lately, team.pools)",
+        was="return spent_lately(situation.memory.fleet.lately, team.pools) / team.weight",
+        becomes="return spent_lately(situation.memory.fleet.lately, team.pools)",
     ),
     breaks(
         _SHARES,

@@ -212,7 +212,7 @@ WAITING = (
     Bug(
         name="agents whose node cannot be made are launched for ever",
         function="_failed",
-        was="if never_connected(by_id[step.instance_id], connected):\n",
+        was="if never_connected(by_id[step.instance_id], memory):\n",
         becomes="if False:\n",
         found_by=("tests/scenarios/test_missing_rights.py::test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told",),
     ),

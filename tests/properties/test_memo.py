@@ -15,6 +15,7 @@ from autoscaler.domain.learn import assess
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.situation.breakers import of_offering
 from support.fleets import SEEDS, learned, looks, queue_item
+from support.remembered import with_tables
 
 # Back, on by one look, and past every deadline that an agent, a pool or a hold may have.
 LATER_SECONDS = (0.0, 0.0, 5.0, 60.0, 125.0, 301.0, 1800.0, 90_000.0, -30.0, -2000.0)
@@ -55,13 +56,13 @@ def change_instances(chance, snapshot, _plan):
 
 def change_memory(chance, snapshot, plan):
     memory = snapshot.memory
-    lost = replace(memory, connected=frozenset()), replace(memory, sessions={}), replace(memory, windows={})
+    lost = with_tables(memory, connected=frozenset()), replace(memory, sessions={}), with_tables(memory, windows={})
     return replace(snapshot, memory=chance.choice([plan.memory, *lost]))
 
 
 def change_boots(chance, snapshot, _plan):
     boots = {record.pool: tuple(chance.choice([60.0, 200.0, 900.0]) for _ in range(chance.choice([3, 12]))) for record in snapshot.records}
-    return replace(snapshot, memory=replace(snapshot.memory, boots=boots))
+    return replace(snapshot, memory=with_tables(snapshot.memory, boots=boots))
 
 
 def change_what_is_refused(chance, snapshot, plan):

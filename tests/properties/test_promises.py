@@ -31,6 +31,7 @@ from support.builders import NOW, a_look, a_session, an_intent
 from support.fleets import looks
 from support.leaks import leaks
 from support.looks import OUR_MARK, Look, machines
+from support.remembered import tables, with_tables
 from support.reserved import by, dearest, no_more_agents_than_may_be, no_more_dollars_than_may_be, no_more_launches_than_may_be
 
 STOPPED = {InstanceState.STOPPING, InstanceState.STOPPED}  # nothing runs there, whoever marked its node
@@ -100,7 +101,7 @@ def test_a_node_that_could_not_be_read_is_neither_missing_nor_idle(look):
     unread = {view.name: replace(view, nodes=(), unread=frozenset(node.name for node in view.nodes)) for view in look.views}
     of = {i: "stopped" if state in STOPPED else "nodeless" for i, state in look.states.items()}
     seen = {instance_id: a_look(condition, seconds_ago=400.0) for instance_id, condition in of.items()}
-    memory = replace(look.snapshot.memory, observations=seen)
+    memory = with_tables(look.snapshot.memory, observations=seen)
     unreadable = replace(look, snapshot=replace(look.snapshot, controllers=unread, memory=memory))
     for step in decide.scale_down(unreadable.snapshot, look.fleet).steps:
         record = look.records.get(getattr(step, "instance_id", ""))
@@ -128,7 +129,7 @@ def test_nothing_is_done_to_an_agent_whose_record_cannot_be_read(look):
     memory = look.snapshot.memory
     snapshot = replace(
         look.snapshot,
-        memory=replace(memory, observations={**memory.observations, **seen}),
+        memory=with_tables(memory, observations={**tables(memory).observations, **seen}),
         records=tuple(record for record in look.snapshot.records if record not in unread),
         unread=tuple(f"record#{instance_id}" for instance_id in ids),
     )
@@ -145,7 +146,7 @@ def test_a_node_is_deleted_only_when_its_machine_is_surely_gone(look):
             continue
         assert look.states[step.instance_id] is InstanceState.NOT_FOUND
         assert step.instance_id in look.snapshot.unknown_alone
-        assert NOW - look.snapshot.memory.missing[step.instance_id].since_at >= 7200.0
+        assert NOW - tables(look.snapshot.memory).missing[step.instance_id].since_at >= 7200.0
         assert look.node_of(step).offline
 
 

@@ -100,7 +100,7 @@ def pools_left_out(look):
     """The pools of teams that have no agent, spent nothing for half an hour, and whose jobs have waited for as long (each for one pool)."""
     snapshot = look.snapshot
     there = {one.pool for one in (*snapshot.records, *snapshot.intents)}
-    paid = {name for one in snapshot.memory.lately if one.since_at > NOW - 1800.0 for name, usd in one.by_pool.items() if usd}
+    paid = {name for one in snapshot.memory.fleet.lately if one.since_at > NOW - 1800.0 for name, usd in one.by_pool.items() if usd}
     waits = {name for view in look.views for name in look.fleet.pools if any(item.label == name for item in view.items)}
     return {name for team in teams(look.fleet) if not team.pools & (there | paid) and team.pools & waits for name in team.pools}
 
@@ -149,7 +149,7 @@ def test_where_a_limit_keeps_several_teams_waiting_none_gets_more_than_brings_it
     teams = [*((team.pools, team.weight) for team in look.fleet.teams.values()), (of_no_team, 1.0)]
     team_of = {pool: (pools, weight) for pools, weight in teams for pool in pools}
     for pools, weight in teams:
-        spent[pools] = sum(usd for one in look.up.memory.lately for pool, usd in one.by_pool.items() if pool in pools) / weight
+        spent[pools] = sum(usd for one in look.up.memory.fleet.lately for pool, usd in one.by_pool.items() if pool in pools) / weight
     for step in launches:
         pools, weight = team_of[step.pool]
         spent[pools] += usd_of(look, step) / weight
@@ -214,7 +214,7 @@ def test_who_hands_over_comes_after_a_pool_that_then_gets_more(look):
         return
     others = leaving(look)
     more = launched(without(look, [*gone, *others])) - launched(without(look, others))
-    pools, lately = look.fleet.pools, look.down.memory.lately  # this look included
+    pools, lately = look.fleet.pools, look.down.memory.fleet.lately  # this look included
     team_of = {pool: team for team in teams(look.fleet) for pool in team.pools}
     spent = {pool: sum(one.by_pool.get(name, 0.0) for one in lately for name in team.pools) / team.weight for pool, team in team_of.items()}
     left_out = pools_left_out(look)

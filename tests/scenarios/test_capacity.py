@@ -4,6 +4,7 @@ import pytest
 
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_pool
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -22,7 +23,7 @@ def short(day, minutes):
 
 
 def learned(day):
-    return day.fleet.state.memory.capacity_delays["cpu"]
+    return tables(day.fleet.state.memory).capacity_delays["cpu"]
 
 
 def minutes_kept(day):
@@ -63,7 +64,7 @@ def test_a_refusal_that_says_nothing_of_machines_is_no_shortage():
     day.fleet.faults.plan(Fault("ec2 CreateFleet", status=403, code="UnauthorizedOperation"))
     day.minutes(2).queue(1)
     day.minutes(2)
-    assert "cpu" not in day.fleet.state.memory.capacity_delays
+    assert "cpu" not in tables(day.fleet.state.memory).capacity_delays
 
 
 def test_an_agent_that_was_hard_to_get_is_kept_for_longer():

@@ -4,6 +4,7 @@ import pytest
 
 from autoscaler.domain.facts.fleet import Ceilings
 from support.builders import a_pool
+from support.remembered import tables
 from support.timeline import MINUTE, Day
 from support.worlds import in_memory
 
@@ -21,7 +22,7 @@ def a_day(ahead, **facts):
 
 @pytest.mark.parametrize("ahead", [-900.0, 200.0, 500.0, 900.0, 7200.0])
 def test_a_launch_by_a_wrong_clock_teaches_no_boot_that_there_cannot_have_been(ahead):
-    boots = a_day(ahead).fleet.state.memory.boots.get("cpu", ())
+    boots = tables(a_day(ahead).fleet.state.memory).boots.get("cpu", ())
     assert [seconds for seconds in boots if not 0.0 < seconds <= 900.0] == []
 
 
@@ -97,13 +98,13 @@ def test_nor_does_the_next_one_begin_at_nothing_when_its_turn_comes():
     keep_busy(day, 10)
     jump(day, 6 * 3600.0, 30)
     day.minutes(2)
-    [february] = day.fleet.state.memory.months
+    [february] = day.fleet.state.memory.fleet.months
     assert february.usd > 0.0
     day.world.move_to(JANUARY_ENDS)
     day.minutes(2)
     assert day.fleet.state.memory.month.name == "2027-02"
     assert day.fleet.state.memory.month.usd >= february.usd
-    assert [month.name for month in day.fleet.state.memory.months] == ["2027-01"]
+    assert [month.name for month in day.fleet.state.memory.fleet.months] == ["2027-01"]
 
 
 def test_a_clock_that_was_behind_before_the_months_beginning_leaves_the_month_as_it_was():
@@ -121,10 +122,10 @@ def test_a_day_goes_on_likewise():
     day = Day(in_memory(a_pool("cpu", max_agents=20, queue_maturity_seconds=0.0, ceilings=Ceilings(max_hours_per_day=100.0)))).minutes(2)
     day.world.move_to(JANUARY_ENDS - 6 * 3600.0)
     keep_busy(day, 30)
-    hours = day.fleet.state.memory.day.hours["cpu"]
+    hours = day.fleet.state.memory.fleet.day.hours["cpu"]
     jump(day, 6.5 * 3600.0, 3)
     day.minutes(1)
-    assert day.fleet.state.memory.day.hours["cpu"] >= hours
+    assert day.fleet.state.memory.fleet.day.hours["cpu"] >= hours
 
 
 @pytest.mark.parametrize("ahead", [2 * 3600.0, 40 * 86_400.0])

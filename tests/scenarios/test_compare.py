@@ -21,6 +21,7 @@ from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from autoscaler_workbench.simulate.new_fleet import as_shipped
 from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
 from support.builders import a_learned
+from support.remembered import tables, with_tables
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
 TINY = Workload(file=LINKERD, hours=5.0)
@@ -145,14 +146,16 @@ def test_what_is_forgotten_is_never_there_again(part):
     learned = a_learned(samples={"k": (1.0,)}, stages={"s": StageSeen()}, arrivals={"j": seen}, followers={"j": follower})
     state.save_learned("main", learned)
     returns = {"main/cpu": {"1": IdleReturns(times=(1.0,), jobs=(1.0,))}}
-    state.save_memory(Memory(boots={"cpu": (1.0,)}, idle_returns=returns, growths={"main/cpu": (Growth(steps=((0.0, 1),)),)}))
+    state.save_memory(
+        with_tables(Memory(), boots={"cpu": (1.0,)}, idle_returns=returns, growths={"main/cpu": (Growth(steps=((0.0, 1),)),)})
+    )
     stored = state.read()
     kept = stored.learned["main"]
     left = {
         "durations": kept.samples,
-        "boots": stored.memory.boots,
-        "keeping": stored.memory.idle_returns,
-        "growth": stored.memory.growths,
+        "boots": tables(stored.memory).boots,
+        "keeping": tables(stored.memory).idle_returns,
+        "growth": tables(stored.memory).growths,
         "stages": kept.stages,
         "followers": kept.followers,
         "schedules": kept.arrivals["j"].expected,

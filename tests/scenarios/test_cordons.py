@@ -12,6 +12,7 @@ from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.fakes.world.jenkins.controller import DROPS_BUILDS
 from support.builders import a_pool
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -255,7 +256,7 @@ def test_labels_that_cannot_be_given_back_starve_no_job_and_are_told():
     day.minutes(10)
     assert build.started_at is not None
     assert build.node != node.name
-    assert any("Computer.Configure" in failing.why for failing in day.fleet.state.memory.failing.values())
+    assert any("Computer.Configure" in failing.why for failing in tables(day.fleet.state.memory).failing.values())
     day.minutes(40)
     assert not instance.alive()
     assert build.ended is Ended.FINISHED

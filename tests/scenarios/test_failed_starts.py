@@ -17,6 +17,7 @@ from autoscaler_workbench.fakes.world.physics import CALM
 from support.builders import a_pool, an_offering
 from support.deployed import essential_thresholds
 from support.file_changes import pool_is_now
+from support.remembered import with_tables
 from support.timeline import Day
 from support.warm import starts_proven
 from support.worlds import in_memory
@@ -105,7 +106,7 @@ def test_after_three_failed_starts_nothing_is_kept_stopped_but_for_one_that_trie
 
 def test_once_a_start_works_again_agents_are_stopped_as_before_and_the_message_is_over():
     day = a_day()
-    day.fleet.state.memory = replace(day.fleet.state.memory, starts={})  # none was timed
+    day.fleet.state.memory = with_tables(day.fleet.state.memory, starts={})  # none was timed
     first_boot = day.world.ec2.on_running
     never_connects(day)
     waits(day, 4)

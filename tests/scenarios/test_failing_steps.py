@@ -12,6 +12,7 @@ from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_mark, a_pool
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -137,7 +138,7 @@ def test_what_failed_once_comes_back_the_next_time():
     [build] = day.queue(1, seconds=60.0)
     day.minutes(3)
     assert build.node == name
-    assert day.fleet.state.memory.failing == {}
+    assert tables(day.fleet.state.memory).failing == {}
 
 
 @pytest.mark.parametrize(("right", "kind"), [(DISCONNECT, Cordon), (DELETE, DeleteNode)])

@@ -13,6 +13,7 @@ from autoscaler_workbench.fakes.world.jenkins.pipeline import submit_pipeline
 from autoscaler_workbench.simulate.drive import InMemory
 from scenarios.test_held_labels import LABELS, a_day, agent_nodes, held, labels, released, told
 from support.builders import a_fleet, a_host, a_pool, a_pool_of_hosts, an_offering
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import a_world, a_world_node, in_memory
 
@@ -149,8 +150,8 @@ def test_an_executor_that_takes_no_held_job_is_not_distrusted():
     [pipe] = [day.jenkins.submit("a", "gpu", 60.0, kind=Kind.PIPELINE)]
     day.queue(2, label="gpu")
     day.minutes(40)
-    assert (pipe.started_at, len(day.done(Launch)), day.fleet.state.memory.rations) == (None, 1, {})
-    assert all(not node.refused for node in day.fleet.state.memory.free_nodes.values())
+    assert (pipe.started_at, len(day.done(Launch)), tables(day.fleet.state.memory).rations) == (None, 1, {})
+    assert all(not node.refused for node in tables(day.fleet.state.memory).free_nodes.values())
 
 
 def test_a_host_is_held_as_any_other_agent():

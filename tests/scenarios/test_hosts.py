@@ -12,6 +12,7 @@ from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler_workbench.fakes.world.faults import Fault, Faults
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_host, a_pool, a_pool_of_hosts
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
 
@@ -192,7 +193,7 @@ def test_one_that_is_not_connected_is_counted_and_named_to_people_once():
     assert "Ask the ROCm team." in message.text
     day.fleet.agents.power_returns(day.world.hosts["rocm-1"])
     day.minutes(5)
-    assert day.fleet.state.memory.hosts_off == {}
+    assert tables(day.fleet.state.memory).hosts_off == {}
     assert day.fleet.notifier.sent[-1].subject == "[f] over: host rocm-1 is not connected"
 
 

@@ -8,6 +8,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from scenarios.test_image_parameter import PARAMETER, a_day, break_images, images, memory, name_image
 from support.file_changes import pool_is_now
+from support.remembered import tables
 from support.warm import starts_proven
 
 HOURS = 60
@@ -58,7 +59,7 @@ def test_agents_of_it_that_are_stopped_go_too():
     day = a_day(min_agents=0, idle_seconds=300.0, warm_pool=kept)
     day.queue(3, seconds=300.0)
     day.minutes(8)
-    starts_proven(day, version=day.fleet.state.memory.proven["cpu"]).minutes(32)
+    starts_proven(day, version=tables(day.fleet.state.memory).proven["cpu"]).minutes(32)
     assert old(day) == 3
     without_key(day)
     day.queue(5, seconds=300.0)  # more than are stopped

@@ -163,7 +163,7 @@ def test_without_max_hours_per_day_agents_come_back_to_work_at_once(minutes):
     day.minutes(8 * HOUR)
     assert {build.ended for build in builds} == {Ended.FINISHED}
     assert nothing_is_left(day) == (True, ([], [], [], [], []))
-    assert day.fleet.state.memory.day.hours == {}
+    assert day.fleet.state.memory.fleet.day.hours == {}
 
 
 def test_if_max_hours_per_day_comes_back_on_the_same_day_it_is_kept_to():

@@ -9,6 +9,7 @@ from autoscaler.domain.facts.plan import Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_pool
+from support.remembered import with_tables
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -73,7 +74,7 @@ def test_a_person_who_writes_words_of_their_own_keeps_the_node(day, words):
 
 def test_a_mark_that_a_later_version_owes_an_agent_stops_no_pass(day):
     instance = one_agent(day, seconds=300.0)
-    day.fleet.state.memory = replace(day.fleet.state.memory, owed={instance.id: "hibernates"})
+    day.fleet.state.memory = with_tables(day.fleet.state.memory, owed={instance.id: "hibernates"})
     day.minutes(20)
     assert {build.ended for build in day.jenkins.builds} == {Ended.FINISHED}
     assert (leaked_instances(day.world), leaked_nodes(day.world), day.agents(), day.nodes()) == ([], [], 0, [])

@@ -6,7 +6,6 @@ import pytest
 
 from autoscaler.config.settings import TUNING_DEFAULTS
 from autoscaler.domain.facts.fleet import Pool, WarmPool
-from autoscaler.domain.facts.memory import LeftPools
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.waiting import DEFAULT_MAX_WAIT_SECONDS
@@ -14,6 +13,7 @@ from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_pool, an_offering
 from support.left_keys import deploy, with_pools, without_pools
+from support.remembered import with_tables
 from support.reserving import an_idle_day, reserve, reserved
 from support.timeline import Day
 from support.worlds import in_memory
@@ -54,7 +54,7 @@ def test_its_agents_are_drained_and_their_builds_end_as_ever():
 def test_it_needs_no_definition_that_was_kept():
     day = a_day()
     deploy(day.fleet, without_pools(day.fleet.fleet, "gpu"))
-    day.fleet.state.memory = replace(day.fleet.state.memory, left_pools=LeftPools())
+    day.fleet.state.memory = replace(day.fleet.state.memory, definitions={}, left_since={}, hold_until=0.0)
     day.minutes(20)
     assert (day.agents("gpu"), records_of(day, "gpu")) == (0, [])
 
@@ -150,7 +150,7 @@ def test_an_instance_that_ended_meanwhile_is_closed_and_counts_no_more(state_is_
         if instance.tags["autoscaler:pool"] == "gpu":
             day.world.ec2.end(instance)
     if state_is_lost:
-        day.fleet.state.memory = replace(day.fleet.state.memory, terminated={})
+        day.fleet.state.memory = with_tables(day.fleet.state.memory, terminated={})
     day.world.move_to(day.world.timeline.now + 2 * 3600.0)  # EC2 has forgotten them by now
     day.minutes(80)
     assert records_of(day, "gpu") == []

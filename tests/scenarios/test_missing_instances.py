@@ -12,6 +12,7 @@ from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.simulate.drive import InMemory
 from support.builders import a_fleet, a_pool
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import a_world, in_memory
 
@@ -117,17 +118,17 @@ def test_and_no_old_answer_takes_it_back(day):
     day.world.ec2.announce = lambda _instance, _what: None
     day.world.ec2.end(instance)
     day.minutes(1)
-    assert day.fleet.state.memory.terminated.keys() == {instance.id}
+    assert tables(day.fleet.state.memory).terminated.keys() == {instance.id}
     instance.state = "running"
     day.world.ec2.changes += 1
     day.minutes(2)
-    assert day.fleet.state.memory.terminated.keys() == {instance.id}
+    assert tables(day.fleet.state.memory).terminated.keys() == {instance.id}
     instance.state = "terminated"
     day.world.ec2.changes += 1
     day.minutes(15)
     assert (build.ended, build.node in day.nodes()) == (Ended.KILLED, False)
     day.minutes(60)
-    assert day.fleet.state.memory.terminated == {}
+    assert tables(day.fleet.state.memory).terminated == {}
 
 
 def test_the_clock_of_an_end_that_hangs_goes_on_though_ec2_leaves_the_machine_out_now_and_then(day):

@@ -7,6 +7,7 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.api import BALANCER_REFUSES, 
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
 
@@ -237,7 +238,7 @@ def test_a_beacon_that_is_there_after_all_keeps_nothing_from_being_launched():
         day.jenkins.delete_node(name)
     lacks(day, CREATE)
     day.minutes(1)
-    assert len(day.fleet.state.memory.failing) == len(beacons)
+    assert len(tables(day.fleet.state.memory).failing) == len(beacons)
     for name in beacons:
         day.jenkins.add_node(a_world_node(name, *name.split("~")[1:], connected=False))
     mend(day)

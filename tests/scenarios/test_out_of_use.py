@@ -7,6 +7,7 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.fakes.world.jenkins.monitoring import DISK, NodeMonitor, watch
 from support.builders import a_pool
+from support.remembered import tables
 from support.reserving import reserve
 from support.timeline import Day
 from support.worlds import in_memory
@@ -111,7 +112,7 @@ def test_a_machine_that_is_shutting_down_for_hours_keeps_no_other():
 def test_builds_that_come_back_with_their_agents_are_no_burst(fresh):
     """Nothing is launched for those that would follow, and nobody learns that so many agents were missed."""
     day, long = a_day(idle_seconds=None)
-    learned = day.fleet.state.memory.idle_returns, day.fleet.state.memory.growths
+    learned = tables(day.fleet.state.memory).idle_returns, tables(day.fleet.state.memory).growths
     nodes = [build.node for build in long]
     launched = len(day.done(Launch))
     for _ in range(10):
@@ -124,8 +125,8 @@ def test_builds_that_come_back_with_their_agents_are_no_burst(fresh):
     assert [build.ended for build in long] == [None] * LONG
     if not fresh:
         assert len(day.done(Launch)) == launched
-        assert (day.fleet.state.memory.idle_returns, day.fleet.state.memory.growths) == learned
-    growths = day.fleet.state.memory.growths["main/cpu"][1:]
+        assert (tables(day.fleet.state.memory).idle_returns, tables(day.fleet.state.memory).growths) == learned
+    growths = tables(day.fleet.state.memory).growths["main/cpu"][1:]
     assert all(step[1] <= fresh for growth in growths for step in growth.steps), growths
 
 

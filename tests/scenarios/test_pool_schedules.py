@@ -10,6 +10,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.physics import CALM
 from support.builders import a_pool, an_offering
+from support.remembered import with_tables
 from support.timeline import MINUTE, Day
 from support.warm import starts_proven
 from support.worlds import START, in_memory
@@ -65,7 +66,7 @@ def test_the_agents_of_a_schedule_stay_until_it_ends_and_go_by_the_usual_rules_t
 def test_where_nine_of_ten_boots_were_slower_than_the_file_says_agents_are_launched_as_much_sooner():
     day = a_day(from_ten(min_agents=2))
     seen = day.fleet.state.memory
-    day.fleet.state.memory = replace(seen, boots={"cpu": (300.0,) * 2 + (600.0,) * 17 + (900.0,)})
+    day.fleet.state.memory = with_tables(seen, boots={"cpu": (300.0,) * 2 + (600.0,) * 17 + (900.0,)})
     day.minutes(60)
     assert launched_at(day) == [49.0] * 2
 

@@ -12,6 +12,7 @@ from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.physics import CALM
 from support.builders import a_pool
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -61,7 +62,7 @@ def test_it_comes_back_when_jobs_wait_there_again():
     assert (len(day.done(Launch)), len(day.done(Rotate)), nodes_of(day.other)) == (1, 2, [])
     [record] = day.fleet.state.read().records
     assert (record.life, record.starts) == (2, ())
-    assert day.fleet.state.memory.starts == {}  # that took no machine's time
+    assert tables(day.fleet.state.memory).starts == {}  # that took no machine's time
 
 
 def test_an_agent_that_does_not_rotate_stays_and_another_one_is_launched():

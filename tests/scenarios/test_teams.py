@@ -8,6 +8,7 @@ from autoscaler.domain.facts.fleet import Ceilings, Team
 from autoscaler.domain.facts.metering import month_name
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_month, a_pool, an_offering
+from support.remembered import with_tables
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -114,9 +115,9 @@ def test_what_a_team_has_spent_is_known_after_the_state_was_read_by_an_earlier_v
     day.queue(1, "gpu", seconds=3600.0)
     day.minutes(10)
     memory = day.fleet.state.memory
-    day.fleet.state.memory = replace(memory, month=replace(memory.month, usd=400.0, by_pool={}), lately=())
+    day.fleet.state.memory = with_tables(memory, month=replace(memory.month, usd=400.0, by_pool={}), lately=())
     day.minutes(20)
     month = day.fleet.state.memory.month
     assert month.usd > 400.9
     assert 0.9 < month.by_pool["gpu"] < 1.1
-    assert len(day.fleet.state.memory.lately) == 2
+    assert len(day.fleet.state.memory.fleet.lately) == 2

@@ -7,6 +7,7 @@ import pytest
 
 from autoscaler.domain.facts.plan import Launch
 from support.builders import a_pool
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -41,7 +42,7 @@ def test_what_a_deployment_changes_reaches_the_agents_and_one_is_tried_first():
     assert versions(day).get("2", 0) <= 1
     day.minutes(4 * 60)
     assert versions(day) == {"2": 3}
-    assert day.fleet.state.memory.proven == {"cpu": "2"}
+    assert tables(day.fleet.state.memory).proven == {"cpu": "2"}
 
 
 def test_a_broken_version_takes_one_agent_and_what_is_put_back_is_launched_at_once():

@@ -6,6 +6,7 @@ import yaml
 from autoscaler.config import check
 from autoscaler.domain.wording import dollars
 from autoscaler_workbench.fakes.world.faults import Fault
+from support.remembered import tables
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -96,11 +97,11 @@ def test_while_they_cannot_be_read_the_default_counts_and_what_was_launched_mean
 def test_they_are_read_once_for_each_version_of_the_launch_template():
     day = a_day([ROOT])
     day.minutes(5)
-    read = [volumes.source for volumes in day.fleet.state.memory.volumes.values()]
+    read = [volumes.source for volumes in tables(day.fleet.state.memory).volumes.values()]
     day.world.ec2.template_versions["t"] = 2
     day.world.ec2.template_data["t"] = {"ImageId": "ami-linux", "BlockDeviceMappings": [ROOT, DATA]}
     day.minutes(2)
-    [volumes] = day.fleet.state.memory.volumes.values()
+    [volumes] = tables(day.fleet.state.memory).volumes.values()
     assert (read, volumes.source, len(volumes.volumes)) == (["t 1"], "t 2", 2)
     calls = []
     day.fleet.ports.compute.volumes = calls.append

@@ -15,6 +15,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.fakes.world.jenkins.controller import DROPS_BUILDS
 from autoscaler_workbench.simulate.result import dollars_an_hour, leaked_instances, leaked_nodes
 from support.builders import a_pool, an_offering
+from support.remembered import with_tables
 from support.timeline import Day
 from support.warm import starts_proven
 from support.worlds import in_memory
@@ -352,7 +353,7 @@ def test_outdated_machines_are_not_kept_stopped():
     day = with_one_stopped()
     [instance] = instances(day)
     day.world.ec2.template_versions["cpu"] = 2
-    day.fleet.state.memory = replace(day.fleet.state.memory, proven={"cpu": "2"})
+    day.fleet.state.memory = with_tables(day.fleet.state.memory, proven={"cpu": "2"})
     day.minutes(3)
     assert instance.alive() is False
 

@@ -10,6 +10,7 @@ from autoscaler.domain.facts.memory import (
 from autoscaler.domain.facts.orders import Hold, Overrides, PoolOverride, Scope, TeamOverride
 from seams.days import QUICK, WARM, a_day_with
 from support.builders import a_pool, an_offering
+from support.remembered import with_tables
 from support.reserving import reserve
 
 UTC = ZoneInfo("UTC")
@@ -46,7 +47,7 @@ def limits_on_every_level() -> None:
     day.minutes(9)
     spent = replace(day.fleet.state.memory.month, usd=45.0, by_pool={"cpu": 3.0, "gpu": 30.0})
     lately = (Spending(since_at=day.world.timeline.now - 600.0, by_pool={"cpu": 1.0, "gpu": 9.0}),)
-    day.fleet.state.memory = replace(day.fleet.state.memory, month=spent, lately=lately)
+    day.fleet.state.memory = with_tables(day.fleet.state.memory, month=spent, lately=lately)
     day.minutes(4)
     day.queue(2, "cpu", seconds=600.0)
     day.queue(2, "gpu", seconds=600.0)

@@ -32,6 +32,7 @@ from autoscaler_workbench.simulate.drive import InMemory
 from seams.days import QUICK, WARM, a_day_with
 from support.builders import a_learned, a_pool, a_sighting, a_window, key_of
 from support.busy import FIRM, SPOT, name_image
+from support.remembered import tables, with_tables
 
 
 def what_was_learned() -> None:
@@ -110,7 +111,7 @@ def what_is_foreseen() -> None:
     )
     memory = day.fleet.state.memory
     growths = (Growth(steps=((0.0, 1), (150.0, 9))),) * 2
-    day.fleet.state.memory = replace(memory, growths={"main/burst": growths})
+    day.fleet.state.memory = with_tables(memory, growths={"main/burst": growths})
     day.minutes(5)
     day.queue(4, "burst", seconds=900.0)
     day.minutes(12)
@@ -194,9 +195,9 @@ def remember(fleet: InMemory) -> None:
     growth = Growth(steps=((0.0, 1), (60.0, 3), (120.0, 6)))
     windows = {
         name: replace(window, guessed=1.0, burst=Burst(peaks=((now - 300.0, 1),), rises=((now - 60.0, 2, 1.0),)))
-        for name, window in memory.windows.items()
+        for name, window in tables(memory).windows.items()
     }
-    fleet.state.memory = replace(
+    fleet.state.memory = with_tables(
         memory,
         windows=windows | {"main/rare": a_window(opened_at=now - 9000.0, seen_at=now - 60.0, peaks=((now - 60.0, 1),))},
         idle_returns={"main/cpu": {level: IdleReturns(times=(5.0,) * 24, jobs=(3.0,) * 24) for level in ("1", "2")}},

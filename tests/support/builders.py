@@ -27,6 +27,7 @@ from autoscaler.domain.facts.snapshot import (
 )
 from autoscaler.domain.facts.telemetry import BuildUse, GpuUse, Telemetry
 from autoscaler.domain.forecast.durations import job_key
+from support.remembered import with_tables
 
 NOW = 1_800_000_000.0
 GIB = 2.0**30
@@ -197,7 +198,7 @@ def an_intent(intent_id: str = "l-9", *, pool: str = "cpu", count: int = 1, **fa
 def a_memory(**facts: Any) -> Memory:
     """A memory of a controller long known, and windows that nothing was needed in."""
     given: dict[str, Any] = {"sessions": {"main": a_session()}}
-    return Memory(**(given | facts))
+    return with_tables(Memory(), **(given | facts))
 
 
 def a_trial(seconds: float = 60.0, **facts: Any) -> Trial:

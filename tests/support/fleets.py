@@ -34,6 +34,7 @@ from support.builders import (
     with_beacons,
 )
 from support.looks import Look
+from support.remembered import with_tables
 from support.stories import EXECUTORS, POOL_LABELS, STORIES, USD_PER_HOUR, Drawn, Story, agent
 
 WARM = WarmPool(min_agents=0, max_agents=2, max_age_seconds=86_400.0)
@@ -134,7 +135,8 @@ def memory(chance: Random, drawn: list[Drawn], doubts: dict[str, Doubt]) -> Memo
     ids = [one.instance.id for one in drawn]
     missing = chance.choice([60.0, 8000.0, 90_000.0])
     needed = {f"{controller}/{pool}": chance.choice([0, 0, 0, 1, 3]) for controller in doubts for pool in EXECUTORS}
-    return Memory(
+    return with_tables(
+        Memory(),
         sessions=sessions,
         windows={key: a_window(peaks=((NOW - 60, most),)) for key, most in needed.items()},
         observations={one.subject: one.look for one in drawn if one.look},
@@ -210,7 +212,7 @@ def with_images(chance: Random, look: Look) -> Look:
     cpu = replace(look.fleet.pools["cpu"], image_parameter="/ci/image")
     known = {"template_versions": {"cpu": "2"}, "images": chance.choice([{}, {"cpu": "ami-1"}, {"cpu": "ami-2"}, {"cpu": "ami-2"}])}
     trials = chance.choice([{}, {}, {of_image("cpu"): a_trial(60.0, version="2 with ami-2")}])
-    memory = replace(look.snapshot.memory, proven=chance.choice([{}, {"cpu": "2 with ami-1"}]), trials=trials)
+    memory = with_tables(look.snapshot.memory, proven=chance.choice([{}, {"cpu": "2 with ami-1"}]), trials=trials)
     fleet = replace(look.fleet, pools={**look.fleet.pools, "cpu": cpu})
     return Look(replace(look.snapshot, memory=memory, **known), fleet)
 
@@ -237,7 +239,7 @@ def with_teams(chance: Random, look: Look, one_in: int = 3) -> Look:
     lately = tuple(
         Spending(since_at=NOW - ago, by_pool={name: chance.choice([0.0, 5.0, 50.0]) for name in pools}) for ago in (9000.0, 60.0)
     )
-    memory = replace(memory, month=replace(memory.month, by_pool=by_pool), lately=lately)
+    memory = with_tables(memory, month=replace(memory.month, by_pool=by_pool), lately=lately)
     return Look(replace(look.snapshot, memory=memory), replace(look.fleet, pools=pools, teams=teams))
 
 

@@ -10,9 +10,8 @@ from autoscaler.domain.facts.memory import (
     FreeNode,
     Growth,
     IdleReturns,
-    InRow,
+    InState,
     LastDefinition,
-    LeftPools,
     Looks,
     Memory,
     Missing,
@@ -29,6 +28,7 @@ from autoscaler.domain.facts.memory import (
 from autoscaler.domain.facts.runs import AskedRun
 from autoscaler.domain.facts.started_builds import LeftBuild, LostBuild, RanAgain
 from support.builders import a_month, a_session, a_window
+from support.remembered import with_tables
 
 _BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 FREE = FreeNode(since_at=1.0, seen_at=2.0, looks=3, session="s1", labels=("cpu",), refused={"job": 2.0}, is_useless=True)
@@ -47,7 +47,8 @@ _LAST = LastDefinition(
     of_hosts=True,
     types=(PricedType(instance_type="m", market=Market.SPOT, usd_per_hour=0.5, most_usd_per_hour=1.0, volume_usd_per_hour=0.1),),
 )
-FULL_MEMORY = Memory(
+FULL_MEMORY = with_tables(
+    Memory(),
     sessions={
         "main": a_session(session="s1", since_at=1.5, restarted=True, busy={"a": ("job/a/1",)}, marked=("c",), suspects={"b": ("",)})
     },
@@ -74,7 +75,9 @@ FULL_MEMORY = Memory(
     capacity_delays={"cpu": CapacityDelay(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": CapacityDelay()},
     booted=frozenset({"i-1"}),
     may_have_orders=True,
-    left_pools=LeftPools(definitions={"old": _LAST}, since={"i-1": 2.0}, hold_until=9.0),
+    definitions={"old": _LAST},
+    left_since={"i-1": 2.0},
+    hold_until=9.0,
     boots={"cpu": (1.0, 2.0)},
     starts={"cpu": (0.5,)},
     unstoppable=frozenset({"i-9"}),
@@ -98,7 +101,7 @@ FULL_MEMORY = Memory(
     connected=frozenset({"i-1"}),
     free_nodes={"main/cpu-1": FREE},
     rations={"main/cpu": Ration(refused_at=(1.0,), until_at=2.0, seen_at=1.0, jobs=("job",), taken=1)},
-    rows={"i-1": InRow(row="drains", since_at=1.0, pool="cpu")},
+    states={"i-1": InState(state="drains", since_at=1.0, pool="cpu")},
     looks={"main": Looks(at=2.0, blind=((0.5, 1.0),))},
     asked={"main/cpu-1/0/job/a/7": AskedRun(asked_at=1.0, seen_at=2.0, session="s", ended_at=1.0, over_at=2.0, waits_for_input=True)},
     failing={"uncordon main/cpu-1": Failing(times=2, since_at=1.0, tried_at=2.0, why="403")},

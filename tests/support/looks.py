@@ -12,6 +12,7 @@ from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.plan import Plan, Step
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, InstanceState, Node, QueueItem, Record, RecordState, Snapshot
 from support.builders import NOW
+from support.remembered import tables
 
 # What the labels that are drawn ask for; anything else fits no pool.
 SERVED_BY = {
@@ -48,18 +49,18 @@ class Look:
         versions = look.template_versions, look.images, memory.proven
         pools = [f"{p.name} max {p.max_agents} min {p.min_agents} warm {p.warm_executors}" for p in self.fleet.pools.values()]
         lines = [f"{self.fleet.limits} {'; '.join(pools)} {memory.month} {look.overrides.holds} {versions}"]
-        lines += [f"{team} {memory.lately}" for team in self.fleet.teams.values()]
+        lines += [f"{team} {memory.fleet.lately}" for team in self.fleet.teams.values()]
         lines += [f"{name} {pool.ceilings} {pool.priority}" for name, pool in self.fleet.pools.items()] if self.fleet.teams else []
         for view in self.views:
             lines.append(f"{view.name}: {view.problem} {view.session} {view.quieting_down} {view.unread} {memory.sessions[view.name]}")
             lines += [f"  {node}" for node in view.nodes if not self.fleet.is_beacon(node.name)] + [f"  {item}" for item in view.items]
-            lines += [f"  {key}: {window.peaks}" for key, window in memory.windows.items() if key.startswith(view.name)]
+            lines += [f"  {key}: {window.peaks}" for key, window in tables(memory).windows.items() if key.startswith(view.name)]
             lines += [f"  {look.learned[view.name].samples} {look.learned[view.name].streaks}"]
         lines += [
             f"{r.instance_id} {r.state} {r.pool} {r.controller} {r.node} {NOW - r.began_at:g} s {r.cordon} {r.reservation or ''}"
             for r in look.records
         ]
-        lines += [f"{i} {state}, seen {memory.observations.get(i)}, connected {i in memory.connected}" for i, state in self.states.items()]
+        lines += [f"{i} {state}, seen {memory.agent(i).look}, connected {memory.has_connected(i)}" for i, state in self.states.items()]
         return "\n".join(["", *lines, *(f"{i.id} {i.pool} {i.controller} {i.count}" for i in look.intents)])
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 - as hypothesis calls it
@@ -157,7 +158,7 @@ class Look:
 
     def seen(self, subject: str) -> Observation | None:
         """What passes have seen of a subject without a gap."""
-        look = self.snapshot.memory.observations.get(subject)
+        look = tables(self.snapshot.memory).observations.get(subject)
         return look if look and NOW - look.last_at <= 180.0 else None
 
     def seen_twice(self, subject: str, session: str = "") -> bool:
@@ -201,7 +202,7 @@ class Look:
         if self.states.get(record.instance_id) in _ENDED or out_of_use:
             return False
         node = self.node(record.controller, record.node)
-        on_its_way = record.began_at > NOW - 900.0 and record.life_id not in self.snapshot.memory.connected
+        on_its_way = record.began_at > NOW - 900.0 and not self.snapshot.memory.has_connected(record.life_id)
         if node is None:
             return on_its_way
         return not node.offline or node.reason.startswith(f"{OUR_MARK}retire") or (on_its_way and not node.temporarily_offline)

@@ -5,6 +5,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from support.machine_fleet import IMAGE_PARAMETERS
+from support.remembered import tables
 
 
 class ImagesChange(RuleBasedStateMachine):
@@ -38,7 +39,7 @@ class ImagesChange(RuleBasedStateMachine):
                 self._publish(pool, boots=True)
 
     def _proven_image(self, pool):
-        return self.fleet.state.memory.proven.get(pool, "").partition(" with ")[2]
+        return tables(self.fleet.state.memory).proven.get(pool, "").partition(" with ")[2]
 
     def _publish(self, pool, *, boots):
         self.published += 1

@@ -1,10 +1,9 @@
 """Warm pools for time-lines."""
 
-from dataclasses import replace
-
 from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.situation.breakers import of_starts
 from autoscaler.domain.situation.pool_view import STARTS_TO_DOUBT
+from support.remembered import tables, with_tables
 from support.timeline import Day
 
 
@@ -13,5 +12,5 @@ def starts_proven(day: Day, pool: str = "cpu", version: str = "1", timed: tuple[
     memory, at = day.fleet.state.memory, day.world.timeline.now
     proven = Trial(failures=0, since_at=at, failed_at=at, until_at=at, why="", version=version)
     trials = {**memory.trials, of_starts(pool): proven}
-    day.fleet.state.memory = replace(memory, trials=trials, starts={**memory.starts, pool: timed})
+    day.fleet.state.memory = with_tables(memory, trials=trials, starts={**tables(memory).starts, pool: timed})
     return day

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from autoscaler.domain.facts.memory import FreeNode, InRow, Missing, Stuck
+from autoscaler.domain.facts.memory import FreeNode, InState, Missing, Stuck
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
@@ -31,6 +31,7 @@ from support.builders import (
     an_instance,
     cordoned,
 )
+from support.remembered import tables, with_tables
 from support.told import explain
 
 FLEET = a_fleet(a_pool("cpu"), a_pool_of_hosts("rocm"), hosts=(a_host("rocm-1", "rocm"),))
@@ -112,24 +113,24 @@ def test_no_two_rows_have_one_name():
 )
 def test_since_when_an_agent_is_in_its_row_is_remembered_until_the_row_changes(node, row):
     snapshot = look_at(RecordState.REGISTERED, InstanceState.RUNNING, NODES[node], LONG_AGO, was_connected=True)
-    before = {"i-1": InRow(row=row, since_at=NOW - 600.0)}
-    known = replace(snapshot, memory=replace(snapshot.memory, rows=before))
-    assert watch(assess(known, FLEET)).memory.rows == before
-    assert watch(assess(snapshot, FLEET)).memory.rows == {"i-1": InRow(row=row, since_at=NOW)}
+    before = {"i-1": InState(state=row, since_at=NOW - 600.0)}
+    known = replace(snapshot, memory=with_tables(snapshot.memory, states=before))
+    assert tables(watch(assess(known, FLEET)).memory).states == before
+    assert tables(watch(assess(snapshot, FLEET)).memory).states == {"i-1": InState(state=row, since_at=NOW)}
 
 
 def test_what_ec2_or_jenkins_does_not_show_stays_in_its_row():
-    before = {"i-1": InRow(row="drains", since_at=NOW - 600.0)}
+    before = {"i-1": InState(state="drains", since_at=NOW - 600.0)}
     for facts in ({"complete": False}, {"complete": True}):
         snapshot = look_at(RecordState.REGISTERED, InstanceState.RUNNING, ONLINE, LONG_AGO, was_connected=True, **facts)
         unseen = replace(snapshot, instances=()) if facts["complete"] else snapshot
-        rows = watch(assess(replace(unseen, memory=replace(snapshot.memory, rows=before)), FLEET)).memory.rows
+        rows = tables(watch(assess(replace(unseen, memory=with_tables(snapshot.memory, states=before)), FLEET)).memory).states
         assert rows == before
 
 
 def test_why_names_the_deadline_as_a_time():
     snapshot = look_at(RecordState.REGISTERED, InstanceState.RUNNING, NODES["marked by us, busy"], LONG_AGO, was_connected=True)
-    snapshot = replace(snapshot, memory=replace(snapshot.memory, rows={"i-1": InRow(row="drains", since_at=NOW)}))
+    snapshot = replace(snapshot, memory=with_tables(snapshot.memory, states={"i-1": InState(state="drains", since_at=NOW)}))
     [line] = [line for line in explain(snapshot, FLEET, "i-1") if line.startswith("drains since ")]
     assert "UTC at the latest; then: its runs are asked" in line
 
@@ -138,7 +139,7 @@ def test_an_agent_whose_controller_left_the_fleet_file_stops_no_pass_and_is_told
     record = a_record("i-9", controller="gone", node="cpu-9")
     snapshot = a_snapshot(a_view(), records=(record,))
     situation = watch(assess(snapshot, FLEET))
-    assert situation.memory.rows == {"i-9": InRow(row="left-the-file", since_at=NOW, pool="cpu")}
-    memory = replace(snapshot.memory, rows={"i-9": InRow(row="left-the-file", since_at=NOW - 4000.0, pool="cpu")})
+    assert tables(situation.memory).states == {"i-9": InState(state="left-the-file", since_at=NOW, pool="cpu")}
+    memory = with_tables(snapshot.memory, states={"i-9": InState(state="left-the-file", since_at=NOW - 4000.0, pool="cpu")})
     told = dict(lasting_seen(watch(assess(replace(snapshot, memory=memory), FLEET)), ()))
     assert [seen.title for seen in told.values()] == ["agents of cpu left the fleet file"]

@@ -22,6 +22,7 @@ from support.builders import (
     cordoned,
 )
 from support.decisions import scale_down, scale_up
+from support.remembered import tables
 
 BOOT = 180.0
 # Dollars an hour: a job's waiting 20, an agent 3. In vain it is paid for its boot, for a look, and for what Jenkins takes to settle.
@@ -157,7 +158,7 @@ def watched(burst, *growths):
     windows = {"main/cpu": a_window(peaks=((NOW - 300, 3),), burst=burst)}
     memory = a_memory(windows=windows, growths={"main/cpu": growths} if growths else {})
     plan = scale_down(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
-    return plan.memory.growths
+    return tables(plan.memory).growths
 
 
 def test_how_a_burst_grew_is_remembered_when_it_is_over():

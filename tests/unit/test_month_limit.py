@@ -30,6 +30,7 @@ from support.builders import (
     cordoned,
 )
 from support.decisions import scale_down, scale_up
+from support.remembered import tables
 from support.told import explain
 
 POOL = a_pool("cpu", min_agents=2)
@@ -143,7 +144,7 @@ def test_on_hold_it_does_not_come_back():
 def test_what_came_back_for_a_build_is_not_owed_its_cordon_once_the_limit_holds_no_more():
     item = waits_for("cpu-1", run="job/m/4")
     plan = scale_down(seen(stopped(1, builds=(a_build("m", run="job/m/4"),)), items=(item,)), FLEET)
-    assert plan.memory.owed == {}
+    assert tables(plan.memory).owed == {}
 
 
 def test_why_says_that_the_month_is_spent():

@@ -28,6 +28,7 @@ from support.builders import (
 )
 from support.builders import cordoned as marked
 from support.decisions import decide_down, scale_down, steps_of
+from support.remembered import with_tables
 
 FLEET = a_fleet(a_pool("cpu", controllers=("main", "other"), min_agents=10, max_agents=20))
 
@@ -113,7 +114,7 @@ def test_no_agent_is_taken_while_no_replacement_can_be_launched(proven):
     facts = {"instances": (an_instance(template_version="1"),), "template_versions": {"cpu": "2"}}
     windows = an_empty_window(most=1)
     plan = decide_down(
-        an_agent(), memory=replace(ALL_REFUSED, windows=windows, proven={"cpu": proven}, connected=frozenset({"i-1"})), **facts
+        an_agent(), memory=with_tables(ALL_REFUSED, windows=windows, proven={"cpu": proven}, connected=frozenset({"i-1"})), **facts
     )
     assert (plan.steps, [said.detail for said in plan.held if said.reason is Reason.OUTDATED]) == (
         (),

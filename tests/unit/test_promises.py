@@ -9,6 +9,7 @@ from autoscaler.domain.facts.memory import FreeNode, Ration
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.situation.distrust import Distrust
 from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_session, a_snapshot, a_view, an_agent, an_item, with_beacons
+from support.remembered import tables
 
 RATION = Ration(refused_at=(NOW - 600.0, NOW - 60.0), until_at=NOW + 540.0, seen_at=NOW - 60.0, jobs=("release",))
 
@@ -24,22 +25,22 @@ def test_the_step_of_a_pipeline_that_jenkins_shows_on_the_controller_itself_is_n
     """Each pipeline that runs, or waits for a node, has one there for as long as it lasts."""
     step = replace(a_build("release", run="job/release/7"), key="Built-In Node/one-off/-1/job/release/7")
     builtin = replace(a_node("Built-In Node", builds=(step,)), agent=False, executors=0)
-    assert watched(builtin).rations["main/cpu"].until_at == RATION.until_at
+    assert watched(builtin).controller("main").rations["cpu"].until_at == RATION.until_at
 
 
 def test_a_step_that_takes_no_executor_of_an_agent_is_none_either():
     record, node = an_agent()
     step = replace(a_build("release", run="job/release/7"), key="cpu-1/one-off/-1/job/release/7")
-    assert watched(replace(node, builds=(step,)), records=(record,)).rations["main/cpu"].until_at == RATION.until_at
+    assert watched(replace(node, builds=(step,)), records=(record,)).controller("main").rations["cpu"].until_at == RATION.until_at
 
 
 def test_a_build_that_begins_on_an_agent_lets_the_next_one_be_tried_at_once():
     record, node = an_agent()
     build = replace(a_build("release", run="job/release/7"), key="cpu-1/0/job/release/7")
-    noted = watched(replace(node, builds=(build,)), records=(record,)).rations["main/cpu"]
+    noted = watched(replace(node, builds=(build,)), records=(record,)).controller("main").rations["cpu"]
     assert (noted.until_at, noted.taken) == (NOW, 1)
     again = watched(replace(node, builds=(build,)), records=(record,), busy={"cpu-1": ("job/release/7",)})
-    assert again.rations["main/cpu"].until_at == RATION.until_at
+    assert again.controller("main").rations["cpu"].until_at == RATION.until_at
 
 
 def test_a_job_that_weighs_more_than_any_machine_has_is_beside_a_machine_that_is_free_altogether():
@@ -48,7 +49,7 @@ def test_a_job_that_weighs_more_than_any_machine_has_is_beside_a_machine_that_is
     record, node = an_agent()
     view = a_view(node, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
     memory = watch(assess(with_beacons(a_snapshot(view, records=(record,)), fleet), fleet)).memory
-    assert list(memory.free_nodes) == ["main/cpu-1"]
+    assert list(tables(memory).free_nodes) == ["main/cpu-1"]
 
 
 def test_a_heavy_job_is_beside_a_machine_that_shows_no_more_executors_than_heavy_builds_fit():
@@ -57,7 +58,7 @@ def test_a_heavy_job_is_beside_a_machine_that_shows_no_more_executors_than_heavy
     record, node = an_agent(builds=(a_build("release", run="job/release/7"),), executors=2)
     view = a_view(node, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
     memory = watch(assess(with_beacons(a_snapshot(view, records=(replace(record, labels=("cpu",)),)), fleet), fleet)).memory
-    assert list(memory.free_nodes) == ["main/cpu-1"]
+    assert list(tables(memory).free_nodes) == ["main/cpu-1"]
 
 
 def is_tried(free_for, *refusals, job="release"):

@@ -28,6 +28,7 @@ from support.builders import (
 )
 from support.builders import a_mark as mark_of
 from support.decisions import scale_down
+from support.remembered import tables
 
 FAILED, SUCCEEDED = BuildResult.FAILED, BuildResult.SUCCEEDED
 STREAK = Streak(failures=5, since_at=NOW - 600.0, jobs=("a", "b", "c", "d", "e"), pool="cpu")
@@ -112,7 +113,7 @@ def test_a_share_of_the_pool_is_taken_an_hour():
     assert len(steps) == 2
     assert "6 more agents are suspect; at most 20% of a pool, or one agent, are taken in an hour" in {h.detail for h in plan.held}
     assert taken(learned, count=10, taken={"quarantine/cpu": (NOW - 60, NOW - 60)})[0] == []
-    assert plan.memory.taken == {"quarantine/cpu": (NOW, NOW)}
+    assert tables(plan.memory).taken == {"quarantine/cpu": (NOW, NOW)}
 
 
 @pytest.mark.parametrize(("elapsed", "samples", "is_taken"), [(7201.0, 5, True), (7199.0, 5, False), (7201.0, 4, False)])
@@ -143,10 +144,10 @@ def given_up(quarantine, **memory):
 
 def test_what_an_operator_wants_to_look_at_is_kept_until_a_person_says():
     [step], plan = taken(a_learned(streaks={"cpu-1": STREAK}, succeeded_at={"cpu": NOW}), quarantine=Quarantine.KEEP)
-    assert plan.memory.kept == {"i-1"}
+    assert tables(plan.memory).kept == {"i-1"}
     later = given_up(Quarantine.KEEP, kept=frozenset({"i-1"}))
     assert [held.reason for held in later.held] == [Reason.KEPT]
-    assert later.memory.kept == {"i-1"}
+    assert tables(later.memory).kept == {"i-1"}
     assert not any(isinstance(s, Terminate) for s in (step, *later.steps))
 
 
@@ -156,4 +157,4 @@ def test_a_machine_that_was_lost_is_not_kept():
 
 def test_what_is_kept_is_forgotten_when_it_is_back_in_use():
     _, plan = taken(a_learned(), quarantine=Quarantine.KEEP, kept=frozenset({"i-1", "i-gone"}))
-    assert plan.memory.kept == frozenset()
+    assert tables(plan.memory).kept == frozenset()

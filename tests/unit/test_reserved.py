@@ -37,6 +37,7 @@ from support.builders import (
     with_beacons,
 )
 from support.decisions import decide_down, decide_up, held, kinds, seen, steps_of
+from support.remembered import tables, with_tables
 
 BY_NAME = an_item(why=Wait(for_executor=True, nodes=("cpu-1",)))
 ACCESS = Access(allowed=True, templates=frozenset({"cpu"}))
@@ -68,7 +69,7 @@ def taken(plan):
 
 def test_of_several_idle_agents_the_one_that_is_missed_least_is_taken():
     idle_since = {"i-1": NOW - 60.0, "i-2": NOW - 900.0}
-    plan = plan_for(an_agent(1), an_agent(2), memory=replace(seen().memory, idle_since=idle_since))
+    plan = plan_for(an_agent(1), an_agent(2), memory=with_tables(seen().memory, idle_since=idle_since))
     assert taken(plan) == ["cpu-2"]
     [step] = plan.steps
     assert (step.reservation.until_at, step.reservation.person, step.mark.kind) == (NOW + 3600.0, "alice", MarkClass.RESERVED)
@@ -155,7 +156,7 @@ def test_what_is_reserved_is_no_supply_and_neither_surplus_nor_idle_nor_draining
         assert [type(s) for s in decide_up(agent, items=(an_item(label="cpu"),), fleet=busy).steps] == [Launch]
         assert decide_down(agent).steps == ()
         memory = assess(seen(agent), a_fleet()).memory
-        assert (memory.idle_since, memory.draining_since) == ({}, {})
+        assert (tables(memory).idle_since, tables(memory).draining_since) == ({}, {})
     on_its_way = an_intent(reservation=a_reservation())
     assert kinds(decide_up(items=(an_item(label="cpu"),), fleet=busy, intents=(on_its_way,))) == [Launch]
 
@@ -244,7 +245,7 @@ def test_metrics_of_reservations_are_sent_only_while_there_are_any():
 
 
 def test_what_has_registered_for_a_person_does_not_keep_others_of_a_new_version_from_booting():
-    new = {"memory": replace(seen().memory, proven={"cpu": "1"}), "template_versions": {"cpu": "2"}}
+    new = {"memory": with_tables(seen().memory, proven={"cpu": "1"}), "template_versions": {"cpu": "2"}}
     record, node = a_reserved_agent()
     instances = (an_instance("i-1", template_version="2"),)
     waits = {"items": (an_item(label="cpu"),), "instances": instances, **new}
@@ -255,7 +256,11 @@ def test_what_has_registered_for_a_person_does_not_keep_others_of_a_new_version_
 
 def test_nothing_that_is_launched_for_a_person_tries_a_new_image_and_nothing_waits_for_it():
     fleet = a_fleet(a_pool(image_parameter="/ci/image"))
-    new = {"memory": replace(seen().memory, proven={"cpu": "1 with ami-1"}), "template_versions": {"cpu": "1"}, "images": {"cpu": "ami-2"}}
+    new = {
+        "memory": with_tables(seen().memory, proven={"cpu": "1 with ami-1"}),
+        "template_versions": {"cpu": "1"},
+        "images": {"cpu": "ami-2"},
+    }
     [launch] = plan_for(fleet=fleet, **new).steps
     assert (launch.image, launch.tries) == ("ami-1", False)
     nobody_knows = (an_instance("i-1", template_version=""),)
@@ -267,7 +272,7 @@ def test_what_was_reserved_gets_no_label_back_for_a_job_that_may_start_there_wit
     mark = a_mark(MarkClass.RESERVED)
     record = a_record("i-1", node="cpu-1", labels=("cpu",), cordon=mark.text, reservation=a_reservation(until_at=NOW - 60.0))
     node = a_node("cpu-1", CORDONED_LABEL, "autoscaler-fleet-f")
-    memory = replace(seen().memory, observations={"i-1": a_look("unlabelled", seconds_ago=400.0)})
+    memory = with_tables(seen().memory, observations={"i-1": a_look("unlabelled", seconds_ago=400.0)})
     plan = decide_down((record, node), items=(an_item(label="!gpu"),), memory=memory)
     assert (plan.steps, held(plan)) == ((), {Reason.SECOND_LOOK})
     [sealed] = decide_down((record, node), memory=memory).steps
@@ -277,6 +282,6 @@ def test_what_was_reserved_gets_no_label_back_for_a_job_that_may_start_there_wit
 def test_one_whose_labels_were_taken_for_another_reason_is_marked_as_reserved():
     record, _ = a_reserved_agent()
     node = a_node("cpu-1", CORDONED_LABEL, "autoscaler-fleet-f")
-    memory = replace(seen().memory, observations={"i-1": a_look("unlabelled", seconds_ago=400.0)})
+    memory = with_tables(seen().memory, observations={"i-1": a_look("unlabelled", seconds_ago=400.0)})
     plan = decide_down((replace(record, labels=("cpu",)), node), memory=memory, view={"version": (2, 504)})
     assert [step.mark.kind for step in steps_of(Cordon, plan)] == [MarkClass.RESERVED]

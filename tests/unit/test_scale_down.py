@@ -35,6 +35,7 @@ from support.builders import (
     cordoned,
 )
 from support.decisions import decide_down, held, kinds, scale_down
+from support.remembered import tables
 
 FLEET = a_fleet()
 SHORT = CapacityDelay(asks=3.0, seconds=3600.0, squares=3600.0**2, asked_at=NOW - 5000)
@@ -64,7 +65,7 @@ def test_keeps_as_many_as_were_needed_at_once():
 def test_agents_that_were_adopted_and_so_took_no_time_to_boot_do_no_harm():
     begun = Burst(peaks=((NOW - 600, 0),), rises=((NOW - 400, 2, 2.0),))
     memory = a_memory(windows=an_empty_window(burst=begun), boots={"cpu": (0.0,) * 20})
-    assert "1" in decide_down(items=(an_item(label="cpu"),), memory=memory).memory.idle_returns["main/cpu"]
+    assert "1" in tables(decide_down(items=(an_item(label="cpu"),), memory=memory).memory).idle_returns["main/cpu"]
 
 
 def test_a_burst_is_learned_from_once_and_only_when_it_is_over():
@@ -72,7 +73,7 @@ def test_a_burst_is_learned_from_once_and_only_when_it_is_over():
     for minute in range(6):
         snapshot = a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory, taken_at=NOW + 60 * minute)
         memory = scale_down(snapshot, FLEET).memory
-        learned.append(sum(sum(seen.times) for seen in memory.idle_returns.get("main/cpu", {}).values()))
+        learned.append(sum(sum(seen.times) for seen in tables(memory).idle_returns.get("main/cpu", {}).values()))
     assert learned == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
 
 
@@ -111,7 +112,7 @@ def test_what_was_needed_before_a_gap_counts_as_needed_until_its_end(gap):
     memory = a_memory(windows={"main/cpu": a_window(opened_at=NOW - 9e4, seen_at=NOW - gap, peaks=((NOW - gap, 2),))})
     plan = decide_down(an_agent(), memory=memory)
     assert plan.steps == ()
-    assert plan.memory.windows["main/cpu"].peaks == ((NOW, 2), (NOW, 0))
+    assert tables(plan.memory).windows["main/cpu"].peaks == ((NOW, 2), (NOW, 0))
 
 
 def test_starved_items_count_as_needed_before_they_are_mature():
@@ -232,7 +233,7 @@ def test_nothing_is_given_up_where_jenkins_cannot_be_believed(view, lives, reaso
 
 def test_a_look_at_what_cannot_be_believed_does_not_forget_what_was_needed_before():
     """A window starts again after three minutes that nobody saw, not after one answer that did not come."""
-    assert decide_down(an_agent(), view={"problem": "503"}).memory.windows == an_empty_window()
+    assert tables(decide_down(an_agent(), view={"problem": "503"}).memory).windows == an_empty_window()
 
 
 def test_what_is_marked_when_a_controller_is_met_for_the_first_time_may_have_been_busy_before_a_restart_that_nobody_saw():
@@ -394,7 +395,7 @@ def test_idle_counts_as_seen_before_only_where_the_agent_was_cordoned_after_it()
     looks = {"i-1": a_look("lost", seconds_ago=300.0)}
     record, node = an_agent()
     plan = scale_down(a_snapshot(a_view(cordoned(node)), records=(record,), memory=a_memory(observations=looks)), FLEET)
-    assert plan.memory.observations["i-1"].idle_before_at is None
+    assert tables(plan.memory).observations["i-1"].idle_before_at is None
 
 
 def test_what_was_drained_for_good_does_not_come_back_for_an_item_that_no_restart_made_wait():

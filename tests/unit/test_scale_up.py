@@ -34,6 +34,7 @@ from support.builders import (
     key_of,
 )
 from support.decisions import decide_down, decide_up, held, launches, scale_up
+from support.remembered import tables
 
 
 def items(count, label="cpu", **facts):
@@ -388,8 +389,8 @@ def test_how_long_an_agent_booted_is_noted_once():
     record, node = an_agent()
     young = replace(record, launched_at=NOW - 300, registered_at=NOW - 100)
     memory = decide_down((young, node)).memory
-    assert memory.boots["cpu"] == (200.0,)
-    assert decide_down((young, node), memory=memory).memory.boots["cpu"] == (200.0,)
+    assert tables(memory).boots["cpu"] == (200.0,)
+    assert tables(decide_down((young, node), memory=memory).memory).boots["cpu"] == (200.0,)
 
 
 def test_an_agent_that_a_build_is_bound_to_and_that_cannot_be_brought_back_serves_no_other_job():

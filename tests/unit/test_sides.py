@@ -25,6 +25,7 @@ from support.builders import (
     cordoned,
 )
 from support.decisions import scale_down, scale_up
+from support.remembered import with_tables
 from support.sides import DRAINED, NAME, POOL, WINDOWS, a_side, down, free, gpu_node, seen, steps, told
 
 
@@ -134,11 +135,11 @@ def test_what_each_controller_needs_is_added_up():
     second = replace(gpu_node(), name="gpu-2", labels=frozenset({"gpu-2", "gpu", "autoscaler-fleet-f"}))
     views = {name: replace(view, nodes=(*view.nodes, second)) for name, view in snapshot.controllers.items()}
     instances = (an_instance("i-1", pool="gpu"), an_instance("i-2", pool="gpu"))
-    memory = replace(snapshot.memory, windows=windows)
+    memory = with_tables(snapshot.memory, windows=windows)
     both = replace(snapshot, records=(*snapshot.records, *two), controllers=views, instances=instances, memory=memory)
     assert steps(down(both), Cordon) == []
     fewer = {**windows, "other/gpu": WINDOWS["other/gpu"]}
-    assert len(steps(down(replace(both, memory=replace(memory, windows=fewer))), Cordon)) == 2
+    assert len(steps(down(replace(both, memory=with_tables(memory, windows=fewer))), Cordon)) == 2
 
 
 def test_a_side_whose_instance_ended_is_taken_for_ended_too():

@@ -108,7 +108,7 @@ def test_the_pool_of_a_launch_is_noted_as_long_as_it_counts():
     snapshot = replace(seen(records=(gone,), gone={"i-1": NOW - 3599}, gone_from={"i-1": "cpu", "i-0": "cpu"}), instances=())
     ended = replace(snapshot, fates={"i-7": InstanceState.TERMINATED})
     memory = scale_down(ended, fleet_of()).memory
-    assert (memory.gone, memory.gone_from) == ({"i-1": NOW - 3599, "i-7": NOW - 100.0}, {"i-1": "cpu", "i-7": "gpu"})
+    assert (memory.gone, memory.fleet.gone_from) == ({"i-1": NOW - 3599, "i-7": NOW - 100.0}, {"i-1": "cpu", "i-7": "gpu"})
 
 
 # What is metered.
@@ -143,8 +143,8 @@ def test_what_was_spent_lately_is_remembered_for_four_hours_in_a_few_steps():
 
 def test_without_teams_nothing_is_remembered_of_the_last_hours():
     lately = (Spending(since_at=NOW - 60, by_pool={"cpu": 1.0}),)
-    assert scale_down(seen(lately=lately), fleet_of()).memory.lately == ()
-    assert scale_down(seen(lately=lately), fleet_of(WEB)).memory.lately != ()
+    assert scale_down(seen(lately=lately), fleet_of()).memory.fleet.lately == ()
+    assert scale_down(seen(lately=lately), fleet_of(WEB)).memory.fleet.lately != ()
 
 
 # The month of a team.

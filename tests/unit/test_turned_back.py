@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.memory import FreeNode, InRow, Missing
+from autoscaler.domain.facts.memory import FreeNode, InState, Missing
 from autoscaler.domain.facts.started_builds import LostBuild
 from autoscaler.domain.report.told import Span, Told, Trouble, told_by_now
 from autoscaler.domain.situation.looks import turned_back
 from support.builders import NOW, a_learned, a_look, a_memory, a_record, a_sighting, a_snapshot, an_instance
+from support.remembered import tables
 
 LATER = NOW + 31 * 86_400.0
 
@@ -19,13 +20,12 @@ def by_now(**memory):
 
 @pytest.mark.parametrize(("noted", "counts"), [(NOW - 60.0, NOW - 60.0), (NOW + 100.0, NOW + 100.0), (NOW + 7200.0, NOW), (LATER, NOW)])
 def test_what_lasts_is_as_if_it_had_begun_now_unless_clocks_differ_by_as_much_anyway(noted, counts):
-    assert by_now(rows={"i-1": InRow(row="node-left", since_at=noted)}).rows["i-1"].since_at == counts
+    assert tables(by_now(states={"i-1": InState(state="node-left", since_at=noted)})).states["i-1"].since_at == counts
 
 
 def test_what_has_lasted_by_a_clock_that_was_ahead_has_lasted_as_long():
-    assert by_now(missing={"i-1": Missing(since_at=LATER - 900.0, asked_at=LATER)}).missing["i-1"] == Missing(
-        since_at=NOW - 900.0, asked_at=NOW
-    )
+    noted = by_now(missing={"i-1": Missing(since_at=LATER - 900.0, asked_at=LATER)})
+    assert tables(noted).missing["i-1"] == Missing(since_at=NOW - 900.0, asked_at=NOW)
 
 
 def test_what_each_look_sees_anew_begins_again():
@@ -35,7 +35,7 @@ def test_what_each_look_sees_anew_begins_again():
         observations={"i-1": a_look("lost"), "i-2": replace(a_look("lost"), first_at=LATER, last_at=LATER)},
         free_nodes={"main/cpu-1": free, "main/cpu-2": replace(free, since_at=NOW - 60.0, seen_at=NOW, refused={})},
     )
-    assert (set(memory.observations), set(memory.free_nodes)) == ({"i-1"}, {"main/cpu-2"})
+    assert (set(tables(memory).observations), set(tables(memory).free_nodes)) == ({"i-1"}, {"main/cpu-2"})
 
 
 def test_times_by_the_clock_of_a_controller_that_is_ahead_for_good_stay_as_they_are():

@@ -8,6 +8,7 @@ from autoscaler.domain.decide import scale_down
 from autoscaler.domain.facts.memory import Looks
 from autoscaler.domain.situation.looks import EC2, SPANS_KEPT, blind_seconds, next_looks
 from support.builders import NOW, a_fleet, a_look, a_memory, a_node, a_record, a_snapshot, a_view
+from support.remembered import tables
 
 UNREAD = replace(a_view(), problem="401 Unauthorized", session="")
 
@@ -16,7 +17,7 @@ def looks_at(*minutes, known=None, quiet=()):
     """Look at these minutes; those that are negative are not whole."""
     for minute in minutes:
         view = UNREAD if minute < 0 else a_view(quieting_down=minute in quiet)
-        known = next_looks(known or {}, a_snapshot(view, taken_at=NOW + 60 * abs(minute)))
+        known = next_looks(a_snapshot(view, taken_at=NOW + 60 * abs(minute), memory=a_memory(looks=known or {})))
     return known
 
 
@@ -80,7 +81,7 @@ def test_a_flapping_controller_leaves_so_many_spans_and_no_second_is_lost():
 
 
 def test_a_controller_that_left_the_fleet_file_leaves_nothing():
-    assert next_looks({"gone": Looks(at=NOW)}, a_snapshot(a_view())).keys() == {EC2, "main"}
+    assert next_looks(a_snapshot(a_view(), memory=a_memory(looks={"gone": Looks(at=NOW)}))).keys() == {EC2, "main"}
 
 
 @pytest.mark.parametrize("seconds", [60.0, 9000.0])
@@ -89,6 +90,6 @@ def test_a_look_that_did_not_come_ends_no_condition_and_makes_no_fact(seconds):
     lost = replace(a_node("cpu-1", "cpu"), offline=True)
     at = {"records": (a_record("i-1", node="cpu-1"),), "memory": a_memory(observations=looks)}
     plan = scale_down(a_snapshot(UNREAD, taken_at=NOW + seconds, **at), a_fleet())
-    assert (plan.steps, plan.memory.observations) == ((), looks)
-    seen = scale_down(a_snapshot(a_view(lost), taken_at=NOW + seconds, **at), a_fleet()).memory.observations["i-1"]
+    assert (plan.steps, tables(plan.memory).observations) == ((), looks)
+    seen = tables(scale_down(a_snapshot(a_view(lost), taken_at=NOW + seconds, **at), a_fleet()).memory).observations["i-1"]
     assert (seen.first_at, seen.last_at) == (NOW - 60.0, NOW + seconds)

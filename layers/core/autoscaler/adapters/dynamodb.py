@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from autoscaler.adapters.earlier import from_0_3_0
 from autoscaler.adapters.table import LOST, NEW, STATE, Form, Key, Note, Table, Write, WriteCondition, body_of, same, version_of
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.metering import DAY_SECONDS
@@ -27,17 +28,6 @@ from autoscaler.domain.report.told import Told
 from autoscaler.errors import TransientError
 from autoscaler.ports import StoredState
 
-# Names in what 0.3.0 wrote that this version does not know, and must not carry on, by kind.
-#
-# Of a record: whom an instance serves, written for 0.2.0: not true for long. And what was launched
-# to be stopped: on the way back 0.3.0 would stop such an agent after its one build, and start it
-# for another one. Of the memory: queue items with the parameters of their builds, which nobody
-# would take out any more; on the way back within a day, 0.3.0 could start one that a person has
-# started since.
-_EARLIER_NAMES = {
-    "record": frozenset({"controller", "node", "life", "to_stop"}),
-    "memory": frozenset({"queued"}),
-}
 _PIECE_BYTES = 350_000  # DynamoDB takes 400 KB an item, keys and all
 _PIECE = WriteCondition("attribute_exists(piece)").or_new()
 _LEASE = (STATE, "lease")
@@ -62,14 +52,8 @@ class _Entry:
     pieces: tuple[str, ...] = ()
 
 
-def _forget_earlier_names(raw: dict[str, Any]) -> None:
-    for kind, names in _EARLIER_NAMES.items():
-        for name in names & (raw.get(kind) or {}).keys():
-            del raw[kind][name]
-
-
-_ENTRY = Form(_Entry, is_short=True, is_packed=False, forget=_forget_earlier_names)
-_LARGE = Form(_Entry, is_short=False, forget=_forget_earlier_names)
+_ENTRY = Form(_Entry, is_short=True, is_packed=False, earlier=from_0_3_0)
+_LARGE = Form(_Entry, is_short=False, earlier=from_0_3_0)
 # Items are named after what they hold; all others are no entries.
 _KINDS = frozenset(_Entry.__dataclass_fields__) - {"name", "pieces"}
 # Losing an entry of memory, or of what was learned, costs time, never a build.

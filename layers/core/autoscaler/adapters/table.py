@@ -78,11 +78,11 @@ class Form(Generic[T]):
         *,
         is_short: bool,
         is_packed: bool = True,
-        forget: Callable[[Any], None] = lambda _raw: None,
+        earlier: Callable[[Any], None] = lambda _raw: None,
     ) -> None:
-        """Prepare for a type. ``forget``: takes out what is to go with the next write."""
+        """Prepare for a type. ``earlier``: turns what the release before wrote into this form."""
         self._adapter: TypeAdapter[T] = TypeAdapter(of)
-        self._is_short, self._is_packed, self._forget = is_short, is_packed, forget
+        self._is_short, self._is_packed, self._earlier = is_short, is_packed, earlier
 
     def load(self, body: bytes) -> Loaded[T]:
         """Read a value; `ValueError`.
@@ -92,8 +92,8 @@ class Form(Generic[T]):
         value = self._adapter.validate_json(body)
         if self._adapter.dump_json(value, exclude_defaults=self._is_short) == body:
             return Loaded(value)
-        raw = from_json(body)
-        self._forget(raw)
+        raw = self._raw(body)
+        value = self._adapter.validate_json(to_json(raw))
         return Loaded(value, to_json(raw) if _has_more(raw, self._known(value)) else None)
 
     def load_what_can_be_read(self, body: bytes, times: int = _MOST_TIMES) -> Loaded[T]:
@@ -103,12 +103,10 @@ class Form(Generic[T]):
         except ValidationError as error:
             if not times:
                 raise
-            rest = from_json(body)
+            rest = self._raw(body)
             unread = _take_out(rest, error)
         read = self.load_what_can_be_read(to_json(rest), times - 1)
-        raw = from_json(body)
-        self._forget(raw)
-        return Loaded(read.value, to_json(raw), tuple(sorted({*unread, *read.unread})))
+        return Loaded(read.value, to_json(self._raw(body)), tuple(sorted({*unread, *read.unread})))
 
     def body(self, value: T, raw: bytes | None = None) -> tuple[bytes | str, bytes | None]:
         """Return what an item is to hold, and what of it is ``raw`` then; it was so before."""
@@ -117,6 +115,14 @@ class Form(Generic[T]):
             before = self._known(self.load_what_can_be_read(raw).value)
             raw = text = to_json(merged(self._known(value), from_json(raw), before))
         return zlib.compress(text) if self._is_packed else text.decode(), raw
+
+    def _raw(self, body: bytes) -> Any:
+        raw = from_json(body)
+        try:
+            self._earlier(raw)
+        except (AttributeError, TypeError) as error:
+            raise ValueError("what an earlier release wrote has another form") from error
+        return raw
 
     def _known(self, value: T) -> Any:
         return from_json(self._adapter.dump_json(value))

@@ -10,7 +10,7 @@ from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Outcome, Report, Result, StepNotes
 from autoscaler.control.steps import beacons, cordons, ending, launching, lost_builds, stopping
 from autoscaler.control.steps.acting import Acting, failed, skipped
-from autoscaler.domain.facts.effects import ConsoleRead, Effect, ImageRefused, NotLaunched, Tried
+from autoscaler.domain.facts.effects import ConsoleRead, Effect, ImageRefused, NotLaunched
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.nodes import with_known_weights
@@ -199,7 +199,11 @@ def take(acting: Acting, step: Step) -> Result:
     controller, waits_for_ec2 = step.controller, isinstance(step, Launch | Start)
     if controller in acting.unresponsive:
         return skipped(step, f"{controller} stopped answering, or answers too slowly")
-    if waits_for_ec2 and controller not in acting.fleet.slot_controllers and (why := why_no_node(last_tried(acting.effects), controller)):
+    if (
+        waits_for_ec2
+        and controller not in acting.fleet.slot_controllers
+        and (why := why_no_node(last_tried(acting.effects, controller), controller))
+    ):
         return skipped(step, f"no node can be made on {controller}: {why}")
     began = acting.ports.clock()
     try:
@@ -212,5 +216,5 @@ def take(acting: Acting, step: Step) -> Result:
     if not waits_for_ec2 and acting.ports.clock() - began > SLOW_STEP_SECONDS:
         acting.unresponsive.add(controller)
     if (key := key_of(step)) and not isinstance(step, Stop):  # of stops EC2's refusals alone count
-        acting.effects.append(Tried(key=key, why=result.detail if result.outcome is Outcome.FAILED else None))
+        acting.tried(step, key, result.detail if result.outcome is Outcome.FAILED else None)
     return result

@@ -440,7 +440,7 @@ def _passes(situation: Situation) -> Iterator[Finding]:
     """Tell by the saved state when the scheduled functions last ran. What no pool serves is no work of the fleet's."""
     snapshot = situation.snapshot
     learned = max((learned.seen_at for learned in snapshot.learned.values()), default=0.0)
-    decided = max((window.seen_at for window in snapshot.memory.windows.values()), default=0.0)
+    decided = max((n.window.seen_at for past in snapshot.memory.controllers.values() for n in past.needs.values() if n.window), default=0.0)
     quiet = not any(demand.wants for demand in situation.demands.values())
     quiet = quiet and not any(node.builds for view in snapshot.controllers.values() for node in view.nodes)
     yield _looked("publish_metrics", snapshot.taken_at, learned, may_rest=quiet)

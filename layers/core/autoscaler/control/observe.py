@@ -10,7 +10,7 @@ from autoscaler.domain.facts.fleet import HOST, Fleet, Market, PoolVolumes
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS, truly_priced
 from autoscaler.domain.facts.nodes import described_instance
-from autoscaler.domain.facts.pools import Source, sources, with_true_volumes
+from autoscaler.domain.facts.pools import Source, known_volumes, sources, with_true_volumes
 from autoscaler.domain.facts.runs import Parameter, RunAnswer, job_path_of
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
 from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Rerun, RunOrder, claimed_try, origin_key, rerun_key
@@ -159,7 +159,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         snapshot,
         instances=instances,
         foreign=tuple(instance for instance in listed if instance.state is InstanceState.FOREIGN),
-        records=with_true_volumes(snapshot.records, fleet, {**stored.memory.volumes, **volumes}, instances),
+        records=with_true_volumes(snapshot.records, fleet, {**known_volumes(stored), **volumes}, instances),
         volumes=volumes,
         fates=fates,
         ended=_ended_lately(ports, stored),
@@ -237,17 +237,15 @@ def _read_or(ports: Ports, read: Callable[[], T], otherwise: D, event: str, **fa
 
 def _ended_lately(ports: Ports, stored: StoredState) -> tuple[Instance, ...]:
     """Ask what has ended lately, if nobody looked for a while: a state that was lost or restored does not know it."""
-    if not is_gap(stored.memory.looks, ports.clock()):
+    if not is_gap(stored.memory, ports.clock()):
         return ()
     return _read_or(ports, ports.compute.ended_lately, (), "ended_not_read")
 
 
 def _ask_alone(ports: Ports, stored: StoredState, fates: dict[str, InstanceState]) -> frozenset[str]:
     """Ask EC2 one by one for instances that have been missing for hours, and note the answers in ``fates``."""
-    if not stored.memory.missing:
-        return frozenset()
     now = ports.clock()
-    asked = a_part_of(ids_to_ask_alone(stored.memory.missing, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
+    asked = a_part_of(ids_to_ask_alone(stored.memory, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
     for instance_id in asked:
         fates[instance_id] = ports.compute.fate(instance_id)
     return frozenset(instance_id for instance_id in asked if fates[instance_id] is InstanceState.NOT_FOUND)
@@ -279,7 +277,7 @@ def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance
     """Ask why those instances have ended that we did not end: whether EC2 took them back. If EC2 does not say, nobody knows."""
     ended = {instance.id: instance.state_reason for instance in instances if instance.state.ended and instance.state_reason}
     wanted = {record.machine for record in stored.records if record.state in (RecordState.REQUESTED, RecordState.REGISTERED)}
-    known = ended.keys() | {name for name, why in stored.memory.terminated.items() if why}
+    known = ended.keys() | {name for name, past in stored.memory.agents.items() if past.ended_why}
     unknown = [instance_id for instance_id in wanted - known if fates.get(instance_id) is InstanceState.TERMINATED]
     if not unknown:
         return ended
@@ -306,7 +304,7 @@ def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
 
 def _volumes(ports: Ports, stored: StoredState, wanted: Mapping[str, Source]) -> Mapping[str, PoolVolumes]:
     """Read the volumes of pools that launch something else than what was read last. If EC2 fails, the last ones stand."""
-    remembered = stored.memory.volumes
+    remembered = known_volumes(stored)
     changed = {name: source for name, source in wanted.items() if name not in remembered or remembered[name].source != str(source)}
     if not changed:
         return {}
@@ -325,7 +323,7 @@ def _run_orders(ports: Ports, fleet: Fleet, stored: StoredState) -> tuple[RunOrd
 def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Collection[Instance]) -> Mapping[str, float] | None:
     """Ask for spot prices now and then while spot instances run. Where EC2 fails, the last prices stand."""
     now, spot = ports.clock(), [instance for instance in instances if instance.market == Market.SPOT]
-    if not spot or now < stored.memory.spot_prices.asked_at + SPOT_PRICES_SECONDS:
+    if not spot or now < stored.memory.fleet.spot_prices.asked_at + SPOT_PRICES_SECONDS:
         return None
     types = spot_types(fleet) | {instance.instance_type for instance in spot}
     platforms = {instance.platform for instance in spot}

@@ -232,8 +232,8 @@ def _names_and_since(situation: Situation, subject: str) -> tuple[set[str], floa
     """Name what history is to be read for a subject, and from when on: an agent that drains was taken out of use before that."""
     agents = [agent for agent in situation.agents if subject in {agent.record.node, agent.record.instance_id}]
     names = {name for agent in agents for name in (agent.record.node, agent.record.instance_id) if name}
-    draining = situation.memory.draining_since
-    since = min((draining[agent.record.instance_id] for agent in agents if agent.record.instance_id in draining), default=situation.now)
+    draining = (past.draining_since for past in map(situation.past, agents) if past.draining_since is not None)
+    since = min(draining, default=situation.now)
     return {subject, *names}, min(since - _BEFORE_IT_DRAINS_SECONDS, situation.now - _HISTORY_SECONDS)
 
 

@@ -108,7 +108,7 @@ def _busy(situation: Situation, agent: Agent) -> _Answer:
     builds = agent.node.builds if agent.node else ()
     if is_drain_overdue(situation, agent):
         jobs = ", ".join(sorted(build.job or "a build" for build in builds))
-        minutes = (situation.now - situation.memory.draining_since[agent.record.instance_id]) / 60
+        minutes = (situation.now - (situation.past(agent).draining_since or situation.now)) / 60
         return hold_back(agent, Reason.DRAIN_OVERDUE, f"{agent.record.node} has been draining for {minutes:.0f} min, busy with {jobs}")
     running = "one build is still running" if len(builds) <= 1 else f"{len(builds)} builds are still running"
     return hold_back(agent, Reason.STILL_BUSY, f"{agent.record.node}: {running}")
@@ -116,7 +116,7 @@ def _busy(situation: Situation, agent: Agent) -> _Answer:
 
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent drains for longer than its pool's operator allows. It goes on; a person is told."""
-    since, limit = situation.memory.draining_since.get(agent.record.instance_id), agent.pool.drain_timeout_seconds
+    since, limit = situation.past(agent).draining_since, agent.pool.drain_timeout_seconds
     return since is not None and limit is not None and situation.seen_seconds(agent.record.controller, since) > limit
 
 

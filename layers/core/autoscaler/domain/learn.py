@@ -5,7 +5,7 @@ from a decision, `note_results` what became of its steps. The pass that holds th
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from autoscaler.domain.facts.effects import (
@@ -22,7 +22,20 @@ from autoscaler.domain.facts.effects import (
     Tried,
 )
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.memory import CapacityDelay, Growth, IdleReturns, Memory, Missing, Stuck, Trial, Window
+from autoscaler.domain.facts.memory import (
+    AgentPast,
+    ControllerPast,
+    Memory,
+    Missing,
+    MonitorMark,
+    MostMarked,
+    PoolNeeds,
+    PoolPast,
+    Stuck,
+    Trial,
+    Window,
+    known_of,
+)
 from autoscaler.domain.facts.metering import (
     day_of,
     launches_of,
@@ -36,7 +49,7 @@ from autoscaler.domain.facts.metering import (
 )
 from autoscaler.domain.facts.nodes import with_known_weights
 from autoscaler.domain.facts.plan import BootFailure, Forget
-from autoscaler.domain.facts.pools import next_volumes
+from autoscaler.domain.facts.pools import next_definitions, next_volumes
 from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, Snapshot
 from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
@@ -48,12 +61,11 @@ from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.boots import note_ended_by_others, offerings_of, taken_back
 from autoscaler.domain.repair.lost_builds import answered, next_lost, still_lost
 from autoscaler.domain.repair.nodes import note_owed
-from autoscaler.domain.scale_in.replace import note_kept, note_taken
-from autoscaler.domain.situation.agents import Agent, Phase, next_marked, next_missing, next_terminated, note_counted, with_terminated
+from autoscaler.domain.scale_in.replace import note_kept, note_taken, taken_now
+from autoscaler.domain.situation.agents import Agent, Phase, next_marked, next_missing, next_terminated, with_terminated
 from autoscaler.domain.situation.breakers import (
     FAILED_BOOTS_KEPT,
     close,
-    note_connected,
     note_consoles,
     note_failed,
     note_tried,
@@ -78,12 +90,12 @@ from autoscaler.domain.situation.canary import (
     still_tried,
     vain_starts,
 )
-from autoscaler.domain.situation.left import next_hosts_off, next_left_pools
+from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
-from autoscaler.domain.situation.pool_view import PoolView, closes_at, launched_versions, note_times, note_vain_starts
+from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_versions, times_of
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.situation import Decided, Look, Situation, join, situate, with_job_lengths
-from autoscaler.domain.situation.states import next_rows
+from autoscaler.domain.situation.states import next_states
 from autoscaler.domain.situation.warm_pool import note_short_of_disk
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
@@ -104,7 +116,7 @@ def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situat
 
 
 def _assess(snapshot: Snapshot, fleet: Fleet, memo: Memo) -> Situation:
-    missing = next_missing(snapshot.memory.missing, snapshot)
+    missing = next_missing(snapshot.memory, snapshot)
     look = join(snapshot, fleet, missing, memo)
     return situate(look, _carry_on(snapshot.memory, look, missing))
 
@@ -113,36 +125,19 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     snapshot, agents, now = look.snapshot, look.agents, look.now
     views = snapshot.controllers.values()
     registered = [agent for agent in agents if agent.record.registered_at is not None]
-    unnoted = [agent for agent in registered if agent.record.life_id not in memory.booted]
-    proven, there = {**memory.proven, **_proven(look)}, {agent.record.instance_id for agent in agents}
+    unnoted = [agent for agent in registered if agent.record.life_id != memory.agent(agent.record.instance_id).booted]
+    proven = {**memory.proven, **_proven(look)}
     marks, most_marked = next_marked(memory, agents, snapshot)
-    living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
+    left, hold_until = left_pools(memory, look)
+    metered = _metered(memory, look)
     return replace(
-        _metered(memory, look),
-        looks=look.looks,
-        asked=next_asked(memory.asked, snapshot),
-        volumes=next_volumes(memory.volumes, look),
-        marks=marks,
-        most_marked=most_marked,
+        metered,
+        agents=_agents(look, memory, missing, marks, left),
+        pools=_pools(look, memory, unnoted, proven),
+        controllers=_controllers(look, memory, most_marked),
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
-        idle_since=_since(memory.idle_since, _for_builds(agents, "idle"), now),
-        boots=note_times(memory.boots, [agent for agent in unnoted if not agent.record.life]),
-        starts=note_times(memory.starts, [agent for agent in unnoted if agent.record.life]),
-        booted=frozenset(agent.record.life_id for agent in registered),
-        unstoppable=memory.unstoppable & there,
-        connected=note_connected(memory.connected, agents),
-        proven=proven,
         trials=note_ended_by_others(note_taken_back(_still_open(memory, look, proven), _taken_back(look)), look),
-        draining_since=_draining_since(memory.draining_since, agents, now),
-        failing=still_failing(memory.failing, views, now),
-        never_lent=note_never_lent(memory.never_lent, look),
-        stuck={name: memory.stuck[name] for name in sorted(memory.stuck.keys() & living)},
-        ending=memory.ending & there,
-        missing=missing,
-        terminated=next_terminated(memory.terminated, snapshot),
-        may_have_orders=next_may_have_orders(memory, look),
-        left_pools=next_left_pools(memory, look),
-        hosts_off=next_hosts_off(memory.hosts_off, look) if look.fleet.hosts else {},
+        fleet=replace(metered.fleet, may_have_orders=next_may_have_orders(memory, look), hold_until=hold_until),
         lost=next_lost(memory.lost, look),
     )
 
@@ -157,19 +152,20 @@ def _still_open(memory: Memory, look: Look, proven: Mapping[str, str]) -> dict[s
 
 def _metered(memory: Memory, look: Look) -> Memory:
     """Add what the agents cost and ran since the last look."""
-    spot_prices = next_spot_prices(memory.spot_prices, look.snapshot)
-    month, months = month_of(memory.month, memory.months, look.now)
-    day, days = day_of(memory.day, memory.days, look.now)
+    past = memory.fleet
+    spot_prices = next_spot_prices(past.spot_prices, look.snapshot)
+    month, months = month_of(memory.month, past.months, look.now)
+    day, days = day_of(past.day, past.days, look.now)
     spent = paid_since(look.snapshot, look.fleet, spot_prices, month.metered_at)
-    return replace(
-        memory,
-        month=meter(month, spent, look.now),
+    fleet = replace(
+        past,
         months=months,
         day=meter_day(day, look.snapshot, look.fleet),
         days=days,
-        lately=note_spending(memory.lately, spent.by_pool, look.now) if look.fleet.teams else (),
+        lately=note_spending(past.lately, spent.by_pool, look.now) if look.fleet.teams else (),
         spot_prices=spot_prices,
     )
+    return replace(memory, month=meter(month, spent, look.now), fleet=fleet)
 
 
 def _taken_back(look: Look) -> Iterator[tuple[str, float, str]]:
@@ -184,20 +180,79 @@ def _taken_back(look: Look) -> Iterator[tuple[str, float, str]]:
                 yield key, at, taken[record.instance_id]
 
 
-def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
-    """Carry on since when something is true of each of these agents."""
-    return {agent.record.instance_id: min(before.get(agent.record.instance_id, now), now) for agent in agents}
+def _agents(
+    look: Look, memory: Memory, missing: Mapping[str, Missing], marks: Mapping[str, MonitorMark], left: Collection[str]
+) -> dict[str, AgentPast]:
+    """Carry on what is remembered of agents, and of what is no agent or not yet. It goes with them."""
+    agents = {agent.record.instance_id: agent for agent in look.agents}
+    ended, away, pasts = next_terminated(memory, look.snapshot), hosts_away(look), dict[str, AgentPast]()
+    for name in (*memory.agents, *agents, *missing, *ended, *away):
+        before, agent = memory.agent(name), agents.get(name)
+        pasts[name] = replace(
+            _past_of(agent, before, look.now) if agent else AgentPast(state=before.state, look=before.look),
+            mark=marks.get(name),
+            missing=missing.get(name),
+            ended_why=ended.get(name),
+            away_since=_since(before.away_since, look.now) if name in away else None,
+            pool_left_at=_since(before.pool_left_at, look.now) if name in left else None,
+        )
+    return known_of(pasts)
 
 
-def _draining_since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
-    """Carry on since when agents drain; that a controller could not be read brings none of them back."""
-    unseen = {agent.record.instance_id for agent in agents if agent.phase is Phase.UNSEEN} & before.keys()
-    return {instance_id: before[instance_id] for instance_id in unseen} | _since(before, _for_builds(agents, "mark"), now)
+def _past_of(agent: Agent, before: AgentPast, now: float) -> AgentPast:
+    """Carry on what is remembered of one agent. That a controller could not be read brings none back; what people have is not idle."""
+    record, is_for_builds = agent.record, agent.phase is not Phase.RESERVED
+    drains = before.draining_since is not None if agent.phase is Phase.UNSEEN else is_for_builds and agent.mark is not None
+    has_connected = agent.phase is Phase.READY or before.connected == record.life_id
+    return replace(
+        before,
+        idle_since=_since(before.idle_since, now) if is_for_builds and agent.idle else None,
+        draining_since=_since(before.draining_since, now) if drains else None,
+        booted=record.life_id if record.registered_at is not None else "",
+        connected=record.life_id if has_connected else "",
+        stuck=None if agent.instance_ended else before.stuck,
+    )
 
 
-def _for_builds(agents: Iterable[Agent], fact: str) -> Iterator[Agent]:
-    """Find the agents of which this is true, without those that people have: these are neither idle nor draining."""
-    return (agent for agent in agents if agent.phase is not Phase.RESERVED and getattr(agent, fact))
+def _pools(look: Look, memory: Memory, unnoted: Collection[Agent], proven: Mapping[str, str]) -> dict[str, PoolPast]:
+    """Carry on what is remembered of pools; how long they take to boot also once they have left the fleet file."""
+    boots = times_of(agent for agent in unnoted if not agent.record.life)
+    starts = times_of(agent for agent in unnoted if agent.record.life)
+    volumes, never_lent, snapshot = next_volumes(look), note_never_lent(memory, look), look.snapshot
+    definitions = next_definitions(memory, look.fleet, snapshot.records, snapshot.intents, snapshot.instances)
+    pools: dict[str, PoolPast] = {}
+    for name in (*memory.pools, *boots, *starts, *proven, *volumes, *never_lent, *definitions):
+        before = memory.pool(name)
+        pools[name] = replace(
+            before,
+            proven=proven.get(name, ""),
+            boots=last_times(before.boots, boots.get(name, ())),
+            starts=last_times(before.starts, starts.get(name, ())),
+            volumes=volumes.get(name),
+            never_lent_at=never_lent.get(name),
+            definition=definitions.get(name),
+        )
+    return known_of(pools)
+
+
+def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarked]) -> dict[str, ControllerPast]:
+    """Carry on what is remembered of controllers, and when EC2 was seen."""
+    views, controllers = look.snapshot.controllers, dict[str, ControllerPast]()
+    for name in (*memory.controllers, *look.looks):
+        before, view = memory.controller(name), views.get(name)
+        controllers[name] = replace(
+            before,
+            looks=look.looks.get(name),
+            most_marked=most_marked.get(name),
+            asked=next_asked(memory, view, look.snapshot) if view else {},
+            failing=still_failing(before.failing, view, look.now),
+        )
+    return known_of(controllers)
+
+
+def _since(before: float | None, now: float) -> float:
+    """Carry on since when something is true; a clock that was ahead counts for nothing."""
+    return now if before is None else min(before, now)
 
 
 def _proven(look: Look) -> dict[str, str]:
@@ -209,34 +264,28 @@ def _proven(look: Look) -> dict[str, str]:
 def watch(situation: Situation) -> Situation:
     """Note the condition of every agent, and what each pool needs now; learn from what is needed again."""
     memory, snapshot = situation.memory, situation.snapshot
-    seen = next_observations(situation)
-    believed = [name for name in snapshot.controllers if not situation.no_giving_up(name)]
-    pools = [pool for name in believed for pool in situation.pools_of(name).values()]
-    watched = {pool.full_name: _watch_pool(situation, pool) for pool in pools}
-    free_nodes = note_free_nodes(situation)
-    noted = replace(
-        memory,
-        rows=next_rows(situation),
+    looks, states = next_observations(situation), next_states(situation)
+    agents = {name: replace(memory.agent(name), look=looks.get(name), state=states.get(name)) for name in (*memory.agents, *looks, *states)}
+    controllers = {name: _watch_controller(situation, name) for name in {**memory.controllers, **snapshot.controllers}}
+    return replace(situation, memory=replace(memory, agents=known_of(agents), controllers=known_of(controllers)))
+
+
+def _watch_controller(situation: Situation, name: str) -> ControllerPast:
+    """Note what a controller needs now, and which jobs its free executors refuse."""
+    before, view = situation.memory.controller(name), situation.snapshot.controllers.get(name)
+    if view is None:
+        return replace(before, free_nodes={}, rations={})
+    believed = {} if situation.no_giving_up(name) else situation.pools_of(name)
+    free_nodes = note_free_nodes(situation, view)
+    return replace(
+        before,
+        needs={**before.needs, **{pool.name: _watch_pool(situation, pool) for pool in believed.values()}},
         free_nodes=free_nodes,
-        rations=note_rations(situation, free_nodes),
-        observations=seen,
-        windows={**memory.windows, **{name: pool.window for name, pool in watched.items()}},
-        idle_returns={**memory.idle_returns, **{name: pool.idle_returns for name, pool in watched.items() if pool.idle_returns}},
-        growths={**memory.growths, **{name: pool.growths for name, pool in watched.items() if pool.growths}},
+        rations=note_rations(situation, view, free_nodes),
     )
-    return replace(situation, memory=noted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Watched:
-    """What a look at one pool leaves: its window, and what its bursts have taught so far."""
-
-    window: Window
-    idle_returns: Mapping[str, IdleReturns]
-    growths: tuple[Growth, ...]
-
-
-def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
+def _watch_pool(situation: Situation, pool: PoolView) -> PoolNeeds:
     starved, due = situation.executors_wanted(pool.controller), situation.forecasts(pool.controller).get(pool.name, NOTHING)
     needed = Needed(
         present=pool.in_use(starved.get(pool.name, 0)),
@@ -255,10 +304,10 @@ def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
     )
     burst = before.burst if before else None
     if burst is None or not is_burst_over(burst, now, boot):
-        return _Watched(window=window, idle_returns=pool.idle_returns, growths=pool.growths)
+        return PoolNeeds(window=window, returns=pool.idle_returns, growths=pool.growths)
     missed = agents_missed(burst, executors=executors, boot_seconds=boot)
-    return _Watched(
-        window=window, idle_returns=note_returns(pool.idle_returns, missed, pool.keep.edges), growths=note_growth(pool.growths, burst)
+    return PoolNeeds(
+        window=window, returns=note_returns(pool.idle_returns, missed, pool.keep.edges), growths=note_growth(pool.growths, burst)
     )
 
 
@@ -274,16 +323,46 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
     gone = _note_gone(situation, decided)
     return replace(
         memory,
+        agents=_concluded(situation, decided, failed),
         trials=note_short_of_disk(_with_failed_boots(situation, failed), decided, now),
-        starts=note_vain_starts(memory.starts, vain_starts(situation, failed)),
-        taken=note_taken(memory.taken, decided, now),
-        marks=note_counted(memory.marks, failed),
-        kept=note_kept(situation, decided),
-        owed=note_owed(situation, decided),
+        pools=_taken_from(situation, decided, failed),
         lost=still_lost(situation),
         gone=gone,
-        gone_from=_note_gone_from(situation, gone),
+        fleet=replace(memory.fleet, gone_from=_note_gone_from(situation, gone)),
     )
+
+
+def _taken_from(situation: Situation, decided: Decided, failures: Collection[BootFailure]) -> dict[str, PoolPast]:
+    """Note when agents were taken from pools, and starts that failed as the seconds that jobs waited for them.
+
+    If many starts fail, one is no faster than a boot. If none was seen to work, they say nothing of how long one takes.
+    """
+    memory, taken, vain = situation.memory, taken_now(decided), dict[str, list[float]]()
+    for pool, seconds in vain_starts(situation, failures):
+        vain.setdefault(pool, []).append(seconds)
+    return {
+        name: replace(
+            past,
+            starts=last_times(past.starts, vain.get(name, ())) if past.starts else (),
+            taken=note_taken(past.taken, taken.get(name, []), situation.now),
+        )
+        for name in (*memory.pools, *taken)
+        if (past := memory.pool(name))
+    }
+
+
+def _concluded(situation: Situation, decided: Decided, failures: Iterable[BootFailure]) -> dict[str, AgentPast]:
+    """Note which agents are kept, which are to be drained again, and which marks count as failed boots, so that each does once."""
+    kept, owed, counted = note_kept(situation, decided), note_owed(situation, decided), {failure.instance_id for failure in failures}
+    return {
+        name: replace(
+            past,
+            is_kept=name in kept,
+            owed=owed.get(name, ""),
+            mark=replace(past.mark, is_counted=True) if past.mark and name in counted else past.mark,
+        )
+        for name, past in situation.memory.agents.items()
+    }
 
 
 def _with_failed_boots(situation: Situation, failures: Collection[BootFailure]) -> dict[str, Trial]:
@@ -304,13 +383,13 @@ def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
             gone |= launches_of(record)
     # Those that EC2 alone still tells of, after a gap in the looks: the state may have been restored.
     gone |= {instance.id: instance.launched_at for instance in situation.snapshot.ended if instance.id not in situation.memory.gone}
-    before = situation.snapshot.memory.looks.get(EC2)
+    before = situation.snapshot.memory.controller(EC2).looks
     return note_gone(situation.memory, gone, situation.fleet, situation.now, before.at if before else situation.now)
 
 
 def _note_gone_from(situation: Situation, gone: Iterable[str]) -> dict[str, str]:
     """Note the pools of these launches, as far as they are known."""
-    known = {**situation.memory.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
+    known = {**situation.memory.fleet.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
     known |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
     return {key: known[key] for key in gone if key in known}
 
@@ -341,42 +420,53 @@ def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
 
 def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now: float) -> Memory:
     """Note what a plan's steps have brought about. Effects of one kind count together, whatever came in between."""
-    ends = _of(Terminated, effects)
-    ending = {end.instance_id for end in ends if not end.refused}
-    known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in ending}
-    refused = {end.instance_id: end.refused for end in ends if end.refused}
-    newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now, why=why) for i, why in refused.items()}
     noted = answered(memory, _of(LostAnswer, effects), now)
     return replace(
         memory,
+        agents={**memory.agents, **_ended_or_not(memory, effects, now)},
         lost=noted.lost,
         reruns=noted.reruns,
-        left=noted.left,
+        fleet=replace(memory.fleet, left=noted.left),
         trials=_next_trials(memory, fleet, effects, now),
-        capacity_delays={**memory.capacity_delays, **_next_delays(memory, effects, now)},
-        stuck={**known, **newly},
-        ending=memory.ending | ending,
-        unstoppable=memory.unstoppable.union(refused.instance_id for refused in _of(NotStopped, effects)),
-        failing=note_tried(memory.failing, last_tried(effects), now),
+        pools={**memory.pools, **_next_delays(memory, effects, now)},
+        controllers={**memory.controllers, **_tried(memory, effects, now)},
     )
 
 
-def last_tried(effects: Iterable[Effect]) -> dict[str, str | None]:
-    """Say by its key why each step that was tried failed the last time; None: it did not."""
-    return {step.key: step.why for step in _of(Tried, effects)}
+def _ended_or_not(memory: Memory, effects: Collection[Effect], now: float) -> dict[str, AgentPast]:
+    """Note of which instances EC2 confirmed the end, and which it does not let us end, or stop."""
+    pasts: dict[str, AgentPast] = {}
+    for end in _of(Terminated, effects):
+        past = memory.agent(end.instance_id)
+        stuck = Stuck(since_at=past.stuck.since_at if past.stuck else now, tried_at=now, why=end.refused) if end.refused else None
+        pasts[end.instance_id] = replace(past, stuck=stuck, is_ending=past.is_ending or not end.refused)
+    refused = {step.instance_id: memory.agent(step.instance_id) for step in _of(NotStopped, effects)}
+    return pasts | {name: replace(past, is_unstoppable=True) for name, past in refused.items()}
+
+
+def _tried(memory: Memory, effects: Collection[Effect], now: float) -> dict[str, ControllerPast]:
+    """Note which steps failed on each controller."""
+    names, every = {step.controller for step in _of(Tried, effects)}, memory.controller
+    return {name: replace(every(name), failing=note_tried(every(name).failing, last_tried(effects, name), now)) for name in sorted(names)}
+
+
+def last_tried(effects: Iterable[Effect], controller: str) -> dict[str, str | None]:
+    """Say by its key why each step that was tried on a controller failed the last time; None: it did not."""
+    return {step.key: step.why for step in _of(Tried, effects) if step.controller == controller}
 
 
 def _of(kind: type[_E], effects: Iterable[Effect]) -> list[_E]:
     return [effect for effect in effects if isinstance(effect, kind)]
 
 
-def _next_delays(memory: Memory, effects: Iterable[Effect], now: float) -> dict[str, CapacityDelay]:
+def _next_delays(memory: Memory, effects: Iterable[Effect], now: float) -> dict[str, PoolPast]:
     """Note which pools EC2 had agents for, and which not."""
     refused = [(launch.pool, refusal.code) for launch in _of(NotLaunched, effects) for refusal in launch.refusals]
     short = {pool for pool, code in refused if lacks_capacity(code)}
     launched = {had.pool for had in _of(Had, effects)}
-    delays = {name: note_refused(memory.capacity_delays.get(name), now) for name in short - launched}
-    return delays | {name: note_had(memory.capacity_delays.get(name), now) for name in launched}
+    delays = {name: note_refused(memory.pool(name).capacity, now) for name in short - launched}
+    delays |= {name: note_had(memory.pool(name).capacity, now) for name in launched}
+    return {name: replace(memory.pool(name), capacity=delay) for name, delay in delays.items()}
 
 
 def _next_trials(memory: Memory, fleet: Fleet, effects: Iterable[Effect], now: float) -> dict[str, Trial]:

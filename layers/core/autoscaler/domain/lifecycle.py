@@ -52,14 +52,14 @@ def next_observations(situation: Situation) -> dict[str, Observation]:
 
     A look that did not come ends nothing; what cannot be believed is left out.
     """
-    before, views = situation.memory.observations, situation.snapshot.controllers
-    seen = {name: before[name] for name in situation.unread_agents if name in before}
+    memory, views = situation.memory, situation.snapshot.controllers
+    seen = {name: look for name in situation.unread_agents if (look := memory.agent(name).look)}
     for agent in situation.agents:
         if not situation.no_giving_up(agent.record.controller) and (condition := _condition(situation, agent)):
             session = "" if condition in _BY_EC2 else views[agent.record.controller].session
             name = agent.record.instance_id
-            seen[name] = _next(before.get(name), condition, session, situation)
-    return seen | {name: _next(before.get(name), condition, "", situation) for name, condition in unrecorded_seen(situation).items()}
+            seen[name] = _next(memory.agent(name).look, condition, session, situation)
+    return seen | {name: _next(memory.agent(name).look, condition, "", situation) for name, condition in unrecorded_seen(situation).items()}
 
 
 def _next(before: Observation | None, condition: Condition, session: str, situation: Situation) -> Observation:
@@ -299,12 +299,12 @@ def _lost(here: Following, agent: Agent) -> Follow:
     situation, fact = here.situation, here.fact(agent, Condition.LOST)
     if fact is None or situation.protected(agent):
         return
-    if (agent.idle and never_connected(agent.record, situation.memory.connected)) or here.is_old(agent, fact):
+    if (agent.idle and never_connected(agent.record, situation.memory)) or here.is_old(agent, fact):
         yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
 
 
 def _why_lost(situation: Situation, agent: Agent, fact: Observation) -> tuple[Reason, str]:
-    if agent.record.life_id not in situation.memory.connected:
+    if not situation.memory.has_connected(agent.record.life_id):
         why = agent.record.trouble or agent.record.problem
         within = duration(agent.pool.boot_timeout_seconds)
         return Reason.BOOT_TIMEOUT, f"registered, and not connected within {within}" + (f": {why}" if why else "")
@@ -421,7 +421,7 @@ def _end_again(situation: Situation, agent: Agent) -> Step | Held:
 
     If EC2 refuses, a person is told, and it is asked once an hour.
     """
-    record, stuck = agent.record, situation.memory.stuck.get(agent.record.instance_id)
+    record, stuck = agent.record, situation.past(agent).stuck
     if record.state is RecordState.STOPPING and agent.mark is not None and may_be_stopped(situation, agent):
         return stop(agent, Reason.KEPT_STOPPED, f"{record.instance_id} was to stop and still runs")
     if stuck is not None and situation.now - stuck.tried_at < STUCK_TRY_AGAIN_SECONDS:

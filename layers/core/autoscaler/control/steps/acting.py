@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from autoscaler.control import nodes
 from autoscaler.control.outcomes import Outcome, Result
-from autoscaler.domain.facts.effects import Effect
+from autoscaler.domain.facts.effects import Effect, Tried
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Launch, Step
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
@@ -54,6 +54,10 @@ class Acting:
     def write_as(self, record: Record, state: RecordState) -> Record:
         """Replace a record by one in another state, likewise."""
         return self.write(self.in_state(record, state))
+
+    def tried(self, step: Step, key: str, why: str | None) -> None:
+        """Note that a step was tried, by its name in what keeps failing, and why it failed."""
+        self.effects.append(Tried(controller=step.controller, key=key, why=why))
 
     def note(self, instance_id: str, change: nodes.Change) -> Record | None:
         """Write what a step has already done, on whatever the record is by now.

@@ -202,8 +202,8 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
         listed = ports.compute.instances()
         now, memory = ports.clock(), stored.memory
         overrides = stored.overrides.at(now)
-        month, _ = month_of(memory.month, memory.months, now)
-        day, _ = day_of(memory.day, memory.days, now)
+        month, _ = month_of(memory.month, memory.fleet.months, now)
+        day, _ = day_of(memory.fleet.day, memory.fleet.days, now)
         levels = (*spent_levels(month, fleet, now), *levels_out_of_hours(day, fleet, now))
         for intent in open_intents:
             pool = fleet.pool_of(intent.pool, intent.controller)

@@ -14,7 +14,7 @@ from autoscaler.control import nodes
 from autoscaler.control.outcomes import Result
 from autoscaler.control.steps.acting import Acting, done, failed, skipped
 from autoscaler.control.steps.ending import last_read, restore
-from autoscaler.domain.facts.effects import FailedStart, NotStopped, Stopped, Tried
+from autoscaler.domain.facts.effects import FailedStart, NotStopped, Stopped
 from autoscaler.domain.facts.fleet import agent_spec, node_name
 from autoscaler.domain.facts.memory import EC2_ANSWERED
 from autoscaler.domain.facts.metering import begin_again, given_back, rotated
@@ -50,12 +50,13 @@ def stop(acting: Acting, step: Stop) -> Result:
         acting.ports.compute.stop(step.instance_id)
     except (StuckError, RefusedError) as error:
         is_final = isinstance(error, StuckError) or has_failed_often(acting.snapshot.memory, step)
-        effects.append(Tried(key=key, why=None if is_final else str(error)))
+        acting.tried(step, key, None if is_final else str(error))
         if is_final:  # it never will be; the next look terminates it instead
             effects.append(NotStopped(instance_id=step.instance_id, pool=step.pool, why=str(error)))
             restore(acting, record)
         raise
-    effects += [Tried(key=key, why=None), Stopped(pool=step.pool)]
+    acting.tried(step, key, None)
+    effects.append(Stopped(pool=step.pool))
     return done(step)
 
 
@@ -101,7 +102,7 @@ def finish_stop(acting: Acting, step: FinishStop) -> Result:
     acting.write_as(stopped, RecordState.STOPPED)
     if step.failed:
         key = postponed_start(step.controller, step.instance_id)
-        acting.effects.append(Tried(key=key, why=f"{EC2_ANSWERED}{step.failed}"))
+        acting.tried(step, key, f"{EC2_ANSWERED}{step.failed}")
     return done(step)
 
 
@@ -144,7 +145,7 @@ def _started(acting: Acting, step: Start, attempt: _Attempt, *, spares: int) -> 
     """Note what has started and what has not, and launch what is missing then."""
     started = [name for name in attempt.asked if name not in attempt.problems]
     for name in started:
-        acting.effects.append(Tried(key=refused_start(step.controller, name), why=None))
+        acting.tried(step, refused_start(step.controller, name), None)
     for name, refusal in attempt.refusals.items():
         _note_refused(acting, step, name, refusal)
     short = len(attempt.refusals) - spares
@@ -206,7 +207,7 @@ def _note_refused(acting: Acting, step: Start, name: str, refusal: LaunchRefused
             FailedStart(pool=step.pool, instance_id=name, why=why, of_all=not is_of_machine)
         )
     key = refused_start if is_of_machine else postponed_start
-    acting.effects.append(Tried(key=key(step.controller, name), why=why))
+    acting.tried(step, key(step.controller, name), why)
 
 
 def _is_of_machine(code: str) -> bool:

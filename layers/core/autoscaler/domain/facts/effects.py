@@ -109,6 +109,7 @@ class ConsoleRead:
 class Tried:
     """A step that is given up if it fails too often, by its name in what keeps failing. ``why``: None: it has not failed."""
 
+    controller: str
     key: str
     why: str | None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from autoscaler.domain.facts.fleet import Market, Platform, PoolVolumes, Share
 from autoscaler.domain.facts.job_settings import MonthParts, PluginWeight
@@ -39,15 +40,6 @@ class LastDefinition:
     share: Share = Share.NONE
     of_hosts: bool = False
     types: tuple[PricedType, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftPools:
-    """What is remembered for pools that leave the fleet file. ``hold_until``: most agents lost their pool at once; none drains before."""
-
-    definitions: Mapping[str, LastDefinition] = field(default_factory=dict)  # of pools that have agents or launches
-    since: Mapping[str, float] = field(default_factory=dict)  # when each agent's pool left, by instance id
-    hold_until: float = 0.0
 
 
 # When EC2 and the controllers could be seen.
@@ -153,10 +145,10 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InRow:
-    """In which row of the table of deadlines an agent is, by its name, and since when. ``pool``: of an instance without a record."""
+class InState:
+    """In which state of the table an agent is, by its name, and since when. ``pool``: of an instance without a record."""
 
-    row: str
+    state: str
     since_at: float
     pool: str = ""
 
@@ -234,6 +226,33 @@ class MonitorMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPast:
+    """What is remembered of one agent, and of an instance or a node without one, for as long as it is there."""
+
+    state: InState | None = None
+    look: Observation | None = None  # what the last looks saw of it that may have to be removed
+    idle_since: float | None = None
+    draining_since: float | None = None
+    pool_left_at: float | None = None  # when its pool left the fleet file
+    away_since: float | None = None  # of a host that is not connected
+    booted: str = ""  # the life whose boot or start was noted
+    connected: str = ""  # the life in which it was seen connected
+    mark: MonitorMark | None = None
+    stuck: Stuck | None = None
+    is_ending: bool = False  # EC2 confirmed that it ends it
+    missing: Missing | None = None
+    ended_why: str | None = None  # it has terminated: why, in EC2's code; "" if EC2 did not say
+    owed: str = ""  # class of the mark that is to be set again
+    is_kept: bool = False  # suspect, and its operator wants to look at it
+    is_unstoppable: bool = False  # EC2 does not let us stop it
+
+    @property
+    def is_held(self) -> bool:
+        """Tell whether it stays though it was given up, or drained: its operator looks at it, or EC2 does not end it."""
+        return self.is_kept or self.stuck is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MostMarked:
     """Monitors took most agents of a controller offline within minutes, so that the agents are not to blame.
 
@@ -294,57 +313,111 @@ class SpotPrices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """Everything remembered under the lease. Losing it costs a break-even window and a second look, never a build."""
+class PoolPast:
+    """What is remembered of one pool."""
 
-    version: int = 0
-    looks: Mapping[str, Looks] = field(default_factory=dict)  # by controller; "" is EC2
-    sessions: Mapping[str, ControllerSession] = field(default_factory=dict)  # by controller
-    windows: Mapping[str, Window] = field(default_factory=dict)  # by controller/pool
-    idle_returns: Mapping[str, Mapping[str, IdleReturns]] = field(default_factory=dict)  # by controller/pool, then by level
-    growths: Mapping[str, tuple[Growth, ...]] = field(default_factory=dict)  # of the last bursts, by controller/pool
-    observations: Mapping[str, Observation] = field(default_factory=dict)  # by instance id or node
-    rows: Mapping[str, InRow] = field(default_factory=dict)  # of the table of deadlines, by instance id
-    idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
-    trials: Mapping[str, Trial] = field(default_factory=dict)  # by scope, as `situation.breakers` names them
-    capacity_delays: Mapping[str, CapacityDelay] = field(default_factory=dict)  # by pool
-    booted: frozenset[str] = frozenset()  # lives of instances whose boot or start was noted
-    connected: frozenset[str] = frozenset()  # lives of instances that were seen connected
-    marks: Mapping[str, MonitorMark] = field(default_factory=dict)  # of monitors, by instance id
-    most_marked: Mapping[str, MostMarked] = field(default_factory=dict)  # by controller
-    draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
-    stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
-    ending: frozenset[str] = frozenset()  # instances of which EC2 confirmed that it ends them
-    missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id
-    terminated: Mapping[str, str] = field(default_factory=dict)  # why, in EC2's code, by instance id; "" if EC2 did not say
-    failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node
-    free_nodes: Mapping[str, FreeNode] = field(default_factory=dict)  # nodes free beside waiting items, by controller/node
-    rations: Mapping[str, Ration] = field(default_factory=dict)  # launches for jobs that free executors refuse, by controller/label
-    asked: Mapping[str, AskedRun] = field(default_factory=dict)  # runs that were asked whether they have ended, by controller/executor
-    owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
-    proven: Mapping[str, str] = field(default_factory=dict)  # version that was seen to boot, by pool
-    taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool
-    kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
-    boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
-    starts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # of stopped agents, likewise
-    hosts_off: Mapping[str, float] = field(default_factory=dict)  # since when each host is not connected, by name
-    never_lent: Mapping[str, float] = field(default_factory=dict)  # when a job was seen that no lent agent could run, by pool
-    unstoppable: frozenset[str] = frozenset()  # instances that EC2 does not let us stop
-    month: Month = field(default_factory=Month)
+    proven: str = ""  # the version that was seen to boot last
+    capacity: CapacityDelay | None = None
+    boots: tuple[float, ...] = ()  # seconds
+    starts: tuple[float, ...] = ()  # of stopped agents, likewise
+    never_lent_at: float | None = None  # when a job was seen that no lent agent could run
+    volumes: PoolVolumes | None = None  # of agents as they are launched now
+    taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class
+    definition: LastDefinition | None = None  # of one that has agents or launches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolNeeds:
+    """What a controller needed of one pool, and how its demand came and grew."""
+
+    window: Window | None = None
+    returns: Mapping[str, IdleReturns] = field(default_factory=dict)  # by level
+    growths: tuple[Growth, ...] = ()  # of the last bursts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerPast:
+    """What is remembered of one controller, besides its session."""
+
+    looks: Looks | None = None
+    most_marked: MostMarked | None = None
+    needs: Mapping[str, PoolNeeds] = field(default_factory=dict)  # by pool
+    free_nodes: Mapping[str, FreeNode] = field(default_factory=dict)  # nodes free beside waiting items, by name
+    rations: Mapping[str, Ration] = field(default_factory=dict)  # launches for jobs that free executors refuse, by label
+    asked: Mapping[str, AskedRun] = field(default_factory=dict)  # runs that were asked whether they have ended, by executor
+    failing: Mapping[str, Failing] = field(default_factory=dict)  # steps, by what they do to which node or machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPast:
+    """What is remembered of the fleet as a whole, and must not outlast a way back to the release before."""
+
     months: tuple[Month, ...] = ()  # others that have begun: a clock may go back to one, or was ahead in one
     day: Day = field(default_factory=Day)
     days: tuple[Day, ...] = ()  # likewise
     lately: tuple[Spending, ...] = ()  # what was spent in the last hours; kept where there are teams
     spot_prices: SpotPrices = field(default_factory=SpotPrices)
-    volumes: Mapping[str, PoolVolumes] = field(default_factory=dict)  # of agents as they are launched now, by pool
-    gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id: the latest
-    gone_from: Mapping[str, str] = field(default_factory=dict)  # their pools, likewise
+    gone_from: Mapping[str, str] = field(default_factory=dict)  # pools of agents without a record, as `Memory.gone`
+    left: Mapping[str, LeftBuild] = field(default_factory=dict)  # lost builds that a person must see to, for a day, by controller and run
+    may_have_orders: bool = False  # the key `runs` was in the fleet file, or orders were open, when they were last looked at
+    hold_until: float = 0.0  # most agents lost their pool at once; none drains before
+
+
+_NOTHING = AgentPast(), PoolPast(), PoolNeeds(), ControllerPast()
+_NO_AGENT, _NO_POOL, _NO_NEEDS, _NO_CONTROLLER = _NOTHING
+_Past = TypeVar("_Past", AgentPast, PoolPast, ControllerPast)
+
+
+def known_of(pasts: Mapping[str, _Past]) -> dict[str, _Past]:
+    """Leave out those of which nothing is remembered."""
+    return {name: past for name, past in pasts.items() if past not in _NOTHING}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Everything remembered under the lease, with the thing it is about.
+
+    Losing it costs a break-even window and a second look, never a build. 0.3.0 reads `month`, `requests`, `sessions`, `gone`, `lost` and
+    `reruns` as they stand here.
+    """
+
+    version: int = 0
+    agents: Mapping[str, AgentPast] = field(default_factory=dict)  # by instance id; by name of a node without an agent
+    pools: Mapping[str, PoolPast] = field(default_factory=dict)  # by name
+    controllers: Mapping[str, ControllerPast] = field(default_factory=dict)  # by name; "" is EC2
+    sessions: Mapping[str, ControllerSession] = field(default_factory=dict)  # by controller
+    trials: Mapping[str, Trial] = field(default_factory=dict)  # by scope, as `situation.breakers` names them
+    fleet: FleetPast = field(default_factory=FleetPast)
+    month: Month = field(default_factory=Month)
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when
+    gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id: the latest
     lost: Mapping[str, LostBuild] = field(default_factory=dict)  # builds whose agents have gone, by controller and run
     reruns: Mapping[str, RanAgain] = field(default_factory=dict)  # builds that we started again, by controller#item
-    may_have_orders: bool = False  # the key `runs` was in the fleet file, or orders were open, when they were last looked at
-    left_pools: LeftPools = field(default_factory=LeftPools)  # that left the fleet file, or may leave it
-    left: Mapping[str, LeftBuild] = field(default_factory=dict)  # lost builds that a person must see to, for a day, by controller and run
+
+    @property
+    def proven(self) -> dict[str, str]:
+        """The version that was seen to boot last, by pool."""
+        return {name: past.proven for name, past in self.pools.items() if past.proven}
+
+    def agent(self, instance_id: str) -> AgentPast:
+        """Return what is remembered of an agent; nothing of one that is new."""
+        return self.agents.get(instance_id, _NO_AGENT)
+
+    def pool(self, name: str) -> PoolPast:
+        """Return what is remembered of a pool."""
+        return self.pools.get(name, _NO_POOL)
+
+    def controller(self, name: str) -> ControllerPast:
+        """Return what is remembered of a controller, or of EC2."""
+        return self.controllers.get(name, _NO_CONTROLLER)
+
+    def needs(self, controller: str, pool: str) -> PoolNeeds:
+        """Return what a controller needed of a pool."""
+        return self.controller(controller).needs.get(pool, _NO_NEEDS)
+
+    def has_connected(self, life_id: str) -> bool:
+        """Tell whether an agent was seen connected in this life, by the id of that."""
+        return self.agent(life_id.partition("#")[0]).connected == life_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,7 +126,7 @@ def launched_lately(snapshot: Snapshot, memory: Memory) -> Counter[str]:
     """
     # Noted first, forgotten then: an agent may be known from both.
     launches = _launches_without_record(snapshot)
-    launches |= {key: (at, memory.gone_from.get(key, "")) for key, at in memory.gone.items()}
+    launches |= {key: (at, memory.fleet.gone_from.get(key, "")) for key, at in memory.gone.items()}
     listed = {instance.id: instance for instance in snapshot.instances}
     for record in snapshot.records:
         times = _as_ec2_says(launches_of(record), listed.get(record.instance_id), snapshot.taken_at)

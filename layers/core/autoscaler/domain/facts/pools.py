@@ -195,10 +195,10 @@ def sources(fleet: Fleet, versions: Mapping[str, str], images: Mapping[str, str]
     }
 
 
-def next_volumes(before: Mapping[str, PoolVolumes], look: Read) -> dict[str, PoolVolumes]:
+def next_volumes(look: Read) -> dict[str, PoolVolumes]:
     """Remember what was read of the pools that count by it; what was known stands until something else is launched and was read."""
     counting = {name for name, pool in look.fleet.pools.items() if pool.volume_usd_per_gib_month is not None}
-    return {name: volumes for name, volumes in {**before, **look.snapshot.volumes}.items() if name in counting}
+    return {name: volumes for name, volumes in known_volumes(look.snapshot).items() if name in counting}
 
 
 def with_volumes(fleet: Fleet, of: KnownVolumes) -> Fleet:
@@ -211,7 +211,7 @@ def with_volumes(fleet: Fleet, of: KnownVolumes) -> Fleet:
 
 def known_volumes(of: KnownVolumes) -> Mapping[str, PoolVolumes]:
     """Return what is known by now, by pool: what this look read, and before that what is remembered."""
-    return {**of.memory.volumes, **getattr(of, "volumes", {})}
+    return {name: past.volumes for name, past in of.memory.pools.items() if past.volumes} | getattr(of, "volumes", {})
 
 
 def with_true_volumes(
@@ -283,7 +283,7 @@ class KnownPools(Protocol):
 
 
 def next_definitions(
-    before: Mapping[str, LastDefinition], fleet: Fleet, records: Iterable[Record], intents: Iterable[Intent], instances: Iterable[Instance]
+    memory: Memory, fleet: Fleet, records: Iterable[Record], intents: Iterable[Intent], instances: Iterable[Instance]
 ) -> dict[str, LastDefinition]:
     """Keep the definition of each pool that has agents, launches or instances; of one that has left, its last one."""
     names = {record.pool for record in records} | {intent.pool for intent in intents} | {instance.pool for instance in instances}
@@ -306,7 +306,7 @@ def next_definitions(
         for pool in fleet.pools.values()
         if pool.name in names
     }
-    return {name: definition for name in sorted(names) if (definition := present.get(name) or before.get(name))}
+    return {name: definition for name in sorted(names) if (definition := present.get(name) or memory.pool(name).definition)}
 
 
 def with_left(fleet: Fleet, of: KnownPools) -> Fleet:
@@ -320,7 +320,7 @@ def _left_pools(fleet: Fleet, of: KnownPools) -> Iterator[tuple[str, Pool]]:
     for thing in (*getattr(of, "instances", ()), *(intent for intent in of.intents if intent.open), *of.records):  # a record says most
         named[thing.pool] = thing
     for name in sorted(named.keys() - fleet.pools.keys() - {""}):
-        definition = of.memory.left_pools.definitions.get(name)
+        definition = of.memory.pool(name).definition
         yield name, _pool(name, definition, fleet) if definition else _pool_by(named[name], fleet)
 
 

@@ -356,7 +356,7 @@ def _use_of_each_level(situation: Situation, living: list[Record], unread: int) 
             launched=sum(count for pool, count in launched.items() if not pool or level.has(pool)),
             usd_per_hour=sum([usd for _, _, usd in mine]) + unread * dearest,
             usd_in_month=spent_in_month(memory.month, level),
-            hours_in_day=hours_in_day(memory.day, level, snapshot.taken_at),
+            hours_in_day=hours_in_day(memory.fleet.day, level, snapshot.taken_at),
         )
 
 
@@ -366,9 +366,9 @@ _REFUSED_PLACE_SECONDS = HOUR_SECONDS
 
 def _holds_no_place(situation: Situation, record: Record) -> bool:
     """Tell whether an agent is stopped, or EC2 confirmed its end, whatever it shows of it yet, or refuses that for an hour."""
-    stuck = situation.memory.stuck.get(record.instance_id)
-    is_refused = stuck is not None and situation.now - stuck.since_at >= _REFUSED_PLACE_SECONDS
-    return situation.snapshot.is_off(record) or is_refused or record.instance_id in situation.memory.ending
+    past = situation.memory.agent(record.instance_id)
+    is_refused = past.stuck is not None and situation.now - past.stuck.since_at >= _REFUSED_PLACE_SECONDS
+    return situation.snapshot.is_off(record) or is_refused or past.is_ending
 
 
 def _reserved_usd(snapshot: Snapshot, record: Record) -> float:
@@ -411,8 +411,8 @@ def _highest_usd_per_hour(pool: Pool | None) -> float:
 
 def _is_not_to_work_with(situation: Situation, record: Record) -> bool:
     """Tell whether an agent that runs is kept for inspection, marked by a monitor, or a person's."""
-    is_out_of_use = record.instance_id in situation.memory.kept or record.instance_id in situation.memory.marks
-    return is_out_of_use or record.reservation is not None
+    past = situation.memory.agent(record.instance_id)
+    return past.is_kept or past.mark is not None or record.reservation is not None
 
 
 def _booting(situation: Situation) -> dict[str, int]:
@@ -421,7 +421,7 @@ def _booting(situation: Situation) -> dict[str, int]:
     memory = situation.memory
     failed = boots_counted(memory)
     for agent in situation.agents:
-        is_booting = agent.record.is_instance and agent.record.life_id not in memory.connected and _may_still_connect(agent)
+        is_booting = agent.record.is_instance and not memory.has_connected(agent.record.life_id) and _may_still_connect(agent)
         # The first one that is late has a successor at once; later ones are counted first, since that may pause the pool.
         is_over = agent.phase in LATE and open_trial(memory, of_boot(agent.pool.name)) is None
         if is_booting and not is_over and agent.record.instance_id not in failed:
@@ -433,8 +433,8 @@ def _booting(situation: Situation) -> dict[str, int]:
 
 def _connecting(situation: Situation) -> Counter[str]:
     """Count the agents of each controller that were requested and never seen connected, whatever became of the machine's boot."""
-    connected = situation.memory.connected
-    mine = (agent for agent in situation.agents if agent.record.is_instance and agent.record.life_id not in connected)
+    memory = situation.memory
+    mine = (agent for agent in situation.agents if agent.record.is_instance and not memory.has_connected(agent.record.life_id))
     counts = Counter(agent.record.controller for agent in mine if _may_still_connect(agent))
     for intent in situation.snapshot.intents:
         counts[intent.controller] += missing_of(intent)

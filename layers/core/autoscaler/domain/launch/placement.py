@@ -4,13 +4,14 @@ The launch threshold: an agent is bought once the items booked to a pool would t
 start where an agent is stopped, that this, at `wait_usd_per_hour`, is worth what the agent costs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import floor, inf, log10
 from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import Lending, Pool, Share
+from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Held, Lend, TakeBack, Uncordon
@@ -137,7 +138,7 @@ def why_refused(situation: Situation, pool: PoolView) -> str:
     """Say why no agent of a pool is lent, whoever waits; "" where they are."""
     if pool.on_hold:
         return "a person paused the pool"
-    seen_at = situation.memory.never_lent.get(pool.name)
+    seen_at = situation.memory.pool(pool.name).never_lent_at
     if seen_at is not None and situation.now - seen_at < _REFUSED_FOR_SECONDS:
         ago = duration(situation.now - seen_at)
         return f"a job that excludes a label of the general kind asked for it {ago} ago: it could not start on an agent that is lent"
@@ -152,8 +153,9 @@ def needed_by_its_own(situation: Situation, pool: PoolView) -> int:
     return -(-(executors + pool.spec.warm_executors) // pool.executors)
 
 
-def note_never_lent(known: Mapping[str, float], look: Look) -> dict[str, float]:
+def note_never_lent(memory: Memory, look: Look) -> dict[str, float]:
     """Remember when jobs were last seen that need an agent of a pool and could not start on one that is lent."""
+    known = {name: past.never_lent_at for name, past in memory.pools.items() if past.never_lent_at is not None}
     kept = {name: at for name, at in known.items() if look.now - at < _REFUSED_FOR_SECONDS}
     if not any(pool.lent_labels for pool in look.fleet.pools.values()):
         return kept

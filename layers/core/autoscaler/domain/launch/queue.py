@@ -106,7 +106,7 @@ def expected_starts(situation: Situation, controller: str) -> dict[int, PlannedS
 
 def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
     """Try again to bring back what could not be brought back, while jobs wait for its pool; nobody counts on it meanwhile."""
-    if not situation.memory.failing:
+    if not situation.memory.controller(controller).failing:
         return
     wanted = {pool.name for want in situation.demands[controller].wants if want.mature for pool in want.pools}
     kept = {agent.record.instance_id for agent in pinned(situation, controller)}

@@ -72,7 +72,7 @@ def order_of(situation: Situation, teams: Iterable[Team]) -> Order:
 
 def spent_for_weight(situation: Situation, team: Team) -> float:
     """Return the dollars that a team has spent in the last hours, for its weight: the lowest goes first."""
-    return spent_lately(situation.memory.lately, team.pools) / team.weight
+    return spent_lately(situation.memory.fleet.lately, team.pools) / team.weight
 
 
 def turn_seconds(holder: Team, waiting: Team) -> float:
@@ -96,7 +96,7 @@ def _left_out(situation: Situation) -> dict[str, float]:
                 continue
             if any(not team.pools.isdisjoint(there) for team in teams.values()):
                 continue  # who has an agent may serve it
-            last = {name: last_spent_at(situation.memory.lately, team.pools) for name, team in teams.items()}
+            last = {name: last_spent_at(situation.memory.fleet.lately, team.pools) for name, team in teams.items()}
             found |= {name: at for name, at in last.items() if situation.now - at >= TURN_SECONDS}
     return found
 
@@ -129,7 +129,7 @@ def fits_beside(situation: Situation, records: Iterable[Record], usd_per_hour: f
     mine = [record.reserved_usd_per_hour for record in records if level.has(record.pool)]
     limits, usd, agents = level.ceilings, sum(mine) + usd_per_hour, len(mine) + 1
     month = spent_in_month(situation.memory.month, level) + month_reserve(usd)
-    day = hours_in_day(situation.memory.day, level, situation.now) + agents * DAY_RESERVE_HOURS
+    day = hours_in_day(situation.memory.fleet.day, level, situation.now) + agents * DAY_RESERVE_HOURS
     uses = (
         (agents, limits.max_agents),
         (usd, limits.max_usd_per_hour),
@@ -156,8 +156,7 @@ def _least(pool: Pool) -> int:
 def _is_out_of_use(situation: Situation, agent: Agent) -> bool:
     """Tell whether a person has an agent, or EC2 does not end it: it is none of its pool's minimum."""
     by_a_person = agent.phase is Phase.SET_ASIDE and agent.node is not None and agent.node.cause is OfflineCause.PERSON
-    kept = agent.record.instance_id in situation.memory.kept or agent.record.instance_id in situation.memory.stuck
-    return by_a_person or kept or agent.phase is Phase.RESERVED
+    return by_a_person or situation.past(agent).is_held or agent.phase is Phase.RESERVED
 
 
 def _is_kept(situation: Situation, agent: Agent) -> bool:

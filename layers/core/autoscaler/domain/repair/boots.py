@@ -1,10 +1,10 @@
 """Boots that failed, and machines that EC2 took back: which they are, and why, in the words of EC2, Jenkins or the machine itself."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler.domain.facts.memory import Trial
+from autoscaler.domain.facts.memory import Memory, Trial
 from autoscaler.domain.facts.plan import BootFailure, Cordon, DeleteNode, Forget, Held, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, Record, RecordState
@@ -73,7 +73,7 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
     by_node = {(record.controller, record.node): record for record in by_id.values()}
     decided = list(decided)
     counted, not_started = boots_counted(memory), _why_not_started(decided)
-    failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
+    failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory)}
     failed |= _over(situation)
     nodeless = _nodeless(decided)
     return tuple(
@@ -111,10 +111,10 @@ def _why(situation: Situation, record: Record, not_started: Mapping[str, str], *
 
 def _is_over(situation: Situation, agent: Agent) -> bool:
     """Tell whether two looks saw that an agent has not connected by its deadline: it counts, whatever keeps it from being terminated."""
-    look = situation.memory.observations.get(agent.record.instance_id)
+    look = situation.past(agent).look
     if look is None or not is_fact(situation, look):
         return False
-    late = agent.phase is Phase.LOST and never_connected(agent.record, situation.memory.connected)
+    late = agent.phase is Phase.LOST and never_connected(agent.record, situation.memory)
     return (late and look.condition == Condition.LOST) or (agent.phase is Phase.OVERDUE and look.condition == Condition.OVERDUE)
 
 
@@ -137,13 +137,13 @@ def _failed(
     by_id: dict[str, Record],
     by_node: dict[tuple[str, str | None], Record],
     decided: Iterable[Step | Held],
-    connected: Collection[str],
+    memory: Memory,
 ) -> Iterator[Record]:
     for step in decided:
         match step:
             case Terminate(reason=Reason.BOOT_TIMEOUT) | Terminate(reason=Reason.START_FAILED) if _was_to_come(by_id[step.instance_id]):
                 yield by_id[step.instance_id]
-            case Terminate(reason=Reason.NODE_GONE) if never_connected(by_id[step.instance_id], connected):
+            case Terminate(reason=Reason.NODE_GONE) if never_connected(by_id[step.instance_id], memory):
                 # Its node was never made, or was gone before it connected: the next one would fare as it did.
                 yield by_id[step.instance_id]
             case Cordon(reason=Reason.BOOT_TIMEOUT):

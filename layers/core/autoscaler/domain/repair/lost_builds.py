@@ -140,7 +140,7 @@ class Answered:
 
 def answered(memory: Memory, answers: Collection[LostAnswer], now: float) -> Answered:
     """Tell what is to be remembered of these answers."""
-    reruns, left = dict(memory.reruns), dict(memory.left)
+    reruns, left = dict(memory.reruns), dict(memory.fleet.left)
     for one in (answer.rerun for answer in answers):
         if one.state is RerunState.LEFT:
             left[f"{one.controller} {one.run}"] = LeftBuild(controller=one.controller, run=one.run, why=one.why, at=now)
@@ -247,7 +247,7 @@ def _is_disconnected(node: Node) -> bool:
 def _of(agent: Agent, how: str, look: Look) -> Iterator[LostBuild]:
     """Find the builds that were on an agent when it was last seen; after a restart of Jenkins those, too, that have not resumed."""
     controller, node, memory = agent.record.controller, agent.record.node or "", look.snapshot.memory
-    session, window = memory.sessions.get(controller), memory.windows.get(f"{controller}/{agent.pool.name}")
+    session, window = memory.sessions.get(controller), memory.needs(controller, agent.pool.name).window
     runs = {*session.busy.get(node, ()), *session.suspects.get(node, ())} - {""} if session and node else set()
     orders = look.snapshot.run_orders or ()
     for run in sorted(runs):

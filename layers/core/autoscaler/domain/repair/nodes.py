@@ -205,7 +205,7 @@ def drain_again(situation: Situation, controller: str, decided: Decided) -> Iter
     """Drain again the temporarily uncordoned agents whose builds have resumed. ``cordoned``: by this pass already."""
     taken = leaving(decided, controller)
     for agent in _of(situation, controller):
-        owed = situation.memory.owed.get(agent.record.instance_id)
+        owed = situation.past(agent).owed
         if not owed or agent.phase is not Phase.READY or agent.record.node in taken:
             continue
         if not (situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].pins):
@@ -222,7 +222,7 @@ def note_owed(situation: Situation, decided: Decided) -> dict[str, str]:
     back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
     owed: dict[str, str] = {}
     for agent in situation.agents:
-        known = situation.memory.owed.get(agent.record.instance_id)
+        known = situation.past(agent).owed
         by_itself = agent.mark is not None and agent.mark.kind in _AGAIN_BY_THEMSELVES
         if agent.phase is Phase.DRAINING and agent.mark and not by_itself and (agent.record.controller, agent.record.node) in back:
             known = str(agent.mark.kind)

@@ -48,7 +48,7 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
         unread, quiet = f"{UNREAD}{view.name}", f"{QUIET}{view.name}"
         if not view.complete and _cost_of_unseen(situation, view.name):
             yield unread, _unread(situation, view)
-        if ended := [name for name, one in situation.memory.asked.items() if one.over_at and name.startswith(f"{view.name}/")]:
+        if ended := [name for name, one in situation.memory.controller(view.name).asked.items() if one.over_at]:
             yield f"{ENDED}{view.name}", _ended(view, ended)
         if quiet in told if not view.complete else view.quieting_down and (quiet in told or _is_quiet_too_long(situation, view)):
             yield quiet, _quiet(situation, view)
@@ -109,8 +109,8 @@ def _unread(situation: Situation, view: ControllerView) -> Seen:
 
 
 def _ended(view: ControllerView, names: list[str]) -> Seen:
-    """Tell of builds that have ended. ``names``: the controller, the node, the executor and the run of each."""
-    lines = [f"{run} on {node}" for node, _, run in (name.split("/", 3)[1:] for name in names)]
+    """Tell of builds that have ended. ``names``: the node, the executor and the run of each."""
+    lines = [f"{run} on {node}" for node, _, run in (name.split("/", 2) for name in names)]
     says = "Executors show builds whose own pages say that they have ended. They take no other build until their node is deleted."
     then = "Agents are drained, terminated and replaced by demand. On a host, or a static node, only a restart of Jenkins helps."
     text = "\n".join([says, *lines_of(lines, _NAMES), then])
@@ -224,7 +224,7 @@ def _fleet_of(fleet: Fleet, node: Node, elsewhere: Collection[str]) -> str:
 
 def _elsewhere(situation: Situation) -> set[str]:
     """Name the instances without a record that EC2 has not known for minutes: if one is connected, it runs in another region."""
-    missing = situation.snapshot.memory.missing.items()
+    missing = ((name, past.missing) for name, past in situation.snapshot.memory.agents.items() if past.missing)
     return {name for name, known in missing if situation.now - known.since_at >= FORGOTTEN_ASK_AGAIN_SECONDS} - {
         record.machine for record in situation.snapshot.records
     }

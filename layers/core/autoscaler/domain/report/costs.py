@@ -211,7 +211,7 @@ def _agents(look: CostLook, since_seconds: float) -> Iterator[_Agent]:
         ran = [one for place in places for one in builds.get(place, ())]
         yield _Agent(
             record=record,
-            rate=_rate_of(record, look.snapshot.memory.spot_prices) + _capacity_usd(look.fleet, record),
+            rate=_rate_of(record, look.snapshot.memory.fleet.spot_prices) + _capacity_usd(look.fleet, record),
             seconds=seconds,
             executors=room,
             builds=_whose(look, record, ran, seconds, room),

@@ -133,7 +133,7 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt |
     """Name a node that has stood free beside the item for a look or more: Jenkins gives it out within seconds."""
     pools = {agent.record.node: agent.pool.name for agent in situation.agents if agent.record.controller == controller}
     for node in situation.snapshot.controllers[controller].nodes:
-        free = situation.memory.free_nodes.get(f"{controller}/{node.name}")
+        free = situation.memory.controller(controller).free_nodes.get(node.name)
         if free is None or want.item.job in free.refused or free.is_useless or not may_take(want, node, pools.get(node.name)):
             continue
         since = min(situation.now - free.since_at, want.item.waiting_seconds)

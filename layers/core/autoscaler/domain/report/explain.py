@@ -391,7 +391,7 @@ def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
 
 
 def _boots(pool: PoolView) -> str:
-    seen = len(pool.memory.boots.get(pool.name, ()))
+    seen = len(pool.memory.pool(pool.name).boots)
     how = f"half of the last {seen}" if pool.boots else f"boot_seconds in the fleet file; {counted(seen, 'boot')} seen so far"
     return f"a boot of {pool.name} takes {duration(pool.boot_seconds)} ({how})"
 
@@ -460,7 +460,7 @@ def _out_of_use(situation: Situation, agent: Agent, events: Collection[Event]) -
     if agent.record.is_interrupted(situation.now):
         ago = duration(situation.now - agent.record.interrupted_at)
         yield f"EC2 announced {ago} ago that it takes it back: no job counts on it, and another one is launched for those that wait"
-    if (since := situation.memory.draining_since.get(agent.record.instance_id)) is not None:
+    if (since := situation.past(agent).draining_since) is not None:
         yield f"it takes no new builds, for {duration(situation.now - since)} by now"
     if agent.phase is not Phase.READY and situation.protected(agent):
         yield "a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
@@ -481,7 +481,7 @@ def _boot(situation: Situation, agent: Agent) -> str:
         return f"{launched}, and has not registered yet"
     took = f"{launched}, registered {duration(record.registered_at - record.began_at)} after that"
     # A monitor marks only what is connected, if it was for a moment.
-    has_connected = record.life_id in situation.memory.connected or agent.is_of_monitor
+    has_connected = situation.memory.has_connected(record.life_id) or agent.is_of_monitor
     return f"{took}, and {'has connected' if has_connected else 'has not connected yet'}"
 
 

@@ -134,7 +134,7 @@ def _unseen(situation: Situation) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def _foreign(situation: Situation) -> list[str]:
-    return in_state(situation.memory, FOREIGN)
+    return [*in_state(situation.memory, FOREIGN)]
 
 
 def _pool_seen(situation: Situation, pool: str, agents: list[Agent]) -> Seen:
@@ -265,8 +265,8 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
 
 def told_row(situation: Situation, agent: Agent) -> Iterator[str]:
     """Say in which row an agent is, since when, until when at most, and what follows then."""
-    past = situation.memory.rows.get(agent.record.instance_id)
-    row = state_named(past.row) if past else None
+    past = situation.past(agent).state
+    row = state_named(past.state) if past else None
     if past is None or row is None:
         return
     limit = row.limit(agent.pool, situation.fleet.resume_timeout(agent.record.controller)) if row.limit else None
@@ -282,8 +282,8 @@ def _key(row: AgentState, pool: str) -> str:
 
 def _row(situation: Situation, agent: Agent) -> AgentState | None:
     """Find the row of an agent, if people are told by this rule when it lasts."""
-    past = situation.memory.rows.get(agent.record.instance_id)
-    row = state_named(past.row) if past else None
+    past = situation.past(agent).state
+    row = state_named(past.state) if past else None
     if row is None or row.told_after is None:
         return None
     return row if agent.record.is_instance or row in _TOLD_OF_OTHERS else None
@@ -299,9 +299,10 @@ def _lasts_too_long(situation: Situation, agent: Agent, row: AgentState, told: C
 
 def _lasted(situation: Situation, agent: Agent, row: AgentState) -> float:
     """How long an agent is in its row. A drain lasts from its mark on, whatever begins and ends on its executors meanwhile."""
-    since_at = situation.memory.rows[agent.record.instance_id].since_at
-    if row is states.DRAINS:
-        since_at = min(since_at, situation.memory.draining_since.get(agent.record.instance_id, since_at))
+    past = situation.past(agent)
+    since_at = past.state.since_at if past.state else situation.now
+    if row is states.DRAINS and past.draining_since is not None:
+        since_at = min(since_at, past.draining_since)
     if row is states.DRAINED:  # until then a person had a device of it
         since_at = max([since_at, *(one.until_at for one in agent.record.devices_for)])
     return seen_seconds(situation, agent, row, since_at)
@@ -349,7 +350,7 @@ def _causes(situation: Situation, row: AgentState, agent: Agent) -> Iterator[str
         yield from _on_node(agent, node)
     if record.trouble:
         yield record.trouble
-    if stuck := situation.memory.stuck.get(record.instance_id):
+    if stuck := situation.memory.agent(record.instance_id).stuck:
         yield stuck.why
     if reason := situation.no_giving_up(record.controller):
         yield f"nothing is terminated on {record.controller} now: {reason}"
@@ -368,7 +369,8 @@ def _on_node(agent: Agent, node: Node) -> Iterator[str]:
 
 
 def _failing_steps(situation: Situation, names: set[str]) -> Iterator[str]:
-    return (failing.why for key, failing in situation.memory.failing.items() if names & {*key.split("/")})
+    every = (step for past in situation.memory.controllers.values() for step in past.failing.items())
+    return (failing.why for key, failing in every if names & {*key.split("/")})
 
 
 def name_of_build(build: Build) -> str:
@@ -418,17 +420,16 @@ def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name instances without a record that EC2 does not end."""
     agents, row = {agent.record.instance_id for agent in situation.agents}, states.SHUTS_DOWN
     pools: dict[str, list[str]] = {}
-    for name, past in situation.memory.rows.items():
-        is_late = past.row == row.name and situation.ec2_seen_seconds(past.since_at) >= states.SHUTS_DOWN_SECONDS
-        if is_late and name not in agents:
+    for name, past in in_state(situation.memory, row.name).items():
+        if situation.ec2_seen_seconds(past.since_at) >= states.SHUTS_DOWN_SECONDS and name not in agents:
             pools.setdefault(past.pool, []).append(name)
     for pool, names in pools.items():
         yield f"{LASTS}{row.name}/{pool}", _shuts_down(situation, pool, names)
 
 
 def _shuts_down(situation: Situation, pool: str, names: list[str]) -> Seen:
-    row, rows = states.SHUTS_DOWN, situation.memory.rows
-    lines = [f"{name} {row.says}, for {duration(situation.now - rows[name].since_at)}" for name in names[:_NAMED]]
+    row, past = states.SHUTS_DOWN, in_state(situation.memory, states.SHUTS_DOWN.name)
+    lines = [f"{name} {row.says}, for {duration(situation.now - past[name].since_at)}" for name in names[:_NAMED]]
     text = "\n".join([*lines, f"Deadline: {row.deadline}. Then: {row.then}."])
     return Seen(f"{listed(names, 2)} of {pool}: {row.name} too long", text, _RUNBOOK, "autoscaler status", daily=True)
 

@@ -91,7 +91,7 @@ def _limit(value: float) -> float | None:
 
 
 def _share(situation: Situation, team: Team) -> str:
-    usd, for_weight = spent_lately(situation.memory.lately, team.pools), spent_for_weight(situation, team)
+    usd, for_weight = spent_lately(situation.memory.fleet.lately, team.pools), spent_for_weight(situation, team)
     weighed = f", {dollars(for_weight)} for its weight of {team.weight:g}" if usd != for_weight else ""
     return f"{dollars(usd)} in the last {duration(SHARE_SECONDS)}{weighed}"
 
@@ -161,7 +161,7 @@ def limits_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the limits that are reached, each with its message."""
     for level in spent_levels(situation.memory.month, situation.fleet, situation.now):
         yield f"limit/usd-per-month{_place(level)}", _month(situation, level)
-    for level in levels_out_of_hours(situation.memory.day, situation.fleet, situation.now):
+    for level in levels_out_of_hours(situation.memory.fleet.day, situation.fleet, situation.now):
         yield f"limit/hours-per-day{_place(level)}", _day(situation, level)
     for use in held_back(situation):
         yield from _full(situation, use)
@@ -177,7 +177,7 @@ def _month(situation: Situation, level: Level) -> Seen:
 
 
 def _day(situation: Situation, level: Level) -> Seen:
-    hours = hours_in_day(situation.memory.day, level, situation.now)
+    hours = hours_in_day(situation.memory.fleet.day, level, situation.now)
     used = f"The agents of {level.text} have run {hours:,.1f} of {level.ceilings.max_hours_per_day:,g} hours today."
     then = "None is launched and none takes another build until midnight UTC; running builds go on."
     return Seen(f"the day's hours{_of(level)} are used", f"{used}\n{then}", "schedules.md#hours-a-day", "autoscaler status")

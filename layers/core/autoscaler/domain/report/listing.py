@@ -194,7 +194,7 @@ def list_agents(situation: Situation, reports: Reports = MappingProxyType({})) -
 
 
 def _agent(situation: Situation, agent: Agent, reports: Reports) -> AgentEntry:
-    record, since = agent.record, situation.memory.idle_since.get(agent.record.instance_id)
+    record, since = agent.record, situation.past(agent).idle_since
     return AgentEntry(
         controller=record.controller,
         pool=record.pool,
@@ -236,7 +236,7 @@ def _note_of_mark(situation: Situation, agent: Agent) -> str:
     """Say what our mark on an agent is for; what took the place of a monitor's mark, in the monitor's words."""
     if agent.mark is None or agent.phase is Phase.RETIRING:
         return ""
-    mark = situation.memory.marks.get(agent.record.instance_id)
+    mark = situation.past(agent).mark
     return mark.words if agent.is_of_monitor and mark else str(agent.mark.kind)
 
 

@@ -171,7 +171,7 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
         return None
     if unable := _why_unable(instance):
         return unable
-    if record.instance_id in situation.memory.unstoppable:
+    if situation.memory.agent(record.instance_id).is_unstoppable:
         return "EC2 refused to stop it (its stop protection, or its kind of instance)"
     if keeps_static_nodes_from_others(situation.fleet, record):
         return "it has a static node, which others could not use meanwhile"
@@ -214,7 +214,7 @@ def told_disks(pool: PoolView) -> Iterator[str]:
         return
     age, builds = duration(warm.max_disk_seconds), counted(warm.max_disk_builds, "build")
     yield f"an agent is stopped until its disk is {age} old or has seen {builds}, and while a tenth of it is free"
-    if (read := pool.memory.volumes.get(pool.name)) and pool.spec.volume_usd_per_gib_month is not None:
+    if (read := pool.memory.pool(pool.name).volumes) and pool.spec.volume_usd_per_gib_month is not None:
         usd = pool.spec.offerings[0].volume_usd_per_hour
         listed = ", ".join(str(volume) for volume in read.volumes) or "volumes that EC2 does not name"
         default = "" if read.is_whole else f", at least {pool.spec.volume_gib or 0.0:g} GiB by default"
@@ -228,7 +228,7 @@ def told_disks(pool: PoolView) -> Iterator[str]:
 
 def told_starts(pool: PoolView) -> str:
     """Say how long a stopped agent takes to start, and how that is known."""
-    seen, believed_seconds = len(pool.memory.starts.get(pool.name, ())), STARTS_TAKE_SHARE * pool.boot_seconds
+    seen, believed_seconds = len(pool.memory.pool(pool.name).starts), STARTS_TAKE_SHARE * pool.boot_seconds
     if seen >= BOOTS_TO_TRUST:
         how = f"half of the last {seen}"
     elif pool.start_seconds > believed_seconds:
@@ -403,15 +403,21 @@ TOLD_AFTER_SECONDS = 900.0
 def measure_hosts(situation: Situation) -> Iterator[Datum]:
     """Count the hosts that are not connected, where the fleet has any."""
     if situation.fleet.hosts:
-        yield one("HostsOffline", len(situation.memory.hosts_off), COUNT, (("Fleet", situation.fleet.name),))
+        yield one("HostsOffline", len([*_hosts_away(situation)]), COUNT, (("Fleet", situation.fleet.name),))
 
 
 def hosts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the hosts that have not been connected for a while."""
-    for name, since in situation.memory.hosts_off.items():
-        host = situation.fleet.hosts.get(name)
-        if host is not None and situation.now - since >= TOLD_AFTER_SECONDS:
-            yield f"host/{name}", _seen(situation, host, since)
+    for host, since in _hosts_away(situation):
+        if situation.now - since >= TOLD_AFTER_SECONDS:
+            yield f"host/{host.name}", _seen(situation, host, since)
+
+
+def _hosts_away(situation: Situation) -> Iterator[tuple[Host, float]]:
+    """Find the hosts that are not connected, and since when."""
+    for host in situation.fleet.hosts.values():
+        if (since := situation.memory.agent(host.id).away_since) is not None:
+            yield host, since
 
 
 def _seen(situation: Situation, host: Host, since: float) -> Seen:
@@ -436,7 +442,7 @@ _QUARTER_SECONDS = 900.0
 
 def why_kept(situation: Situation, agent: Agent) -> str | None:
     """Say why an idle agent is kept; None where it is busy, marked or not known to be idle."""
-    since = situation.memory.idle_since.get(agent.record.instance_id)
+    since = situation.past(agent).idle_since
     if agent.phase is not Phase.READY or not agent.idle or since is None:
         return None
     pool = situation.pools.get(agent.key)
@@ -456,14 +462,14 @@ def _because(situation: Situation, pool: PoolView, agent: Agent) -> str:
 def _by_need(situation: Situation, pool: PoolView, number: int) -> str | None:
     if number <= floor_here(situation, pool):
         return f"and the pool keeps {counted(pool.spec.min_agents, 'agent')} in any case (min_agents)"
-    if number <= situation.memory.windows[pool.full_name].peaks[-1][1]:
+    if number <= situation.window_of(pool).peaks[-1][1]:
         return "and needed now"
     return f"and {situation.forecasts(pool.controller)[pool.name].why}" if number <= least_kept(situation, pool) else None
 
 
 def _worth(situation: Situation, pool: PoolView, number: int) -> str:
     """Set the price of keeping against what a boot costs, as `Keeping` does, and say for how long that pays."""
-    keep, costs, window = pool.keep, pool.keep.costs, situation.memory.windows[pool.full_name]
+    keep, costs, window = pool.keep, pool.keep.costs, situation.window_of(pool)
     if situation.now - window.opened_at >= keep.seconds(number) and needed_lately(window, keep.seconds, situation.now) < number:
         return "and not needed any more: it goes as soon as nothing else is in the way"
     if keep.fixed_seconds is not None:

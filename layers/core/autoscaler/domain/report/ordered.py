@@ -535,7 +535,7 @@ def told_lost(situation: Situation, job: str) -> Iterator[str]:
                 yield f"{again.run} was lost; it is not run again, since a person had started it again as queue item {item} (noted {ago})"
             else:
                 yield f"{again.run} was lost, and was run again {ago} as queue item {item} (time {again.times})"
-    for left in memory.left.values():
+    for left in memory.fleet.left.values():
         if job_name_of(left.run) == job:
             yield f"{left.run} was lost {duration(now - left.at)} ago, and is left to a person: {left.why}"
 
@@ -543,7 +543,7 @@ def told_lost(situation: Situation, job: str) -> Iterator[str]:
 def lost_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the jobs of which lost builds were left to a person, a message for each."""
     by_job: dict[tuple[str, str], list[LeftBuild]] = {}
-    for left in situation.memory.left.values():
+    for left in situation.memory.fleet.left.values():
         by_job.setdefault((left.controller, job_name_of(left.run)), []).append(left)
     for (controller, job), builds in by_job.items():
         yield f"{LOST}{controller} {job}", _left(job, builds)

@@ -151,7 +151,7 @@ def told_mark(situation: Situation, agent: Agent, events: Collection[Event]) -> 
         why = _THEN.sub("", event.detail)
         reason = "" if event.reason == Reason.MANUAL else event.reason
         return ": ".join(filter(None, (f"taken offline by {event.by} at {_time(event.at, situation.now)}", reason, why)))
-    since = situation.memory.draining_since.get(agent.record.instance_id)
+    since = situation.past(agent).draining_since
     when = f" at {_time(since, situation.now)} or before" if since is not None else ""
     if mark.kind is MarkClass.OPERATOR:
         return f"taken offline by a person who drains it{when}"
@@ -181,24 +181,25 @@ _NAMED = 5
 
 def marks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the controllers of which most agents are marked, and elsewhere the pools with agents that are marked for a while."""
-    for controller, most_marked in situation.memory.most_marked.items():
-        yield f"most-marked/{controller}", _most_marked(situation, controller, most_marked)
+    for controller, past in situation.memory.controllers.items():
+        if past.most_marked:
+            yield f"most-marked/{controller}", _most_marked(situation, controller, past.most_marked)
     for (controller, name), pool in situation.pools.items():
         if agents := [agent for agent in pool.agents if _is_told(situation, agent)]:
             yield f"marked/{controller}/{name}", _marked(situation, controller, name, agents)
 
 
 def _is_told(situation: Situation, agent: Agent) -> bool:
-    mark = situation.memory.marks.get(agent.record.instance_id)
+    mark = situation.past(agent).mark
     if mark is None or agent.instance_ended or not agent.is_of_monitor:
         return False
-    most_marked = situation.memory.most_marked.get(agent.record.controller)
+    most_marked = situation.memory.controller(agent.record.controller).most_marked
     until_at = most_marked.since_at if most_marked else situation.now  # what comes after that is told of the controller
     return until_at - mark.since_at >= MARKED_SECONDS
 
 
 def _marked(situation: Situation, controller: str, pool: str, agents: list[Agent]) -> Seen:
-    marks = {agent.record.node: situation.memory.marks[agent.record.instance_id] for agent in agents}
+    marks = {agent.record.node: mark for agent in agents if (mark := situation.past(agent).mark)}
     lines = [f"{node}, for {duration(situation.now - mark.since_at)}: {mark.words}" for node, mark in marks.items()]
     hosts = "\nHosts stay as they are: see to them." if any(agent.record.is_host for agent in agents) else ""
     others = "" if all(agent.record.is_host for agent in agents) else "\nThey take no builds. Others are launched, and these end once idle."
@@ -223,11 +224,11 @@ def told_next(situation: Situation, most_marked: MostMarked) -> str:
 
 def told_marked(situation: Situation, agent: Agent) -> Iterator[str]:
     """Say of an agent which monitor took it offline, in its own words, and what becomes of it."""
-    mark = situation.memory.marks.get(agent.record.instance_id)
+    mark = situation.past(agent).mark
     if mark is None or not agent.is_of_monitor:
         return
     yield f"a monitor of Jenkins took it offline {duration(situation.now - mark.since_at)} ago: {mark.words}"
-    most_marked = situation.memory.most_marked.get(agent.record.controller)
+    most_marked = situation.memory.controller(agent.record.controller).most_marked
     if agent.phase is not Phase.MARKED:
         yield "it ends once it is idle"
     elif agent.record.is_host:

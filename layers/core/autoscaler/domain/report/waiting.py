@@ -270,7 +270,7 @@ def _of_people_or_ec2(situation: Situation, controller: str, pools: list[str]) -
         if refusals := ", ".join(sorted({trial.why for trial in in_the_way(situation.fleet.pools[name], situation.memory).values()})):
             title = f"EC2 refuses launches of {name}"
             return Cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.", runbook="operations.md#launches-refused")
-    if is_gap(situation.snapshot.memory.looks, situation.now):
+    if is_gap(situation.snapshot.memory, situation.now):
         title = "no pass is completed"
         says = "Nothing is launched or terminated: scale_up and scale_down fail, as if EC2 cannot be read, or do not run."
         return Cause(name="no-pass", title=title, says=says, runbook="operations.md#autoscaler-down")

@@ -104,12 +104,11 @@ def _in_the_way(
     An agent of another team has no room under this team's limit, nor one of another pool under this pool's.
     """
     full = [level for level in levels(situation.fleet) if level.text in {held.limit_of for held in refused}]
-    since = situation.memory.idle_since
 
     def place(agent: Agent) -> tuple[int, bool, float]:
         narrowest = next(level for level in full if level.has(agent.pool.name))
         instance_id = agent.record.instance_id
-        return _NARROW_FIRST.index(narrowest.kind), instance_id not in useless, since.get(instance_id, situation.now)
+        return _NARROW_FIRST.index(narrowest.kind), instance_id not in useless, situation.past(agent).idle_since or situation.now
 
     mine = [agent for agent in idle if any(level.has(agent.pool.name) for level in full)]
     return sorted((agent for agent in mine if agent.record.instance_id not in leaving), key=place)
@@ -123,10 +122,9 @@ def _against(agent: Agent, refused: list[Held], situation: Situation) -> Held:
 
 def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:
     """Find idle cordoned agents: they count as freed capacity, except those that are held."""
-    nodes, memory = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}, situation.memory
+    nodes = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}
     out_of_use = [a for a in situation.agents if a.idle and _is_about_to_go(a, nodes)]
-    held = {*memory.kept, *memory.stuck}
-    return frozenset(a.record.instance_id for a in out_of_use if a.record.instance_id not in held and not situation.protected(a))
+    return frozenset(a.record.instance_id for a in out_of_use if not (situation.past(a).is_held or situation.protected(a)))
 
 
 def _is_about_to_go(agent: Agent, cordoned: Collection[tuple[str, str]]) -> bool:
@@ -212,11 +210,11 @@ def hand_over(situation: Situation, decided: Decided) -> Iterator[Cordon]:
 
 def _already_leaving(situation: Situation, decided: Decided) -> frozenset[str]:
     """Find the agents that take no new builds: their room is as good as free."""
-    nodes, memory = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}, situation.memory
+    nodes = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}
     leaving = [
         a for a in situation.agents if a.phase.is_out_of_use or a.record.state.is_given_up or (a.record.controller, a.record.node) in nodes
     ]
-    return frozenset(a.record.instance_id for a in leaving).difference(memory.kept, memory.stuck)
+    return frozenset(a.record.instance_id for a in leaving if not situation.past(a).is_held)
 
 
 class _Handover:
@@ -360,7 +358,7 @@ def told_hours(situation: Situation, pool: str) -> Iterator[str]:
 
 
 def _hours(situation: Situation, level: Level) -> str:
-    hours = hours_in_day(situation.memory.day, level, situation.now)
+    hours = hours_in_day(situation.memory.fleet.day, level, situation.now)
     used, limit = figures_apart(hours, level.ceilings.max_hours_per_day)
     return f"{used} of {limit} hours are used today by {level.text}"
 

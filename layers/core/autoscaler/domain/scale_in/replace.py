@@ -13,7 +13,7 @@ Demand replaces an agent that a monitor of Jenkins took offline at once. After t
 the agent ends once it was idle in two looks. If the monitor takes its mark back first, the agent is used again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.fleet import Quarantine
@@ -268,22 +268,24 @@ class DisruptionBudget:
 
 def left_this_hour(situation: Situation, kind: MarkClass, pool: str, agents: int) -> int:
     """Return how many agents of a pool of this size may still be replaced within the hour."""
-    taken = situation.memory.taken.get(_key(kind, pool), ())
+    taken = situation.memory.pool(pool).taken.get(kind, ())
     return max(0, max(TAKEN_AT_LEAST, int(TAKEN_SHARE * agents)) - sum(situation.now - at < HOUR_SECONDS for at in taken))
 
 
-def note_taken(known: Mapping[str, tuple[float, ...]], decided: Decided, now: float) -> dict[str, tuple[float, ...]]:
-    """Remember when agents were cordoned for replacement, as long as they count in the hour's share."""
-    taken = {key: tuple(at for at in instants if now - at < HOUR_SECONDS) for key, instants in known.items()}
+def taken_now(decided: Decided) -> dict[str, list[str]]:
+    """Name the classes in which agents are cordoned for replacement, by pool, each as often as that is done."""
+    taken: dict[str, list[str]] = {}
     for step in decided:
         if isinstance(step, Cordon) and step.mark.kind in _PACED and step.reason not in _NOT_TAKEN:
-            key = _key(step.mark.kind, step.pool)
-            taken[key] = (*taken.get(key, ()), now)
+            taken.setdefault(step.pool, []).append(step.mark.kind)
+    return taken
+
+
+def note_taken(known: Mapping[str, tuple[float, ...]], kinds: Sequence[str], now: float) -> dict[str, tuple[float, ...]]:
+    """Remember when agents of a pool were cordoned for replacement, by class, as long as they count in the hour's share."""
+    taken = {key: tuple(at for at in instants if now - at < HOUR_SECONDS) for key, instants in known.items()}
+    taken |= {kind: (*taken.get(kind, ()), *(now,) * kinds.count(kind)) for kind in kinds}
     return {key: instants for key, instants in taken.items() if instants}
-
-
-def _key(kind: MarkClass, pool: str) -> str:
-    return f"{kind}/{pool}"
 
 
 _SUSPECTED = {Reason.FAILURE_STREAK, Reason.FAR_OVERDUE}
@@ -339,7 +341,7 @@ def _far_overdue(situation: Situation, agent: Agent, builds: Iterable[Build], le
         seconds = situation.seen_seconds(controller, now - times * longest)
         if seconds <= max(FAR_OVERDUE_FACTOR * longest, FAR_OVERDUE_AT_LEAST_SECONDS) or not times:
             continue
-        if is_no_fault_of_its_machine(situation.memory.asked, controller, build) or _is_overdue_elsewhere(situation, agent, build):
+        if is_no_fault_of_its_machine(situation.memory, controller, build) or _is_overdue_elsewhere(situation, agent, build):
             continue
         ran, took = durations_apart(times * longest, longest)
         yield Reason.FAR_OVERDUE, f"{build.job} has run on it for {ran}; the longest of its last builds took {took}"
@@ -372,8 +374,8 @@ def marked(situation: Situation, controller: str, decided: Decided) -> Iterator[
 
 def _why_marked(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
     """Say what a monitor has against an agent; None while it may still bring it back, or where the agents are not to blame."""
-    mark, pool = situation.memory.marks[agent.record.instance_id], situation.pools[agent.key]
-    if situation.now - mark.since_at < MARKED_SECONDS or not _may_end(situation, agent, pool):
+    mark, pool = situation.past(agent).mark, situation.pools[agent.key]
+    if mark is None or situation.now - mark.since_at < MARKED_SECONDS or not _may_end(situation, agent, pool):
         return None
     return Reason.MARKED_BY_MONITOR, f"a monitor took it offline {duration(situation.now - mark.since_at)} ago: {mark.words}"
 
@@ -405,9 +407,9 @@ def _allowed_marked(situation: Situation, pool: PoolView, mine: list[Agent]) -> 
 def note_kept(situation: Situation, decided: Decided) -> frozenset[str]:
     """Remember the suspect agents that their operator wants to inspect, as long as they are cordoned for it."""
     wanted = {agent.record.node: agent.record.instance_id for agent in situation.agents if agent.pool.quarantine is Quarantine.KEEP}
-    marked = {a.record.instance_id for a in situation.agents if a.mark and a.mark.kind is MarkClass.QUARANTINE}
+    marked = {a.record.instance_id for a in situation.agents if situation.is_kept(a)}
     fresh = {wanted[step.node] for step in decided if isinstance(step, Cordon) and step.reason in _SUSPECTED and step.node in wanted}
-    return (situation.memory.kept & marked) | fresh
+    return frozenset(marked | fresh)
 
 
 def times_over(build: Build, pool: str, learned: Learned, now: float) -> tuple[float, float]:
@@ -436,7 +438,7 @@ def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
     if not is_canary(situation, pool):
         return left_this_hour(situation, MarkClass.OUTDATED, pool, len(mine))
     # One makes room for the first agent of the new version; the others stay until that one has connected.
-    under_way = any(_makes_room(agent) or agent.record.life_id not in situation.memory.connected for agent in mine)
+    under_way = any(_makes_room(agent) or not situation.memory.has_connected(agent.record.life_id) for agent in mine)
     return 0 if under_way or _has_failed(situation, pool) else left_this_hour(situation, MarkClass.OUTDATED, pool, 1)
 
 
@@ -530,6 +532,6 @@ def _why_refusing(situation: Situation, distrust: Distrust, agent: Agent) -> tup
 def _allowed_refusing(situation: Situation, pool: str, mine: list[Agent]) -> int:
     if any(agent.mark is not None and agent.mark.kind is MarkClass.REFUSES for agent in mine):
         return 0
-    last = max(situation.memory.taken.get(f"{MarkClass.REFUSES}/{pool}", ()), default=None)
+    last = max(situation.memory.pool(pool).taken.get(MarkClass.REFUSES, ()), default=None)
     works = last is None or any(agent.record.began_at > last and agent.busy_executors for agent in mine)
     return 1 if works else left_this_hour(situation, MarkClass.REFUSES, pool, 1)

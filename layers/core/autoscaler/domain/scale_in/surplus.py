@@ -121,7 +121,7 @@ def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Hel
     ready = pool.ready
     if len(ready) <= (least := least_kept(situation, pool) if ready else 0):
         return []
-    window = situation.memory.windows[pool.full_name]
+    window = situation.window_of(pool)
     most = max(needed_lately(window, pool.keep.seconds, situation.now), least)
     extra = len(ready) - most
     if extra <= 0:
@@ -168,7 +168,7 @@ def _least_missed_machines(situation: Situation, machines: Mapping[str, list[Age
 
 def _needed(situation: Situation, pool: PoolView) -> int:
     """Count the machines that one controller has needed at once for as long as one is kept, or is foreseen to need; all, if not known."""
-    window, due = situation.memory.windows[pool.full_name], situation.forecasts(pool.controller).get(pool.name, NOTHING)
+    window, due = situation.window_of(pool), situation.forecasts(pool.controller).get(pool.name, NOTHING)
     most = needed_lately(window, pool.keep.seconds, situation.now)
     if situation.now - window.opened_at < pool.keep.seconds(most + 1):
         return len(pool.agents)
@@ -209,7 +209,7 @@ def _stranded(situation: Situation, pool: PoolView) -> list[Agent]:
 def least_kept(situation: Situation, pool: PoolView) -> int:
     """Count the agents that stay in any case: needed now or by a forecast, and the pool's minimum."""
     due = situation.forecasts(pool.controller).get(pool.name, NOTHING)
-    soon = situation.memory.windows[pool.full_name].peaks[-1][1] + ceil((due.executors - due.stages) / pool.executors)
+    soon = situation.window_of(pool).peaks[-1][1] + ceil((due.executors - due.stages) / pool.executors)
     return max(floor_here(situation, pool), soon)
 
 
@@ -226,7 +226,7 @@ def why_it_stays(situation: Situation, agent: Agent, *, for_room: bool = False) 
     if situation.protected(agent):
         return "a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
     is_tried = not for_room and situation.distrust(record.controller).is_tried(record.node or "")
-    if is_tried or is_on_trial(situation.memory.free_nodes.get(f"{record.controller}/{record.node}"), now):
+    if is_tried or is_on_trial(situation.memory.controller(record.controller).free_nodes.get(record.node or ""), now):
         return "jobs wait that it did not take so far: some agents take none for minutes after they connected"
     reserved = devices_reserved(situation, record.machine) if agent.pool.share is Share.COOPERATIVE else ()
     return told_people(reserved, record.node) if reserved else None
@@ -244,7 +244,7 @@ def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
         instance_id = agent.record.instance_id
         wanted = why_replaced(situation, agent) is None
         if agent.idle:
-            return wanted, 0.0, situation.memory.idle_since.get(instance_id, situation.now), instance_id
+            return wanted, 0.0, situation.past(agent).idle_since or situation.now, instance_id
         return wanted, 1.0, sum(agent_remaining_seconds(situation, agent)), instance_id
 
     return sorted(agents, key=loss)
@@ -346,7 +346,7 @@ def why_left(situation: Situation, agent: Agent) -> str:
 
 def told_hold(situation: Situation) -> str:
     """Say until when nothing without a pool is drained, and why."""
-    until = moment(situation.memory.left_pools.hold_until)
+    until = moment(situation.memory.fleet.hold_until)
     return f"more than half of the agents lost their pool at once, so nothing of it is drained before {until}"
 
 
@@ -400,7 +400,7 @@ def _not_worth_keeping(situation: Situation, pool: PoolView, stopped: list[Agent
     extra = count_stopped(pool) - len(stopped) + len(left) - stopped_wanted(situation, pool)
     if extra <= 0 or not left:  # those that are about to stop do so first
         return
-    window, kept_seconds = situation.memory.windows.get(pool.full_name), pool.keep.seconds_in_all(1)
+    window, kept_seconds = situation.memory.needs(pool.controller, pool.name).window, pool.keep.seconds_in_all(1)
     watched_seconds = situation.now - window.opened_at if window else 0.0
     if watched_seconds < kept_seconds and most_stopped(situation.memory, pool.name, situation.now) >= count_stopped(pool):
         watched, kept = durations_apart(watched_seconds, kept_seconds)

@@ -230,7 +230,7 @@ def join_agents(
         state = _believed(states.get(instance_id), node, gone.of(record.machine, is_left=view is None or pool.has_left))
         is_seen = view is not None and view.complete and record.node not in view.unread
         extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
-        was_connected, was_marked = record.life_id in memory.connected, instance_id in memory.marks
+        was_connected, was_marked = memory.has_connected(record.life_id), memory.agent(instance_id).mark is not None
         blind = blind_seconds(looks.get(controller), record.began_at, snapshot.taken_at)
         facts[instance_id] = _Facts(record, pool, node, state, is_seen, was_connected, was_marked, extra, blind)
     # Passes that ask EC2 and those that do not take turns: each remembers its own.
@@ -353,19 +353,19 @@ def _is_of_monitor(node: Node, *, was_marked: bool) -> bool:
 _NOT_ALIVE = (InstanceState.NOT_FOUND, InstanceState.TERMINATED)
 
 
-def next_missing(known: Mapping[str, Missing], snapshot: Snapshot) -> dict[str, Missing]:
+def next_missing(memory: Memory, snapshot: Snapshot) -> dict[str, Missing]:
     """Carry on since when each instance is missing; one that EC2 shows again is not."""
     return {
-        instance_id: _next_missing(known.get(instance_id), snapshot.taken_at, alone=instance_id in snapshot.unknown_alone)
+        instance_id: _next_missing(memory.agent(instance_id).missing, snapshot.taken_at, alone=instance_id in snapshot.unknown_alone)
         for instance_id, state in snapshot.fates.items()
         if state is InstanceState.NOT_FOUND
     }
 
 
-def ids_to_ask_alone(known: Mapping[str, Missing], fates: Mapping[str, InstanceState], now: float) -> list[str]:
+def ids_to_ask_alone(memory: Memory, fates: Mapping[str, InstanceState], now: float) -> list[str]:
     """Name the instances that are missing for so long that EC2 is asked for each alone."""
-    missing = (instance_id for instance_id, state in fates.items() if state is InstanceState.NOT_FOUND)
-    return sorted(i for i in missing if i in known and now - known[i].since_at >= LEFT_FORGOTTEN_AFTER_SECONDS)
+    missing = {name: memory.agent(name).missing for name, state in fates.items() if state is InstanceState.NOT_FOUND}
+    return sorted(name for name, known in missing.items() if known and now - known.since_at >= LEFT_FORGOTTEN_AFTER_SECONDS)
 
 
 def forgotten(missing: Mapping[str, Missing], snapshot: Snapshot, after_seconds: float = FORGOTTEN_AFTER_SECONDS) -> frozenset[str]:
@@ -409,7 +409,7 @@ def _next_missing(known: Missing | None, now: float, *, alone: bool) -> Missing:
 
 def with_terminated(snapshot: Snapshot) -> Snapshot:
     """Correct what EC2 shows in a look by what it has said before."""
-    ended = snapshot.memory.terminated
+    ended = {name: past.ended_why for name, past in snapshot.memory.agents.items() if past.ended_why is not None}
     if not ended:
         return snapshot
     shown = {instance.id for instance in snapshot.instances}
@@ -421,11 +421,12 @@ def with_terminated(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, fates=fates, instances=instances, end_reasons=reasons)
 
 
-def next_terminated(before: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
+def next_terminated(memory: Memory, snapshot: Snapshot) -> dict[str, str]:
     """Note which instances have terminated, and why, as long as a record or a node names them."""
     named = {record.machine for record in snapshot.records} | snapshot.fates.keys()
+    before = {name: why for name in named if (why := memory.agent(name).ended_why) is not None}
     seen = {name for name, state in snapshot.fates.items() if state is InstanceState.TERMINATED}
-    return {name: snapshot.end_reasons.get(name, before.get(name, "")) for name in sorted(seen | (before.keys() & named))}
+    return {name: snapshot.end_reasons.get(name, before.get(name, "")) for name in seen | before.keys()}
 
 
 # Marks of monitors: which agents Jenkins takes offline by itself, since when, and whether the agents are to blame.
@@ -455,17 +456,17 @@ def next_marked(memory: Memory, agents: Collection[Agent], snapshot: Snapshot) -
 
     An agent that was marked together with most others never counts as a failed boot, not even once the others are back.
     """
-    marks = _next_marks(memory.marks, agents, snapshot.taken_at)
-    most_marked = next_most_marked(memory.most_marked, marks, agents, snapshot)
+    marks = _next_marks(memory, agents, snapshot.taken_at)
+    most_marked = next_most_marked(memory, marks, agents, snapshot)
     together = {agent.record.instance_id for agent in agents if agent.record.controller in most_marked}
     return {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}, most_marked
 
 
-def _next_marks(marks_before: Mapping[str, MonitorMark], agents: Iterable[Agent], now: float) -> dict[str, MonitorMark]:
+def _next_marks(memory: Memory, agents: Iterable[Agent], now: float) -> dict[str, MonitorMark]:
     """Carry on since when each agent is marked by a monitor, also after our own mark has taken its place."""
     marks: dict[str, MonitorMark] = {}
     for agent in agents:
-        name, before = agent.record.instance_id, marks_before.get(agent.record.instance_id)
+        name, before = agent.record.instance_id, memory.agent(agent.record.instance_id).mark
         if agent.phase is Phase.MARKED:
             marks[name] = before or MonitorMark(since_at=now, words=words_of(agent), at_once=_is_at_once(agent, now))
         elif before is not None and (agent.is_of_monitor or agent.phase in _KEPT):
@@ -484,7 +485,7 @@ def _is_at_once(agent: Agent, now: float) -> bool:
 
 
 def next_most_marked(
-    most_marked_before: Mapping[str, MostMarked], marks: Mapping[str, MonitorMark], agents: Iterable[Agent], snapshot: Snapshot
+    memory: Memory, marks: Mapping[str, MonitorMark], agents: Iterable[Agent], snapshot: Snapshot
 ) -> dict[str, MostMarked]:
     """Carry on of which controllers most agents are marked. A controller that could not be read completely stays as it was."""
     by_controller: dict[str, list[Agent]] = {name: [] for name in snapshot.controllers}
@@ -492,7 +493,7 @@ def next_most_marked(
         by_controller.setdefault(agent.record.controller, []).append(agent)
     most_marked: dict[str, MostMarked] = {}
     for name, view in snapshot.controllers.items():
-        before = most_marked_before.get(name)
+        before = memory.controller(name).most_marked
         after = _next_mark(name, before, marks, by_controller[name], snapshot) if view.complete else before
         if after is not None:
             most_marked[name] = after
@@ -549,7 +550,7 @@ def is_doubtful(agents: Collection[Agent]) -> bool:
     return any(agent.phase is Phase.MARKED for agent in agents) or all(agent.phase is not Phase.READY for agent in agents)
 
 
-def failed_by_marks(marks: Mapping[str, MonitorMark], agents: Iterable[Agent], versions: Mapping[str, str]) -> tuple[BootFailure, ...]:
+def failed_by_marks(memory: Memory, agents: Iterable[Agent], versions: Mapping[str, str]) -> tuple[BootFailure, ...]:
     """Name the agents that a monitor marked as soon as they had connected: the next one of their pool would fare as they did."""
     return tuple(
         BootFailure(
@@ -562,12 +563,6 @@ def failed_by_marks(marks: Mapping[str, MonitorMark], agents: Iterable[Agent], v
             launch=agent.record.launch,
         )
         for agent in agents
-        if (mark := marks.get(agent.record.instance_id)) is not None and mark.at_once and not mark.is_counted
+        if (mark := memory.agent(agent.record.instance_id).mark) is not None and mark.at_once and not mark.is_counted
         if agent.phase is Phase.MARKED and agent.record.is_instance
     )
-
-
-def note_counted(marks: Mapping[str, MonitorMark], failures: Iterable[BootFailure]) -> dict[str, MonitorMark]:
-    """Note which marks count as failed boots, so that each does once."""
-    counted = {failure.instance_id for failure in failures}
-    return {name: replace(mark, is_counted=True) if name in counted else mark for name, mark in marks.items()}

@@ -259,19 +259,13 @@ REFUSED_KEPT_SECONDS = 86_400.0
 FAILING_FORGOTTEN_SECONDS = 900.0
 
 
-def note_connected(known: frozenset[str], agents: Collection[Agent]) -> frozenset[str]:
-    """Note which agents were seen connected, as long as they are there."""
-    ready = {agent.record.life_id for agent in agents if agent.phase is Phase.READY}
-    return (known | ready) & {agent.record.life_id for agent in agents}
-
-
 def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, str]) -> dict[str, Trial]:
     """Close the trials of pools of which an agent connected for the first time, or that launch another version now.
 
     ``current``: the version that each pool launches. Boots of an old one say nothing of the new one.
     """
     ready = [agent for agent in agents if agent.phase is Phase.READY]
-    healed = {agent.pool.name for agent in ready if agent.record.life_id not in memory.connected}
+    healed = {agent.pool.name for agent in ready if not memory.has_connected(agent.record.life_id)}
     return {
         of_boot(pool): replace(trial, failures=0, until_at=0.0, version=current[pool])
         if differ(trial.version, current.get(pool, ""))
@@ -394,11 +388,11 @@ def note_tried(known: Mapping[str, Failing], tried: Mapping[str, str | None], no
     return failing
 
 
-def still_failing(known: Mapping[str, Failing], views: Iterable[ControllerView], now: float) -> dict[str, Failing]:
+def still_failing(known: Mapping[str, Failing], view: ControllerView | None, now: float) -> dict[str, Failing]:
     """Drop steps that nobody tries any more, or that came true by themselves: an online node is uncordoned, a beacon is there."""
     if not known:
         return {}
-    nodes = [(view.name, node) for view in views if view.complete for node in view.nodes]
+    nodes = [(view.name, node) for node in view.nodes] if view is not None and view.complete else []
     done = {_key(CREATE_BEACON, controller, node.name) for controller, node in nodes}
     done |= {_key(_UNCORDON, controller, node.name) for controller, node in nodes if not node.offline and CORDONED_LABEL not in node.labels}
     return {key: step for key, step in known.items() if key not in done and now - step.tried_at < _kept_seconds(key, step)}
@@ -412,13 +406,13 @@ def _kept_seconds(key: str, failing: Failing) -> float:
 
 def cannot_come_back(memory: Memory, agent: Agent) -> Failing | None:
     """Tell whether uncordoning an agent failed when last tried: it is no supply until it succeeds."""
-    return memory.failing.get(_key(_UNCORDON, agent.record.controller, agent.record.node or ""))
+    return memory.controller(agent.record.controller).failing.get(_key(_UNCORDON, agent.record.controller, agent.record.node or ""))
 
 
 def failing_labels(memory: Memory, agent: Agent) -> Failing | None:
     """Tell whether giving an agent its labels back failed when last tried."""
     keys = (_key(action, agent.record.controller, agent.record.node or "") for action in (_ACTIONS[Relabel], _UNCORDON))
-    return next((failing for key in keys if (failing := memory.failing.get(key))), None)
+    return next((failing for key in keys if (failing := memory.controller(agent.record.controller).failing.get(key))), None)
 
 
 def keeps_failing(one: Failing | None) -> bool:
@@ -428,12 +422,13 @@ def keeps_failing(one: Failing | None) -> bool:
 
 def steps_that_keep_failing(memory: Memory) -> dict[str, Failing]:
     """Return the steps that a person must see to. A machine that does not start is terminated, and told by a message of its own."""
-    return {key: step for key, step in memory.failing.items() if keeps_failing(step) and not key.startswith(START)}
+    every = (step for past in memory.controllers.values() for step in past.failing.items())
+    return {key: step for key, step in every if keeps_failing(step) and not key.startswith(START)}
 
 
 def has_failed_often(memory: Memory, step: Step) -> bool:
     """Tell whether a step that has failed once more will not be tried again."""
-    one = memory.failing.get(key_of(step) or "")
+    one = memory.controller(step.controller).failing.get(key_of(step) or "")
     return one is not None and one.times + 1 >= FAILING_TRIES
 
 
@@ -441,7 +436,7 @@ def hold_failing(memory: Memory, decided: Iterable[Step | Held], now: float) -> 
     """Hold a step that keeps failing until it is time to try it again."""
     for step in decided:
         key = key_of(step)
-        one = memory.failing.get(key) if key else None
+        one = memory.controller(step.controller).failing.get(key) if key else None
         if one is None or not keeps_failing(one) or now - one.tried_at >= FAILING_TRY_AGAIN_SECONDS:
             yield step
         else:
@@ -524,11 +519,11 @@ def _next(before: Trial | None, memory: Memory, agents: Collection[Agent], now: 
 def _works(before: Trial | None, memory: Memory, agent: Agent) -> bool:
     """Tell whether an agent has connected for the first time, or what was refused has its node and its secret now."""
     record = agent.record
-    if agent.phase is Phase.READY and record.life_id not in memory.connected:
+    if agent.phase is Phase.READY and not memory.has_connected(record.life_id):
         return True
     was_refused = before is not None and record.instance_id in before.failed
     return was_refused and record.state is RecordState.REGISTERED and not record.trouble
 
 
 def _is_refused(memory: Memory, agent: Agent) -> bool:
-    return agent.record.life_id not in memory.connected and is_for_all_agents(agent.record.trouble)
+    return not memory.has_connected(agent.record.life_id) and is_for_all_agents(agent.record.trouble)

@@ -580,7 +580,7 @@ def _made_up(job: str, pool: Pool, number: int, waiting_seconds: float) -> Queue
 
 def may_have_orders(fleet: Fleet, memory: Memory) -> bool:
     """Tell whether orders may be open: people may order runs, or could when orders were last looked at, or some were open then."""
-    return fleet.runs is not None or memory.may_have_orders
+    return fleet.runs is not None or memory.fleet.may_have_orders
 
 
 def next_may_have_orders(memory: Memory, look: Look) -> bool:

@@ -1,6 +1,6 @@
 """What one agent tries before others follow: a pool's next boot, a new version, a new image, a start of what was stopped."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
@@ -40,7 +40,7 @@ def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | N
     if late := next(late_agents(situation, pool), None):
         return Reason.ONE_TRIAL, f"{late.record.instance_id} has not connected by its deadline; one agent is tried until one connects"
     if is_canary(situation, pool) and pool not in situation.to_try:
-        follows = told_follows(situation.current[pool], situation.memory.proven[pool])
+        follows = told_follows(situation.current[pool], situation.memory.pool(pool).proven)
         return Reason.CANARY, f"{follows}; one agent is tried until one connects"
     return None
 
@@ -53,14 +53,14 @@ def late_agents(situation: Situation, pool: str) -> Iterator[Agent]:
     trial = situation.memory.trials.get(of_boot(pool))
     counted = trial.failed if trial else ()
     for agent in (agent for agent in situation.late_launches if agent.pool.name == pool):
-        is_new = agent.record.instance_id not in counted and never_connected(agent.record, situation.memory.connected)
+        is_new = agent.record.instance_id not in counted and never_connected(agent.record, situation.memory)
         if is_new and not shows_that_it_boots(situation, agent.record):
             yield agent
 
 
-def never_connected(record: Record, connected: Collection[str]) -> bool:
+def never_connected(record: Record, memory: Memory) -> bool:
     """Tell whether an agent never connected. One that was made for a person is offline for builds, and nobody sees it connect."""
-    return record.life_id not in connected and (record.reservation is None or bool(record.trouble))
+    return not memory.has_connected(record.life_id) and (record.reservation is None or bool(record.trouble))
 
 
 def shows_that_it_boots(situation: Situation, failed: Record) -> bool:
@@ -69,15 +69,15 @@ def shows_that_it_boots(situation: Situation, failed: Record) -> bool:
 
 
 def _shows(situation: Situation, record: Record, failed: Record) -> bool:
-    if record.life_id not in situation.memory.connected or record.began_at <= failed.began_at - TOGETHER_SECONDS:
+    if not situation.memory.has_connected(record.life_id) or record.began_at <= failed.began_at - TOGETHER_SECONDS:
         return False
     return not differ(situation.versions.get(record.instance_id, ""), situation.versions.get(failed.instance_id, ""))
 
 
 def is_canary(situation: Situation, pool: str) -> bool:
     """Tell whether the pool's present version never booted, where another one did."""
-    proven, version = situation.memory.proven.get(pool), situation.current.get(pool)
-    return proven is not None and version is not None and proven != version
+    proven, version = situation.memory.pool(pool).proven, situation.current.get(pool)
+    return bool(proven) and version is not None and proven != version
 
 
 def why_outdated(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
@@ -177,7 +177,7 @@ def _is_to_begin(situation: Situation, pool: str) -> bool:
 
 def _boots(situation: Situation, agent: Agent) -> bool:
     record = agent.record
-    is_tried = record.life_id not in situation.memory.connected and record.state in _MAY_CONNECT and not agent.instance_ended
+    is_tried = not situation.memory.has_connected(record.life_id) and record.state in _MAY_CONNECT and not agent.instance_ended
     return is_tried and record.reservation is None  # which is offline for builds from its first minute, and proves nothing
 
 
@@ -217,13 +217,13 @@ def postponed_start(controller: str, instance_id: str) -> str:
 
 def refusals_of(memory: Memory, agent: Agent) -> Failing | None:
     """Return how often EC2 refused to start this machine, and why."""
-    return memory.failing.get(refused_start(agent.record.controller, agent.record.instance_id))
+    return memory.controller(agent.record.controller).failing.get(refused_start(agent.record.controller, agent.record.instance_id))
 
 
 def asked_lately(memory: Memory, agent: Agent, now: float) -> Failing | None:
     """Return why a machine did not start a moment ago: others go first."""
     name = postponed_start(agent.record.controller, agent.record.instance_id)
-    failing = refusals_of(memory, agent) or memory.failing.get(name)
+    failing = refusals_of(memory, agent) or memory.controller(agent.record.controller).failing.get(name)
     return failing if failing and now - failing.tried_at < ASKED_AGAIN_SECONDS else None
 
 
@@ -231,7 +231,7 @@ def next_starts(memory: Memory, agents: Iterable[Agent], version_of: Mapping[str
     """Carry on the trials of starts: one that connected closes its pool's, and proves its version. ``version_of``: by instance id."""
     trials = {of_starts(pool): trial for pool, trial in by_pool(memory, of_starts).items()}
     for agent in agents:
-        if agent.phase is Phase.READY and agent.record.life and agent.record.life_id not in memory.connected:
+        if agent.phase is Phase.READY and agent.record.life and not memory.has_connected(agent.record.life_id):
             scope, version = of_starts(agent.pool.name), version_of.get(agent.record.instance_id, "")
             at = agent.record.began_at
             trials[scope] = Trial(failures=0, since_at=at, failed_at=at, until_at=at, why="", version=version)

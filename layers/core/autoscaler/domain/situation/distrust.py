@@ -109,12 +109,10 @@ class Refused:
 
 def distrust_of(memory: Memory, controller: str, now: float) -> Distrust:
     """Find what is remembered of the nodes of one controller that refuse jobs."""
-    prefix = f"{controller}/"
-    nodes = {name.removeprefix(prefix): node for name, node in memory.free_nodes.items() if name.startswith(prefix)}
-    life = memory.sessions.get(controller)
+    past, life = memory.controller(controller), memory.sessions.get(controller)
     return Distrust(
-        nodes={name: node for name, node in nodes.items() if node.refused or node.is_useless},
-        rations={name.removeprefix(prefix): ration for name, ration in memory.rations.items() if name.startswith(prefix)},
+        nodes={name: node for name, node in past.free_nodes.items() if node.refused or node.is_useless},
+        rations=past.rations,
         began_at=life.began_at if life else 0.0,
         now=now,
     )

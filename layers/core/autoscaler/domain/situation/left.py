@@ -1,11 +1,10 @@
 """What left the fleet file: pools, controllers, sides of machines and hosts; and which people lose the machine that they count on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from autoscaler.domain.facts.fleet import Fleet, Share
-from autoscaler.domain.facts.memory import LeftPools, Memory
+from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.pools import next_definitions
 from autoscaler.domain.facts.snapshot import SIDE, Binding, Record, RecordState
 from autoscaler.domain.situation import states
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -15,23 +14,17 @@ from autoscaler.domain.situation.situation import Look, Situation
 # Agents whose pool left the fleet file, or does not serve their controller any more: which they are, and since when.
 
 
-def next_left_pools(memory: Memory, look: Look) -> LeftPools:
-    """Carry on the last definitions of pools, and since when agents have none.
+def left_pools(memory: Memory, look: Look) -> tuple[set[str], float]:
+    """Name the agents whose pool has left, and say until when none of them is drained.
 
     If more than half of the fleet's agents lose their pool within an hour, the file is more likely wrong than meant: nothing of it is
     drained for an hour.
     """
-    before, now, snapshot = memory.left_pools, look.now, look.snapshot
     living = [agent for agent in look.agents if agent.record.is_instance and not agent.instance_ended]
-    without_pool = [agent.record.instance_id for agent in living if is_left(agent)]
-    since = {name: min(before.since.get(name, now), now) for name in without_pool}
-    lately = sum(now - at < HOUR_SECONDS for at in since.values())
-    is_new = since.keys() - before.since.keys()
-    return LeftPools(
-        definitions=next_definitions(before.definitions, look.fleet, snapshot.records, snapshot.intents, snapshot.instances),
-        since=since,
-        hold_until=now + HOUR_SECONDS if is_new and lately * 2 > len(living) else min(before.hold_until, now + HOUR_SECONDS),
-    )
+    left = {agent.record.instance_id for agent in living if is_left(agent)}
+    since = [memory.agent(name).pool_left_at for name in left]
+    lately, until = sum(at is None or look.now - at < HOUR_SECONDS for at in since), look.now + HOUR_SECONDS
+    return left, until if None in since and lately * 2 > len(living) else min(memory.fleet.hold_until, until)
 
 
 def is_left(agent: Agent) -> bool:
@@ -46,7 +39,7 @@ def is_controller_left(situation: Look, controller: str) -> bool:
 
 def is_on_hold(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent without a pool is not drained yet, since most of the fleet's agents lost theirs at once."""
-    return is_left(agent) and situation.now < situation.memory.left_pools.hold_until
+    return is_left(agent) and situation.now < situation.memory.fleet.hold_until
 
 
 # What of a machine is not to serve its controller any more: hosts and sides that left the fleet file, and sides that nobody can see.
@@ -100,16 +93,10 @@ def told_unseen(machine: str, binding: Binding) -> str:
 # Hosts that are not connected, and since when.
 
 
-def next_hosts_off(known: Mapping[str, float], look: Look) -> dict[str, float]:
-    """Carry on since when each host of the fleet file is not connected to any controller, by name."""
-    agents: dict[str, list[Agent]] = {}
-    for agent in look.agents:
-        agents.setdefault(agent.record.machine, []).append(agent)
-    return {
-        name: known.get(name, look.now)
-        for name, host in look.fleet.hosts.items()
-        if not any(map(_may_be_connected, agents.get(host.id, ())))
-    }
+def hosts_away(look: Look) -> set[str]:
+    """Name the machines of the hosts of the fleet file that are not connected to any controller."""
+    hosts = {host.id for host in look.fleet.hosts.values()}
+    return hosts - {agent.record.machine for agent in look.agents if _may_be_connected(agent)} if hosts else hosts
 
 
 def _may_be_connected(agent: Agent) -> bool:
@@ -127,8 +114,8 @@ _ENDED = (states.SHUTS_DOWN.name, states.NODE_LEFT.name)
 
 def lost_since(situation: Situation, agent: Agent) -> float | None:
     """Say since when an agent is given up, or its machine has ended, on which a person counts; None if nobody does, or it lives."""
-    reservations, past = (agent.record.reservation, *agent.record.devices_for), situation.memory.rows.get(agent.record.instance_id)
-    has_ended = past is not None and past.row in _ENDED  # `publish_metrics` does not ask EC2 for what has ended
+    reservations, past = (agent.record.reservation, *agent.record.devices_for), situation.past(agent).state
+    has_ended = past is not None and past.state in _ENDED  # `publish_metrics` does not ask EC2 for what has ended
     is_lost = has_ended or agent.instance_ended or agent.phase is Phase.CONDEMNED
     if not is_lost or all(reservation is None or reservation.is_over(situation.now) for reservation in reservations):
         return None

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.memory import ControllerSession, Learned, Looks, Memory
+from autoscaler.domain.facts.memory import AgentPast, ControllerPast, ControllerSession, Learned, Looks, Memory, PoolPast
 from autoscaler.domain.facts.runs import AskedRun, RunAnswer
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, Build, ControllerView, Node, Record, Snapshot
 from autoscaler.domain.forecast.durations import job_key, quantiles_of, quantiles_of_job, remaining_seconds
@@ -36,15 +36,15 @@ SPANS_KEPT = 40
 Span = tuple[float, float]
 
 
-def next_looks(known: Mapping[str, Looks], snapshot: Snapshot) -> dict[str, Looks]:
+def next_looks(snapshot: Snapshot) -> dict[str, Looks]:
     """Carry on when EC2 and each controller were last seen as a whole, and the spans in which they were not."""
     whole = {EC2: True, **{view.name: is_whole(view) for view in snapshot.controllers.values()}}
-    return {name: _next(known.get(name), snapshot.taken_at, is_whole=is_whole) for name, is_whole in whole.items()}
+    return {name: _next(snapshot.memory.controller(name).looks, snapshot.taken_at, is_whole=is_whole) for name, is_whole in whole.items()}
 
 
-def is_gap(looks: Mapping[str, Looks], now: float) -> bool:
+def is_gap(memory: Memory, now: float) -> bool:
     """Tell whether nobody has looked at EC2 for a while, as far as is remembered, or the clock has gone back."""
-    ec2 = looks.get(EC2)
+    ec2 = memory.controller(EC2).looks
     return ec2 is None or abs(now - ec2.at) > LOOK_GAP_SECONDS
 
 
@@ -87,16 +87,14 @@ def _bounded(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 # how far apart those looks were, and they must not end anything. Launch times are corrected from EC2, which has its own clock.
 
 
-_T = TypeVar("_T", Snapshot, Memory, Learned)
+_T = TypeVar("_T", bound="DataclassInstance")
 _Noted = TypeVar("_Noted", bound="DataclassInstance")
 
 # Invocations run on machines whose clocks differ by less.
 _DIFFER_SECONDS = 120.0
 # Retries after a pause, questions that are repeated, hourly rations; and conditions that have to last.
-_PACED = ("trials", "failing", "rations", "most_marked", "stuck", "asked")
-_LASTING = ("rows", "missing", "sessions", "marks", "capacity_delays", "lost")
-_LOOKED_AT = ("observations", "free_nodes")
-_SINCE = ("hosts_off", "never_lent")  # times alone
+_PACED, _OF_CONTROLLERS, _LASTING = ("trials",), ("failing", "rations", "asked"), ("sessions", "lost")
+_OF_AGENTS = ("state", "missing", "mark", "stuck")
 _LEARNED = ("running", "runs", "streaks")
 _PLANNED = "until_at"  # the only time of these that may be yet to come
 _OF_CONTROLLER = "lost_at"  # by Jenkins' own clock, which may be ahead for good
@@ -121,14 +119,39 @@ def not_ahead(items: Mapping[str, _Noted], now: float) -> Mapping[str, _Noted]:
 
 def _remembered(memory: Memory, now: float) -> Memory:
     mended: dict[str, Any] = {name: not_ahead(getattr(memory, name), now) for name in (*_PACED, *_LASTING)}
-    for name in _LOOKED_AT:
-        items = getattr(memory, name)
-        ahead = _ahead(items, now)
-        mended[name] = {key: one for key, one in items.items() if key not in ahead} if ahead else items
-    mended |= {name: _times_not_ahead(getattr(memory, name), now) for name in _SINCE}
-    mended["taken"] = {name: tuple(at for at in times if at - now <= _DIFFER_SECONDS) for name, times in memory.taken.items()}
-    mended |= not_ahead({"spot_prices": memory.spot_prices}, now)
+    mended["agents"] = _agents(memory.agents, now)
+    mended["pools"] = {name: _pool(past, now) for name, past in memory.pools.items()}
+    mended["controllers"] = {name: _controller(past, now) for name, past in memory.controllers.items()}
+    mended["fleet"] = _mended(memory.fleet, dict(not_ahead({"spot_prices": memory.fleet.spot_prices}, now)))
     return _mended(memory, mended)
+
+
+def _pool(past: PoolPast, now: float) -> PoolPast:
+    mended: dict[str, Any] = dict(not_ahead({"capacity": past.capacity}, now)) if past.capacity else {}
+    mended["taken"] = {name: tuple(at for at in times if at - now <= _DIFFER_SECONDS) for name, times in past.taken.items()}
+    if past.never_lent_at is not None:
+        mended |= _times_not_ahead({"never_lent_at": past.never_lent_at}, now)
+    return _mended(past, mended)
+
+
+def _controller(past: ControllerPast, now: float) -> ControllerPast:
+    mended: dict[str, Any] = {name: not_ahead(getattr(past, name), now) for name in _OF_CONTROLLERS}
+    if past.most_marked:
+        mended |= not_ahead({"most_marked": past.most_marked}, now)
+    ahead = _ahead(past.free_nodes, now)
+    mended["free_nodes"] = {name: node for name, node in past.free_nodes.items() if name not in ahead}
+    return _mended(past, mended)
+
+
+def _agents(agents: Mapping[str, AgentPast], now: float) -> dict[str, AgentPast]:
+    mended = {**agents}
+    for kind in _OF_AGENTS:
+        noted = {name: one for name, past in agents.items() if (one := getattr(past, kind)) is not None}
+        for name in _ahead(noted, now):
+            mended[name] = replace(mended[name], **{kind: _as_of_now(noted[name], now)})
+    for name in _ahead({name: past.look for name, past in agents.items() if past.look}, now):
+        mended[name] = replace(mended[name], look=None)
+    return mended
 
 
 def _learned(learned: Learned, now: float) -> Learned:
@@ -443,11 +466,6 @@ TOLD_SECONDS = 3600.0
 _MOST_REMEMBERED = 500
 
 
-def name_of(controller: str, build: Build) -> str:
-    """Name a build on its executor, on all controllers."""
-    return f"{controller}/{build.key}"
-
-
 def runs_to_ask(
     view: ControllerView, memory: Memory, records: Iterable[Record], learned: Learned, fleet: Fleet, now: float
 ) -> tuple[str, ...]:
@@ -458,61 +476,58 @@ def runs_to_ask(
     for record, node in _nodes_of_ours(view, records):
         drains_too_long = _drains_too_long(memory, record, fleet, now)
         for build in filter(_may_be_asked, node.builds):
-            asked, seconds = _of_session(memory.asked, view, build), elapsed_seconds(build, learned, now)
+            asked, seconds = _of_session(memory.controller(view.name).asked, view, build), elapsed_seconds(build, learned, now)
             is_too_long = drains_too_long or seconds >= _ask_after(build, record.pool, learned)
             if _is_due(asked, now, is_too_long=is_too_long):
                 due.append((asked.asked_at if asked else 0.0, -seconds, build.run))
     return tuple(dict.fromkeys(run for *_, run in sorted(due)))[:ENDS_ASKED_A_LOOK]
 
 
-def next_asked(before: Mapping[str, AskedRun], snapshot: Snapshot) -> dict[str, AskedRun]:
+def next_asked(memory: Memory, view: ControllerView, snapshot: Snapshot) -> dict[str, AskedRun]:
     """Carry on what runs said, as long as their executors show them in the same session of their controller."""
-    asked = dict(_kept(before, snapshot)) if before else {}
-    for view in snapshot.controllers.values():
-        answers = snapshot.run_answers.get(view.name, {})
-        if not (asked or answers):  # nearly always: no run was too long
-            continue
-        for build in (build for node in view.nodes for build in (*node.builds, *node.ended)):
-            name, answer = name_of(view.name, build), answers.get(build.run)
-            if answer is not None and _may_be_asked(build):
-                asked[name] = _answered(_of_session(asked, view, build), answer, view.session, snapshot.taken_at)
-            elif (run := _of_session(asked, view, build)) is not None:
-                asked[name] = replace(run, seen_at=snapshot.taken_at)
+    before, answers = memory.controller(view.name).asked, snapshot.run_answers.get(view.name, {})
+    if not (before or answers):  # nearly always: no run was too long
+        return {}
+    asked = dict(_kept(before, view, snapshot.taken_at))
+    for build in (build for node in view.nodes for build in (*node.builds, *node.ended)):
+        run, answer = _of_session(asked, view, build), answers.get(build.run)
+        if answer is not None and _may_be_asked(build):
+            asked[build.key] = _answered(run, answer, view.session, snapshot.taken_at)
+        elif run is not None:
+            asked[build.key] = replace(run, seen_at=snapshot.taken_at)
     return dict(sorted(asked.items(), key=lambda item: item[1].asked_at)[-_MOST_REMEMBERED:])
 
 
-def is_no_fault_of_its_machine(asked: Mapping[str, AskedRun], controller: str, build: Build) -> bool:
+def is_no_fault_of_its_machine(memory: Memory, controller: str, build: Build) -> bool:
     """Tell whether a build runs for so long because it has ended, or waits for a person."""
-    run = asked.get(name_of(controller, build))
+    run = memory.controller(controller).asked.get(build.key)
     return run is not None and (run.ended_at is not None or run.waits_for_input)
 
 
-def said_to_have_ended(asked: Mapping[str, AskedRun], controller: str) -> frozenset[str]:
+def said_to_have_ended(memory: Memory, controller: str) -> frozenset[str]:
     """Return the keys of the builds of which nobody saw when they ended: their executors showed them for longer."""
-    place = f"{controller}/"
-    return frozenset(name.removeprefix(place) for name, run in asked.items() if run.ended_at is not None and name.startswith(place))
+    return frozenset(name for name, run in memory.controller(controller).asked.items() if run.ended_at is not None)
 
 
 def without_ended(snapshot: Snapshot) -> Snapshot:
     """Return what is to be seen without the builds that have ended: their executors are neither at work nor free."""
-    asked = next_asked(snapshot.memory.asked, snapshot)
-    over = {name: run.session for name, run in asked.items() if run.over_at is not None}
-    if not over:
-        return snapshot
-    views = {
-        view.name: replace(view, nodes=tuple(_without_ended(view, node, over) for node in view.nodes))
-        for view in snapshot.controllers.values()
-    }
-    return replace(snapshot, controllers=views)
+    views = {name: _view_without_ended(view, snapshot) for name, view in snapshot.controllers.items()}
+    return snapshot if all(views[name] is view for name, view in snapshot.controllers.items()) else replace(snapshot, controllers=views)
+
+
+def _view_without_ended(view: ControllerView, snapshot: Snapshot) -> ControllerView:
+    asked = next_asked(snapshot.memory, view, snapshot)
+    over = {name for name, run in asked.items() if run.over_at is not None and run.session == view.session}
+    return replace(view, nodes=tuple(_without_ended(node, over) for node in view.nodes)) if over else view
 
 
 def _of_session(asked: Mapping[str, AskedRun], view: ControllerView, build: Build) -> AskedRun | None:
-    run = asked.get(name_of(view.name, build))
+    run = asked.get(build.key)
     return run if run is not None and run.session == view.session else None
 
 
-def _without_ended(view: ControllerView, node: Node, over: Mapping[str, str]) -> Node:
-    ended = tuple(build for build in node.builds if over.get(name_of(view.name, build)) == view.session)
+def _without_ended(node: Node, over: Collection[str]) -> Node:
+    ended = tuple(build for build in node.builds if build.key in over)
     if not ended:
         return node
     working = tuple(build for build in node.builds if build not in ended)
@@ -546,25 +561,19 @@ def _ask_after(build: Build, pool: str, learned: Learned) -> float:
 
 
 def _drains_too_long(memory: Memory, record: Record, fleet: Fleet, now: float) -> bool:
-    since_at, pool = memory.draining_since.get(record.instance_id), fleet.pool_of(record.pool, record.controller)
+    since_at, pool = memory.agent(record.instance_id).draining_since, fleet.pool_of(record.pool, record.controller)
     if since_at is None or pool is None:
         return False
     limit = ASK_AFTER_UNKNOWN_SECONDS if pool.drain_timeout_seconds is None else pool.drain_timeout_seconds
-    return now - since_at - blind_seconds(memory.looks.get(record.controller), since_at, now) > limit
+    return now - since_at - blind_seconds(memory.controller(record.controller).looks, since_at, now) > limit
 
 
-def _kept(before: Mapping[str, AskedRun], snapshot: Snapshot) -> Iterator[tuple[str, AskedRun]]:
+def _kept(before: Mapping[str, AskedRun], view: ControllerView, now: float) -> Iterator[tuple[str, AskedRun]]:
     """Forget what is not shown any more, or was shown before a restart; what was over is remembered for people a while longer."""
-    shown = {
-        name_of(view.name, build): view.session
-        for view in snapshot.controllers.values()
-        for node in view.nodes
-        for build in (*node.builds, *node.ended)
-    }
-    unread = tuple(f"{view.name}/" for view in snapshot.controllers.values() if not view.complete)
+    shown = {build.key for node in view.nodes for build in (*node.builds, *node.ended)}
     for name, run in before.items():
-        is_told = run.over_at is not None and snapshot.taken_at - run.seen_at < TOLD_SECONDS
-        if shown.get(name) == run.session or name.startswith(unread) or is_told:
+        is_told = run.over_at is not None and now - run.seen_at < TOLD_SECONDS
+        if not view.complete or is_told or (name in shown and run.session == view.session):
             yield name, run
 
 

@@ -69,19 +69,19 @@ _KEPT = 50
 
 def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:
     """How long agents of a pool took to boot lately, in seconds; none before enough were seen."""
-    return _trusted(memory.boots.get(pool, ()))
+    return _trusted(memory.pool(pool).boots)
 
 
 def trusted_starts(memory: Memory, pool: str) -> tuple[float, ...]:
     """How long stopped agents of a pool took to start lately, likewise."""
-    return _trusted(memory.starts.get(pool, ()))
+    return _trusted(memory.pool(pool).starts)
 
 
 def usual_start_seconds(memory: Memory, pool: str, believed_seconds: float) -> float:
     """How long a stopped agent of a pool takes to start: p50 of the starts seen. Of a few the quickest, if it took longer than believed."""
     if starts := trusted_starts(memory, pool):
         return median(starts)
-    few = memory.starts.get(pool, ())
+    few = memory.pool(pool).starts
     return max(believed_seconds, min(few)) if len(few) >= STARTS_TO_DOUBT else believed_seconds
 
 
@@ -91,27 +91,20 @@ def _trusted(times: tuple[float, ...]) -> tuple[float, ...]:
     return possible if len(possible) >= BOOTS_TO_TRUST else ()
 
 
-def note_times(known: Mapping[str, tuple[float, ...]], unnoted: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
-    """Note how long each agent took from its launch, or its start, to its registration; what cannot be was measured by a wrong clock."""
-    times = dict(known)
+def times_of(unnoted: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
+    """Say by pool how long agents took from launch, or start, to registration; what cannot be was measured by a wrong clock."""
+    times: dict[str, tuple[float, ...]] = {}
     for agent in unnoted:
         record = agent.record
         seconds = (record.registered_at or 0.0) - record.began_at
         if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:
-            times[record.pool] = (*times.get(record.pool, ()), seconds)[-_KEPT:]
+            times[record.pool] = (*times.get(record.pool, ()), seconds)
     return times
 
 
-def note_vain_starts(known: Mapping[str, tuple[float, ...]], vain: Iterable[tuple[str, float]]) -> dict[str, tuple[float, ...]]:
-    """Note starts that failed, by pool and as the seconds that jobs waited for them: if many fail, a start is no faster than a boot.
-
-    If none was seen to work, they say nothing of how long one takes; their trial decides.
-    """
-    times = dict(known)
-    for pool, seconds in vain:
-        if pool in times:
-            times[pool] = (*times[pool], seconds)[-_KEPT:]
-    return times
+def last_times(known: tuple[float, ...], new: Iterable[float]) -> tuple[float, ...]:
+    """Add boots, or starts, to those that were seen; the oldest go."""
+    return (*known, *new)[-_KEPT:]
 
 
 # The view of a pool.
@@ -166,7 +159,7 @@ class PoolView:
     @property
     def window(self) -> Window | None:
         """What was needed, as far as anybody saw; None before the first look."""
-        return self.memory.windows.get(self.full_name)
+        return self.memory.needs(self.controller, self.name).window
 
     @cached_property
     def ready(self) -> list[Agent]:
@@ -186,7 +179,7 @@ class PoolView:
     @cached_property
     def doubt(self) -> MostMarked | None:
         """Monitors took most agents of its controller offline, and may do so with the next one of this pool."""
-        most_marked = self.memory.most_marked.get(self.controller)
+        most_marked = self.memory.controller(self.controller).most_marked
         return most_marked if most_marked and is_doubtful(self.agents) else None
 
     @property
@@ -262,7 +255,7 @@ class PoolView:
     @cached_property
     def short_seconds(self) -> float:
         """How much longer than a boot is waited for an agent, since machines were short lately."""
-        return expected_seconds(self.memory.capacity_delays.get(self.name), self.now, self.boot_seconds)
+        return expected_seconds(self.memory.pool(self.name).capacity, self.now, self.boot_seconds)
 
     @property
     def boots(self) -> tuple[float, ...]:
@@ -285,12 +278,12 @@ class PoolView:
     @property
     def idle_returns(self) -> Mapping[str, IdleReturns]:
         """How soon agents of each level were needed again."""
-        return self.memory.idle_returns.get(self.full_name, {})
+        return self.memory.needs(self.controller, self.name).returns
 
     @property
     def growths(self) -> tuple[Growth, ...]:
         """How its last bursts grew."""
-        return self.memory.growths.get(self.full_name, ())
+        return self.memory.needs(self.controller, self.name).growths
 
     @cached_property
     def paused(self) -> Reason | None:

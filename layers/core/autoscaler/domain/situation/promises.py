@@ -46,24 +46,17 @@ def _begun_jobs(situation: Situation, view: ControllerView) -> dict[str, set[str
     return {name: {build.job for build in builds} for name, builds in begun.items()}
 
 
-def note_free_nodes(situation: Situation) -> dict[str, FreeNode]:
+def note_free_nodes(situation: Situation, view: ControllerView) -> Mapping[str, FreeNode]:
     """Note which nodes stand free beside waiting items. What is seen of a controller that is not believed changes nothing."""
-    before = situation.memory.free_nodes
-    noted: dict[str, FreeNode] = {}
-    for view in situation.views():
-        prefix = f"{view.name}/"
-        if situation.no_giving_up(view.name):
-            noted |= {name: node for name, node in before.items() if name.startswith(prefix)}
-        else:
-            noted |= {f"{prefix}{name}": node for name, node in _on_controller(situation, view, before)}
-    return _newest(noted)
+    before = situation.memory.controller(view.name).free_nodes
+    return before if situation.no_giving_up(view.name) else _newest(dict(_on_controller(situation, view, before)))
 
 
 def _on_controller(situation: Situation, view: ControllerView, before: Mapping[str, FreeNode]) -> Iterator[tuple[str, FreeNode]]:
     begun, free = _begun_jobs(situation, view), {free_node.node.name: free_node for free_node in _free_nodes(situation, view)}
     longest = _longest_waits(situation.demands[view.name].runnable)
     for node in view.nodes:
-        past = _without_taken(before.get(f"{view.name}/{node.name}"), view, begun.get(node.name, ()), situation.now)
+        past = _without_taken(before.get(node.name), view, begun.get(node.name, ()), situation.now)
         jobs = _jobs_beside(free[node.name], longest) if node.name in free else {}
         if jobs:
             yield node.name, _looked_at(past, node, view.session, jobs, situation.now)
@@ -152,20 +145,16 @@ def _newest(free_nodes: Mapping[str, FreeNode]) -> dict[str, FreeNode]:
     }
 
 
-def note_rations(situation: Situation, free_nodes: Mapping[str, FreeNode]) -> dict[str, Ration]:
+def note_rations(situation: Situation, view: ControllerView, free_nodes: Mapping[str, FreeNode]) -> Mapping[str, Ration]:
     """Note for which labels free executors refuse jobs, how often in a row they did, and when an agent may be tried again."""
-    noted: dict[str, Ration] = {}
-    for view in situation.views():
-        before = {name: ration for name, ration in situation.memory.rations.items() if name.startswith(f"{view.name}/")}
-        if situation.no_giving_up(view.name):
-            noted |= before
-            continue
-        began = {job for jobs in _begun_jobs(situation, view).values() for job in jobs}
-        waiting = {want.item.job for want in situation.demands[view.name].runnable}
-        kept = {name: _after_begun(_seen(ration, waiting, situation.now), began, situation.now) for name, ration in before.items()}
-        kept = {name: ration for name, ration in kept.items() if situation.now - ration.seen_at < FORGOTTEN_SECONDS}
-        noted |= kept | _refused_now(situation, view, free_nodes, kept)
-    return noted
+    before = situation.memory.controller(view.name).rations
+    if situation.no_giving_up(view.name):
+        return before
+    began = {job for jobs in _begun_jobs(situation, view).values() for job in jobs}
+    waiting = {want.item.job for want in situation.demands[view.name].runnable}
+    kept = {name: _after_begun(_seen(ration, waiting, situation.now), began, situation.now) for name, ration in before.items()}
+    kept = {name: ration for name, ration in kept.items() if situation.now - ration.seen_at < FORGOTTEN_SECONDS}
+    return kept | _refused_now(situation, view, free_nodes, kept)
 
 
 def _seen(ration: Ration, waiting: AbstractSet[str], now: float) -> Ration:
@@ -189,8 +178,8 @@ class _Refusal:
 def _refused_now(
     situation: Situation, view: ControllerView, free_nodes: Mapping[str, FreeNode], kept: Mapping[str, Ration]
 ) -> dict[str, Ration]:
-    prefix, before = f"{view.name}/", situation.distrust(view.name)
-    nodes = {name.removeprefix(prefix): node for name, node in free_nodes.items() if name.startswith(prefix) and node.looks}
+    before = situation.distrust(view.name)
+    nodes = {name: node for name, node in free_nodes.items() if node.looks}
     distrust = Distrust(nodes=nodes, began_at=before.began_at)
     refusing = [(free.node, free.pool) for free in _free_nodes(situation, view) if free.node.name in nodes]
     refusals: dict[str, _Refusal] = {}
@@ -198,7 +187,7 @@ def _refused_now(
         for job in waits:
             of_job = replace(want, item=replace(want.item, job=job))
             if names := refusers(of_job, distrust, refusing):
-                refusal = refusals.setdefault(f"{prefix}{distrust.scope(of_job, names)}", _Refusal())
+                refusal = refusals.setdefault(distrust.scope(of_job, names), _Refusal())
                 refusal.jobs[job] = None
                 refusal.new.update(name for name in names if not before.refuses(name, job))
     return {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
-from autoscaler.domain.facts.memory import Learned, Looks, Memory, Missing
+from autoscaler.domain.facts.memory import AgentPast, Learned, Looks, Memory, Missing, Window
 from autoscaler.domain.facts.metering import Level, LevelKind, levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.nodes import Mark, MarkClass, with_known_weights
 from autoscaler.domain.facts.orders import Hold, Overrides, in_force, text_of
@@ -136,6 +136,15 @@ class Situation(Look):
         """The agents that carry our mark: few of many, and each controller's rules look for theirs."""
         return tuple(agent for agent in self.agents if agent.mark is not None)
 
+    def past(self, agent: Agent) -> AgentPast:
+        """Return what is remembered of an agent."""
+        return self.memory.agent(agent.record.instance_id)
+
+    def window_of(self, pool: PoolView) -> Window:
+        """Return what was needed of a pool lately, this look included."""
+        known = self.memory.needs(pool.controller, pool.name).window
+        return known or Window(opened_at=self.now, seen_at=self.now, peaks=())
+
     def recovering(self, controller: str) -> bool:
         """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
         return is_recovering(self.memory.sessions.get(controller), self.now)
@@ -182,7 +191,7 @@ class Situation(Look):
     def _never_held_a_build(self, agent: Agent) -> bool:
         """Tell whether an agent never connected, in a life of which each minute was seen, and in one session of its controller."""
         record, life = agent.record, self.memory.sessions.get(agent.record.controller)
-        if life is None or agent.phase is not Phase.LOST or record.life_id in self.memory.connected or not agent.idle:
+        if life is None or agent.phase is not Phase.LOST or self.memory.has_connected(record.life_id) or not agent.idle:
             return False
         is_seen = not blind_seconds(self.looks.get(record.controller), record.began_at, self.now)
         return record.is_measured and life.since_at <= record.began_at and is_seen
@@ -202,11 +211,11 @@ class Situation(Look):
 
     def is_kept(self, agent: Agent) -> bool:
         """Tell whether a suspect agent in quarantine is held for its operator to look at."""
-        return agent.record.instance_id in self.memory.kept and agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE
+        return self.past(agent).is_kept and agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE
 
     def refuses_all(self, agent: Agent) -> bool:
         """Tell whether an agent stands free beside jobs that it may take, and takes none."""
-        free_node = self.memory.free_nodes.get(f"{agent.record.controller}/{agent.record.node}")
+        free_node = self.memory.controller(agent.record.controller).free_nodes.get(agent.record.node or "")
         return free_node is not None and free_node.is_useless
 
     def ended_unseen(self, instance_id: str) -> bool:
@@ -302,7 +311,7 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
     gone = forgotten(missing, snapshot)
     left = forgotten(missing, snapshot, LEFT_FORGOTTEN_AFTER_SECONDS)
     for_a_day = forgotten_for_a_day(missing, gone, snapshot.taken_at)
-    looks = next_looks(snapshot.memory.looks, snapshot)
+    looks = next_looks(snapshot)
     return Look(
         snapshot=snapshot,
         fleet=fleet,
@@ -322,7 +331,7 @@ def _demand(snapshot: Snapshot, fleet: Fleet, overrides: Overrides, view: Contro
     life, distrust = snapshot.memory.sessions.get(view.name), distrust_of(snapshot.memory, view.name, snapshot.taken_at)
     restarted = view.complete and life is not None and life.session != view.session
     now = snapshot.taken_at
-    looks = snapshot.memory.looks.get(view.name)
+    looks = snapshot.memory.controller(view.name).looks
     resumption = Resumption(
         life=life,
         now=now,
@@ -355,9 +364,11 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))
     launched = launched_versions(look.fleet, look.current, memory.proven)
     to_try = versions_to_try(look.fleet, look.current, memory.proven)
-    failing = {key: step.why for key, step in memory.failing.items()}
     # Static nodes are there already.
-    no_node = {name: why_no_node(failing, name) for name in look.snapshot.controllers if name not in look.fleet.slot_controllers}
+    failing = {name: {key: step.why for key, step in past.failing.items()} for name, past in memory.controllers.items()}
+    no_node = {
+        name: why_no_node(failing.get(name, {}), name) for name in look.snapshot.controllers if name not in look.fleet.slot_controllers
+    }
     return {
         (controller, pool.name): PoolView(
             controller=controller,
@@ -380,7 +391,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
 
 
 def _stopped_levels(fleet: Fleet, memory: Memory, now: float) -> tuple[Level, ...]:
-    return tuple(dict.fromkeys((*_spent_levels(fleet, memory, now), *levels_out_of_hours(memory.day, fleet, now))))
+    return tuple(dict.fromkeys((*_spent_levels(fleet, memory, now), *levels_out_of_hours(memory.fleet.day, fleet, now))))
 
 
 def _spent_levels(fleet: Fleet, memory: Memory, now: float) -> tuple[Level, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler.domain.facts.memory import InRow, Memory, Observation
+from autoscaler.domain.facts.memory import InState, Memory, Observation
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import OFF, InstanceState, RecordState
@@ -305,7 +305,7 @@ ENDS = AgentState(
 REFUSED = AgentState(
     name="refused",
     recognised_by="record `condemned`, and EC2 refuses to end it: it is protected, or our role may not",
-    holds=lambda s, a: a.record.state is RecordState.CONDEMNED and a.record.instance_id in s.memory.stuck,
+    holds=lambda s, a: a.record.state is RecordState.CONDEMNED and s.past(a).stuck is not None,
     ended_by="EC2 ends it, or a person does",
     deadline="none; after 1 h it holds no place in `max_agents`, and goes on counting in dollars",
     then="asked for again once an hour",
@@ -479,37 +479,37 @@ def state_of(situation: Situation, agent: Agent) -> AgentState:
     return next(state for state in OF_AGENTS if state.holds(situation, agent))
 
 
-def next_rows(situation: Situation) -> dict[str, InRow]:
-    """Carry on since when each agent is in its row. What EC2, or a controller, did not show in this look stays where it was."""
-    before, rows = situation.memory.rows, dict[str, InRow]()
+def next_states(situation: Situation) -> dict[str, InState]:
+    """Carry on since when each agent is in its state. What EC2, or a controller, did not show in this look stays where it was."""
+    states: dict[str, InState] = {}
     for agent in situation.agents:
-        name, past = agent.record.instance_id, before.get(agent.record.instance_id)
-        row = state_of(situation, agent).name
-        is_unseen = row == UNSEEN.name or _is_unseen(situation, agent)
-        rows[name] = past if past is not None and (is_unseen or past.row == row) else InRow(row=row, since_at=situation.now)
-    return rows | _rows_without_agents(situation, rows)
+        past, state = situation.past(agent).state, state_of(situation, agent).name
+        is_unseen = state == UNSEEN.name or _is_unseen(situation, agent)
+        stays = past is not None and (is_unseen or past.state == state)
+        states[agent.record.instance_id] = past if past is not None and stays else InState(state=state, since_at=situation.now)
+    return states | _states_without_agents(situation, states)
 
 
 def _is_unseen(situation: Situation, agent: Agent) -> bool:
     """Tell whether EC2 did not show an agent's instance, and showed it a moment ago: its answers leave instances out now and then."""
-    state, missing = situation.snapshot.states.get(agent.record.instance_id), situation.memory.missing.get(agent.record.machine)
+    state, missing = situation.snapshot.states.get(agent.record.instance_id), situation.memory.agent(agent.record.machine).missing
     is_left_out = missing is not None and agent.instance is None and situation.now - missing.since_at < FORGOTTEN_ASK_AGAIN_SECONDS
     return state is None or is_left_out
 
 
-def _rows_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InRow]:
+def _states_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InState]:
     """Carry on since when agents have no controller any more, instances shut down whose records are closed, and others have our tags."""
     snapshot = situation.snapshot
     left = {record.instance_id: (LEFT_THE_FILE, record.pool) for record in snapshot.living if record.controller not in snapshot.controllers}
     pools = {instance.id: instance.pool for instance in snapshot.instances}
     ids = pools.keys() | {name for name, state in snapshot.states.items() if state is InstanceState.FOREIGN}
-    others = {name: (row, pools.get(name, "")) for name in ids - {*taken} if (row := _WITHOUT_AGENT.get(snapshot.states[name]))}
-    rows: dict[str, InRow] = {}
-    for name, (row, pool) in (left | others).items():
-        past = situation.memory.rows.get(name)
-        since_at = past.since_at if past is not None and past.row == row else situation.now
-        rows[name] = InRow(row=row, since_at=since_at, pool=pool)
-    return rows
+    others = {name: (state, pools.get(name, "")) for name in ids - {*taken} if (state := _WITHOUT_AGENT.get(snapshot.states[name]))}
+    states: dict[str, InState] = {}
+    for name, (state, pool) in (left | others).items():
+        past = situation.memory.agent(name).state
+        since_at = past.since_at if past is not None and past.state == state else situation.now
+        states[name] = InState(state=state, since_at=since_at, pool=pool)
+    return states
 
 
 # Two looks make a fact: what was seen of an agent, an instance or a node that may have to be removed, and since when without a gap.
@@ -539,7 +539,7 @@ class Condition(StrEnum):
 
 def is_settled(situation: Situation, agent: Agent) -> bool:
     """Tell whether a drained agent may end: idle when cordoned and after, or drained in two invocations."""
-    look = situation.memory.observations.get(agent.record.instance_id)
+    look = situation.past(agent).look
     if look is None or look.condition != Condition.DRAINED:
         return False
     was_idle = look.idle_before_at is not None and situation.now - look.idle_before_at >= agent.pool.drain_settle_seconds
@@ -548,7 +548,7 @@ def is_settled(situation: Situation, agent: Agent) -> bool:
 
 def is_unlabelled_twice(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent without labels was idle in two looks since: builds handed to it before show by then."""
-    look = situation.memory.observations.get(agent.record.instance_id)
+    look = situation.past(agent).look
     is_without = look is not None and look.condition == Condition.UNLABELLED
     return look is not None and is_without and situation.now - look.first_at >= agent.pool.drain_settle_seconds
 
@@ -561,12 +561,14 @@ def is_fact(situation: Situation, look: Observation) -> bool:
 
 def facts_of(situation: Situation) -> dict[str, Observation]:
     """Return what two looks saw, by instance id or node."""
-    return {name: look for name, look in situation.memory.observations.items() if is_fact(situation, look)}
+    looks = {name: past.look for name, past in situation.memory.agents.items() if past.look}
+    return {name: look for name, look in looks.items() if is_fact(situation, look)}
 
 
-def in_state(memory: Memory, state: str) -> list[str]:
-    """Name what was last seen in a state, by instance id."""
-    return [name for name, past in memory.rows.items() if past.row == state]
+def in_state(memory: Memory, state: str) -> dict[str, InState]:
+    """Return what was last seen in a state, by instance id."""
+    states = {name: past.state for name, past in memory.agents.items() if past.state}
+    return {name: past for name, past in states.items() if past.state == state}
 
 
 def state_named(name: str) -> AgentState | None:

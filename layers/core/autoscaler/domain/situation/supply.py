@@ -67,7 +67,7 @@ def spare_elsewhere(situation: Situation, pool: PoolView) -> Iterator[Agent]:
             continue
         idle = [agent for agent in view.ready if agent.idle and _may_leave(situation, agent)]
         spare = max(0, len(idle) - _own_need(situation, view))
-        yield from sorted(idle, key=lambda agent: situation.memory.idle_since.get(agent.record.instance_id, situation.now))[:spare]
+        yield from sorted(idle, key=lambda agent: situation.past(agent).idle_since or situation.now)[:spare]
 
 
 def _may_leave(situation: Situation, agent: Agent) -> bool:

@@ -126,7 +126,7 @@ _STOPPED_SOON = (Phase.STOPPED, Phase.STOPPING)
 def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent can be stopped, and its operator lets us."""
     record, instance = agent.record, situation.instances.get(agent.record.instance_id)
-    if instance is None or not _is_able(instance) or agent.pool.warm_pool is None or record.instance_id in situation.memory.unstoppable:
+    if instance is None or not _is_able(instance) or agent.pool.warm_pool is None or situation.past(agent).is_unstoppable:
         return False
     is_surplus = record.reservation is None and (agent.mark is None or agent.mark.kind in _NOT_NEEDED)
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
@@ -148,7 +148,7 @@ def count_stopped(pool: PoolView) -> int:
 
 def stopped_wanted(situation: Situation, pool: PoolView) -> int:
     """Count the stopped agents that are worth having beside those that run, within what its operator allows on all controllers."""
-    warm, window = pool.spec.warm_pool, situation.memory.windows.get(pool.full_name)
+    warm, window = pool.spec.warm_pool, situation.memory.needs(pool.controller, pool.name).window
     if warm is None:
         return 0
     needed = needed_lately(window, pool.keep.seconds_in_all, situation.now) if window else 0
@@ -167,7 +167,7 @@ def starts_to_time(pool: PoolView) -> int | None:
     If starts are no quicker than boots, the disks of many would cost money for nothing. If even the quickest of the first few took longer
     than was believed, that is likely, and more are timed before many are stopped.
     """
-    timed = len(pool.memory.starts.get(pool.name, ()))
+    timed = len(pool.memory.pool(pool.name).starts)
     is_slow = timed >= STARTS_TO_DOUBT and pool.start_seconds > STARTS_TAKE_SHARE * pool.boot_seconds
     needed = BOOTS_TO_TRUST if is_slow else STARTS_TO_DOUBT
     return needed if timed < needed else None

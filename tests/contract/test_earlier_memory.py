@@ -1,0 +1,69 @@
+"""The memory that 0.3.0 wrote: what it held stands with each thing, and its tables go with the first write."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.adapters.table import body_of
+from autoscaler.domain.facts.memory import AgentPast, Memory
+from autoscaler_workbench.cli.demo import TABLE
+from support.full_memory import FULL_MEMORY
+from support.remembered import with_tables
+
+# As 0.3.0 wrote a memory that holds something of everything.
+WRITTEN = json.loads(Path(__file__).with_name("memory_of_0_3_0.json").read_text(encoding="utf-8"))
+NAMES_OF_NOW = {"agents", "pools", "controllers", "fleet"}
+# What 0.3.0 could not know, or does not count.
+NEW = {"ending": {}, "hosts_off": {}}
+
+
+@pytest.fixture
+def book(dynamo):
+    return DynamoState(lambda: dynamo, TABLE, "f")
+
+
+def write(dynamo, memory):
+    item = {
+        "fleet": {"S": "f"},
+        "item": {"S": "memory"},
+        "version": {"N": "1"},
+        "body": {"S": json.dumps({"memory": memory | {"version": 1}})},
+    }
+    dynamo.put_item(TableName=TABLE, Item=item)
+
+
+def written(dynamo):
+    item = dynamo.get_item(TableName=TABLE, Key={"fleet": {"S": "f"}, "item": {"S": "memory"}})["Item"]
+    return json.loads(body_of(item["body"]))["memory"]
+
+
+def test_all_that_0_3_0_remembered_is_read(dynamo, book):
+    write(dynamo, WRITTEN)
+    expected = with_tables(FULL_MEMORY, **NEW)
+    stuck = replace(expected.agents["i-3"], stuck=replace(expected.agents["i-3"].stuck, why=""))  # 0.3.0 did not note why
+    assert replace(book.read().memory, version=0) == replace(expected, agents={**expected.agents, "i-3": stuck}, version=0)
+
+
+def test_its_tables_go_with_the_first_write_and_what_it_reads_on_the_way_back_stays(dynamo, book):
+    """On the way back it must not take what they held long ago for two looks."""
+    write(dynamo, WRITTEN)
+    memory = book.read().memory
+    book.save_memory(replace(memory, requests={"r-2": 2.0}))
+    kept = {"month", "sessions", "gone", "lost", "reruns", "trials"}
+    assert written(dynamo).keys() - {"version"} == NAMES_OF_NOW | kept | {"requests"}
+    assert {name: written(dynamo)[name] for name in kept} == {name: WRITTEN[name] for name in kept}
+
+
+def test_what_this_version_kept_before_the_way_back_is_not_taken_for_what_0_3_0_saw_since(dynamo, book):
+    older = {"i-7": {"idle_since": 1.0}, "i-1": {"is_kept": True}}
+    write(dynamo, {"idle_since": {"i-1": 5.0}, "agents": older})
+    assert book.read().memory.agents == {"i-1": AgentPast(idle_since=5.0)}
+
+
+def test_a_table_in_another_form_is_a_memory_that_cannot_be_read(dynamo, book):
+    write(dynamo, {"windows": 5})
+    read = book.read()
+    assert (read.memory, read.unread) == (Memory(version=1), ("memory",))
