@@ -82,12 +82,12 @@ def _told_stopped(off: dict[str, Any]) -> str:
 
 
 def _pool_row(pool: dict[str, Any], *, with_controller: bool) -> tuple[str, ...]:
-    phases = ", ".join(f"{count} {phase}" for phase, count in sorted(pool["agents"].items()))
+    words = ", ".join(f"{count} {word}" for word, count in sorted(pool["agents"].items()))
     return (
         _where(pool, with_controller),
         str(pool["starved"]),
         duration(pool["longest_wait_seconds"]) if pool["longest_wait_seconds"] else "",
-        f"{phases or '0'} of {pool['max_agents']}",
+        f"{words or '0'} of {pool['max_agents']}",
         f"{pool['busy']}/{pool['executors']}",
         str(pool["off"]["count"]) if pool["off"] else "",
         dollars(pool["usd_per_hour"]).removeprefix("$"),
@@ -149,7 +149,7 @@ def _print_agents(agents: list[dict[str, Any]], *, wide: bool) -> None:
     if for_people():
         rows = [_agent_row(agent, several) for agent in agents]
         headers, figures = ("agent", "state", *(("age", "type", "$/h") if wide else ()), "doing"), ("age", "$/h")
-        widened = [(name, phase, *(_worth(agent) if wide else ()), doing) for agent, (name, phase, doing) in zip(agents, rows, strict=True)]
+        widened = [(name, word, *(_worth(agent) if wide else ()), doing) for agent, (name, word, doing) in zip(agents, rows, strict=True)]
         print_rows(headers, widened, prose=("doing",), figures=figures)
         return
     headers = tuple(agents[0]) if agents else ("agent",)
@@ -179,7 +179,7 @@ def _agent_row(agent: dict[str, Any], with_controller: bool) -> tuple[str, str, 
     idle = f"idle for {duration(agent['idle_seconds'])}" if agent["idle_seconds"] is not None else ""
     boots = "" if agent["node"] else f"{_where(agent, with_controller)}, launched {duration(agent['age_seconds'])} ago"
     doing = "\n".join(filter(None, [*agent["jobs"], idle, boots, agent["note"], agent.get("image"), told_uses(agent)]))
-    return agent["node"] or agent["instance_id"], agent["phase"], doing
+    return agent["node"] or agent["instance_id"], agent["word"], doing
 
 
 def print_queue(answer: Answer) -> None:

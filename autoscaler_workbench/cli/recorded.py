@@ -19,8 +19,6 @@ from autoscaler_workbench.ui.source import Past
 
 _POINTS = 720
 _HOUR = 3600.0
-# As the other answers name them; whether one that is ready is busy or idle, its builds tell.
-_PHASES = {AgentState.BOOTING: "connecting", AgentState.DRAINING: "draining"}
 _STOPPED = "stopped"
 _OF_SEVERAL = ("launch", "start")
 _STEPS_TOLD = 5
@@ -138,7 +136,7 @@ class Moment:
             "without_jobs": [],
             "unread": [],
             "stopped": "",
-            "agents": sum(agent["phase"] != _STOPPED for agent in agents),
+            "agents": sum(agent["word"] != _STOPPED for agent in agents),
             "launches_in_the_hour": launched,
             "usd_per_hour": usd_per_hour,
             "reserved_usd_per_hour": usd_per_hour,
@@ -159,7 +157,7 @@ class Moment:
             "pool": pool,
             "starved": len(waits),
             "longest_wait_seconds": max(waits, default=0.0),
-            "agents": {agent["phase"]: 1 for agent in mine},
+            "agents": {agent["word"]: 1 for agent in mine},
             "max_agents": max_agents,
             "paused": self._paused(pool),
         }
@@ -182,7 +180,8 @@ class Moment:
         is_on = any(begin <= self.now and not _is_over(end, self.now) for begin, end in agent.spells)
         named = ("controller", "pool", "node", "instance_id", "instance_type", "executors")
         return {name: getattr(agent, name) for name in named} | {
-            "phase": self._phase(agent, busy=bool(jobs)) if is_on else _STOPPED,
+            "word": self._word(agent, busy=bool(jobs)) if is_on else _STOPPED,
+            "state": "",
             "busy": len(jobs),
             "jobs": tuple(sorted(set(jobs))),
             "age_seconds": self.now - agent.launched_at,
@@ -190,9 +189,12 @@ class Moment:
             "note": "",
         }
 
-    def _phase(self, agent: DayAgent, *, busy: bool) -> str:
+    def _word(self, agent: DayAgent, *, busy: bool) -> str:
+        """Say what an agent does; whether one that has booted is busy or idle, its builds tell."""
         state = next((state for at, state in reversed(agent.states) if at <= self.now), AgentState.BOOTING)
-        return "ready" if busy and state is AgentState.BOOTING else _PHASES.get(state, "ready")
+        if state is AgentState.DRAINING or (state is AgentState.BOOTING and not busy):
+            return str(state)
+        return str(AgentState.BUSY if busy else AgentState.IDLE)
 
     def _waiting(self) -> Iterator[DayBuild]:
         for build in self.day.builds:
@@ -258,7 +260,7 @@ class Moment:
         if pool not in {one.pool for one in self.day.pools}:
             return
         agents = [agent for agent in self._agents() if agent["pool"] == pool]
-        off = sum(agent["phase"] == _STOPPED for agent in agents)
+        off = sum(agent["word"] == _STOPPED for agent in agents)
         waiting = sum(build.pool == pool for build in self._waiting())
         stopped = f" and {off} stopped" if off else ""
         yield f"{counted(waiting, 'job')} waited for {pool}, which had {counted(len(agents) - off, 'agent')}{stopped}"

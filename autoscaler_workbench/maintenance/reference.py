@@ -75,7 +75,8 @@ def deadline_reference() -> str:
     for title, rows in {"Agents": OF_AGENTS, "Everything else": OF_OTHERS}.items():
         lines += ["", f"## {title}", ""]
         for row in rows:
-            facts = f"Recognised by: {row.recognised_by}. Ended by: {row.ended_by}. Deadline: {row.deadline}. Then: {row.then}."
+            word = f"In lists *{row.word}*. " if row.word else ""
+            facts = f"{word}Recognised by: {row.recognised_by}. Ended by: {row.ended_by}. Deadline: {row.deadline}. Then: {row.then}."
             lines += _item(f"**`{row.name}`** {facts} Told: {row.told}.")
     return "\n".join(lines[1:]) + "\n"
 

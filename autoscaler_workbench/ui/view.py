@@ -12,23 +12,7 @@ from autoscaler_workbench.ui.trouble import why_paused
 
 HOT, BOOTING, DRAINING, IDLE, STOPPED, TROUBLE = "busy", "booting", "draining", "idle", "stopped", "trouble"
 RESERVED = "reserved"
-_STATES = {
-    "requested": BOOTING,
-    "connecting": BOOTING,
-    "retiring": DRAINING,
-    "draining": DRAINING,
-    "interrupted": DRAINING,
-    "condemned": DRAINING,
-    "stopping": DRAINING,
-    "stopped": STOPPED,
-    "reserved": RESERVED,
-    "overdue": TROUBLE,
-    "lost": TROUBLE,
-    "nodeless": TROUBLE,
-    "set-aside": TROUBLE,
-    "marked": TROUBLE,
-    "unseen": TROUBLE,
-}
+_COLOURS = {"ending": DRAINING, "set aside": TROUBLE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +77,8 @@ def pool_rows(told: dict[str, Any]) -> list[PoolRow]:
 
 def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], schedules: Iterable[str], *, with_controller: bool) -> PoolRow:
     mine = [agent for agent in agents if (agent["controller"], agent["pool"]) == (pool["controller"], pool["pool"])]
-    off = [agent for agent in mine if agent["phase"] == STOPPED]
-    on = [agent for agent in mine if agent["phase"] != STOPPED]
+    off = [agent for agent in mine if agent["word"] == STOPPED]
+    on = [agent for agent in mine if agent["word"] != STOPPED]
     disks_usd = sum(agent["usd_per_hour"] for agent in off)
     return PoolRow(
         name=f"{pool['controller']}/{pool['pool']}" if with_controller else pool["pool"],
@@ -193,8 +177,8 @@ def newest(events: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
 
 
 def _tile(agent: dict[str, Any]) -> Tile:
-    state = _STATES.get(agent["phase"]) or (HOT if agent["busy"] else IDLE)
-    builds = ", ".join(agent["jobs"]) or ("idle" if state == IDLE else agent["phase"])
+    state = RESERVED if agent["state"] == RESERVED else _COLOURS.get(agent["word"], agent["word"])
+    builds = ", ".join(agent["jobs"]) or agent["word"]
     parts = (
         agent["node"],
         agent["instance_id"],
@@ -210,7 +194,7 @@ def _tile(agent: dict[str, Any]) -> Tile:
         short=name.removeprefix(f"{agent['pool']}-"),
         about=", ".join(job.rpartition("/")[2] for job in agent["jobs"]) or agent["note"],
         state=state,
-        kind=agent["phase"] if state == TROUBLE else state,
+        kind=agent["state"] if state == TROUBLE else state,
         load="" if state == STOPPED else f"{agent['busy']} of {agent['executors']}",
         text="\n".join(part for part in parts if part),
     )

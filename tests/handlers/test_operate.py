@@ -178,7 +178,7 @@ def test_the_status_shows_queue_agents_limits_and_what_is_held(here):
     here.call("operate", event("hold"))
     told = here.call("operate", event("status"))["status"]
     pool = next(pool for pool in told["pools"] if pool["pool"] == "mxnetlinux-gpu")
-    assert (pool["starved"], pool["agents"], pool["longest_wait_seconds"]) == (2, {"requested": 2}, 240.0)
+    assert (pool["starved"], pool["agents"], pool["longest_wait_seconds"]) == (2, {"booting": 2}, 240.0)
     assert pool["paused"].startswith("held: pool mxnetlinux-gpu is on hold")
     assert (told["agents"], told["max_agents"], told["launches_in_the_hour"], told["problems"]) == (3, 60, 3, {})
     assert told["usd_per_hour"] == pytest.approx(sum(pool["usd_per_hour"] for pool in told["pools"]))
@@ -255,7 +255,7 @@ def test_a_person_closes_a_breaker_and_the_next_pass_launches_what_the_queue_nee
     assert gpu_of(here.call("operate", event("status")))["paused"] == ""
     here.pass_minutes(1)
     pool = gpu_of(here.call("operate", event("status")))
-    assert (pool["broken"], pool["agents"]["requested"]) == (None, 3)
+    assert (pool["broken"], pool["agents"]["booting"]) == (None, 3)
     here.pass_minutes(5)
     assert gpu_of(here.call("operate", event("status")))["broken"] is None  # those that failed before do not count again
 
@@ -266,9 +266,9 @@ def test_agents_and_queue_are_listed(here):
     here.pass_minutes(8)
     submit(here, "mxnetlinux-gpu", count=2)
     running = next(entry for entry in here.call("operate", event("agents"))["agents"] if entry["jobs"])
-    assert (running["pool"], running["phase"], running["busy"], running["jobs"]) == (
+    assert (running["pool"], running["word"], running["busy"], running["jobs"]) == (
         "mxnetlinux-gpu",
-        "ready",
+        "busy",
         1,
         ("job-mxnetlinux-gpu-0",),
     )

@@ -95,10 +95,10 @@ def test_who_has_it_is_told_by_agents_status_why_and_events(here):
     here.pass_minutes(8)
     [one] = listed(here)
     [agent] = [agent for agent in here.call("operate", event("agents"))["agents"] if agent["instance_id"] == one["instance_id"]]
-    assert (agent["phase"], agent["idle_seconds"]) == ("reserved", None)
+    assert (agent["word"], agent["state"], agent["idle_seconds"]) == ("set aside", "reserved", None)
     assert agent["note"] == "reserved for alice, for another 3 h 52 min: a test hangs on this kind of machine only"
     [pool] = [pool for pool in here.call("operate", event("status"))["status"]["pools"] if pool["pool"] == "mxnetlinux-gpu"]
-    assert (pool["agents"], pool["executors"]) == ({"reserved": 1}, 0)
+    assert (pool["agents"], pool["executors"]) == ({"set aside": 1}, 0)
     facts = here.call("operate", event("why") | {"subject": one["node"]})["facts"]
     assert "it is reserved for alice, for another 3 h 52 min: a test hangs on this kind of machine only" in facts
     told = here.call("operate", {"action": "events"})["events"]

@@ -80,7 +80,7 @@ def test_a_fleet_without_a_warm_pool_has_no_column_for_it(capsys):
 
 def test_the_list_of_agents_says_since_when_one_is_stopped_and_for_how_long_it_is_kept(here, stopped):
     told = asked(here, "agents")["agents"]
-    assert {(one["phase"], round(one["usd_per_hour"], 3), one["idle_seconds"]) for one in told} == {("stopped", 0.011, None)}
+    assert {(one["word"], round(one["usd_per_hour"], 3), one["idle_seconds"]) for one in told} == {("stopped", 0.011, None)}
     assert all(one["note"].startswith("stopped ") and one["note"].endswith("kept in any case (warm_pool.min_agents 2)") for one in told)
     assert {one["node"] for one in told} == {f"cpu-{instance.id[2:]}" for instance in stopped}, "it comes back under this name"
 
@@ -155,7 +155,7 @@ def test_a_stop_is_finished_as_soon_as_ec2_announces_it(here, stopping):
     assert announced(here, instance) == [("finish-stop", "has-stopped", "done")]
     assert node.name not in here.world.controllers["main"].nodes
     assert announced(here, instance) == [], "there is nothing left to do"
-    assert {one["phase"] for one in asked(here, "agents")["agents"] if one["instance_id"] == instance.id} == {"stopped"}
+    assert {one["word"] for one in asked(here, "agents")["agents"] if one["instance_id"] == instance.id} == {"stopped"}
 
 
 def test_a_start_that_failed_is_known_as_soon_as_ec2_announces_it(here, stopped):

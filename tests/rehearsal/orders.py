@@ -26,9 +26,9 @@ def operate(scene: Scene) -> None:
     report.step("3 operator: the command line, against the deployed stack")
     operator.run("set", POOL, "--min-agents", "3", "--max-stopped", "0", "--minutes", "600")  # no agent comes or goes by itself
     report.check(
-        "status: agents of the pools", {name: pool["agents"] for name, pool in _pools(scene).items()}, {POOL: {"ready": 3}, SPOT_POOL: {}}
+        "status: agents of the pools", {name: pool["agents"] for name, pool in _pools(scene).items()}, {POOL: {"idle": 3}, SPOT_POOL: {}}
     )
-    report.check("why POOL names what is there", "3 ready; at most 6" in operator.run("why", POOL))
+    report.check("why POOL names what is there", "3 idle; at most 6" in operator.run("why", POOL))
     report.check("why NODE names its deadline", "UTC" in operator.run("why", next(iter(scene.jenkins.nodes()))))
     report.check("ask refuses an order", "is an order" in scene.account.invoke("Ask", {"action": "drain", "fleet": True})["refused"])
     report.check("ask answers", scene.account.invoke("Ask", {"action": "names"})["names"]["pools"], [POOL, SPOT_POOL])

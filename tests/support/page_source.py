@@ -8,8 +8,9 @@ from autoscaler_workbench.ui.source import Past
 NOW = 1_800_000_000.0
 
 
-def an_agent(node: str, phase: str = "ready", busy: int = 1, **facts: Any) -> dict[str, Any]:
-    given = {"controller": "main", "pool": "gpu", "node": node, "instance_id": f"i-{node}", "instance_type": "g4dn.xlarge", "phase": phase}
+def an_agent(node: str, word: str = "busy", busy: int = 1, **facts: Any) -> dict[str, Any]:
+    given = {"controller": "main", "pool": "gpu", "node": node, "instance_id": f"i-{node}", "instance_type": "g4dn.xlarge"}
+    given |= {"word": word, "state": word}
     given |= {"busy": busy, "executors": 1, "jobs": ("unix-gpu/PR-12",) if busy else (), "age_seconds": 700.0, "idle_seconds": None}
     return given | {"usd_per_hour": 0.5, "note": ""} | facts
 
@@ -20,7 +21,7 @@ def a_pool_status(name: str, **facts: Any) -> dict[str, Any]:
 
 
 STATUS = {
-    "pools": [a_pool_status("gpu", starved=2, longest_wait_seconds=754.0, agents={"ready": 2}), a_pool_status("quiet")],
+    "pools": [a_pool_status("gpu", starved=2, longest_wait_seconds=754.0, agents={"busy": 2}), a_pool_status("quiet")],
     "problems": {},
     "failing": [],
     "without_jobs": [],
@@ -48,8 +49,8 @@ class PageSource:
             "agents": [
                 an_agent("gpu-1"),
                 an_agent("gpu-2", busy=0),
-                an_agent("gpu-3", phase="connecting", busy=0),
-                an_agent("gpu-4", phase="retiring", busy=0, note="retire"),
+                an_agent("gpu-3", word="booting", busy=0),
+                an_agent("gpu-4", word="draining", busy=0, note="retire"),
             ],
             "queue": [
                 {

@@ -81,11 +81,11 @@ def test_an_agent_boots_then_builds_then_is_gone(run, recorded):
     states = {}
     for sample in run.recording.samples:
         for agent in recorded.at(sample.at).overview()["agents"]:
-            states.setdefault(agent["instance_id"], []).append((agent["phase"], agent["busy"]))
+            states.setdefault(agent["instance_id"], []).append((agent["word"], agent["busy"]))
     assert len(states) == 3
     for instance, seen in states.items():
-        assert seen[0] == ("connecting", 0), instance
-        assert ("ready", 2) in seen, instance
+        assert seen[0] == ("booting", 0), instance
+        assert ("busy", 2) in seen, instance
     assert recorded.at(recorded.ends_at).overview()["agents"] == []
 
 
@@ -129,7 +129,7 @@ def test_an_agent_that_is_stopped_costs_nothing_and_says_so(day):
     stops = agent.model_copy(update={"spells": ((begin, begin + 60.0), (begin + 360.0, end))})
     recorded = RecordedDay(day.model_copy(update={"agents": (stops,), "builds": ()}))
     told = {seconds: recorded.at(begin + seconds).overview() for seconds in (30.0, 180.0, 400.0)}
-    assert [one["agents"][0]["phase"] == "stopped" for one in told.values()] == [False, True, False]
+    assert [one["agents"][0]["word"] == "stopped" for one in told.values()] == [False, True, False]
     assert [one["status"]["usd_per_hour"] > 0 for one in told.values()] == [True, False, True]
     assert [one["status"]["agents"] for one in told.values()] == [1, 0, 1]
     assert recorded.at(begin + 180.0).why(agent.pool)[0].endswith("which had 0 agents and 1 stopped")

@@ -96,6 +96,11 @@ def test_one_row_fits_each_state_and_every_row_is_met():
 
 
 @pytest.mark.parametrize("row", [*OF_AGENTS, *OF_OTHERS], ids=lambda row: row.name)
+def test_each_agent_is_told_of_in_one_of_seven_words_and_nothing_else_is(row):
+    assert (row.word is not None) == (row in OF_AGENTS)
+
+
+@pytest.mark.parametrize("row", [*OF_AGENTS, *OF_OTHERS], ids=lambda row: row.name)
 def test_a_row_has_words_for_everything_and_what_this_rule_tells_has_words_for_an_agent(row):
     assert all((row.recognised_by, row.ended_by, row.deadline, row.then, row.told))
     assert bool(row.says) == (row.told_after is not None)

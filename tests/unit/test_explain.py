@@ -230,7 +230,7 @@ def cordoned_by_a_person(node):
 def test_a_pool_says_what_there_is_and_why_nothing_is_launched():
     hold = Hold(scope=Scope.POOL, name="cpu", since_at=NOW, until_at=NOW + 600, by="ada", reason="driver")
     facts = asked("cpu", an_agent(), items=[an_item(1, label="cpu")], overrides=Overrides(holds=(hold,)))
-    assert "cpu on main: 1 job waiting for it; 1 ready; at most 10, at least 0" in facts
+    assert "cpu on main: 1 job waiting for it; 1 idle; at most 10, at least 0" in facts
     assert facts.count(facts[0]) == 1
     assert facts[0] == ("nothing is launched there: pool cpu is on hold for another 10 min by ada: driver")
     assert not any(fact.startswith("not done: held: pool cpu is on hold") for fact in facts)

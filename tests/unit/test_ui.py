@@ -191,19 +191,22 @@ def test_a_recorded_day_is_for_those_with_its_address_too(day):
 
 
 @pytest.mark.parametrize(
-    ("phase", "busy", "state"),
+    ("word", "state", "busy", "colour", "kind"),
     [
-        *(("ready", 1, "busy"), ("ready", 0, "idle"), ("connecting", 0, "booting"), ("draining", 1, "draining"), ("lost", 1, "trouble")),
-        *(("stopping", 0, "draining"), ("stopped", 0, "stopped")),
+        *(("busy", "works", 1, "busy", "busy"), ("idle", "idle", 0, "idle", "idle"), ("booting", "boots", 0, "booting", "booting")),
+        *(("draining", "drains", 1, "draining", "draining"), ("ending", "ends", 0, "draining", "draining")),
+        *(("stopped", "stopped", 0, "stopped", "stopped"), ("set aside", "reserved", 1, "reserved", "reserved")),
+        ("set aside", "lost", 1, "trouble", "lost"),
     ],
 )
-def test_a_tile_has_the_colour_of_its_state(phase, busy, state):
-    told = {"status": STATUS, "agents": [an_agent("gpu-1", phase=phase, busy=busy)]}
-    assert [(tile.state, tile.load) for tile in view.pool_rows(told)[0].tiles] == [(state, "" if state == "stopped" else f"{busy} of 1")]
+def test_a_tile_has_the_colour_of_its_state(word, state, busy, colour, kind):
+    told = {"status": STATUS, "agents": [an_agent("gpu-1", word=word, state=state, busy=busy)]}
+    [tile] = view.pool_rows(told)[0].tiles
+    assert (tile.state, tile.kind, tile.load) == (colour, kind, "" if colour == "stopped" else f"{busy} of 1")
 
 
 def test_stopped_agents_are_told_beside_the_others_with_what_their_disks_cost(browser, source):
-    off = [an_agent(f"gpu-{number}", phase="stopped", busy=0, usd_per_hour=0.01, note="stopped 2 h ago") for number in (8, 9)]
+    off = [an_agent(f"gpu-{number}", word="stopped", busy=0, usd_per_hour=0.01, note="stopped 2 h ago") for number in (8, 9)]
     source.told["agents"] = [*source.told["agents"], *off]
     page = browser.get("/").text
     assert "4 of 10 agents, 1 of 4 executors busy, $2.00 an hour, 2 stopped (disks $0.02 an hour)" in page

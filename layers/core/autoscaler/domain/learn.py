@@ -25,6 +25,7 @@ from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import (
     AgentPast,
     ControllerPast,
+    InState,
     Memory,
     Missing,
     MonitorMark,
@@ -50,7 +51,7 @@ from autoscaler.domain.facts.metering import (
 from autoscaler.domain.facts.nodes import with_known_weights
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.pools import next_definitions, next_volumes
-from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, Snapshot
+from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, InstanceState, Snapshot
 from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over, next_peaks, note_returns
@@ -62,7 +63,15 @@ from autoscaler.domain.repair.boots import note_ended_by_others, offerings_of, t
 from autoscaler.domain.repair.lost_builds import answered, next_lost, still_lost
 from autoscaler.domain.repair.nodes import note_owed
 from autoscaler.domain.scale_in.replace import note_kept, note_taken, taken_now
-from autoscaler.domain.situation.agents import Agent, Phase, next_marked, next_missing, next_terminated, with_terminated
+from autoscaler.domain.situation.agents import (
+    FORGOTTEN_ASK_AGAIN_SECONDS,
+    Agent,
+    Phase,
+    next_marked,
+    next_missing,
+    next_terminated,
+    with_terminated,
+)
 from autoscaler.domain.situation.breakers import (
     FAILED_BOOTS_KEPT,
     close,
@@ -95,7 +104,7 @@ from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, tu
 from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_versions, times_of
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.situation import Decided, Look, Situation, join, situate, with_job_lengths
-from autoscaler.domain.situation.states import next_states
+from autoscaler.domain.situation.states import FOREIGN, LEFT_THE_FILE, SHUTS_DOWN, UNSEEN, state_of
 from autoscaler.domain.situation.warm_pool import note_short_of_disk
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
@@ -264,10 +273,49 @@ def _proven(look: Look) -> dict[str, str]:
 def watch(situation: Situation) -> Situation:
     """Note the condition of every agent, and what each pool needs now; learn from what is needed again."""
     memory, snapshot = situation.memory, situation.snapshot
-    looks, states = next_observations(situation), next_states(situation)
+    looks, states = next_observations(situation), _next_states(situation)
     agents = {name: replace(memory.agent(name), look=looks.get(name), state=states.get(name)) for name in (*memory.agents, *looks, *states)}
     controllers = {name: _watch_controller(situation, name) for name in {**memory.controllers, **snapshot.controllers}}
     return replace(situation, memory=replace(memory, agents=known_of(agents), controllers=known_of(controllers)))
+
+
+# What is no agent, or not yet, by what EC2 says of the instance.
+_WITHOUT_AGENT = {InstanceState.SHUTTING_DOWN: SHUTS_DOWN.name, InstanceState.FOREIGN: FOREIGN}
+
+
+def _next_states(situation: Situation) -> dict[str, InState]:
+    """Carry on since when each agent is in its state. What EC2, or a controller, did not show in this look stays where it was."""
+    now, states = situation.now, dict[str, InState]()
+    for agent in situation.agents:
+        past, state = situation.past(agent).state, state_of(situation, agent)
+        stays = past is not None and (state is UNSEEN or _is_left_out(situation, agent))
+        states[agent.record.instance_id] = past if past is not None and stays else _in_state(past, state.name, now)
+    for name, (other, pool) in _without_agents(situation, states).items():
+        states[name] = _in_state(situation.memory.agent(name).state, other, now, pool)
+    return states
+
+
+def _in_state(past: InState | None, state: str, now: float, pool: str = "") -> InState:
+    return past if past is not None and past.state == state else InState(state=state, since_at=now, pool=pool)
+
+
+def _is_left_out(situation: Situation, agent: Agent) -> bool:
+    """Tell whether EC2 did not show an agent's instance, and showed it a moment ago: its answers leave instances out now and then."""
+    state, missing = situation.snapshot.states.get(agent.record.instance_id), situation.memory.agent(agent.record.machine).missing
+    is_new = missing is not None and agent.instance is None and situation.now - missing.since_at < FORGOTTEN_ASK_AGAIN_SECONDS
+    return state is None or is_new
+
+
+def _without_agents(situation: Situation, taken: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Name agents that have no controller any more, instances that shut down whose records are closed, and others with our tags.
+
+    Each has its state, and its pool.
+    """
+    snapshot = situation.snapshot
+    left = {record.instance_id: (LEFT_THE_FILE, record.pool) for record in snapshot.living if record.controller not in snapshot.controllers}
+    pools = {instance.id: instance.pool for instance in snapshot.instances}
+    ids = pools.keys() | {name for name, state in snapshot.states.items() if state is InstanceState.FOREIGN}
+    return left | {name: (of, pools.get(name, "")) for name in ids - {*taken} if (of := _WITHOUT_AGENT.get(snapshot.states[name]))}
 
 
 def _watch_controller(situation: Situation, name: str) -> ControllerPast:

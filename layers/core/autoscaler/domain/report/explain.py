@@ -14,7 +14,7 @@ from autoscaler.domain.repair.boots import told_by_others
 from autoscaler.domain.report.controllers import told_controller, told_others
 from autoscaler.domain.report.lasting import told_held_labels, told_holds_of_job, told_left, told_left_pool, told_row, told_stray
 from autoscaler.domain.report.limits import told_schedules
-from autoscaler.domain.report.listing import QueueEntry, list_queue, told_devices, told_weights
+from autoscaler.domain.report.listing import QueueEntry, list_queue, told_devices, told_weights, words_of
 from autoscaler.domain.report.machines import (
     image_of,
     lending_of,
@@ -38,6 +38,7 @@ from autoscaler.domain.situation.left import told_unseen, unseen_sides, why_not_
 from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.states import state_of
 from autoscaler.domain.wording import clock, counted, dollars, duration, listed
 
 # What is known of the waiting and running builds of one job, each fact once however many wait.
@@ -372,8 +373,7 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) 
 
 def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
     starved = situation.starved_by_pool(pool.controller).get(pool.name, 0)
-    phases = [str(agent.phase) for agent in pool.agents]
-    agents = ", ".join(f"{phases.count(phase)} {phase}" for phase in sorted(set(phases))) or "no agents"
+    agents = ", ".join(f"{count} {word}" for word, count in sorted(words_of(situation, pool.agents).items())) or "no agents"
     least, most, worth = pool.spec.min_agents, pool.spec.max_agents, pool.spec.wait_usd_per_hour
     yield f"{pool.name} on {pool.controller}: {counted(starved, 'job')} waiting for it; {agents}; at most {most}, at least {least}"
     yield f"an agent costs {dollars(pool.usd_per_hour)} an hour; an hour of waiting is worth {dollars(worth)}"
@@ -412,7 +412,8 @@ def _of_agent(situation: Situation, agent: Agent, events: Collection[Event]) -> 
     names = f"{record.node} ({record.instance_id})" if record.node else record.instance_id
     usd = dollars(usd_per_hour_of(situation, record))
     image = f" of {image_of(situation, agent)}" if image_of(situation, agent) else ""
-    yield f"{names} of {record.pool} on {record.controller}: {agent.phase}; {record.instance_type}{image}, {usd} an hour"
+    word = state_of(situation, agent).word
+    yield f"{names} of {record.pool} on {record.controller}: {word}; {record.instance_type}{image}, {usd} an hour"
     if situation.snapshot.is_off(record):
         yield from of_stopped(situation, agent)
         yield from told_left(situation, agent)

@@ -1,5 +1,6 @@
 """Lists for people: every agent with what its machine reports, and every item of the queue with what it waits for."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -22,6 +23,7 @@ from autoscaler.domain.situation.distrust import Refused, Want, ignored_label
 from autoscaler.domain.situation.looks import elapsed_seconds, ends_in_time
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.states import state_of
 from autoscaler.domain.wording import clock, counted, duration, listed, size
 
 # What agents told last of their machines, for people: how much is left, and how old that is.
@@ -142,7 +144,8 @@ class AgentEntry:
     node: str
     instance_id: str
     instance_type: str
-    phase: str
+    word: str
+    state: str
     busy: int
     executors: int
     jobs: tuple[str, ...]
@@ -187,6 +190,11 @@ class _Fate:
     starts_in_seconds: float | None = None
 
 
+def words_of(situation: Situation, agents: Iterable[Agent]) -> Counter[str]:
+    """Count agents by the word for their state."""
+    return Counter(str(state_of(situation, agent).word) for agent in agents)
+
+
 def list_agents(situation: Situation, reports: Reports = MappingProxyType({})) -> tuple[AgentEntry, ...]:
     """List all agents, by controller, pool and age. ``reports``: what their machines told last."""
     agents = sorted(situation.agents, key=lambda agent: (*agent.key, agent.record.launched_at, agent.record.instance_id))
@@ -194,14 +202,15 @@ def list_agents(situation: Situation, reports: Reports = MappingProxyType({})) -
 
 
 def _agent(situation: Situation, agent: Agent, reports: Reports) -> AgentEntry:
-    record, since = agent.record, situation.past(agent).idle_since
+    record, since, state = agent.record, situation.past(agent).idle_since, state_of(situation, agent)
     return AgentEntry(
         controller=record.controller,
         pool=record.pool,
         node=record.node or "",
         instance_id=record.instance_id,
         instance_type="host" if record.is_host else record.instance_type,
-        phase=str(agent.phase),
+        word=str(state.word),
+        state=state.name,
         busy=agent.busy_executors,
         executors=agent.executors if agent.node else agent.pool.executors,
         jobs=tuple(sorted({build.job for build in agent.node.builds})) if agent.node else (),

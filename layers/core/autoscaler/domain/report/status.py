@@ -1,6 +1,5 @@
 """The state of the fleet for a person: queue, agents and executors by pool, limits used, pauses and why."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -11,7 +10,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.controllers import told_others
 from autoscaler.domain.report.lasting import left_behind
 from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used, told_unread
-from autoscaler.domain.report.listing import Reports, told_short
+from autoscaler.domain.report.listing import Reports, told_short, words_of
 from autoscaler.domain.report.machines import StoppedAgents, stopped_agents, told_images, usd_per_hour_of
 from autoscaler.domain.report.waiting import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.scale_in.make_room import what_holds
@@ -25,7 +24,7 @@ from autoscaler.domain.wording import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatus:
-    """One pool on one controller. ``agents``: by phase, without those that are ``off``, of which the disks alone cost.
+    """One pool on one controller. ``agents``: by the word for their state, without those that are ``off``, of which the disks alone cost.
 
     ``paused``: why nothing, or one agent at a time, is launched there, or "". ``off`` None: no agent is stopped there.
     """
@@ -139,7 +138,7 @@ def _pool(situation: Situation, pool: PoolView, reports: Reports) -> PoolStatus:
         pool=pool.name,
         starved=situation.starved_by_pool(pool.controller).get(pool.name, 0),
         longest_wait_seconds=max(situation.demands[pool.controller].waits_for(pool.name), default=0.0),
-        agents=dict(Counter(str(agent.phase) for agent in pool.agents if not situation.snapshot.is_off(agent.record))),
+        agents=dict(words_of(situation, (agent for agent in pool.agents if not situation.snapshot.is_off(agent.record)))),
         # Those that take builds, and of an agent out of use those that still run some.
         executors=sum(agent.executors if agent.phase is Phase.READY else _busy(agent) for agent in pool.agents),
         busy=sum(_busy(agent) for agent in pool.agents),

@@ -5,16 +5,17 @@ A deadline counts the seconds in which the agent's controller, or EC2, could be 
 reference` writes it as a page.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.memory import InState, Memory, Observation
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import OFF, InstanceState, RecordState
-from autoscaler.domain.situation.agents import FORGOTTEN_AFTER_SECONDS, FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
+from autoscaler.domain.situation.agents import FORGOTTEN_AFTER_SECONDS, Agent, Phase
 from autoscaler.domain.situation.looks import EC2
 from autoscaler.domain.situation.situation import Situation
 
@@ -29,6 +30,8 @@ STOPS_SECONDS = 2 * FORCED_SECONDS
 # Seconds, by the pool and by the time that builds have to resume after a restart of their controller.
 Limit = Callable[[Pool, float], float]
 _STOPPED = RecordState.STOPPED
+# How people are told of a state, in lists and on pages.
+Word = Literal["booting", "idle", "busy", "draining", "stopped", "set aside", "ending"]
 _OUT_OF_SERVICE = (RecordState.CONDEMNED, RecordState.STOPPING, _STOPPED)
 
 
@@ -43,6 +46,7 @@ class AgentState:
     """
 
     name: str
+    word: Word | None = None  # None: of what is no agent
     recognised_by: str
     holds: Callable[[Situation, Agent], bool] = lambda _situation, _agent: False
     ended_by: str
@@ -63,6 +67,7 @@ def _drain_timeout(pool: Pool, _resume: float) -> float:
 
 BOOTS = AgentState(
     name="boots",
+    word="booting",
     recognised_by="record `requested`, or a node that has not connected yet",
     holds=lambda _s, a: a.record.state is RecordState.REQUESTED or a.phase.boots,
     ended_by="its node is online",
@@ -75,6 +80,7 @@ BOOTS = AgentState(
 )
 STARTS = AgentState(
     name="starts",
+    word="booting",
     recognised_by="record `starting`",
     holds=lambda _s, a: a.record.state is RecordState.STARTING,
     ended_by="its node is online",
@@ -87,6 +93,7 @@ STARTS = AgentState(
 )
 INTERRUPTED = AgentState(
     name="interrupted",
+    word="draining",
     recognised_by="EC2 announced that it takes the instance back",
     holds=lambda _s, a: a.phase is Phase.INTERRUPTED,
     ended_by="EC2 ends it",
@@ -98,6 +105,7 @@ INTERRUPTED = AgentState(
 )
 WORKS = AgentState(
     name="works",
+    word="busy",
     recognised_by="online, and busy",
     holds=lambda _s, a: a.phase is Phase.READY and (not a.idle or bool(a.node and a.node.ended)),
     ended_by="its builds end",
@@ -107,6 +115,7 @@ WORKS = AgentState(
 )
 IDLE = AgentState(
     name="idle",
+    word="idle",
     recognised_by="online, and idle",
     holds=lambda _s, a: a.phase is Phase.READY,
     ended_by="a build begins",
@@ -118,6 +127,7 @@ IDLE = AgentState(
 )
 LENT = AgentState(
     name="lent",
+    word="idle",
     recognised_by="a loan in its record",
     holds=lambda s, a: a.phase is Phase.READY and a.record.is_lent(s.now),
     ended_by="a job of its own kind, or the end of the loan",
@@ -127,6 +137,7 @@ LENT = AgentState(
 )
 REFUSES = AgentState(
     name="refuses",
+    word="idle",
     recognised_by="it stood free beside jobs of two folders, or for 15 min, and took none",
     holds=lambda s, a: a.phase is Phase.READY and s.refuses_all(a),
     ended_by="it takes a build",
@@ -136,6 +147,7 @@ REFUSES = AgentState(
 )
 DRAINS = AgentState(
     name="drains",
+    word="draining",
     recognised_by="our mark, and not idle",
     holds=lambda _s, a: a.phase.is_out_of_use and not a.idle,
     ended_by="its builds end",
@@ -149,6 +161,7 @@ DRAINS = AgentState(
 )
 DRAINED = AgentState(
     name="drained",
+    word="draining",
     recognised_by="our mark, and idle",
     holds=lambda _s, a: a.phase.is_out_of_use,
     ended_by="it is terminated or stopped, or demand brings it back",
@@ -161,6 +174,7 @@ DRAINED = AgentState(
 )
 BOUND = AgentState(
     name="bound",
+    word="draining",
     recognised_by="our mark, idle, and a build may be bound to it: by name, or since a restart",
     holds=lambda s, a: a.phase.is_out_of_use and s.protected(a),
     ended_by="the run is seen again, has ended, or leaves the queue",
@@ -174,6 +188,7 @@ BOUND = AgentState(
 )
 ROTATES = AgentState(
     name="rotates",
+    word="draining",
     recognised_by="our mark to serve another controller, and idle",
     holds=lambda _s, a: a.phase.is_out_of_use and a.mark is not None and a.mark.kind is MarkClass.ROTATE,
     ended_by="it is sent there; used again if nobody waits there any more",
@@ -186,6 +201,7 @@ ROTATES = AgentState(
 )
 KEPT = AgentState(
     name="kept",
+    word="set aside",
     recognised_by="drained, and kept: `quarantine: keep`, or a host",
     holds=lambda s, a: a.phase.is_out_of_use and (s.is_kept(a) or a.record.is_host),
     ended_by="a person resumes or terminates it",
@@ -198,6 +214,7 @@ KEPT = AgentState(
 )
 LOST = AgentState(
     name="lost",
+    word="set aside",
     recognised_by="it was online, and its connection is lost",
     holds=lambda _s, a: a.phase is Phase.LOST,
     ended_by="its node is online",
@@ -210,6 +227,7 @@ LOST = AgentState(
 )
 MONITOR = AgentState(
     name="offline-by-a-monitor",
+    word="set aside",
     recognised_by="a monitor of Jenkins or of a plugin took it offline",
     holds=lambda _s, a: a.phase is Phase.MARKED,
     ended_by="the monitor brings it back",
@@ -220,6 +238,7 @@ MONITOR = AgentState(
 )
 PERSON = AgentState(
     name="offline-by-a-person",
+    word="set aside",
     recognised_by="a person took it offline",
     holds=lambda _s, a: a.phase is Phase.SET_ASIDE,
     ended_by="that person brings it online",
@@ -232,6 +251,7 @@ PERSON = AgentState(
 )
 RESERVED = AgentState(
     name="reserved",
+    word="set aside",
     recognised_by="a person reserved it",
     holds=lambda _s, a: a.phase is Phase.RESERVED,
     ended_by="the end of the reservation",
@@ -241,6 +261,7 @@ RESERVED = AgentState(
 )
 NODELESS = AgentState(
     name="nodeless",
+    word="ending",
     recognised_by="registered, and Jenkins has no such node",
     holds=lambda _s, a: a.phase is Phase.NODELESS,
     ended_by="its node is there again",
@@ -253,6 +274,7 @@ NODELESS = AgentState(
 )
 STOPPING = AgentState(
     name="stopping",
+    word="stopped",
     recognised_by="record `stopping`",
     holds=lambda _s, a: a.record.state is RecordState.STOPPING or (a.record.state is _STOPPED and a.instance is InstanceState.STOPPING),
     ended_by="EC2 says that it has stopped",
@@ -266,6 +288,7 @@ STOPPING = AgentState(
 )
 STOPPED = AgentState(
     name="stopped",
+    word="stopped",
     recognised_by="record `stopped`, and EC2 agrees",
     holds=lambda _s, a: a.record.state is _STOPPED and a.instance is InstanceState.STOPPED,
     ended_by="it is started",
@@ -277,6 +300,7 @@ STOPPED = AgentState(
 )
 BY_HAND = AgentState(
     name="changed-by-hand",
+    word="set aside",
     recognised_by="EC2 shows that a person stopped or started it",
     holds=lambda _s, a: a.record.state is _STOPPED or (a.instance in OFF and a.phase not in (Phase.UNSEEN, Phase.RESERVED)),
     ended_by="record and EC2 agree",
@@ -290,6 +314,7 @@ BY_HAND = AgentState(
 )
 ENDS = AgentState(
     name="ends",
+    word="ending",
     recognised_by="record `condemned`, and EC2 does not show its end",
     holds=lambda _s, a: a.record.state is RecordState.CONDEMNED,
     ended_by="EC2 ends it",
@@ -304,6 +329,7 @@ ENDS = AgentState(
 )
 REFUSED = AgentState(
     name="refused",
+    word="ending",
     recognised_by="record `condemned`, and EC2 refuses to end it: it is protected, or our role may not",
     holds=lambda s, a: a.record.state is RecordState.CONDEMNED and s.past(a).stuck is not None,
     ended_by="EC2 ends it, or a person does",
@@ -318,6 +344,7 @@ REFUSED = AgentState(
 )
 SHUTS_DOWN = AgentState(
     name="shuts-down",
+    word="ending",
     recognised_by="EC2 says `shutting-down`",
     holds=lambda _s, a: a.instance_ended,
     ended_by="EC2 says `terminated`",
@@ -331,6 +358,7 @@ SHUTS_DOWN = AgentState(
 )
 NODE_LEFT = AgentState(
     name="node-left",
+    word="ending",
     recognised_by="EC2 says that the instance is gone, and its record is open",
     holds=lambda _s, a: a.machine_gone,
     ended_by="its node is gone",
@@ -344,6 +372,7 @@ NODE_LEFT = AgentState(
 )
 MISSING = AgentState(
     name="missing",
+    word="ending",
     recognised_by="given up, stopping or stopped, and EC2 does not show it",
     holds=lambda _s, a: a.instance is None and a.record.state in _OUT_OF_SERVICE,
     ended_by="EC2 shows it again",
@@ -357,6 +386,7 @@ MISSING = AgentState(
 )
 HOST_AWAY = AgentState(
     name="host-away",
+    word="set aside",
     recognised_by="a host that is not connected",
     holds=lambda _s, a: a.record.is_host and (a.phase.is_on_its_way or a.phase is Phase.LOST),
     ended_by="its node is online",
@@ -366,6 +396,7 @@ HOST_AWAY = AgentState(
 )
 UNSEEN = AgentState(
     name="unseen",
+    word="set aside",
     recognised_by="its controller, or its node, could not be read",
     holds=lambda _s, a: a.phase is Phase.UNSEEN,
     ended_by="a complete look",
@@ -471,45 +502,11 @@ OF_OTHERS = (
 
 
 _BY_NAME = {state.name: state for state in OF_AGENTS}
-_WITHOUT_AGENT = {InstanceState.SHUTTING_DOWN: SHUTS_DOWN.name, InstanceState.FOREIGN: FOREIGN}
 
 
 def state_of(situation: Situation, agent: Agent) -> AgentState:
     """Find the one state of an agent."""
     return next(state for state in OF_AGENTS if state.holds(situation, agent))
-
-
-def next_states(situation: Situation) -> dict[str, InState]:
-    """Carry on since when each agent is in its state. What EC2, or a controller, did not show in this look stays where it was."""
-    states: dict[str, InState] = {}
-    for agent in situation.agents:
-        past, state = situation.past(agent).state, state_of(situation, agent).name
-        is_unseen = state == UNSEEN.name or _is_unseen(situation, agent)
-        stays = past is not None and (is_unseen or past.state == state)
-        states[agent.record.instance_id] = past if past is not None and stays else InState(state=state, since_at=situation.now)
-    return states | _states_without_agents(situation, states)
-
-
-def _is_unseen(situation: Situation, agent: Agent) -> bool:
-    """Tell whether EC2 did not show an agent's instance, and showed it a moment ago: its answers leave instances out now and then."""
-    state, missing = situation.snapshot.states.get(agent.record.instance_id), situation.memory.agent(agent.record.machine).missing
-    is_left_out = missing is not None and agent.instance is None and situation.now - missing.since_at < FORGOTTEN_ASK_AGAIN_SECONDS
-    return state is None or is_left_out
-
-
-def _states_without_agents(situation: Situation, taken: Collection[str]) -> dict[str, InState]:
-    """Carry on since when agents have no controller any more, instances shut down whose records are closed, and others have our tags."""
-    snapshot = situation.snapshot
-    left = {record.instance_id: (LEFT_THE_FILE, record.pool) for record in snapshot.living if record.controller not in snapshot.controllers}
-    pools = {instance.id: instance.pool for instance in snapshot.instances}
-    ids = pools.keys() | {name for name, state in snapshot.states.items() if state is InstanceState.FOREIGN}
-    others = {name: (state, pools.get(name, "")) for name in ids - {*taken} if (state := _WITHOUT_AGENT.get(snapshot.states[name]))}
-    states: dict[str, InState] = {}
-    for name, (state, pool) in (left | others).items():
-        past = situation.memory.agent(name).state
-        since_at = past.since_at if past is not None and past.state == state else situation.now
-        states[name] = InState(state=state, since_at=since_at, pool=pool)
-    return states
 
 
 # Two looks make a fact: what was seen of an agent, an instance or a node that may have to be removed, and since when without a gap.
