@@ -63,7 +63,7 @@ def _kept(situation: Situation, agent: Agent) -> _Answer:
 
 def _wanted_back(situation: Situation, agent: Agent) -> _Answer:
     """Keep what demand counts on; one that cannot be uncordoned goes, so that another may replace it."""
-    waits = situation.starved_by_pool(agent.record.controller).get(agent.pool.name, 0) if not agent.record.state.is_given_up else 0
+    waits = situation.starved[agent.record.controller].get(agent.pool.name, 0) if not agent.record.state.is_given_up else 0
     if not waits or not may_come_back(situation, agent) or keeps_failing(cannot_come_back(situation.memory, agent)):
         return None
     if situation.stopped_by(agent.pool.name):

@@ -334,7 +334,7 @@ def _watch_controller(situation: Situation, name: str) -> ControllerPast:
 
 
 def _watch_pool(situation: Situation, pool: PoolView) -> PoolNeeds:
-    starved, due = situation.executors_wanted(pool.controller), situation.forecasts(pool.controller).get(pool.name, NOTHING)
+    starved, due = situation.executors_wanted[pool.controller], situation.forecasts(pool.controller).get(pool.name, NOTHING)
     needed = Needed(
         present=pool.in_use(starved.get(pool.name, 0)),
         forecast=due.stages,

@@ -229,7 +229,7 @@ def _late(here: Following, agent: Agent) -> Follow:
 def _why_no_other(situation: Situation, agent: Agent) -> str | None:
     """Say which limit leaves jobs that wait no other agent in place of a start that takes too long; None where none does."""
     pool = situation.pools.get(agent.key)
-    if pool is None or not situation.starved_by_pool(pool.controller).get(pool.name, 0):
+    if pool is None or not situation.starved[pool.controller].get(pool.name, 0):
         return None
     refused = Budget(situation).over_limit(pool.spec, pool.usd_per_hour)
     return refused[1] if refused else None

@@ -483,7 +483,7 @@ def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
             for agent in pool.agents
             if may_come_back(situation, agent)
             and agent.record.instance_id not in kept
-            and agent.record.node not in situation.distrust(controller).nodes
+            and agent.record.node not in situation.distrust[controller].nodes
             and not cannot_come_back(situation.memory, agent)
         ]
         for name, pool in situation.pools_of(controller).items()

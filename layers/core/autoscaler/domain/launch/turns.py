@@ -228,7 +228,7 @@ def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
 
     What runs is stopped later: to launch in its place would make one agent too many with each burst.
     """
-    if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0) or not may_fill(pool):
+    if placement.situation.starved[placement.controller].get(pool.name, 0) or not may_fill(pool):
         return
     purchase, least, in_time = placement.purchase, least_stopped(placement.situation, pool), stopped_in_time(placement.situation, pool)
     if is_start_to_prove(placement.situation, pool):

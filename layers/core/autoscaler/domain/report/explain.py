@@ -372,7 +372,7 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) 
 
 
 def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
-    starved = situation.starved_by_pool(pool.controller).get(pool.name, 0)
+    starved = situation.starved[pool.controller].get(pool.name, 0)
     agents = ", ".join(f"{count} {word}" for word, count in sorted(words_of(situation, pool.agents).items())) or "no agents"
     least, most, worth = pool.spec.min_agents, pool.spec.max_agents, pool.spec.wait_usd_per_hour
     yield f"{pool.name} on {pool.controller}: {counted(starved, 'job')} waiting for it; {agents}; at most {most}, at least {least}"

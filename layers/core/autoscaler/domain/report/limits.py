@@ -105,7 +105,7 @@ def in_turn(situation: Situation) -> list[Team]:
 
 def held_back(situation: Situation) -> list[Usage]:
     """Find the fleet and the teams whose jobs wait for more agents than boot, and whose limits leave no room for one more."""
-    if not any(situation.starved_by_pool(controller) for controller in situation.demands):
+    if not any(situation.starved[controller] for controller in situation.demands):
         return []
     shared = [use for use in Budget(situation).levels if use.level.kind is not LevelKind.POOL and _waits(situation, use.level)]
     return [use for use in shared if use.refusal(cheapest_of(situation.fleet, use.level), None) is not None]
@@ -128,7 +128,7 @@ def cheapest_of(fleet: Fleet, level: Level) -> float:
 
 def _waits(situation: Situation, level: Level) -> bool:
     """Tell whether more jobs wait than agents that boot have executors: jobs that wait for these wait for no limit."""
-    starved = (situation.starved_by_pool(controller) for controller in situation.demands)
+    starved = (situation.starved[controller] for controller in situation.demands)
     waiting = sum(count for by_pool in starved for pool, count in by_pool.items() if level.has(pool))
     boots = (agent for agent in situation.agents if agent.phase.boots and level.has(agent.pool.name))
     return waiting > sum(agent.pool.executors for agent in boots)

@@ -371,7 +371,7 @@ def _of_unknown_length(situation: Situation, controller: str, start: PlannedStar
 
 
 def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fate:
-    nodes = situation.distrust(controller).nodes
+    nodes = situation.distrust[controller].nodes
     since_at = min((nodes[name].since_at for name in refused.nodes), default=situation.now)
     have = "has" if len(refused.nodes) == 1 else "have"
     refusal = f"{listed(refused.nodes)} {have} been free for {duration(situation.now - since_at)} and did not take it"

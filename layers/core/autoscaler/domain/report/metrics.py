@@ -210,7 +210,7 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, read
     yield from results_of(lesson, name, dimensions)
     if not view.complete:
         return
-    yield one("QueueStarved", situation.starved_by_pool(controller).get(name, 0), COUNT, dimensions)
+    yield one("QueueStarved", situation.starved[controller].get(name, 0), COUNT, dimensions)
     yield one("ExecutorsTotal", pool.ready_executors, COUNT, dimensions)
     yield one("AgentsOnline", len(pool.ready), COUNT, dimensions)
     yield Datum(name="QueueWait", values=situation.demands[controller].waits_for(name), unit=SECONDS, dimensions=dimensions)

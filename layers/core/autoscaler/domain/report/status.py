@@ -136,7 +136,7 @@ def _pool(situation: Situation, pool: PoolView, reports: Reports) -> PoolStatus:
     return PoolStatus(
         controller=pool.controller,
         pool=pool.name,
-        starved=situation.starved_by_pool(pool.controller).get(pool.name, 0),
+        starved=situation.starved[pool.controller].get(pool.name, 0),
         longest_wait_seconds=max(situation.demands[pool.controller].waits_for(pool.name), default=0.0),
         agents=dict(words_of(situation, (agent for agent in pool.agents if not situation.snapshot.is_off(agent.record)))),
         # Those that take builds, and of an agent out of use those that still run some.

@@ -281,7 +281,7 @@ def _has_a_message(situation: Situation, controller: str, want: Want, others: se
     """Tell whether a message says what is wrong with its pools or its controller, or that free executors refuse it."""
     of_pools = {f"{kind}/{pool.name}" for kind in _OF_POOLS for pool in want.pools}
     of_controller = {f"quiet/{controller}", f"connect/{controller}", "launches/account"}
-    rations = situation.distrust(controller).rations.values()
+    rations = situation.distrust[controller].rations.values()
     is_refused = any(want.item.job in ration.jobs and not ration.taken for ration in rations)
     return is_refused or not others.isdisjoint(of_pools | of_controller)
 
@@ -392,7 +392,7 @@ _REFUSALS_RUNBOOK = "operations.md#free-executors-refuse"
 def refusals_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the labels whose jobs wait for too long beside free executors, and the nodes that take no build."""
     for controller in situation.demands:
-        distrust = situation.distrust(controller)
+        distrust = situation.distrust[controller]
         for scope, ration in distrust.rations.items():
             # While an agent is tried no executor refuses the job: it waits for the same cause all the same.
             waiting = [want for want in situation.demands[controller].runnable if want.item.job in ration.jobs]
@@ -407,7 +407,7 @@ def _is_overdue(want: Want) -> bool:
 
 def _refused_jobs(situation: Situation, controller: str, scope: str, waiting: list[Want]) -> Seen:
     longest, jobs = max((want.item for want in waiting), key=lambda item: item.waiting_seconds), {want.item.job for want in waiting}
-    nodes = [name for name, node in situation.distrust(controller).nodes.items() if not jobs.isdisjoint(node.refused)]
+    nodes = [name for name, node in situation.distrust[controller].nodes.items() if not jobs.isdisjoint(node.refused)]
     text = (
         f"{counted(len(waiting), 'job')} for {scope or 'any label'} on {controller}: {longest.job} for {duration(longest.waiting_seconds)}."
     )
@@ -423,7 +423,7 @@ def _refused_jobs(situation: Situation, controller: str, scope: str, waiting: li
 
 
 def _useless(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]]:
-    distrust = situation.distrust(controller)
+    distrust = situation.distrust[controller]
     # What a label's jobs wait for is one cause: its own message names these nodes.
     refused = {job for ration in distrust.rations.values() if not ration.taken for job in ration.jobs}
     useless = ((name, node) for name, node in distrust.nodes.items() if node.is_useless and node.since_at <= distrust.began_at)

@@ -143,7 +143,7 @@ def make_way(situation: Situation, decided: Decided) -> Iterator[Terminate]:
     """Terminate stopped agents that no job waits for, those stopped first, if EC2 has just refused a launch for what they hold."""
     gone = {step.instance_id for step in decided if isinstance(step, Terminate)}
     for pool in situation.pools.values():
-        starved = situation.starved_by_pool(pool.controller).get(pool.name, 0)
+        starved = situation.starved[pool.controller].get(pool.name, 0)
         if not starved:
             continue
         for subnet, trial in _lacking(situation, pool).items():
@@ -166,7 +166,7 @@ def _lacking(situation: Situation, pool: PoolView) -> dict[str, Trial]:
 
 def _holders(situation: Situation, subnet: str) -> list[Agent]:
     """List the stopped agents in a subnet that no waiting job may be served by, those that were stopped first at the beginning."""
-    wanted = {pool.key for pool in situation.pools.values() if situation.starved_by_pool(pool.controller).get(pool.name, 0)}
+    wanted = {pool.key for pool in situation.pools.values() if situation.starved[pool.controller].get(pool.name, 0)}
     free = [
         pool for pool in situation.pools.values() if not (pool.key in wanted or pool.on_hold or situation.no_giving_up(pool.controller))
     ]

@@ -391,7 +391,7 @@ def _may_end(situation: Situation, agent: Agent, pool: PoolView) -> bool:
         return True
     if situation.now - pool.doubt.since_at < HOUR_SECONDS:
         return False
-    waits = situation.starved_by_pool(pool.controller).get(pool.name, 0) > 0
+    waits = situation.starved[pool.controller].get(pool.name, 0) > 0
     return not waits or not Budget(situation).has_room_for(1, pool.spec)
 
 
@@ -507,7 +507,7 @@ def _places(pool: PoolView) -> int:
 
 def refusing(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
     """Cordon idle agents that take no builds."""
-    distrust = situation.distrust(controller)
+    distrust = situation.distrust[controller]
     if not any(free_node.is_useless for free_node in distrust.nodes.values()):
         return
     budget = DisruptionBudget(

@@ -115,7 +115,7 @@ def idle_to_reserve(situation: Situation, pool: str, controller: str | None) -> 
     """Choose the idle agent of a pool that builds miss least: none that they wait for, and none of its minimum."""
     idle: list[Agent] = []
     for (name, of), view in situation.pools.items():
-        waits = situation.starved_by_pool(name).get(of, 0)
+        waits = situation.starved[name].get(of, 0)
         if of == pool and controller in {None, name} and not waits and not situation.no_giving_up(name):
             idle += [agent for agent in view.ready if _is_free(situation, agent)]
     if not idle or is_for_builds(situation, pool):

@@ -190,7 +190,7 @@ def reserve_device(situation: Situation, order: Reserve, reservation: Reservatio
 
 def _jobs_first(situation: Situation, mine: list[Agent]) -> Held | None:
     for pool in dict.fromkeys(one.pool.name for one in mine):
-        if waits := sum(situation.starved_by_pool(name).get(pool, 0) for name in situation.demands):
+        if waits := sum(situation.starved[name].get(pool, 0) for name in situation.demands):
             return Held(pool=pool, reason=Reason.CI_FIRST, detail=f"{waits} jobs wait for {pool}: its devices are for them first")
     return None
 

@@ -178,7 +178,7 @@ class _Refusal:
 def _refused_now(
     situation: Situation, view: ControllerView, free_nodes: Mapping[str, FreeNode], kept: Mapping[str, Ration]
 ) -> dict[str, Ration]:
-    before = situation.distrust(view.name)
+    before = situation.distrust[view.name]
     nodes = {name: node for name, node in free_nodes.items() if node.looks}
     distrust = Distrust(nodes=nodes, began_at=before.began_at)
     refusing = [(free.node, free.pool) for free in _free_nodes(situation, view) if free.node.name in nodes]

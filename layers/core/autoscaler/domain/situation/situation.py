@@ -103,12 +103,9 @@ class Look:
         """The version that an agent was launched from; "" where EC2 does not say."""
         return self.versions.get(agent.record.instance_id, "")
 
-    def queued_runs(self, controller: str) -> frozenset[str]:
-        """Runs of which some part waits in the queue."""
-        return self._queued_runs[controller]
-
     @cached_property
-    def _queued_runs(self) -> dict[str, frozenset[str]]:
+    def queued_runs(self) -> dict[str, frozenset[str]]:
+        """Runs of which some part waits in the queue, by controller."""
         return {view.name: frozenset(item.run for item in view.items if item.run) for view in self.views()}
 
 
@@ -201,12 +198,9 @@ class Situation(Look):
         life, demand = self.memory.sessions.get(controller), self.demands.get(controller)
         return demand is None or name in demand.pins or bool(life and name in life.suspects)
 
-    def distrust(self, controller: str) -> Distrust:
-        """What is known of the nodes of a controller that refuse jobs."""
-        return self._distrust[controller]
-
     @cached_property
-    def _distrust(self) -> dict[str, Distrust]:
+    def distrust(self) -> dict[str, Distrust]:
+        """What is known of the nodes of each controller that refuse jobs."""
         return {name: distrust_of(self.memory, name, self.now) for name in self.snapshot.controllers}
 
     def is_kept(self, agent: Agent) -> bool:
@@ -251,7 +245,7 @@ class Situation(Look):
         return self._forecast(controller, new=True)
 
     def _forecast(self, controller: str, *, new: bool = False) -> dict[str, Forecast]:
-        starved, learned, now = self.executors_wanted(controller), self.snapshot.learned[controller], self.now
+        starved, learned, now = self.executors_wanted[controller], self.snapshot.learned[controller], self.now
         pools = {name: pool.prospects(starved.get(name, 0), learned.running) for name, pool in self.pools_of(controller).items()}
         if declined := self.fleet.declined:
             pools = {name: replace(pool, declined=declined.by_own_builds(controller, name)) for name, pool in pools.items()}
@@ -261,16 +255,9 @@ class Situation(Look):
         name = "forecasts of new" if new else "forecasts", controller
         return self.memo.value(name, facts, now, lambda: (forecast_pools(learned, pools, now), FOR_EVER))
 
-    def starved_by_pool(self, controller: str) -> dict[str, int]:
-        """Count the starved items of one controller, each in the account of one pool."""
-        return self._starved[controller]
-
-    def executors_wanted(self, controller: str) -> dict[str, int]:
-        """Count the executors that they want: by their weights, if jobs have any."""
-        return self._executors_wanted[controller]
-
     @cached_property
-    def _executors_wanted(self) -> dict[str, dict[str, int]]:
+    def executors_wanted(self) -> dict[str, dict[str, int]]:
+        """The executors that starved items want, by controller and pool: by their weights, if jobs have any."""
         return {name: executors_by_pool(demand) for name, demand in self.demands.items()}
 
     @cached_property
@@ -289,7 +276,8 @@ class Situation(Look):
         return pools
 
     @cached_property
-    def _starved(self) -> dict[str, dict[str, int]]:
+    def starved(self) -> dict[str, dict[str, int]]:
+        """How many items starve, by controller and the pool in whose account they are."""
         return {name: starved_by_pool(demand) for name, demand in self.demands.items()}
 
     def expected(self, controller: str, *, with_reserved: bool = False) -> list[tuple[str, float, int]]:

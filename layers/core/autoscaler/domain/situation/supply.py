@@ -228,7 +228,7 @@ def agent_remaining_seconds(situation: Situation, agent: Agent) -> tuple[float, 
     if agent.node is None or not agent.node.builds:
         return ()
     controller, pool, now = agent.record.controller, agent.pool.name, situation.now
-    learned, runs = situation.snapshot.learned[controller], situation.queued_runs(controller)
+    learned, runs = situation.snapshot.learned[controller], situation.queued_runs[controller]
     return tuple([build_remaining_seconds(build, pool, learned, now, runs) for build in agent.node.builds])
 
 
@@ -315,7 +315,7 @@ def _of_others(situation: Situation, controller: str) -> Iterator[Node]:
 def _stand_alone(situation: Situation, controller: str) -> dict[str, Agent]:
     """Find the agents that take other items than the rest of their pool: lent, with other labels, or refusing jobs; by instance."""
     asked = _asked_labels(situation, controller)
-    distrust = situation.distrust(controller)
+    distrust = situation.distrust[controller]
     agents = (agent for pool in situation.pools_of(controller).values() for agent in pool.ready if agent.node)
     return {
         agent.record.instance_id: agent
@@ -355,7 +355,7 @@ def add_by_labels(supply: Supply, situation: Situation, agent: Agent, labels: fr
 
 def _enter(supply: Supply, situation: Situation, controller: str, node: str, labels: frozenset[str], own: str = "") -> str | None:
     """Make a server of a node's labels; of the node alone if it refuses jobs. None if it takes no job at all."""
-    free_node = situation.distrust(controller).nodes.get(node)
+    free_node = situation.distrust[controller].nodes.get(node)
     server = "\n".join(["", *sorted(labels - {node})]) + own  # unlike any pool's name
     if free_node:
         if free_node.is_useless:
@@ -420,7 +420,7 @@ def _wanted_before(situation: Situation, pool: PoolView) -> int:
     Each controller is planned for alone. So that two do not plan on the same device, the jobs of those before this one go first.
     """
     before = pool.spec.controllers[: pool.spec.controllers.index(pool.controller)]
-    return sum(situation.executors_wanted(name).get(pool.name, 0) for name in before if name in situation.demands)
+    return sum(situation.executors_wanted[name].get(pool.name, 0) for name in before if name in situation.demands)
 
 
 def _rotating_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
@@ -463,7 +463,7 @@ def _add_others_node(supply: Supply, situation: Situation, controller: str, node
     server = _enter(supply, situation, controller, node.name, node.labels)
     if server is None:
         return
-    learned, runs = situation.snapshot.learned[controller], situation.queued_runs(controller)
+    learned, runs = situation.snapshot.learned[controller], situation.queued_runs[controller]
     for build in node.builds:
         seconds = build_remaining_seconds(build, "", learned, situation.now, runs)
         supply.add(ExecutorSlot(server, seconds, spare=False, build=build.key, machine=node.name))
