@@ -195,9 +195,9 @@ WAITING = (
     ),
     Bug(
         name="an outdated agent is drained while its pool can launch no replacement",
-        function="outdated",
-        was="_allowed(situation, pool, mine) if situation.pools[controller, pool].may_launch else 0",
-        becomes="_allowed(situation, pool, mine)",
+        function="_allowed",
+        was=" if pool.may_launch else 0",
+        becomes="",
         found_by=("tests/unit/test_outdated.py::test_no_agent_is_taken_while_no_replacement_can_be_launched",),
     ),
     Bug(

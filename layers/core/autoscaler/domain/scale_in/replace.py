@@ -32,7 +32,6 @@ from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import MARKED_SECONDS, Agent
 from autoscaler.domain.situation.breakers import of_boot, of_image, open_trial
 from autoscaler.domain.situation.canary import is_canary, why_replaced
-from autoscaler.domain.situation.distrust import Distrust
 from autoscaler.domain.situation.looks import elapsed_seconds, is_no_fault_of_its_machine
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving
@@ -232,9 +231,9 @@ class DisruptionBudget:
     kind: MarkClass
     adjective: str
     reason: Reason  # of what is held back
-    wrong_with: Callable[[Agent], tuple[Reason, str] | None]
-    allowed: Callable[[str, list[Agent]], int]  # of a pool, with all its agents
-    pace: Callable[[str], str]
+    wrong_with: Callable[[Situation, Agent], tuple[Reason, str] | None]
+    allowed: Callable[[Situation, PoolView, list[Agent]], int]  # of a pool, with all its agents
+    pace: Callable[[Situation, PoolView], str] = lambda _situation, _pool: PACE
     candidates: Callable[[PoolView], list[Agent]] = lambda pool: pool.ready
 
     def of(self, situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
@@ -247,23 +246,24 @@ class DisruptionBudget:
                 yield self._held(pool, Reason.HELD, f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}")
             elif wrong:
                 chosen = least_missed(situation, [agent for agent in staying if agent.record.instance_id in wrong])
-                allowed = self._left(situation, pool.name, decided)
+                allowed = self._left(situation, pool, decided)
                 yield from (cordon(situation, agent, self.kind, *wrong[agent.record.instance_id]) for agent in chosen[:allowed])
                 if left := len(chosen[allowed:]):
-                    yield self._held(pool, self.reason, f"{left} more agents are {self.adjective}; {self.pace(pool.name)}")
+                    yield self._held(pool, self.reason, f"{left} more agents are {self.adjective}; {self.pace(situation, pool)}")
 
     def _wrong(self, situation: Situation, agents: Iterable[Agent]) -> dict[str, tuple[Reason, str]]:
         """What is wrong with each of these agents that no build may be bound to, by instance id."""
-        wrong = ((agent, why) for agent in agents if (why := self.wrong_with(agent)))
+        wrong = ((agent, why) for agent in agents if (why := self.wrong_with(situation, agent)))
         return {agent.record.instance_id: why for agent, why in wrong if not situation.protected(agent)}
 
     def _held(self, pool: PoolView, reason: Reason, detail: str) -> Held:
         return Held(pool=pool.name, controller=pool.controller, reason=reason, detail=detail)
 
-    def _left(self, situation: Situation, pool: str, decided: Decided) -> int:
+    def _left(self, situation: Situation, pool: PoolView, decided: Decided) -> int:
         """How many more agents of a pool may be taken, beside those that this pass has taken on other controllers."""
-        now = sum(isinstance(step, Cordon) and step.pool == pool and step.mark.kind is self.kind for step in decided)
-        return max(0, self.allowed(pool, [agent for agent in situation.agents if agent.pool.name == pool]) - now)
+        now = sum(isinstance(step, Cordon) and step.pool == pool.name and step.mark.kind is self.kind for step in decided)
+        mine = [agent for agent in situation.agents if agent.pool.name == pool.name]
+        return max(0, self.allowed(situation, pool, mine) - now)
 
 
 def left_this_hour(situation: Situation, kind: MarkClass, pool: str, agents: int) -> int:
@@ -289,19 +289,6 @@ def note_taken(known: Mapping[str, tuple[float, ...]], kinds: Sequence[str], now
 
 
 _SUSPECTED = {Reason.FAILURE_STREAK, Reason.FAR_OVERDUE}
-
-
-def quarantine(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
-    """Cordon suspect agents of one controller, as many as the hour's share still allows."""
-    budget = DisruptionBudget(
-        kind=MarkClass.QUARANTINE,
-        adjective="suspect",
-        reason=Reason.FAILURE_STREAK,
-        wrong_with=lambda agent: why_suspect(situation, agent),
-        allowed=lambda pool, mine: left_this_hour(situation, MarkClass.QUARANTINE, pool, len(mine)),
-        pace=lambda _pool: PACE,
-    )
-    yield from budget.of(situation, controller, decided)
 
 
 def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
@@ -358,20 +345,6 @@ def _is_overdue_elsewhere(situation: Situation, agent: Agent, build: Build) -> b
     )
 
 
-def marked(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
-    """Take the agents of one controller that monitors took offline out of use for good; hosts are their owners' to see to."""
-    budget = DisruptionBudget(
-        kind=MarkClass.MONITOR,
-        adjective="marked",
-        reason=Reason.MARKED_BY_MONITOR,
-        wrong_with=lambda agent: _why_marked(situation, agent),
-        allowed=lambda pool, mine: _allowed_marked(situation, situation.pools[controller, pool], mine),
-        pace=lambda _pool: PACE,
-        candidates=lambda pool: [agent for agent in pool.marked if not agent.record.is_host],
-    )
-    yield from budget.of(situation, controller, decided)
-
-
 def _why_marked(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
     """Say what a monitor has against an agent; None while it may still bring it back, or where the agents are not to blame."""
     mark, pool = situation.past(agent).mark, situation.pools[agent.key]
@@ -421,25 +394,12 @@ def times_over(build: Build, pool: str, learned: Learned, now: float) -> tuple[f
     return elapsed_seconds(build, learned, now) / longest, longest
 
 
-def outdated(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
-    """Cordon outdated agents of one controller, as many as the hour's share still allows."""
-    budget = DisruptionBudget(
-        kind=MarkClass.OUTDATED,
-        adjective="outdated",
-        reason=Reason.OUTDATED,
-        wrong_with=lambda agent: why_replaced(situation, agent),
-        allowed=lambda pool, mine: _allowed(situation, pool, mine) if situation.pools[controller, pool].may_launch else 0,
-        pace=lambda pool: _pace(situation, situation.pools[controller, pool]),
-    )
-    yield from budget.of(situation, controller, decided)
-
-
-def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
-    if not is_canary(situation, pool):
-        return left_this_hour(situation, MarkClass.OUTDATED, pool, len(mine))
+def _allowed(situation: Situation, pool: PoolView, mine: list[Agent]) -> int:
+    if not (pool.may_launch and is_canary(situation, pool.name)):
+        return left_this_hour(situation, MarkClass.OUTDATED, pool.name, len(mine)) if pool.may_launch else 0
     # One makes room for the first agent of the new version; the others stay until that one has connected.
     under_way = any(_makes_room(agent) or not situation.memory.has_connected(agent.record.life_id) for agent in mine)
-    return 0 if under_way or _has_failed(situation, pool) else left_this_hour(situation, MarkClass.OUTDATED, pool, 1)
+    return 0 if under_way or _has_failed(situation, pool.name) else left_this_hour(situation, MarkClass.OUTDATED, pool.name, 1)
 
 
 def _has_failed(situation: Situation, pool: str) -> bool:
@@ -505,23 +465,8 @@ def _places(pool: PoolView) -> int:
 # nothing that another agent cures. If no build has begun on the controller meanwhile, the controller is the cause, and no agent goes.
 
 
-def refusing(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
-    """Cordon idle agents that take no builds."""
-    distrust = situation.distrust[controller]
-    if not any(free_node.is_useless for free_node in distrust.nodes.values()):
-        return
-    budget = DisruptionBudget(
-        kind=MarkClass.REFUSES,
-        adjective="free and take no builds",
-        reason=Reason.REFUSES_ALL,
-        wrong_with=lambda agent: _why_refusing(situation, distrust, agent),
-        allowed=lambda pool, mine: _allowed_refusing(situation, pool, mine),
-        pace=lambda _pool: "the next is replaced once the last replacement has taken a build, or after an hour",
-    )
-    yield from budget.of(situation, controller, decided)
-
-
-def _why_refusing(situation: Situation, distrust: Distrust, agent: Agent) -> tuple[Reason, str] | None:
+def _why_refusing(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
+    distrust = situation.distrust[agent.record.controller]
     free_node = distrust.nodes.get(agent.node.name) if agent.node and agent.idle and agent.makes_room else None
     if free_node is None or not free_node.is_useless or distrust.began_at < free_node.since_at:
         return None
@@ -529,9 +474,49 @@ def _why_refusing(situation: Situation, distrust: Distrust, agent: Agent) -> tup
     return Reason.REFUSES_ALL, f"it has been free for {duration(situation.now - free_node.since_at)}, and took none of {jobs}"
 
 
-def _allowed_refusing(situation: Situation, pool: str, mine: list[Agent]) -> int:
+def _allowed_refusing(situation: Situation, pool: PoolView, mine: list[Agent]) -> int:
     if any(agent.mark is not None and agent.mark.kind is MarkClass.REFUSES for agent in mine):
         return 0
-    last = max(situation.memory.pool(pool).taken.get(MarkClass.REFUSES, ()), default=None)
+    last = max(situation.memory.pool(pool.name).taken.get(MarkClass.REFUSES, ()), default=None)
     works = last is None or any(agent.record.began_at > last and agent.busy_executors for agent in mine)
-    return 1 if works else left_this_hour(situation, MarkClass.REFUSES, pool, 1)
+    return 1 if works else left_this_hour(situation, MarkClass.REFUSES, pool.name, 1)
+
+
+# A second reason to replace agents is a second entry. What comes first is taken first.
+_BUDGETS = (
+    DisruptionBudget(
+        kind=MarkClass.QUARANTINE,
+        adjective="suspect",
+        reason=Reason.FAILURE_STREAK,
+        wrong_with=why_suspect,
+        allowed=lambda situation, pool, mine: left_this_hour(situation, MarkClass.QUARANTINE, pool.name, len(mine)),
+    ),
+    DisruptionBudget(
+        kind=MarkClass.REFUSES,
+        adjective="free and take no builds",
+        reason=Reason.REFUSES_ALL,
+        wrong_with=_why_refusing,
+        allowed=_allowed_refusing,
+        pace=lambda _situation, _pool: "the next is replaced once the last replacement has taken a build, or after an hour",
+    ),
+    DisruptionBudget(
+        kind=MarkClass.MONITOR,
+        adjective="marked",
+        reason=Reason.MARKED_BY_MONITOR,
+        wrong_with=_why_marked,
+        allowed=_allowed_marked,
+        candidates=lambda pool: [agent for agent in pool.marked if not agent.record.is_host],  # hosts are their owners' to see to
+    ),
+    DisruptionBudget(
+        kind=MarkClass.OUTDATED, adjective="outdated", reason=Reason.OUTDATED, wrong_with=why_replaced, allowed=_allowed, pace=_pace
+    ),
+)
+
+
+def replaced(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
+    """Cordon agents of one controller that are suspect, refuse builds, are marked by a monitor or outdated, as many as may go now."""
+    taken = [*decided]
+    for budget in _BUDGETS:
+        steps = [*budget.of(situation, controller, taken)]
+        taken += steps
+        yield from steps
