@@ -1,7 +1,6 @@
 """What every test may use."""
 
 import fcntl
-import gc
 import os
 import pickle
 import sys
@@ -18,6 +17,7 @@ from support.needs import Needs, pytest_addoption  # noqa: F401 - an option must
 from support.recorded import record_a_life
 from support.rig import live_jenkins
 from support.spent import Spent, folder_of
+from support.workers import Workers
 
 # Container images often set PYTHONDONTWRITEBYTECODE. Then each worker, and each process that a test starts, compiles all modules again.
 sys.dont_write_bytecode = False
@@ -43,22 +43,18 @@ settings.load_profile(os.environ.get("HYPOTHESIS", "test"))
 def pytest_configure(config):
     config.pluginmanager.register(Needs(), "needs")
     config.pluginmanager.register(Spent(), "spent")
+    config.pluginmanager.register(Workers(), "workers")
     config.addinivalue_line(
         "markers", "long: takes seconds of a processor; `make test-fast` leaves it out, and of time-lines a run tries a third"
     )
 
 
-# Each file runs on one worker. Files that take minutes begin first, so that no worker is left alone with one in the end.
-_LONG_ONES = ("corpus", "environment", "planted", "seams", "faults", "properties", "walks")
+# What takes minutes begins first, so that no worker is left alone with it in the end.
+_LONG_ONES = ("agent", "corpus", "environment", "planted", "seams", "faults", "properties", "walks")
 
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: _LONG_ONES.index(folder) if (folder := folder_of(item)) in _LONG_ONES else len(_LONG_ONES))
-
-
-def pytest_collection_finish():
-    """Leave modules and tests to the end of the run: each full collection of garbage would go through them in vain."""
-    gc.freeze()
 
 
 # For each of the hundreds of sessions that tests make, botocore would read its descriptions of services anew: megabytes of JSON.
