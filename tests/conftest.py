@@ -45,7 +45,7 @@ def pytest_configure(config):
     config.pluginmanager.register(Spent(), "spent")
     config.pluginmanager.register(Workers(), "workers")
     config.addinivalue_line(
-        "markers", "long: takes seconds of a processor; `make test-fast` leaves it out, and of time-lines a run tries a third"
+        "markers", "long: takes seconds of a processor; `make test-fast` leaves it out, and of walks and time-lines a run tries a third"
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from support.builders import a_mark
-from support.sampling import ONE_IN_MANY, ONE_IN_TIME_LINES, are_named, some, some_of_each
+from support.sampling import ONE_IN_MANY, ONE_IN_TIME_LINES, are_named, leave_out, some, some_of_each
 from support.spent import folder_of
 from support.worlds import a_world_node, stand
 
@@ -22,9 +22,7 @@ def pytest_collection_modifyitems(config, items):
     long = [item.nodeid for item in mine if item.get_closest_marker("long")]
     chosen -= {*long} - {*some(long, ONE_IN_MANY)}
     chosen = {*some(sorted(chosen), ONE_IN_TIME_LINES)}
-    if left_out := {item for item in mine if item.nodeid not in chosen}:
-        config.hook.pytest_deselected(items=[*left_out])
-        items[:] = [item for item in items if item not in left_out]
+    leave_out(config, items, {item for item in mine if item.nodeid not in chosen})
 
 
 @pytest.fixture

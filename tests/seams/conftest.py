@@ -3,7 +3,7 @@
 import pytest
 
 from support.forks import serving
-from support.sampling import are_named, tried
+from support.sampling import are_named, leave_out, tried
 
 
 def pytest_configure(config):
@@ -15,10 +15,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     if are_named(config.args):  # as a planted bug does
         return
-    left_out = [item for item in items if not _is_tried(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    leave_out(config, items, {item for item in items if not _is_tried(item)})
 
 
 def _is_tried(item):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.live_scene import ON_LIVE_JENKINS
+from support.sampling import leave_out
 from support.tools import TOOLS, make_path_bare, missing
 
 ENVIRONMENT = Path(__file__).parents[1] / "environment"
@@ -52,10 +53,7 @@ class Needs:
                 item.add_marker(pytest.mark.skip(reason=_NEEDS + ", ".join(sorted(tools & lacking))))
             elif without and tools:
                 left.append(item)
-        if left:
-            gone = set(left)
-            config.hook.pytest_deselected(items=left)
-            items[:] = [item for item in items if item not in gone]
+        leave_out(config, items, set(left))
         self.left = len(left)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

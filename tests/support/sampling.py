@@ -9,10 +9,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 NOTED = ROOT / "tests" / "slow.json"
@@ -21,6 +22,9 @@ ONE_IN = 1 if WHOLE else 16
 IN_CI = os.environ.get("CI") == "true"
 ONE_IN_CHANGED = 1 if WHOLE else 8 if IN_CI else 16
 ONE_IN_TIME_LINES = 1 if WHOLE else 8 if IN_CI else 12
+# CI tries each test of the handlers and each walk; other runs half of those, and a third of the long ones of these.
+ONE_IN_HANDLERS = 1 if WHOLE or IN_CI else 2
+ONE_IN_WALKS = 1 if WHOLE or IN_CI else 3
 # A time-line with so many cases or more is tried with a third of them.
 MANY, ONE_IN_MANY = 4, 3
 # In so many parts a full run tries long lists, so that all cores have work until the end.
@@ -58,6 +62,13 @@ def some_of_each(tests: Iterable[str]) -> list[str]:
 def are_named(words: Iterable[str]) -> bool:
     """Whether somebody named a file or a test, and so gets all of its cases. ``words``: pytest's arguments (`config.args`)."""
     return any(".py" in word for word in words)
+
+
+def leave_out(config: Any, items: list[Any], left_out: Collection[Any]) -> None:
+    """Take some of the tests that pytest has collected out of the run."""
+    if left_out:
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _drawn(case: str) -> int:

@@ -43,6 +43,7 @@ def on_local_aws(page):
 AWS_HERE = [page for page in PAGES if on_local_aws(page)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", AWS_HERE, ids=lambda page: page.stem)
 def test_the_aws_commands_of_a_page_run_in_their_order(page, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

@@ -321,6 +321,7 @@ def fleet_of(page, commands):
 RUN_HERE = [page for page in PAGES if any(reason_not_to_run(command) is None for command in of_program(page, "autoscaler", "run"))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run_in_their_order_and_end_as_it_says(page, tmp_path, monkeypatch, record_property):
     commands = [command for command in of_program(page, "autoscaler", "run") if reason_not_to_run(command) is None]

@@ -54,6 +54,7 @@ def night():
         yield Night(here)
 
 
+@pytest.mark.long
 def test_from_the_message_to_mended_in_four_commands(night):
     night.here.pass_minutes(ASLEEP_MINUTES)
 
@@ -93,6 +94,7 @@ def test_from_the_message_to_mended_in_four_commands(night):
     assert night.finished()
 
 
+@pytest.mark.long
 def test_a_person_who_looks_at_once_is_told_how_not_to_wait_for_agents_that_still_fail(night):
     while not night.here.told():
         night.here.pass_minutes(1)
