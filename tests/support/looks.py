@@ -157,9 +157,8 @@ class Look:
         return (kept & beside) | set(self.snapshot.memory.sessions[controller].suspects)
 
     def seen(self, subject: str) -> Observation | None:
-        """What passes have seen of a subject without a gap."""
-        look = tables(self.snapshot.memory).observations.get(subject)
-        return look if look and NOW - look.last_at <= 180.0 else None
+        """What passes have seen of a subject, however far apart their looks are."""
+        return self.snapshot.memory.agent(subject).look
 
     def seen_twice(self, subject: str, session: str = "") -> bool:
         """Tell whether an earlier invocation saw what this one sees, a minute ago at least, in the same session of the controller."""

@@ -95,7 +95,7 @@ LOOKS = (
     {"seconds_ago": 61.0},
     {"seconds_ago": 59.0},
     {"seconds_ago": 400.0, "request_id": "now"},
-    {"seconds_ago": 400.0, "last_at": NOW - 200.0},  # then nobody looked for too long
+    {"seconds_ago": 400.0, "last_at": NOW - 200.0},  # then nobody looked for minutes, which ends nothing
     {"seconds_ago": 400.0, "session": "s0"},  # in another session of the controller
     {"seconds_ago": 0.0, "idle_before_at": NOW - 4.0, "request_id": "now"},
 )
