@@ -18,6 +18,8 @@ GONE = 410, {"message": "the agent was given up"}
 DENIED_BY_AWS = 403, {"Message": "Forbidden. For troubleshooting Function URL authorization issues, see: https://docs.aws.amazon.com/"}
 # Where what belongs to one controller stands.
 MAIN = hashlib.sha256(b"main").hexdigest()[:16]
+# It asks again without a pause; pauses grow in one test, `..._ends_nothing`.
+AT_ONCE = {"FIRST_PAUSE_SECONDS": "0"}
 # A user whom every distribution has.
 BUILDS = "nobody"
 
@@ -91,14 +93,14 @@ def test_an_answer_that_is_not_the_autoscaler_s_own_ends_nothing(around):
 
 def test_once_registered_not_even_our_own_refusal_powers_it_off(around):
     around.answers = [around.registered(), (403, {"message": "the instance is not of fleet f"}), around.registered(), GONE]
-    said = around.run(seconds=20)
+    said = around.run(seconds=20, **AT_ONCE)
     assert len(around.java_calls()) == 2
     assert "refused, and registered before: the autoscaler answered 403: the instance is not of fleet f; asking again" in said
 
 
 def test_an_answer_that_names_no_node_is_none(around):
     around.answers = [(200, {"Message": "please log in"}), around.registered(), GONE]
-    around.run()
+    around.run(**AT_ONCE)
     assert len(around.java_calls()) == 1
 
 
@@ -107,7 +109,7 @@ def test_an_answer_that_names_no_node_is_none(around):
 )
 def test_anything_else_is_asked_again(around, answer):
     around.answers = [answer, answer, around.registered(), GONE]
-    around.run(seconds=20)
+    around.run(seconds=20, **AT_ONCE)
     assert len(around.asked) == 4
     assert len(around.java_calls()) == 1
 
@@ -122,7 +124,7 @@ def test_an_instance_that_nobody_registers_powers_itself_off_at_its_boot_deadlin
 def test_an_instance_that_is_told_503_waits_beyond_its_boot_deadline(around):
     """Jenkins lets nobody register: the machine is not at fault, and is wanted once that is over."""
     around.answers = [(503, {"message": "Jenkins refused the credentials (401)"})] * 3 + [around.registered(), GONE]
-    around.run(seconds=20, BOOT_TIMEOUT_SECONDS="0")
+    around.run(seconds=20, BOOT_TIMEOUT_SECONDS="0", **AT_ONCE)
     assert len(around.java_calls()) == 1
 
 
@@ -164,7 +166,7 @@ def test_what_answers_in_place_of_the_autoscaler_is_named(around):
 
 def test_once_registered_a_lost_connection_is_no_reason_to_power_off(around):
     around.answers = [around.registered(), TOO_EARLY, around.registered(), GONE]
-    around.run(seconds=20, BOOT_TIMEOUT_SECONDS="0")
+    around.run(seconds=20, BOOT_TIMEOUT_SECONDS="0", **AT_ONCE)
     assert len(around.java_calls()) == 2
 
 
@@ -179,7 +181,7 @@ def test_the_autoscaler_is_told_why_the_last_connection_failed(around):
     """It knows that a machine does not connect, and the machine knows why."""
     (around.directory / "java").write_text("#!/bin/sh\necho 'SEVERE: 403 Forbidden'\necho '\tat hudson.Main'\nexit 1\n", encoding="utf-8")
     around.answers = [around.registered(), around.registered(), GONE]
-    around.run(seconds=20)
+    around.run(seconds=20, **AT_ONCE)
     assert [json.loads(body).get("problem") for body in around.bodies] == [
         None,
         *["Java ended with status 1: SEVERE: 403 Forbidden"] * 2,

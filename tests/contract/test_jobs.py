@@ -143,6 +143,7 @@ def test_a_job_whose_builds_all_have_other_parameters_displaces_no_other_job(dyn
     assert sum(row.subject.job == "wild" for row in kept) == stores.ROWS_A_JOB
 
 
+@pytest.mark.long
 def test_a_tracker_of_as_much_as_is_followed_stays_below_the_limit(dynamo):
     chance = Random(1)
 

@@ -190,6 +190,7 @@ STRANGERS = {f"t{number}": {"pools": [f"q{number}"]} for number in range(MANY)}
 HOSTS = {f"h{number}": {"pool": f"q{number}", "role_id": f"AROA{number:012}"} for number in range(MANY)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("more", "rest"),
     [

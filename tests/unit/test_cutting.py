@@ -71,6 +71,7 @@ def test_a_server_reports_an_error_and_goes_on(ask):
     assert ask("unit.test_cutting")["tried"] == 11
 
 
+@pytest.mark.long
 def test_what_has_no_effect_of_its_own_is_no_case():
     calls = ["state read", "jenkins queue", "ec2 CreateFleet", "state read"]
     cases = {way: [at for at in range(4) if differs(calls, at, way)] for way in Way}

@@ -60,6 +60,7 @@ def test_each_key_survives_being_written_and_read_again(key, monkeypatch):
     assert check(json.loads(settings.model_dump_json(exclude_unset=True)), key).domain() == settings.domain()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [
