@@ -13,9 +13,11 @@ from hypothesis import HealthCheck, Phase, settings
 
 from autoscaler.config import load_fleet
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
+from support.forks import serving
 from support.needs import Needs, pytest_addoption  # noqa: F401 - an option must be known before a plugin is registered
 from support.recorded import record_a_life
 from support.rig import live_jenkins
+from support.sampling import ONE_IN_HANDLERS, ONE_IN_LONG_WALKS, are_named, leave_out, some
 from support.spent import Spent, folder_of
 from support.workers import Workers
 
@@ -53,7 +55,13 @@ def pytest_configure(config):
 _LONG_ONES = ("agent", "corpus", "environment", "planted", "seams", "faults", "properties", "walks")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    """Leave out some of the handlers' tests and walks, unless a file or a test is named; order the others."""
+    if not are_named(config.args):
+        handlers = {item.nodeid: item for item in items if folder_of(item) == "handlers"}
+        walks = {item.nodeid: item for item in items if folder_of(item) == "walks" and item.get_closest_marker("long")}
+        chosen = {*some(handlers, ONE_IN_HANDLERS), *some(walks, ONE_IN_LONG_WALKS)}
+        leave_out(config, items, {item for name, item in (handlers | walks).items() if name not in chosen})
     items.sort(key=lambda item: _LONG_ONES.index(folder) if (folder := folder_of(item)) in _LONG_ONES else len(_LONG_ONES))
 
 
@@ -77,6 +85,13 @@ def life(tmp_path_factory):
         if not shared.exists():
             shared.write_bytes(pickle.dumps(record_a_life()))
         return pickle.loads(shared.read_bytes())  # noqa: S301 - we wrote it
+
+
+@pytest.fixture(scope="module")
+def ask():
+    """Ask a process that has everything imported and may fork, as pytest's may not: a module's name, arguments for its ``answer``."""
+    with serving() as asking:
+        yield asking
 
 
 @pytest.fixture(scope="session")

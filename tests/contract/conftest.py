@@ -1,4 +1,4 @@
-"""What the stores of the state are tried on: in memory, on moto's DynamoDB, and on that of the emulator ministack."""
+"""What ports are tried on: stores of the state in memory, on moto's DynamoDB and on ministack's; controllers, a live one among them."""
 
 import threading
 
@@ -12,6 +12,7 @@ from autoscaler_workbench.cli.demo import TABLE, create_table
 from autoscaler_workbench.fakes.state import InMemoryState
 from support.builders import a_record
 from support.ministack import emulated_aws
+from support.rig import live_rig, world_rig
 from support.worlds import AWS
 
 ON_DYNAMODB = ("moto", pytest.param("ministack", marks=pytest.mark.needs("ministack")))
@@ -100,6 +101,17 @@ def state(request):
     client = request.getfixturevalue(request.param)
     DynamoState(lambda: client, TABLE, "another-fleet").add_record(a_record("i-other"))
     return DynamoState(lambda: client, TABLE, "f")
+
+
+@pytest.fixture(params=["memory", "http", "live"])
+def here(request):
+    """A controller in memory, over HTTP, and a live one; without one, the stand-in in its place."""
+    if request.param == "live":
+        with live_rig(request.getfixturevalue("live")) as rig:
+            yield rig
+    else:
+        with world_rig(request.param) as rig:
+            yield rig
 
 
 def items(dynamo, partition=""):

@@ -13,20 +13,10 @@ from autoscaler.domain.facts.runs import Interruption, ItemState, Parameter, job
 from autoscaler.errors import AutoscalerError, RefusedBuildError, TransientError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.live_jobs import BEGUN
-from support.rig import begun, ended, live_rig, world_rig
+from support.rig import begun, ended
 
 RUN_ID = "AUTOSCALER_RUN_ID"
 NOW = datetime.now(UTC)
-
-
-@pytest.fixture(params=["memory", "http", "live"])
-def here(request):
-    if request.param == "live":
-        with live_rig(request.getfixturevalue("live")) as rig:
-            yield rig
-    else:
-        with world_rig(request.param) as rig:
-            yield rig
 
 
 def test_a_build_is_started_with_parameters_and_keeps_them(here):

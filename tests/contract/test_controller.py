@@ -10,17 +10,6 @@ from autoscaler.domain.facts.runs import BuildResult, RunAnswer
 from autoscaler.domain.facts.snapshot import OfflineCause
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
-from support.rig import live_rig, world_rig
-
-
-@pytest.fixture(params=["memory", "http", "live"])
-def here(request):
-    if request.param == "live":
-        with live_rig(request.getfixturevalue("live")) as rig:
-            yield rig
-    else:
-        with world_rig(request.param) as rig:
-            yield rig
 
 
 def items_of(here, *jobs):

@@ -11,20 +11,10 @@ from autoscaler.errors import ConfigError, RefusedBuildError, TransientError, Un
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
-from support.rig import begun, ended, live_rig, world_rig
+from support.rig import begun, ended, world_rig
 from support.worlds import stand
 
 RUN_ID = "AUTOSCALER_RUN_ID"
-
-
-@pytest.fixture(params=["memory", "http", "live"])
-def here(request):
-    if request.param == "live":
-        with live_rig(request.getfixturevalue("live")) as rig:
-            yield rig
-    else:
-        with world_rig(request.param) as rig:
-            yield rig
 
 
 @pytest.mark.parametrize("kind", [Kind.FREESTYLE, Kind.PIPELINE])

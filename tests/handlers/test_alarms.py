@@ -25,13 +25,6 @@ pools:
 
 
 @pytest.fixture
-def here():
-    with deployed_in_memory() as stood:
-        stood.call("scale_up", event("tick"))
-        yield stood
-
-
-@pytest.fixture
 def poor(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(LOW_LIMITS, encoding="utf-8")

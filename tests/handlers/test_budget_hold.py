@@ -7,19 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from autoscaler.errors import ConfigError
-from support.deployed import NOON, deployed_in_memory, event
+from support.deployed import NOON, event
 from support.scene import BOTH, scene
 
 FEBRUARY = datetime(2027, 2, 1, tzinfo=UTC).timestamp()
 MESSAGE = event("budget")
 FOR_MINUTES = {"action": "hold", "minutes": 5, "by": "ada", "reason": "incident 42"}
-
-
-@pytest.fixture
-def here():
-    with deployed_in_memory() as stood:
-        stood.call("scale_up", event("tick"))
-        yield stood
 
 
 def message(number, sent):

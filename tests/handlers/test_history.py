@@ -3,16 +3,9 @@
 import pytest
 
 from autoscaler.errors import ConfigError
-from support.deployed import deployed_in_memory, event
+from support.deployed import event
 
 GPU = "mxnetlinux-gpu"
-
-
-@pytest.fixture
-def here():
-    with deployed_in_memory() as stood:
-        stood.call("scale_up", event("tick"))
-        yield stood
 
 
 def lines(answer):

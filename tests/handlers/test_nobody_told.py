@@ -12,13 +12,6 @@ ADA = Subscription(address="ada@example.org", confirmed=False)
 BOT = Subscription(address="https://chat.example.org/alarms", confirmed=True)
 
 
-@pytest.fixture
-def here():
-    with deployed_in_memory() as stood:
-        stood.call("scale_up", event("tick"))
-        yield stood
-
-
 def doctor(here):
     return {(one["about"], one["what"]): (one["fine"], one["detail"]) for one in here.call("operate", event("doctor"))["findings"]}
 

@@ -12,7 +12,7 @@ import pytest
 
 from planted.bug import Bug
 from support.definitions import NotPlantableError, definition_of, definitions_holding
-from support.forks import paths, serving
+from support.forks import paths
 from support.sampling import ROOT, tried
 
 FOLDER = Path(__file__).parent
@@ -36,13 +36,6 @@ def files_of(bug):
 
 BUGS = planted()
 REASONS = {bug: reason for bug, file in BUGS.items() if (reason := tried(bug.name, file, *files_of(bug)))}
-
-
-@pytest.fixture(scope="module")
-def ask():
-    """Ask a process that has everything imported, and forks for each bug."""
-    with serving() as asking:
-        yield asking
 
 
 @pytest.mark.parametrize("bug", REASONS, ids=lambda bug: bug.name)

@@ -4,7 +4,7 @@ from autoscaler.domain.facts.plan import Launch, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool
 from support.timeline import Day
-from support.worlds import in_memory
+from support.worlds import in_memory, now
 
 
 def a_day(**facts):
@@ -22,12 +22,6 @@ def launched(day):
 
 def metric(day, name):
     return [value for _, datum in day.fleet.metrics.published if datum.name == name for value in datum.values]
-
-
-def now(day, name):
-    """What the last look said of it; nothing said is 0."""
-    last = day.fleet.metrics.published[-1][0]
-    return sum(value for at, datum in day.fleet.metrics.published if datum.name == name and at == last for value in datum.values)
 
 
 def reasons(day):

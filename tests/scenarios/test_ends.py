@@ -9,7 +9,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool, an_offering
 from support.deployed import essential_thresholds
 from support.timeline import Day
-from support.worlds import in_memory
+from support.worlds import in_memory, now
 
 FOR_EVER = 10**9
 PRICED = {"offerings": (an_offering(usd_per_hour=1.0),), "queue_maturity_seconds": 0.0}
@@ -22,12 +22,6 @@ def a_day(thresholds=None, **facts):
 
 def subjects(day, word):
     return [message.subject for message in day.fleet.notifier.sent if word in f"{message.subject} {message.text}"]
-
-
-def now(day, name):
-    """What the last look said of it; nothing said is 0."""
-    last = day.fleet.metrics.published[-1][0]
-    return sum(value for at, datum in day.fleet.metrics.published if datum.name == name and at == last for value in datum.values)
 
 
 def longest_wait(builds):

@@ -14,7 +14,7 @@ from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_mark, a_pool
 from support.remembered import tables
 from support.timeline import Day
-from support.worlds import in_memory
+from support.worlds import in_memory, now
 
 CONNECT, DISCONNECT, DELETE = (f"hudson.model.Computer.{right}" for right in ("Connect", "Disconnect", "Delete"))
 
@@ -28,12 +28,6 @@ def a_day(**facts):
 def tried(day, kind):
     results = [r for report in day.fleet.reports for r in report.results if isinstance(r.step, kind)]
     return [str(r.outcome) for r in results if r.outcome != "planned"]
-
-
-def now(day, name):
-    """What the last look said of it; nothing said is 0."""
-    last = day.fleet.metrics.published[-1][0]
-    return sum(value for at, datum in day.fleet.metrics.published if datum.name == name and at == last for value in datum.values)
 
 
 def refused(day):

@@ -13,7 +13,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_pool
 from support.timeline import Day
-from support.worlds import in_memory
+from support.worlds import in_memory, now
 
 
 @pytest.fixture
@@ -26,11 +26,6 @@ def one_agent(day, seconds=60.0):
     day.minutes(6)
     [instance] = day.world.alive()
     return instance
-
-
-def now(day, name):
-    last = day.fleet.metrics.published[-1][0]
-    return sum(value for at, datum in day.fleet.metrics.published if datum.name == name and at == last for value in datum.values)
 
 
 def test_an_instance_whose_record_cannot_be_read_counts_as_alive_and_is_neither_adopted_nor_given_up(day):

@@ -1,8 +1,5 @@
-"""Chooses which of the tests that drive whole features a run tries, and serves those that fork."""
+"""Chooses which of the tests that drive whole features a run tries."""
 
-import pytest
-
-from support.forks import serving
 from support.sampling import are_named, leave_out, tried
 
 
@@ -21,10 +18,3 @@ def pytest_collection_modifyitems(config, items):
 def _is_tried(item):
     mark = item.get_closest_marker("feature")
     return mark is None or tried(item.name, *(f"layers/core/autoscaler/{file}" for file in mark.args))
-
-
-@pytest.fixture(scope="module")
-def ask():
-    """Ask a process that may fork, as pytest's may not: a module's name and arguments for its ``answer``."""
-    with serving() as asking:
-        yield asking

@@ -9,7 +9,6 @@ import pytest
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, StatusError
 from support.cutting import Scene, Way, cases_of, differs, try_out
-from support.forks import serving
 
 
 def forgets(life):
@@ -46,12 +45,6 @@ FORGETS = Scene(forgets, {"count": 1}, most=100)
 
 def answer():
     return try_out(FORGETS)
-
-
-@pytest.fixture(scope="module")
-def ask():
-    with serving() as asking:
-        yield asking
 
 
 def test_a_function_that_forgets_what_it_did_is_reported_wherever_that_happens(ask):

@@ -108,7 +108,7 @@ def test_a_commit_with_changed_files_is_not_noted(monkeypatch, tmp_path, capsys)
 
 @pytest.mark.parametrize(("variables", "some_are_left_out"), [({}, True), ({"CI": "true"}, False), ({"WHOLE": "1"}, False)])
 def test_ci_and_full_runs_try_each_test_of_the_handlers_and_each_walk(variables, some_are_left_out):
-    script = "from support.sampling import ONE_IN_HANDLERS, ONE_IN_WALKS; print(ONE_IN_HANDLERS > 1, ONE_IN_WALKS > 1)"
+    script = "from support.sampling import ONE_IN_HANDLERS, ONE_IN_LONG_WALKS; print(ONE_IN_HANDLERS > 1, ONE_IN_LONG_WALKS > 1)"
     environment = {name: value for name, value in os.environ.items() if name not in {"CI", "WHOLE"}} | variables
     said = subprocess.check_output([sys.executable, "-c", script], env=environment | {"PYTHONPATH": paths()}, text=True)
     assert said.split() == [str(some_are_left_out)] * 2
