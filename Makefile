@@ -12,8 +12,8 @@ FLEET ?= fleet.yaml
 # Properties of whole worlds, of which a few draws say nothing: of so many, how often does what matters happen?
 OF_WORLDS = test_worlds test_draws test_in_process test_hostile
 NO_BYTECODE = built without bytecode: the imports of each cold start take twice as long; install Python 3.13, such as by $(BIN)/uv python install 3.13, and build again
-# One worker more than there are cores, since some tests sleep: each collects all tests, which takes seconds of a processor. A file stays
-# on one worker, which makes its fixtures once.
+# One worker more than there are cores, since one sleeps: it has all tests of what runs on an instance (tests/support/workers.py). Each
+# collects all tests, which takes seconds of a processor. A file stays on one worker, which makes its fixtures once.
 PYTEST = $(BIN)/pytest -n $$(($(JOBS) + 1)) --dist loadfile --no-loadscope-reorder
 export SAM_CLI_TELEMETRY := 0
 # Container images often set it. Each command would then compile all modules again.
@@ -30,7 +30,7 @@ setup: $(VENV)/.ready  ## Create .venv with the package, the command line and th
 demo: $(VENV)/.demo  ## Watch a fleet follow a real day of the MXNet CI; with pictures in out/demo; KEEP=1: it takes commands, pictures in out/demo-kept; BROKEN=POOL: its agents never come up
 	@trap : INT; $(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(PORT),--port $(PORT)) $(BROKEN:%=--broken %) || [ $$? = 130 ]
 
-test: $(VENV)/.ready $(SAM_VENV)/.ready  ## Every test that Python packages alone can run, eight minutes on two cores; it samples what is many and alike
+test: $(VENV)/.ready $(SAM_VENV)/.ready  ## Every test that Python packages alone can run, six minutes on two cores; it samples what is many and alike
 	@command -v git >/dev/null || { echo "needs git: apt-get install git" >&2; exit 1; }
 	$(PYTEST) --python-only
 
@@ -45,7 +45,7 @@ everything: $(VENV)/.ready $(SAM_VENV)/.ready $(MINISTACK_VENV)/.ready
 	@PYTHONPATH=tests:agent/gpu-lease $(BIN)/python -m support.tools --install
 	@$(MAKE) --no-print-directory $(IAM)/node_modules/.ready
 
-test-fast: $(VENV)/.ready  ## For everyday work, in a minute on two cores: the decision, the command line, the ports
+test-fast: $(VENV)/.ready  ## For everyday work, in 45 seconds on two cores: the decision, the command line, the ports
 	HYPOTHESIS=fast $(PYTEST) --python-only -m 'not long' tests/unit tests/contract tests/properties $(OF_WORLDS:%=--ignore=tests/properties/%.py)
 
 slow: $(VENV)/.ready  ## Every case of what `make test` samples, two hours on two cores: cut-offs, interleavings, properties, planted bugs, time-lines
