@@ -67,7 +67,7 @@ def test_another_is_launched_in_the_next_look_and_of_something_else_if_there_is_
     taken, replaced = (instance.subnet, instance.market), (other.subnet, other.market)
     assert (taken == replaced) is (len(offerings) == 1)
     assert "EC2 announced" in why(day, instance.id)
-    assert ": interrupted; " in why(day, instance.id)
+    assert ": draining; " in why(day, instance.id)
 
 
 def test_it_never_becomes_an_agent_and_powers_off_when_it_asks():

@@ -305,7 +305,7 @@ def test_people_read_the_monitors_own_words_until_the_agent_has_ended():
     day.minutes(5)
     assert subjects(day) == []
     assert DISK_WORDS in why(day, name)
-    assert ": marked; " in why(day, name)
+    assert ": set aside; " in why(day, name)
     day.minutes(10)
     assert subjects(day) == ["[f] Jenkins took agents of cpu offline"]
     assert DISK_WORDS in day.fleet.notifier.sent[0].text

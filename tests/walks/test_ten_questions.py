@@ -103,7 +103,7 @@ def says_why_a_job_waits(night):
 def says_why_a_machine_is_here(night):
     node, machine = night.training.node, machine_of(night, night.training.node)
     said = asks(night, "Why is this machine here?", NODE=node)
-    assert said.startswith(f"{node} ({machine.id}) of gpu on main: ready; g5.xlarge, $2.01 an hour")
+    assert said.startswith(f"{node} ({machine.id}) of gpu on main: busy; g5.xlarge, $2.01 an hour")
     assert "- it runs train/resnet (for 28 min so far)" in said.splitlines()
 
 
