@@ -194,6 +194,22 @@ WAITING = (
         found_by=("tests/unit/test_outdated.py::test_an_agent_that_is_drained_for_anything_else_does_not_come_back",),
     ),
     Bug(
+        name="a beacon that a job asks for by its name is taken for a label, and keeps an agent",
+        function="_with_beacons_asked",
+        was="if number in known or beacons[beacon] in labels}",
+        becomes="if number in known}",
+        found_by=("tests/scenarios/test_beacons_by_name.py::test_it_keeps_no_agent_and_is_told_once_with_what_to_do",),
+    ),
+    Bug(
+        name="once its agent has gone, a job that asks for a beacon by its name is demand again",
+        function="_with_beacons_asked",
+        was="if number in known or beacons[beacon] in labels}",
+        becomes="if beacons[beacon] in labels}",
+        found_by=(
+            "tests/scenarios/test_beacons_by_name.py::test_where_no_agent_stands_one_shows_that_no_label_is_meant_and_none_follows_it",
+        ),
+    ),
+    Bug(
         name="an outdated agent is drained while its pool can launch no replacement",
         function="_allowed",
         was=" if pool.may_launch else 0",

@@ -99,6 +99,7 @@ from autoscaler.domain.situation.canary import (
     still_tried,
     vain_starts,
 )
+from autoscaler.domain.situation.demand import of_beacons, with_beacons_asked
 from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
 from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_versions, times_of
@@ -114,7 +115,7 @@ _E = TypeVar("_E", bound=Effect)
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
-    snapshot = with_terminated(without_ended(turned_back(snapshot)))
+    snapshot = with_beacons_asked(with_terminated(without_ended(turned_back(snapshot))), fleet)
     fleet = with_job_lengths(fleet, snapshot.learned)
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
@@ -254,6 +255,7 @@ def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarke
             looks=look.looks.get(name),
             most_marked=most_marked.get(name),
             asked=next_asked(memory, view, look.snapshot) if view else {},
+            of_beacons=of_beacons(view, look.fleet) if view and view.complete else before.of_beacons,
             failing=still_failing(before.failing, view, look.now),
         )
     return known_of(controllers)

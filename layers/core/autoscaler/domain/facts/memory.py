@@ -344,6 +344,7 @@ class ControllerPast:
     needs: Mapping[str, PoolNeeds] = field(default_factory=dict)  # by pool
     free_nodes: Mapping[str, FreeNode] = field(default_factory=dict)  # nodes free beside waiting items, by name
     rations: Mapping[str, Ration] = field(default_factory=dict)  # launches for jobs that free executors refuse, by label
+    of_beacons: frozenset[int] = frozenset()  # items that ask for a beacon by its name
     asked: Mapping[str, AskedRun] = field(default_factory=dict)  # runs that were asked whether they have ended, by executor
     failing: Mapping[str, Failing] = field(default_factory=dict)  # steps, by what they do to which node or machine
 

@@ -10,7 +10,7 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL
 from autoscaler.domain.facts.nodes import beacon_specs
 from autoscaler.domain.facts.orders import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
+from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record, Snapshot
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler.domain.situation.distrust import (
     NO_DISTRUST,
@@ -92,6 +92,41 @@ def read_demand(
         refused=_only(Refused, rationed),
         runnable=(*unclear, *starved),
     )
+
+
+# Items that ask for a beacon by its name. Jenkins names the only node of a label in the same words; but if an agent stands there with the
+# labels of the beacon, the beacon is not the only one. What was once known of an item stays known while it waits, also without an agent.
+
+
+def with_beacons_asked(snapshot: Snapshot, fleet: Fleet) -> Snapshot:
+    """Say of items which ask for a beacon by its name that this is their label."""
+    views = {name: _with_beacons_asked(view, snapshot, fleet) for name, view in snapshot.controllers.items()}
+    return snapshot if all(views[name] is view for name, view in snapshot.controllers.items()) else replace(snapshot, controllers=views)
+
+
+def _with_beacons_asked(view: ControllerView, snapshot: Snapshot, fleet: Fleet) -> ControllerView:
+    beacons = {node.name: node.labels - {node.name} for node in view.nodes if fleet.is_beacon(node.name)}
+    named = {item.id: beacon for item in view.items if item.label is None and (beacon := _named_alone(item)) in beacons}
+    if not named:
+        return view
+    memory, known = snapshot.memory, snapshot.memory.controller(view.name).of_beacons
+    # Seen connected in an earlier look: they stood there when Jenkins was asked for the queue.
+    there = {record.node for record in snapshot.records if record.controller == view.name and memory.has_connected(record.life_id)}
+    labels = {node.labels - {node.name} for node in view.nodes if node.name in there}
+    asked = {number: beacon for number, beacon in named.items() if number in known or beacons[beacon] in labels}
+    items = (replace(item, label=asked[item.id]) if item.id in asked else item for item in view.items)
+    return replace(view, items=tuple(items)) if asked else view
+
+
+def _named_alone(item: QueueItem) -> str:
+    """Return the one node that Jenkins names as that which an item waits for; "" if it names none, or several."""
+    names = item.wait.nodes or (item.wait.named or "",)
+    return names[0] if len(names) == 1 else ""
+
+
+def of_beacons(view: ControllerView, fleet: Fleet) -> frozenset[int]:
+    """Name the items that ask for a beacon."""
+    return frozenset(item.id for item in view.items if item.label is not None and fleet.is_beacon(item.label))
 
 
 def _starved(
@@ -318,7 +353,7 @@ class _Resolver:
 
     def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
         if len(names) == 1 and self._is_beacon(names[0]):
-            return self._by_beacon(item, names[0])
+            return self._waits_for_a_node(item, names[0]) if names[0] == item.label else self._by_beacon(item, names[0])
         if len(names) == 1 and (names[0] == item.label or self._is_beside_a_beacon(names[0]) or not self._is_ours(names[0])):
             return self._waits_for_a_node(item, names[0])
         found: dict[str, Pool] = {}
@@ -351,6 +386,8 @@ class _Resolver:
             return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
         node = self._nodes.get(name)
         state = "is not there" if node is None else "is offline" if node.offline else "is busy"
+        if self._fleet.is_beacon(name):
+            state = "takes none, for it is a beacon of the autoscaler: ask for a label"
         return Unmet(item=item, reason=Reason.WAITS_FOR_NODE, detail=f"{name} alone can take it, and {state}")
 
     def _without_label(self, item: QueueItem) -> Want | Unmet:
