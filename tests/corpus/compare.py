@@ -10,6 +10,7 @@ from pathlib import Path
 from corpus.case import Asks, Recorded, lines_of, read
 from corpus.decided import decided_anew
 from corpus.neutral import without_detail
+from corpus.play import play
 
 PLAN, DETAILS, WORDS = "plan", "details", "words"
 _SHOWN = 12  # lines
@@ -41,6 +42,12 @@ def differences(before: Recorded) -> Iterator[Difference]:
             yield Difference(name, DETAILS, look, _changed(old, new))
     if before.words != now.words:
         yield Difference(name, WORDS, look, _changed(before.words, now.words))
+
+
+def is_decided_otherwise(before: Recorded) -> bool:
+    """Decide a case anew until any line of a look differs. What people read is not asked for."""
+    looks = zip(before.case.looks, before.decided, play(before.case), strict=True)
+    return any(new != old for look, old, new in looks if old or look.asks is not Asks.LEARN)
 
 
 def _changed(before: list[str], now: list[str]) -> tuple[str, ...]:

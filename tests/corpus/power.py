@@ -1,20 +1,26 @@
 """``python -m corpus.power [WORD]``: plants known bugs of the decision, counts which are noticed.
 
-The cases that enter the bug's lines are repeated until one differs. The last lines name the bugs
-that none notices.
+The cases that enter the bug's lines are repeated until one differs. What became of each bug is
+printed when it is known; the last lines name the bugs that none notices.
 """
 
 import os
 import sys
+import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from functools import cache
+from math import ceil
 from multiprocessing import get_context
+from resource import RLIM_INFINITY, RLIMIT_CPU, setrlimit
+from signal import SIGXCPU
+from time import perf_counter, process_time
 
-from corpus.branches import arcs_of
+from corpus.branches import lines_of_each
 from corpus.case import LAYER, archives, lines_of, read
-from corpus.compare import differences
+from corpus.compare import is_decided_otherwise
 from corpus.play import play
 from planted.bug import Bug
 from planted.test_planted import BUGS
@@ -24,9 +30,25 @@ from support.planting import plant
 # Rooms of the domain that `decide` does not enter.
 _NOT_DECIDED = ("report", "run_orders", "lessons.py")
 _PARTS = 16
-_NOTICED, _MISSED = 0, 1
+# A bug may make a pass go on for ever: the longest case takes less than a second.
+_MOST_CPU_SECONDS = 20
+_SAME, _OTHERWISE, _RAISES, _NOT_PLANTED = range(4)
+_HOW = {_OTHERWISE: "decides otherwise", _RAISES: "raises", -SIGXCPU: "goes on for ever"}
 _LINES: list[str] = []
 _AT: dict[str, dict[int, list[int]]] = {}  # cases by file and line
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a planted bug. ``how``: "" if no case notices it; ``case``: the number of the
+    one that does."""
+
+    how: str = ""
+    case: int | None = None
+
+
+class NotPlayedError(Exception):
+    """A child has ended in a way that says nothing about its bug."""
 
 
 def bugs_of_the_decision(word: str) -> list[Bug]:
@@ -38,15 +60,13 @@ def bugs_of_the_decision(word: str) -> list[Bug]:
     ]
 
 
-def _entered(part: int) -> list[tuple[int, frozenset[tuple[str, int]]]]:
-    entered = []
-    for number in range(part, len(_LINES), _PARTS):
-        case = read(_LINES[number]).case
-        arcs = arcs_of(lambda: list(play(case)))  # noqa: B023 - called at once
-        entered.append(
-            (number, frozenset((file, abs(line)) for file, *lines in arcs for line in lines))
-        )
-    return entered
+def _entered(part: int) -> list[tuple[str, int, str]]:
+    cases = {str(number): _player(number) for number in range(part, len(_LINES), _PARTS)}
+    return list(lines_of_each(cases))
+
+
+def _player(number: int) -> Callable[[], object]:
+    return lambda: list(play(read(_LINES[number]).case))
 
 
 def index(lines: Iterable[str]) -> dict[str, dict[int, list[int]]]:
@@ -54,10 +74,9 @@ def index(lines: Iterable[str]) -> dict[str, dict[int, list[int]]]:
     _LINES[:] = lines
     at: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     with ProcessPoolExecutor(mp_context=get_context("fork")) as processes:
-        for part in processes.map(_entered, range(_PARTS)):
-            for number, places in part:
-                for file, line in places:
-                    at[file][line].append(number)
+        for part in processes.map(_entered, range(min(_PARTS, len(_LINES)))):
+            for file, line, number in part:
+                at[file][line].append(int(number))
     return at
 
 
@@ -75,27 +94,44 @@ def cases_for(bug: Bug) -> list[int]:
     return sorted(entered, key=lambda number: len(_LINES[number]))
 
 
-def notices(bug: Bug, cases: Sequence[int] | None = None) -> bool:
-    """Plant a bug in a process of its own, and repeat cases, of all its own, until one differs.
-    What raises differs."""
+def verdict_on(bug: Bug) -> Verdict:
+    """Plant a bug in a process of its own, and repeat cases until one differs. What raises, or goes
+    on for ever, differs."""
     _warm()
-    cases = cases_for(bug) if cases is None else cases
+    cases = cases_for(bug)
+    begun, begins = os.pipe()  # the child says which case it begins
     if (child := os.fork()) == 0:
-        code = _NOTICED
+        _plant(bug)
+        code = _RAISES
         try:
-            plant(definition_of(bug.function, bug.was), bug.was, bug.becomes)
             _begin_anew()
-            code = _MISSED if all(map(_is_same, cases)) else _NOTICED
+            code = _OTHERWISE if any(_differs(number, begins) for number in cases) else _SAME
         finally:
             os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != _MISSED
+    os.close(begins)
+    with os.fdopen(begun) as numbers:
+        last = numbers.read().split()[-1:]
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == _SAME:
+        return Verdict()
+    if code not in _HOW:
+        raise NotPlayedError(f"{bug.name}: its process ended with {code}")
+    return Verdict(_HOW[code], int(last[0]) if last else None)
 
 
 @cache
 def _warm() -> None:
     """Prepare what all children of a process need."""
     for line in _LINES[:3]:
-        next(differences(read(line)), None)
+        is_decided_otherwise(read(line))
+
+
+def _plant(bug: Bug) -> None:
+    try:
+        plant(definition_of(bug.function, bug.was), bug.was, bug.becomes)
+    except BaseException:  # noqa: BLE001 - the child's boundary: the parent sees its code
+        traceback.print_exc()
+        os._exit(_NOT_PLANTED)
 
 
 def _begin_anew() -> None:
@@ -105,33 +141,51 @@ def _begin_anew() -> None:
             del sys.modules[name]
 
 
-def _is_same(number: int) -> bool:
+def _differs(number: int, begins: int) -> bool:
     from corpus.case import read  # noqa: PLC0415 - anew, if the layer is
-    from corpus.compare import WORDS, differences  # noqa: PLC0415
+    from corpus.compare import is_decided_otherwise  # noqa: PLC0415
 
-    return all(difference.kind == WORDS for difference in differences(read(_LINES[number])))
+    os.write(begins, f"{number}\n".encode())
+    setrlimit(RLIMIT_CPU, (ceil(process_time()) + _MOST_CPU_SECONDS, RLIM_INFINITY))
+    return is_decided_otherwise(read(_LINES[number]))
 
 
-def missed_by(lines: Iterable[str], bugs: list[Bug]) -> list[Bug]:
-    """Return the bugs that none of these cases notices. ``lines``: as they stand in an archive."""
+def verdicts(lines: Iterable[str], bugs: Iterable[Bug]) -> Iterator[tuple[Bug, Verdict]]:
+    """Try each bug on these cases, and yield it when its verdict is known. ``lines``: as they stand
+    in an archive."""
     _AT.clear()
     _AT.update(index(lines))
     with ProcessPoolExecutor(mp_context=get_context("fork")) as processes:
-        noticed = dict(zip(bugs, processes.map(notices, bugs), strict=True))
-    return [bug for bug, is_noticed in noticed.items() if not is_noticed]
+        trials = {processes.submit(verdict_on, bug): bug for bug in bugs}
+        try:
+            for trial in as_completed(trials):
+                yield trials[trial], trial.result()
+        finally:
+            processes.shutdown(cancel_futures=True)
 
 
 def main(word: str = "") -> int:
-    bugs = bugs_of_the_decision(word)
-    missed = missed_by((line for archive in archives() for line in lines_of(archive)), bugs)
-    for line in _lines(bugs, missed):
-        print(line)  # noqa: T201
+    bugs, missed, began = bugs_of_the_decision(word), list[Bug](), perf_counter()
+    lines = [line for archive in archives() for line in lines_of(archive)]
+    for number, (bug, verdict) in enumerate(verdicts(lines, bugs), start=1):
+        _say(f"{number:>4} {perf_counter() - began:>5.0f} s  {_told(bug, verdict)}")
+        if not verdict.how:
+            missed.append(bug)
+    _say(f"{len(bugs) - len(missed)} of {len(bugs)} planted bugs are noticed; missed:")
+    for bug in missed:
+        _say(f"  {bug.name} ({bug.function})")
     return 0
 
 
-def _lines(bugs: list[Bug], missed: list[Bug]) -> Iterator[str]:
-    yield f"{len(bugs) - len(missed)} of {len(bugs)} planted bugs are noticed; missed:"
-    yield from (f"  {bug.name} ({bug.function})" for bug in missed)
+def _told(bug: Bug, verdict: Verdict) -> str:
+    if not verdict.how:
+        return f"missed: {bug.name} ({bug.function})"
+    case = "" if verdict.case is None else f" in {read(_LINES[verdict.case]).case.name}"
+    return f"noticed: {bug.name} {verdict.how}{case}"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def _in_a_row(name: str, look: RawLook, minutes: Sequence[list[RawLook]]) -> lis
 
 def _first(looks: Sequence[RawLook]) -> int:
     """How many of them it takes for a branch without a case; 0 if all do not."""
-    if not _new(*(look.alone("") for look in looks)):
+    if not looks or not _new(*(look.alone("") for look in looks)):
         return 0
     without, enough = 0, len(looks)
     while enough - without > 1:

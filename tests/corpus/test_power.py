@@ -1,0 +1,33 @@
+"""What `python -m corpus.power` says of bugs, each of them planted in a process of its own."""
+
+import pytest
+
+from corpus import power
+from corpus.case import RECORDED, lines_of
+from planted.bug import Bug
+
+_WAS = "    if not agent.phase.is_out_of_use:\n        return False\n"
+
+
+def a_bug(becomes: str) -> Bug:
+    return Bug(name=becomes, function="may_come_back", was=_WAS, becomes=becomes, found_by=())
+
+
+def test_each_bug_has_a_verdict_and_one_that_never_ends_is_noticed(monkeypatch):
+    monkeypatch.setattr(power, "_MOST_CPU_SECONDS", 1)
+    becomes = {
+        "    while True:\n        pass\n": "goes on for ever",
+        "    raise KeyError(agent)\n": "raises",
+        "    return True\n": "decides otherwise",
+        "    if not agent.phase.is_out_of_use:\n        return not True\n": "",
+    }
+    lines = lines_of(RECORDED / "bugs.xz")
+    verdicts = dict(power.verdicts(lines, map(a_bug, becomes)))
+    assert {bug.becomes: verdict.how for bug, verdict in verdicts.items()} == becomes
+    assert all((verdict.case is None) == (not verdict.how) for verdict in verdicts.values())
+
+
+def test_a_bug_that_cannot_be_planted_is_no_bug_that_is_noticed(capfd):
+    with pytest.raises(power.NotPlayedError):
+        list(power.verdicts(lines_of(RECORDED / "bugs.xz"), [a_bug("    if (\n")]))
+    assert "SyntaxError" in capfd.readouterr().err
