@@ -1,8 +1,8 @@
-"""``python -m corpus.fill``: adds cases for branches of the decision that have none.
+"""``python -m corpus.fill [ARCHIVE]``: adds cases for branches of the decision that have none.
 
 The candidates are what ``pytest -p corpus.seek TEST...`` finds; without candidates, the branches
 are written down for it. Those that take most for their length are added to
-``recorded/branches.xz``.
+``recorded/branches.xz``, or to another archive.
 """
 
 import json
@@ -22,14 +22,14 @@ def missed_branches() -> set[Arc]:
     return {(file, start, end) for file, start, end in json.loads(_MISSED.read_text("utf-8"))}
 
 
-def main() -> int:
+def main(name: str = "branches") -> int:
     files = sorted(FOLDER.glob("branches-*.jsonl"))
     if not files:
         FOLDER.mkdir(parents=True, exist_ok=True)
         _MISSED.write_text(json.dumps(branches_of_all(archives()).missed), encoding="utf-8")
         print("pytest -p corpus.seek TEST...")  # noqa: T201
         return 1
-    missed, archive = missed_branches(), RECORDED / "branches.xz"
+    missed, archive = missed_branches(), RECORDED / f"{name}.xz"
     takes = dict[str, set[Arc]]()
     for line in (line for file in files for line in file.read_text("utf-8").splitlines()):
         case = read(line).case
@@ -46,4 +46,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -25,6 +25,10 @@ _IMPOSSIBLE = {
     "begun_since": ("return {}", "a controller is believed only in a session that is known"),
     "cordon": (_GUARD, "each caller has an agent of a phase that a node shows, or asks for it"),
     "gone_blocks": ("return ()", "nothing is learned from an incomplete view"),
+    "join_agents": (
+        "continue",
+        "each record tells its pool, and what records tell is known as left",
+    ),
     "labels_wanted": (
         "return frozenset((",
         "the decision asks for records without a cordon; only who writes labels tells of weight",
@@ -41,6 +45,10 @@ _IMPOSSIBLE = {
     "spent_levels": ("return ()", "the look has metered the month before"),
     "stop": (_GUARD, "what is stopped is drained, by our mark, or was asked for its mark"),
     "told_refused": ("return f", "what is in the way of launches has a next try"),
+    "why_it_stays": (
+        "return pool.paused_detail",
+        "who decides asks of no pool on hold; `why` does",
+    ),
     "uncordon": (_GUARD, "what comes back has our mark, and a node that shows it"),
 }
 
@@ -48,7 +56,7 @@ _IMPOSSIBLE = {
 def why_impossible(arc: Arc) -> str:
     """Say why no case can take a branch; "" if one can."""
     file, start, end = arc
-    begins, why = _IMPOSSIBLE.get(_function(file, start), (None, ""))
+    begins, why = _IMPOSSIBLE.get(function_at(file, start), (None, ""))
     lines = _lines(file)
     line = lines[end - 1].strip() if end > 0 else ""
     return why if begins is not None and line[: len(begins) or None] == begins else ""
@@ -60,7 +68,7 @@ def _lines(file: str) -> list[str]:
 
 
 @cache
-def _function(file: str, line: int) -> str:
+def function_at(file: str, line: int) -> str:
     """Name the innermost function that a line is in."""
     around = (
         node

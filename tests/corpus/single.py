@@ -4,16 +4,15 @@ writes candidates for ``corpus.fill``."""
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
-from autoscaler.domain.facts.fleet import Fleet, PoolSchedule, Share
+from autoscaler.domain.facts.fleet import PoolSchedule, Share
 from autoscaler.domain.facts.orders import EndInstance, LaunchSome
 from autoscaler.domain.facts.snapshot import Node, OfflineCause, QueueItem, Snapshot
 from corpus.candidates import FOLDER
 from corpus.case import Answers, Asks, Case, Look, Recorded, written
-from corpus.harvest import without_memory
-from corpus.outcomes import Outcomes
+from corpus.corners import CORNERS
+from corpus.hand import HOUR, MINUTE, look, minutes
 from support.builders import (
     NOW,
     a_fleet,
@@ -27,23 +26,7 @@ from support.builders import (
     an_agent,
     an_instance,
     an_item,
-    with_beacons,
 )
-
-_MINUTE, _HOUR = 60.0, 3600.0
-_NOTHING = Outcomes()
-
-
-def look(asks: Asks, fleet: Fleet, seen: Snapshot, at: float, **more: Any) -> Look:
-    """A look at an instant, carried out; nothing becomes of its steps."""
-    facts = replace(
-        without_memory(with_beacons(seen, fleet)),
-        taken_at=at,
-        pass_id=f"p{at:.0f}",
-        request_id=f"r{at:.0f}",
-    )
-    carried_out = {} if asks is Asks.LEARN else {"outcomes": _NOTHING, "over_at": at}
-    return Look(asks=asks, facts=facts, fleet=fleet, **(carried_out | more))
 
 
 def clocks_are_put_forward() -> Iterator[Look]:
@@ -56,7 +39,7 @@ def clocks_are_put_forward() -> Iterator[Look]:
         )
         fleet = a_fleet(a_pool(min_agents=1, schedules=(schedule,)))
         for hour in (-132, -1, 0, 1):
-            at = datetime(2027, 3, 28, tzinfo=UTC).timestamp() + hour * _HOUR
+            at = datetime(2027, 3, 28, tzinfo=UTC).timestamp() + hour * HOUR
             yield look(Asks.UP, fleet, a_snapshot(), at)
 
 
@@ -68,7 +51,7 @@ def nodes_of_others_refuse_all() -> Iterator[Look]:
         an_item(number, label="cpu", job=f"{'ab'[number % 2]}/{number}", waiting_seconds=1200.0)
         for number in range(52)
     ]
-    yield from _minutes(fleet, a_snapshot(a_view(*nodes, items=tuple(jobs))), 25, every=2)
+    yield from minutes(fleet, a_snapshot(a_view(*nodes, items=tuple(jobs))), 25, every=2)
 
 
 def nobody_looks_again_and_again() -> Iterator[Look]:
@@ -91,7 +74,7 @@ def a_job_comes_by_the_clock() -> Iterator[Look]:
     for hour in range(14):
         items = (an_item(hour, label="cpu", job="nightly"),) if hour < 9 and hour != 6 else ()
         for seconds, waits in ((0.0, items), (300.0, ())):
-            at = NOW + hour * _HOUR + seconds
+            at = NOW + hour * HOUR + seconds
             seen = a_snapshot(a_view(items=waits))
             yield look(Asks.LEARN, a_fleet(), seen, at, answers={"main": Answers()})
             yield look(Asks.UP, a_fleet(), seen, at)
@@ -101,7 +84,7 @@ def a_job_comes_twice_a_day() -> Iterator[Look]:
     """In the end one of the two is late, and the other one is not."""
     for day in range(5):
         for hour in (0.0, 6.0):
-            at = NOW + (24 * day + hour) * _HOUR
+            at = NOW + (24 * day + hour) * HOUR
             item = an_item(10 * day + int(hour), label="cpu", job="twice")
             for seconds, items in ((0.0, (item,) if day < 4 else ()), (600.0, ())):
                 seen = a_snapshot(a_view(items=items))
@@ -122,13 +105,13 @@ def hosts_leave_the_file() -> Iterator[Look]:
             instance_type="",
             usd_per_hour=0.0,
         ),
-        a_record(host.id, pool="rocm", launched_at=NOW - 3 * _HOUR, launch="", instance_type=""),
+        a_record(host.id, pool="rocm", launched_at=NOW - 3 * HOUR, launch="", instance_type=""),
     ):
         node = a_node("rocm-1", "rocm", "autoscaler-fleet-f", offline=True)
         node = replace(node, cause=OfflineCause.LOST)
         seen = a_snapshot(a_view(node), records=(record,), instances=())
-        yield from _minutes(fleet, seen, 4)
-        yield from _minutes(replace(fleet, hosts={}), seen, 12, first=4)
+        yield from minutes(fleet, seen, 4)
+        yield from minutes(replace(fleet, hosts={}), seen, 12, first=4)
 
 
 def monitors_mark_most_agents() -> Iterator[Look]:
@@ -147,20 +130,20 @@ def monitors_mark_most_agents() -> Iterator[Look]:
     def seen(nodes: Iterable[Node], items: tuple[QueueItem, ...] = ()) -> Snapshot:
         return a_snapshot(a_view(*nodes, items=items), other, records=records)
 
-    yield from _minutes(fleet, seen(node for _, node in agents), 4)
-    yield from _minutes(fleet, seen(marked), 3, first=4)
-    yield from _minutes(fleet, seen(marked, (item,)), 3, first=7)
+    yield from minutes(fleet, seen(node for _, node in agents), 4)
+    yield from minutes(fleet, seen(marked), 3, first=4)
+    yield from minutes(fleet, seen(marked, (item,)), 3, first=7)
     order = LaunchSome(
         pool="cpu",
         count=1,
         controller="main",
-        keep_seconds=_HOUR,
+        keep_seconds=HOUR,
         reason="r",
         request_id="q",
     )
-    at = NOW + 10 * _MINUTE
+    at = NOW + 10 * MINUTE
     yield look(Asks.ORDER, fleet, seen(marked, (item,)), at, order=order)
-    yield from _minutes(fleet, seen(()), 2, first=11 + 25 * 60)
+    yield from minutes(fleet, seen(()), 2, first=11 + 25 * 60)
 
 
 def _marked(node: Node) -> Node:
@@ -173,19 +156,11 @@ def _marked(node: Node) -> Node:
     )
 
 
-def _minutes(
-    fleet: Fleet, seen: Snapshot, minutes: int, *, first: int = 0, every: int = 1
-) -> Iterator[Look]:
-    for minute in range(first, first + minutes, every):
-        at = NOW + minute * _MINUTE
-        yield look(Asks.UP, fleet, seen, at)
-        yield look(Asks.DOWN, fleet, seen, at + 1.0)
-
-
 _ALL = (
     *(clocks_are_put_forward, nodes_of_others_refuse_all, nobody_looks_again_and_again),
     *(one_stray_of_two_is_ended, a_job_comes_by_the_clock, monitors_mark_most_agents),
     *(a_job_comes_twice_a_day, hosts_leave_the_file),
+    *CORNERS,
 )
 
 

@@ -1,0 +1,286 @@
+"""Series made by hand, of what two rules, a person and EC2 do at once: of rare branches."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autoscaler.domain.facts.effects import Refusal
+from autoscaler.domain.facts.fleet import Pool, Share, WarmPool
+from autoscaler.domain.facts.orders import EndInstance, Reserve
+from autoscaler.domain.facts.snapshot import (
+    SIDE,
+    ControllerView,
+    InstanceState,
+    OfflineCause,
+    RecordState,
+    Wait,
+)
+from autoscaler.domain.facts.started_builds import RerunPolicy
+from corpus.case import Asks, Look
+from corpus.hand import HOUR, MINUTE, long_known, look, minutes
+from corpus.outcomes import Outcomes
+from support.builders import (
+    NOW,
+    a_build,
+    a_fleet,
+    a_host,
+    a_mark,
+    a_node,
+    a_pool,
+    a_pool_of_hosts,
+    a_record,
+    a_reservation,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_instance,
+    an_item,
+    cordoned,
+)
+
+_WARM = WarmPool(min_agents=0, max_agents=2, max_age_seconds=24 * HOUR)
+_TWO = ("main", "other")
+_RESERVE = Reserve(
+    target="cpu",
+    controller=None,
+    seconds=HOUR,
+    person="bob",
+    by="ada",
+    reason="r",
+    request_id="q",
+)
+
+
+def a_person_reserves_while_a_controller_is_away() -> Iterator[Look]:
+    """What its minimum lacks is not known."""
+    fleet = a_fleet(a_pool(controllers=_TWO, min_agents=1))
+    away = ControllerView.of_nothing("other", "it did not answer", 30.0)
+    yield look(Asks.ORDER, fleet, a_snapshot(a_view(), away), NOW, order=_RESERVE)
+
+
+def ec2_refuses_a_minimum() -> Iterator[Look]:
+    """It is tried again, and no job waits."""
+    yield from _refused(a_pool(min_agents=1))
+
+
+def ec2_refuses_a_minimum_of_a_pool_that_stops_agents() -> Iterator[Look]:
+    """What is tried can be stopped."""
+    yield from _refused(a_pool(min_agents=1, warm_pool=_WARM))
+
+
+def _refused(pool: Pool) -> Iterator[Look]:
+    refusal = Refusal(
+        code="InsufficientInstanceCapacity",
+        offering_key=pool.offerings[0].key,
+        asked=pool.offerings,
+    )
+    for minute in range(40):
+        at, refused = NOW + minute * MINUTE, Outcomes(refused=[("cpu", (refusal,))])
+        outcomes = refused if minute == 0 else Outcomes()
+        yield look(Asks.UP, a_fleet(pool), a_snapshot(), at, outcomes=outcomes)
+
+
+def the_month_is_spent_while_an_agent_retires() -> Iterator[Look]:
+    """A job waits for its pool, and does not get it back."""
+    record, node = an_agent()
+    seen = a_snapshot(a_view(cordoned(node), items=(an_item(1, label="cpu"),)), records=(record,))
+    yield from long_known(a_fleet())
+    yield from minutes(a_fleet(), seen, 2)
+    yield from minutes(a_fleet(max_usd_per_month=0.01), seen, 6, first=2)
+
+
+def the_month_is_spent_while_a_job_names_an_agent_without_labels() -> Iterator[Look]:
+    record, node = an_agent()
+    record = replace(record, cordon=a_mark().text, labels=("cpu", "autoscaler-fleet-f"))
+    node = replace(node, labels=frozenset((node.name, "autoscaler-cordoned")))
+    item = an_item(1, why=Wait(for_executor=False, nodes=(node.name,)))
+    yield from long_known(a_fleet())
+    yield from minutes(a_fleet(), a_snapshot(a_view(node), records=(record,)), 2)
+    seen = a_snapshot(a_view(node, items=(item,)), records=(record,))
+    yield from minutes(a_fleet(max_usd_per_month=0.01), seen, 4, first=2)
+
+
+def a_machine_ends_while_it_retires() -> Iterator[Look]:
+    record, node = an_agent()
+    ends = an_instance(state=InstanceState.SHUTTING_DOWN)
+    view = a_view(cordoned(node), items=(an_item(1, label="cpu"),))
+    yield from minutes(a_fleet(), a_snapshot(view, records=(record,), instances=(ends,)), 4)
+
+
+def an_instance_tells_no_pool() -> Iterator[Look]:
+    """It has no record, and is left alone."""
+    yield from long_known(a_fleet())
+    yield from minutes(a_fleet(), a_snapshot(instances=(an_instance(pool=""),)), 3)
+
+
+def others_end_an_agent() -> Iterator[Look]:
+    record, node = an_agent()
+    yield from minutes(a_fleet(), a_snapshot(a_view(node), records=(record,)), 2)
+    gone = an_instance(state=InstanceState.TERMINATED)
+    seen = a_snapshot(
+        a_view(replace(node, offline=True, cause=OfflineCause.LOST)),
+        records=(record,),
+        instances=(gone,),
+        fates={"i-1": InstanceState.TERMINATED},
+        end_reasons={"i-1": "Client.UserInitiatedShutdown"},
+    )
+    yield from minutes(a_fleet(), seen, 3, first=2)
+
+
+def a_person_asks_for_an_agent_of_which_another_has_devices() -> Iterator[Look]:
+    record, node = an_agent()
+    record = replace(record, devices_for=(a_reservation(),))
+    seen = a_snapshot(a_view(node), records=(record,))
+    yield from long_known(a_fleet())
+    yield look(Asks.ORDER, a_fleet(), seen, NOW, order=_RESERVE)
+
+
+def a_host_is_let_go_of_where_nobody_sees_it() -> Iterator[Look]:
+    """A person confirms that nothing of it runs on a controller that left the fleet file."""
+    host = a_host()
+    fleet = a_fleet(a_pool_of_hosts(), hosts=(host,))
+    records = tuple(
+        a_record(
+            f"{host.id}{SIDE}{name}",
+            pool="rocm",
+            controller=name,
+            node="rocm-1",
+            node_life=0,
+            launch="",
+            instance_type="",
+            usd_per_hour=0.0,
+        )
+        for name in ("main", "left")
+    )
+    seen = a_snapshot(a_view(a_node("rocm-1", "rocm")), records=records, instances=())
+    order = EndInstance(target="rocm-1", reason="r")
+    yield look(Asks.ORDER, fleet, seen, NOW, order=order)
+
+
+def a_pool_becomes_one_of_hosts() -> Iterator[Look]:
+    """One of its agents is stopped."""
+    record, _ = an_agent()
+    record = replace(record, state=RecordState.STOPPED)
+    stopped = an_instance(state=InstanceState.STOPPED)
+    fleet = a_fleet(a_pool_of_hosts("cpu"), hosts=(a_host("h", "cpu"),))
+    yield from minutes(fleet, a_snapshot(records=(record,), instances=(stopped,)), 3)
+
+
+def a_person_keeps_surplus_agents() -> Iterator[Look]:
+    agents = [an_agent(number) for number in (1, 2)]
+    records = tuple(replace(record, keep_until=NOW + 9 * HOUR) for record, _ in agents)
+    seen = a_snapshot(a_view(*(node for _, node in agents)), records=records)
+    yield from minutes(a_fleet(a_pool(idle_seconds=300.0)), seen, 24, every=2)
+
+
+def a_person_keeps_an_agent_whose_pool_left() -> Iterator[Look]:
+    agents = [an_agent(1), an_agent(2), an_agent(3, pool="gpu")]
+    records = tuple(replace(record, keep_until=NOW + 9 * HOUR) for record, _ in agents)
+    seen = a_snapshot(a_view(*(node for _, node in agents)), records=records)
+    fleet = a_fleet(a_pool(), a_pool("gpu"))
+    yield from long_known(fleet)
+    yield from minutes(fleet, seen, 2)
+    yield from minutes(a_fleet(), seen, 4, first=2)
+
+
+def a_host_is_lost_whose_pool_has_other_labels() -> Iterator[Look]:
+    host = a_host()
+    record = a_record(
+        host.id,
+        pool="rocm",
+        node="rocm-1",
+        node_life=0,
+        launch="",
+        instance_type="",
+        usd_per_hour=0.0,
+        labels=("old", "autoscaler-fleet-f"),
+    )
+    node = a_node("rocm-1", "old", "autoscaler-fleet-f", offline=True)
+    node = replace(node, cause=OfflineCause.LOST)
+    fleet = a_fleet(a_pool_of_hosts(), hosts=(host,))
+    seen = a_snapshot(a_view(node), records=(record,), instances=())
+    yield from long_known(fleet)
+    yield from minutes(fleet, seen, 14)
+
+
+def a_launch_is_late_on_a_controller_that_left() -> Iterator[Look]:
+    """What would end it, or give back its node, is left to a person."""
+    asked = a_record(controller="left", launched_at=NOW - 3 * HOUR)
+    starts = a_record("i-2", controller="left", state=RecordState.STARTING, launched_at=NOW - HOUR)
+    stops = a_record("i-3", controller="left", state=RecordState.STOPPING)
+    records = (asked, starts, stops)
+    instances = tuple(an_instance(one.instance_id, controller="left") for one in records)
+    yield from minutes(a_fleet(), a_snapshot(records=records, instances=instances), 5)
+
+
+def a_machine_ends_after_a_restart_that_it_missed() -> Iterator[Look]:
+    """What it ran is followed from the restart on, and then it is known how it went."""
+    fleet = a_fleet(a_pool(rerun=RerunPolicy()))
+    record, node = an_agent(builds=(a_build(),))
+    lost = replace(node, offline=True, cause=OfflineCause.LOST, builds=(), idle=True)
+    gone = an_instance(state=InstanceState.TERMINATED)
+    yield from long_known(fleet)
+    yield from minutes(fleet, a_snapshot(a_view(node), records=(record,)), 2)
+    again = a_view(lost, session="s2")
+    yield from minutes(fleet, a_snapshot(again, records=(record,)), 2, first=2)
+    seen = a_snapshot(again, records=(record,), instances=(gone,))
+    yield from minutes(fleet, seen, 3, first=4)
+
+
+def many_agents_hand_over_at_once() -> Iterator[Look]:
+    """More than twenty jobs go before those that run, and the limit has room for no more."""
+    fleet = a_fleet(a_pool("low"), a_pool("high", priority=5, max_agents=30), max_agents=30)
+    agents = [an_agent(number, pool="low", builds=(a_build(),)) for number in range(30)]
+    jobs = [an_item(number, label="high", waiting_seconds=7200.0) for number in range(30)]
+    view = a_view(*(node for _, node in agents), items=tuple(jobs))
+    yield from long_known(fleet)
+    seen = a_snapshot(view, records=tuple(record for record, _ in agents))
+    yield from minutes(fleet, seen, 3)
+
+
+def a_side_is_given_up_and_online() -> Iterator[Look]:
+    """The machine ends on its other controller meanwhile."""
+    fleet = a_fleet(a_pool(share=Share.COOPERATIVE, controllers=_TWO))
+    record, node = an_agent()
+    side = a_record(
+        f"i-1{SIDE}other", controller="other", node="cpu-1", state=RecordState.CONDEMNED
+    )
+    views = a_view(cordoned(node)), a_view(node, name="other")
+    yield from long_known(fleet)
+    seen = a_snapshot(*views, records=(record, side), instances=(an_instance(),))
+    yield from minutes(fleet, seen, 4)
+
+
+def ec2_still_stops_what_has_stopped() -> Iterator[Look]:
+    record, _ = an_agent()
+    record = replace(record, state=RecordState.STOPPED)
+    stops = an_instance(state=InstanceState.STOPPING)
+    yield from long_known(a_fleet())
+    yield from minutes(a_fleet(), a_snapshot(records=(record,), instances=(stops,)), 2)
+
+
+def a_job_waits_for_two_nodes_of_no_pool() -> Iterator[Look]:
+    item = an_item(1, why=Wait(for_executor=True, nodes=("a", "b")))
+    yield look(Asks.UP, a_fleet(), a_snapshot(a_view(items=(item,))), NOW)
+
+
+def a_static_node_comes_online_while_jenkins_shuts_down() -> Iterator[Look]:
+    """Its agent was given up, and runs still."""
+    record = a_record(node="slot-1", state=RecordState.CONDEMNED)
+    view = a_view(a_node("slot-1", "cpu", "autoscaler-fleet-f"), quieting_down=True)
+    yield from long_known(a_fleet())
+    yield from minutes(a_fleet(), a_snapshot(view, records=(record,)), 2)
+
+
+CORNERS = (
+    *(a_person_reserves_while_a_controller_is_away, ec2_refuses_a_minimum),
+    ec2_refuses_a_minimum_of_a_pool_that_stops_agents,
+    *(the_month_is_spent_while_an_agent_retires, a_machine_ends_while_it_retires),
+    *(the_month_is_spent_while_a_job_names_an_agent_without_labels, others_end_an_agent),
+    *(an_instance_tells_no_pool, a_host_is_let_go_of_where_nobody_sees_it),
+    *(a_person_asks_for_an_agent_of_which_another_has_devices, a_pool_becomes_one_of_hosts),
+    *(a_person_keeps_surplus_agents, a_person_keeps_an_agent_whose_pool_left),
+    *(a_host_is_lost_whose_pool_has_other_labels, a_launch_is_late_on_a_controller_that_left),
+    *(a_machine_ends_after_a_restart_that_it_missed, many_agents_hand_over_at_once),
+    *(a_side_is_given_up_and_online, ec2_still_stops_what_has_stopped),
+    *(a_job_waits_for_two_nodes_of_no_pool, a_static_node_comes_online_while_jenkins_shuts_down),
+)
