@@ -13,10 +13,6 @@ _IMPOSSIBLE = {
     "_keep": (_GUARD, "an agent is in the phase reserved by its reservation alone"),
     "_lend": (_GUARD, "what is lent is ready, and what is ready has a node"),
     "_let_go_of_host": ("return", "a host is lost or overdue only once it is wanted no more"),
-    "_saved_usd": (
-        "return 0.0",
-        "three of five outcomes are arrivals, or none is trusted, so each half has one",
-    ),
     "_seal": (_GUARD, "both callers ask by_labels, which needs mark and node"),
     "_still_missing": ("return ()", "a suspect without runs is left out"),
     "_taken_back": (_GUARD, "the loans that end are those of agents with a node"),

@@ -308,8 +308,6 @@ def _worth_usd(outcomes: list[float | None], costs: AgentCosts) -> float:
 
 def _saved_usd(outcomes: list[float | None], costs: AgentCosts) -> float:
     delays = sorted(delay for delay in outcomes if delay is not None)
-    if not delays:
-        return 0.0
     ready = max(delays[len(delays) // 4], costs.boot_seconds + costs.look_seconds)
     saved = sum(max(0.0, costs.boot_seconds - max(0.0, ready - delay)) for delay in delays)
     in_vain = (len(outcomes) - len(delays) + _DOUBT / 2) * (costs.boot_seconds + delays[-1] - delays[0])
