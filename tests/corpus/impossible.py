@@ -14,7 +14,6 @@ _IMPOSSIBLE = {
     "_lend": (_GUARD, "what is lent is ready, and what is ready has a node"),
     "_let_go_of_host": ("return", "a host is lost or overdue only once it is wanted no more"),
     "_seal": (_GUARD, "both callers ask by_labels, which needs mark and node"),
-    "_still_missing": ("return ()", "a suspect without runs is left out"),
     "_taken_back": (_GUARD, "the loans that end are those of agents with a node"),
     "_to_drain": ("", "the orders of a drain are three"),
     "answered": ("for one in", "what is answered is left, or has an item of the queue"),

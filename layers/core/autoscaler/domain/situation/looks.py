@@ -426,8 +426,6 @@ def _may_be_missing(life: ControllerSession, node: str) -> tuple[str, ...]:
 
 def _still_missing(runs: tuple[str, ...], node: Node, ended: Collection[str]) -> tuple[str, ...]:
     """Name the runs that have not ended and are not seen on the node, once for each of their executors."""
-    if not runs:
-        return ()
     there = [build.run for build in node.builds if build.run != _UNKNOWN]
     missing: list[str] = []
     for run in runs:
