@@ -29,7 +29,6 @@ _IMPOSSIBLE = {
         "the decision asks for records without a cordon; only who writes labels tells of weight",
     ),
     "leave_slot": ("return", "what has ended is seen to have only while it has a node"),
-    "ready_costs": ("return self.costs", "its only caller asks whether any is stopped"),
     "read_description": ('return beacon["fleet"]', "what describes an agent describes no beacon"),
     "reserve": (
         _GUARD,

@@ -246,9 +246,7 @@ class PoolView:
 
     @cached_property
     def ready_costs(self) -> AgentCosts:
-        """What one more agent costs and spares: one that starts, where any is stopped."""
-        if not self.stopped:
-            return self.costs
+        """What one more agent costs and spares that is stopped, and starts."""
         vain_seconds = max(self.start_seconds, MINIMUM_BILLED_SECONDS) + self.costs.look_seconds + self.spec.drain_settle_seconds
         return replace(self.costs, boot_seconds=self.start_seconds, vain_seconds=vain_seconds)
 
