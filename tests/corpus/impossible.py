@@ -35,7 +35,6 @@ _IMPOSSIBLE = {
         "a pool's agent is ready, and a named one without a node was refused before",
     ),
     "rotate": ("return hold_back", "it goes back before, if no other controller waits for it"),
-    "spare_elsewhere": ("return", "agents are taken only for pools that rotate"),
     "spent_levels": ("return ()", "the look has metered the month before"),
     "stop": (_GUARD, "what is stopped is drained, by our mark, or was asked for its mark"),
     "told_refused": ("return f", "what is in the way of launches has a next try"),

@@ -60,8 +60,6 @@ def is_leaving(agent: Agent, pool: str) -> bool:
 
 def spare_elsewhere(situation: Situation, pool: PoolView) -> Iterator[Agent]:
     """Find the idle agents that other controllers have of a shared pool and do not need, those idle longest first."""
-    if pool.spec.share is not Share.ROTATE:
-        return
     for view in _views(situation, pool.name):
         if view.controller == pool.controller or view.on_hold or situation.no_giving_up(view.controller):
             continue
