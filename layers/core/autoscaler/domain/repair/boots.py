@@ -50,8 +50,6 @@ def told_end(code: str) -> str:
 
 def why_not_booted(record: Record, agent: Agent | None, pool: Pool | None, code: str, *, node_gone: bool) -> str:
     """Say why a machine is no agent. ``code``: EC2's reason for its end, "" while it is there."""
-    if record.trouble:
-        return record.trouble
     if node_gone:
         return f"its node {record.node} was deleted before it connected"
     said = record.problem
