@@ -184,8 +184,6 @@ def ignored_label(fleet: Fleet, nodes: Mapping[str, Node], item: QueueItem) -> s
 
     If one node alone has the label, Jenkins names that node and no label: the node of the other cloud has the label then.
     """
-    if not fleet.ignored_labels:
-        return ""
     asked = item.asked_label
     if asked is not None:
         return asked if fleet.ignores(asked) else ""
