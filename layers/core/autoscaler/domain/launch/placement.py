@@ -331,9 +331,8 @@ class QueuePlacement:
             room = self.room_for(want)
         elif is_late:
             room = self._soon_enough(want, pool, room)
-        if room:
-            self._book(want, room, pool)
-            self._settle_account(pool)
+        self._book(want, room, pool)
+        self._settle_account(pool)
 
     def room_for(self, want: Want) -> tuple[ExecutorSlot, ...]:
         """Find the executor that is free first; for a heavy item as many as it weighs, of one machine, the last of them last."""
@@ -413,8 +412,7 @@ class QueuePlacement:
             for slot, seconds in planned:
                 self.supply.occupy(slot, -seconds)
         for want, _ in account.booked:
-            if moved_to := self.room_for(want):
-                self._book(want, moved_to, pool)
+            self._book(want, self.room_for(want), pool)
 
     def _best_pool(self, want: Want) -> PoolView:
         def score(pool: PoolView) -> tuple[float, int, str]:
