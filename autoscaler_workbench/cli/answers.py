@@ -298,7 +298,7 @@ def print_order(answer: Answer) -> None:
 
 def print_closed(before: dict[str, Any]) -> None:
     """Say what follows from closing the breaker of a pool that was so ``before``."""
-    pool, booting = before["pool"], before["agents"].get("requested", 0)
+    pool, booting = before["pool"], before["agents"].get("booting", 0)
     say(f"the breaker of {pool} is closed: within a minute agents are launched as the queue needs them")
     if booting:
         say(f"{counted(booting, 'agent')} launched before this may still fail, and {'counts' if booting == 1 else 'count'} until then")

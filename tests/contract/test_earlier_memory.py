@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.table import body_of
-from autoscaler.domain.facts.memory import AgentPast, Memory
+from autoscaler.domain.facts.memory import Memory
 from autoscaler_workbench.cli.demo import TABLE
 from support.full_memory import FULL_MEMORY
 from support.remembered import with_tables
@@ -60,7 +60,7 @@ def test_its_tables_go_with_the_first_write_and_what_it_reads_on_the_way_back_st
 def test_what_this_version_kept_before_the_way_back_is_not_taken_for_what_0_3_0_saw_since(dynamo, book):
     older = {"i-7": {"idle_since": 1.0}, "i-1": {"is_kept": True}}
     write(dynamo, {"idle_since": {"i-1": 5.0}, "agents": older})
-    assert book.read().memory.agents == {"i-1": AgentPast(idle_since=5.0)}
+    assert book.read().memory.agents == with_tables(Memory(), idle_since={"i-1": 5.0}).agents
 
 
 def test_a_table_in_another_form_is_a_memory_that_cannot_be_read(dynamo, book):

@@ -126,7 +126,7 @@ def test_a_broken_pool_stands_first_with_what_a_person_can_do(here):
     assert following.endswith(" boots, launched 60 s ago; others follow once one connects")
     assert mended == "  once it is mended: autoscaler resume --breaker mxnetlinux-gpu"
     [row] = [line for line in command(here, "status").stdout.splitlines() if line.startswith("mxnetlinux-gpu\t")]
-    assert row.split("\t") == ["mxnetlinux-gpu", "3", "18 min", "2 condemned, 1 overdue, 1 requested of 20", "0/0", "4.37", "one-trial"]
+    assert row.split("\t") == ["mxnetlinux-gpu", "3", "18 min", "2 booting, 2 ending of 20", "0/0", "4.37", "one-trial"]
     assert command(here, "why", "mxnetlinux-gpu").stdout.startswith(f"{first}\n- {last.strip()}\n")
 
 
@@ -137,8 +137,8 @@ def test_closing_a_breaker_says_what_follows_and_one_that_is_not_open_is_no_succ
         0,
         [
             "the breaker of mxnetlinux-gpu is closed: within a minute agents are launched as the queue needs them",
-            "1 agent launched before this may still fail, and counts until then",
-            "to have others beside: autoscaler launch mxnetlinux-gpu 1",
+            "2 agents launched before this may still fail, and count until then",
+            "to have others beside: autoscaler launch mxnetlinux-gpu 2",
         ],
     )
     again = command(here, "resume", "--breaker", "mxnetlinux-gpu")
@@ -191,7 +191,7 @@ def test_names_in_a_terminal_are_whole_and_without_the_only_controller(here):
     submit(here, "mxnetlinux-gpu", count=2)
     [node] = [name for name in here.world.controllers["main"].nodes if name.startswith("mxnetlinux-gpu")]
     listed = command(here, "agents", columns=60).stdout
-    assert f"{node}  ready  job-mxnetlinux-gpu-0" in listed
+    assert f"{node}  busy   job-mxnetlinux-gpu-0" in listed
     queue = command(here, "queue", columns=60).stdout
     assert [line.split() for line in queue.splitlines()[1:]] == [
         ["odd", "sparc", "8", "min", "unservable"],

@@ -89,7 +89,7 @@ def test_from_the_message_to_mended_in_four_commands(night):
     assert night.types("status") == 0
     assert "broken" not in night.said
     [row] = [line for line in night.said.splitlines() if line.startswith(f"{BROKEN} ")]
-    assert "2 ready" in row
+    assert "2 busy" in row
     night.here.pass_minutes(30)
     assert night.finished()
 
