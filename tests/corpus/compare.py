@@ -10,7 +10,8 @@ from pathlib import Path
 from corpus.case import Asks, Recorded, lines_of, read
 from corpus.decided import decided_anew
 from corpus.neutral import without_detail
-from corpus.play import play
+from corpus.play import begin, play
+from corpus.words import words_of
 
 PLAN, DETAILS, WORDS = "plan", "details", "words"
 _SHOWN = 12  # lines
@@ -45,9 +46,13 @@ def differences(before: Recorded) -> Iterator[Difference]:
 
 
 def is_decided_otherwise(before: Recorded) -> bool:
-    """Decide a case anew until any line of a look differs. What people read is not asked for."""
-    looks = zip(before.case.looks, before.decided, play(before.case), strict=True)
-    return any(new != old for look, old, new in looks if old or look.asks is not Asks.LEARN)
+    """Decide a case anew until any line of a look differs, or of what people read in the end:
+    whatever `make corpus` tells."""
+    carried, last = begin(before.case), before.case.looks[-1]
+    looks = zip(before.case.looks, before.decided, play(before.case, carried), strict=True)
+    if any(new != old for look, old, new in looks if old or look.asks is not Asks.LEARN):
+        return True
+    return before.words != words_of(carried.at(last), last.fleet)
 
 
 def _changed(before: list[str], now: list[str]) -> tuple[str, ...]:
