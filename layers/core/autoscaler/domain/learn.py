@@ -196,7 +196,7 @@ def _agents(
     """Carry on what is remembered of agents, and of what is no agent or not yet. It goes with them."""
     agents = {agent.record.instance_id: agent for agent in look.agents}
     ended, away, pasts = next_terminated(memory, look.snapshot), hosts_away(look), dict[str, AgentPast]()
-    for name in (*memory.agents, *agents, *missing, *ended, *away):
+    for name in dict.fromkeys((*memory.agents, *agents, *missing, *ended, *away)):
         before, agent = memory.agent(name), agents.get(name)
         pasts[name] = replace(
             _past_of(agent, before, look.now) if agent else AgentPast(state=before.state, look=before.look),
@@ -231,7 +231,7 @@ def _pools(look: Look, memory: Memory, unnoted: Collection[Agent], proven: Mappi
     volumes, never_lent, snapshot = next_volumes(look), note_never_lent(memory, look), look.snapshot
     definitions = next_definitions(memory, look.fleet, snapshot.records, snapshot.intents, snapshot.instances)
     pools: dict[str, PoolPast] = {}
-    for name in (*memory.pools, *boots, *starts, *proven, *volumes, *never_lent, *definitions):
+    for name in dict.fromkeys((*memory.pools, *boots, *starts, *proven, *volumes, *never_lent, *definitions)):
         before = memory.pool(name)
         pools[name] = replace(
             before,
@@ -248,7 +248,7 @@ def _pools(look: Look, memory: Memory, unnoted: Collection[Agent], proven: Mappi
 def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarked]) -> dict[str, ControllerPast]:
     """Carry on what is remembered of controllers, and when EC2 was seen."""
     views, controllers = look.snapshot.controllers, dict[str, ControllerPast]()
-    for name in (*memory.controllers, *look.looks):
+    for name in {**memory.controllers, **look.looks}:
         before, view = memory.controller(name), views.get(name)
         controllers[name] = replace(
             before,
@@ -276,7 +276,9 @@ def watch(situation: Situation) -> Situation:
     """Note the condition of every agent, and what each pool needs now; learn from what is needed again."""
     memory, snapshot = situation.memory, situation.snapshot
     looks, states = next_observations(situation), _next_states(situation)
-    agents = {name: replace(memory.agent(name), look=looks.get(name), state=states.get(name)) for name in (*memory.agents, *looks, *states)}
+    agents = {
+        name: replace(memory.agent(name), look=looks.get(name), state=states.get(name)) for name in {**memory.agents, **looks, **states}
+    }
     controllers = {name: _watch_controller(situation, name) for name in {**memory.controllers, **snapshot.controllers}}
     return replace(situation, memory=replace(memory, agents=known_of(agents), controllers=known_of(controllers)))
 
