@@ -356,10 +356,10 @@ def _watch_pool(situation: Situation, pool: PoolView) -> PoolNeeds:
     )
     burst = before.burst if before else None
     if burst is None or not is_burst_over(burst, now, boot):
-        return PoolNeeds(window=window, returns=pool.idle_returns, growths=pool.growths)
+        return replace(pool.needs, window=window)
     missed = agents_missed(burst, executors=executors, boot_seconds=boot)
     return PoolNeeds(
-        window=window, returns=note_returns(pool.idle_returns, missed, pool.keep.edges), growths=note_growth(pool.growths, burst)
+        window=window, returns=note_returns(pool.needs.returns, missed, pool.keep.edges), growths=note_growth(pool.needs.growths, burst)
     )
 
 

@@ -8,7 +8,7 @@ from math import ceil, inf
 from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Offering, Pool, stoppable
-from autoscaler.domain.facts.memory import Growth, IdleReturns, Learned, Memory, MostMarked, Sighting, Window
+from autoscaler.domain.facts.memory import Learned, Memory, MostMarked, PoolNeeds, Sighting, Window
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.orders import Overrides, text_of
 from autoscaler.domain.facts.pools import moment, now_and_next, pool_at
@@ -157,9 +157,14 @@ class PoolView:
         return f"{self.controller}/{self.name}"
 
     @property
+    def needs(self) -> PoolNeeds:
+        """What its controller needed of it, as far as anybody saw."""
+        return self.memory.needs(self.controller, self.name)
+
+    @property
     def window(self) -> Window | None:
         """What was needed, as far as anybody saw; None before the first look."""
-        return self.memory.needs(self.controller, self.name).window
+        return self.needs.window
 
     @cached_property
     def ready(self) -> list[Agent]:
@@ -230,7 +235,7 @@ class PoolView:
                 in_use=in_use,
                 returned=returned,
                 window=self.window,
-                growths=self.growths,
+                growths=self.needs.growths,
             )
         return self._prospects[starved, returned]
 
@@ -272,16 +277,6 @@ class PoolView:
     def usd_per_hour(self) -> float:
         """The price of the first offering that may be asked for."""
         return self.costs.usd_per_hour
-
-    @property
-    def idle_returns(self) -> Mapping[str, IdleReturns]:
-        """How soon agents of each level were needed again."""
-        return self.memory.needs(self.controller, self.name).returns
-
-    @property
-    def growths(self) -> tuple[Growth, ...]:
-        """How its last bursts grew."""
-        return self.memory.needs(self.controller, self.name).growths
 
     @cached_property
     def paused(self) -> Reason | None:
@@ -325,7 +320,7 @@ class PoolView:
         wait_usd = self.spec.wait_usd_per_hour * self._waits_for(self.boot_seconds) / 3600.0
         per_second = self.usd_per_hour / 3600.0
         return Keeping(
-            idle_returns=self.idle_returns,
+            idle_returns=self.needs.returns,
             costs=Costs(usd_per_second=per_second, boot_usd=per_second * self.boot_seconds, wait_usd=wait_usd),
             fixed_seconds=self.spec.idle_seconds,
             at_most_seconds=self.spec.max_idle_seconds,
