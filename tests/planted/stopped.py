@@ -219,6 +219,15 @@ STOPPED = (
         found_by=(f"{_UNTIMED}::test_if_the_first_starts_took_longer_than_believed_no_more_than_ten_are_stopped_before_ten_were_timed",),
     ),
     Bug(
+        name="a stock of stopped agents takes back what made way for a job",
+        function="_for_stopped",
+        was=" or _lacks_what_they_hold(placement.situation)",
+        becomes="",
+        found_by=(
+            "tests/scenarios/test_failed_starts.py::test_a_stock_of_stopped_agents_is_not_filled_while_jobs_wait_for_what_it_would_hold",
+        ),
+    ),
+    Bug(
         name="starts that failed before any worked are taken for slow ones, and none is tried again",
         function="_taken_from",
         was="last_times(past.starts, vain.get(name, ())) if past.starts else ()",

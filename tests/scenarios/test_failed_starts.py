@@ -209,14 +209,16 @@ def test_agents_of_an_older_template_version_are_not_started_to_prove_the_new_on
     assert (day.done(Start), states(day)) == ([], ["stopped"] * 2)
 
 
-def full_of_stopped_agents(code):
+def full_of_stopped_agents(code, least=0):
     """Four agents of one pool are stopped; while there are four instances, EC2 launches nothing for another pool."""
 
     def pool(name, kind):
         offering = an_offering(kind, subnet="subnet-a", usd_per_hour=1.0, volume_usd_per_hour=0.01)
         return a_pool(name, offerings=(offering,), idle_seconds=300.0, max_agents=10, warm_pool=WARM)
 
-    day = Day(in_memory(pool("arm", "m7g.large"), pool("cpu", "c5.large"), thresholds=essential_thresholds()))
+    arm = pool("arm", "m7g.large")
+    arm = replace(arm, warm_pool=replace(WARM, min_agents=least))
+    day = Day(in_memory(arm, pool("cpu", "c5.large"), thresholds=essential_thresholds()))
     starts_proven(day, "arm")
     day.minutes(2).queue(4, "arm", seconds=300.0)
     day.minutes(35)
@@ -242,6 +244,19 @@ def test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_
     assert build.ended is not None
     assert {step.reason for step in day.done(Terminate)} == {Reason.MAKES_WAY}
     assert len(day.done(Terminate)) <= 2
+
+
+@pytest.mark.parametrize("code", ["InsufficientFreeAddressesInSubnet", "VolumeLimitExceeded"])
+def test_a_stock_of_stopped_agents_is_not_filled_while_jobs_wait_for_what_it_would_hold(code):
+    """What made way for the jobs was launched again at once: 411 vain boots in six hours, and no job started."""
+    day = full_of_stopped_agents(code, least=4)
+    launched = len(day.world.ec2.instances)
+    builds = day.queue(2, seconds=300.0)
+    day.minutes(30)
+    assert all(build.ended is not None for build in builds)
+    new = list(day.world.ec2.instances.values())[launched:]
+    assert sum(instance.tags["autoscaler:pool"] == "cpu" for instance in new) == 2
+    assert len(new) <= 6  # the stock is filled once, when the jobs have their agents
 
 
 def test_stopped_agents_of_a_pool_that_somebody_holds_make_no_way():

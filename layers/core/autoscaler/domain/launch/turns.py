@@ -29,10 +29,12 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import OfflineCause, Record
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.forecast.forecast import NOTHING, Forecast
+from autoscaler.domain.launch.backoff import held_by_what_is_stopped
 from autoscaler.domain.launch.budget import DAY_RESERVE_HOURS, NOTHING_KEPT, ROUNDING, Budget, KeptRoom, month_reserve
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import in_the_way
 from autoscaler.domain.situation.pool_view import PoolView, told_schedule
 from autoscaler.domain.situation.situation import Situation, without_agents
 from autoscaler.domain.situation.warm_pool import is_start_to_prove, least_stopped, may_fill, stopped_in_time
@@ -224,11 +226,12 @@ def _for_minimum(placement: QueuePlacement, pool: PoolView) -> None:
 
 
 def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
-    """Launch agents to be stopped, in quiet times: while nothing waits for the pool, and where EC2 stops its agents.
+    """Launch agents to be stopped, in quiet times: while nothing waits for the pool, or for what they would hold, where EC2 stops them.
 
     What runs is stopped later: to launch in its place would make one agent too many with each burst.
     """
-    if placement.situation.starved[placement.controller].get(pool.name, 0) or not may_fill(pool):
+    starved = placement.situation.starved[placement.controller].get(pool.name, 0)
+    if starved or not may_fill(pool) or _lacks_what_they_hold(placement.situation):
         return
     purchase, least, in_time = placement.purchase, least_stopped(placement.situation, pool), stopped_in_time(placement.situation, pool)
     if is_start_to_prove(placement.situation, pool):
@@ -239,6 +242,12 @@ def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
     while (there := in_time + purchase.planned(pool)) < least and purchase.leaves_others_room(pool):
         if not purchase.buy_stoppable(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
             return
+
+
+def _lacks_what_they_hold(situation: Situation) -> bool:
+    """Tell whether jobs wait for agents that EC2 does not launch for want of an address, or a volume: what is stopped holds these, too."""
+    starving = (pool for pool in situation.pools.values() if situation.starved[pool.controller].get(pool.name))
+    return any(held_by_what_is_stopped(trial.code) for pool in starving for trial in in_the_way(pool.spec, situation.memory).values())
 
 
 def keep_up(placement: QueuePlacement) -> None:
