@@ -54,7 +54,7 @@ def test_its_agents_are_drained_and_their_builds_end_as_ever():
 def test_it_needs_no_definition_that_was_kept():
     day = a_day()
     deploy(day.fleet, without_pools(day.fleet.fleet, "gpu"))
-    day.fleet.state.memory = replace(day.fleet.state.memory, definitions={}, left_since={}, hold_until=0.0)
+    day.fleet.state.memory = with_tables(day.fleet.state.memory, definitions={}, left_since={}, hold_until=0.0)
     day.minutes(20)
     assert (day.agents("gpu"), records_of(day, "gpu")) == (0, [])
 

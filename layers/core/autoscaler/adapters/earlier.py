@@ -71,7 +71,7 @@ def from_0_3_0(raw: dict[str, Any]) -> None:
 
 def _put(memory: dict[str, Any], name: str, table: Any) -> None:
     place, is_of_two = _PLACES[name].split(), "{1}" in _PLACES[name]
-    if len(place) == len(["fleet", name]):
+    if place[0] == "fleet":
         memory["fleet"][name] = table
         return
     for key in table:

@@ -351,7 +351,7 @@ class ControllerPast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPast:
-    """What is remembered of the fleet as a whole, and must not outlast a way back to the release before."""
+    """What is remembered of the fleet as a whole. On the way back the release before begins it anew."""
 
     months: tuple[Month, ...] = ()  # others that have begun: a clock may go back to one, or was ahead in one
     day: Day = field(default_factory=Day)
