@@ -263,6 +263,16 @@ def a_job_waits_for_two_nodes_of_no_pool() -> Iterator[Look]:
     yield look(Asks.UP, a_fleet(), a_snapshot(a_view(items=(item,))), NOW)
 
 
+def a_job_waits_for_what_only_the_first_beacon_satisfies() -> Iterator[Look]:
+    """It has no label of a pool: nobody knows what the job asks for."""
+    fleet = a_fleet()
+    view = a_view(
+        a_node(fleet.beacon, offline=True),
+        items=(an_item(1, why=Wait(for_executor=True, nodes=(fleet.beacon,))),),
+    )
+    yield look(Asks.UP, fleet, a_snapshot(view), NOW)
+
+
 def a_static_node_comes_online_while_jenkins_shuts_down() -> Iterator[Look]:
     """Its agent was given up, and runs still."""
     record = a_record(node="slot-1", state=RecordState.CONDEMNED)
@@ -282,5 +292,6 @@ CORNERS = (
     *(a_host_is_lost_whose_pool_has_other_labels, a_launch_is_late_on_a_controller_that_left),
     *(a_machine_ends_after_a_restart_that_it_missed, many_agents_hand_over_at_once),
     *(a_side_is_given_up_and_online, ec2_still_stops_what_has_stopped),
+    a_job_waits_for_what_only_the_first_beacon_satisfies,
     *(a_job_waits_for_two_nodes_of_no_pool, a_static_node_comes_online_while_jenkins_shuts_down),
 )

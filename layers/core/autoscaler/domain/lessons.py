@@ -85,7 +85,8 @@ def _of_present(situation: Situation, controller: str, before: Learned) -> tuple
     """Learn from what runs and waits now; return the builds that began, too."""
     now = situation.now
     fresh, running = running_builds(situation, controller, before)
-    unseen = said_to_have_ended(situation.snapshot.memory, controller) | said_to_have_ended(situation.memory, controller)
+    asked = {**situation.snapshot.memory.controller(controller).asked, **situation.memory.controller(controller).asked}
+    unseen = said_to_have_ended(asked)
     samples = _durations(before, running.keys() | unseen, now)
     runs, stages = learn_stages(before, runs_present(situation, controller), now)
     waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}

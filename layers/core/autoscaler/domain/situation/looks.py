@@ -502,9 +502,9 @@ def is_no_fault_of_its_machine(memory: Memory, controller: str, build: Build) ->
     return run is not None and (run.ended_at is not None or run.waits_for_input)
 
 
-def said_to_have_ended(memory: Memory, controller: str) -> frozenset[str]:
+def said_to_have_ended(asked: Mapping[str, AskedRun]) -> frozenset[str]:
     """Return the keys of the builds of which nobody saw when they ended: their executors showed them for longer."""
-    return frozenset(name for name, run in memory.controller(controller).asked.items() if run.ended_at is not None)
+    return frozenset(name for name, run in asked.items() if run.ended_at is not None)
 
 
 def without_ended(snapshot: Snapshot) -> Snapshot:
