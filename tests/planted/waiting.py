@@ -196,15 +196,15 @@ WAITING = (
     Bug(
         name="a beacon that a job asks for by its name is taken for a label, and keeps an agent",
         function="_with_beacons_asked",
-        was="if number in known or beacons[beacon] in labels}",
+        was="if number in known or beacons[beacon] in there}",
         becomes="if number in known}",
         found_by=("tests/scenarios/test_beacons_by_name.py::test_it_keeps_no_agent_and_is_told_once_with_what_to_do",),
     ),
     Bug(
         name="once its agent has gone, a job that asks for a beacon by its name is demand again",
         function="_with_beacons_asked",
-        was="if number in known or beacons[beacon] in labels}",
-        becomes="if beacons[beacon] in labels}",
+        was="if number in known or beacons[beacon] in there}",
+        becomes="if beacons[beacon] in there}",
         found_by=(
             "tests/scenarios/test_beacons_by_name.py::test_where_no_agent_stands_one_shows_that_no_label_is_meant_and_none_follows_it",
         ),

@@ -109,13 +109,17 @@ def _with_beacons_asked(view: ControllerView, snapshot: Snapshot, fleet: Fleet) 
     named = {item.id: beacon for item in view.items if item.label is None and (beacon := _named_alone(item)) in beacons}
     if not named:
         return view
-    memory, known = snapshot.memory, snapshot.memory.controller(view.name).of_beacons
-    # Seen connected in an earlier look: they stood there when Jenkins was asked for the queue.
-    there = {record.node for record in snapshot.records if record.controller == view.name and memory.has_connected(record.life_id)}
-    labels = {node.labels - {node.name} for node in view.nodes if node.name in there}
-    asked = {number: beacon for number, beacon in named.items() if number in known or beacons[beacon] in labels}
+    known, there = snapshot.memory.controller(view.name).of_beacons, _labels_there(view, snapshot)
+    asked = {number: beacon for number, beacon in named.items() if number in known or beacons[beacon] in there}
     items = (replace(item, label=asked[item.id]) if item.id in asked else item for item in view.items)
     return replace(view, items=tuple(items)) if asked else view
+
+
+def _labels_there(view: ControllerView, snapshot: Snapshot) -> set[frozenset[str]]:
+    """List the labels of agents seen connected in an earlier look: these stood there when Jenkins was asked for the queue."""
+    mine = (record for record in snapshot.records if record.controller == view.name)
+    there = {record.node for record in mine if snapshot.memory.has_connected(record.life_id)}
+    return {node.labels - {node.name} for node in view.nodes if node.name in there}
 
 
 def _named_alone(item: QueueItem) -> str:
