@@ -172,7 +172,7 @@ STOPPED = (
         function="make_way",
         was="holders[: ceil(starved / pool.executors)]",
         becomes="holders[:0]",
-        found_by=(f"{_FAILED}::test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_what_they_hold",),
+        found_by=(f"{_FAILED}::test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_is_short_of_address_or_volume",),
     ),
     Bug(
         name="what is about to be stopped counts nowhere",
@@ -221,7 +221,7 @@ STOPPED = (
     Bug(
         name="a stock of stopped agents takes back what made way for a job",
         function="_for_stopped",
-        was=" or _lacks_what_they_hold(placement.situation)",
+        was=" or _is_short_of_address_or_volume(placement.situation)",
         becomes="",
         found_by=(
             "tests/scenarios/test_failed_starts.py::test_a_stock_of_stopped_agents_is_not_filled_while_jobs_wait_for_what_it_would_hold",

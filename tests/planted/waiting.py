@@ -196,15 +196,22 @@ WAITING = (
     Bug(
         name="a beacon that a job asks for by its name is taken for a label, and keeps an agent",
         function="_with_beacons_asked",
-        was="if number in known or beacons[beacon] in there}",
-        becomes="if number in known}",
+        was="if number in remembered or beacons[beacon] in idle_labels}",
+        becomes="if number in remembered}",
         found_by=("tests/scenarios/test_beacons_by_name.py::test_it_keeps_no_agent_and_is_told_once_with_what_to_do",),
+    ),
+    Bug(
+        name="a job that excludes a busy agent by its name is taken for one that asks for a beacon",
+        function="_idle_labels",
+        was=" and node.idle and not node.offline",
+        becomes="",
+        found_by=("tests/scenarios/test_beacons_by_name.py::test_a_busy_agent_that_a_job_excludes_by_its_name_proves_nothing",),
     ),
     Bug(
         name="once its agent has gone, a job that asks for a beacon by its name is demand again",
         function="_with_beacons_asked",
-        was="if number in known or beacons[beacon] in there}",
-        becomes="if beacons[beacon] in there}",
+        was="if number in remembered or beacons[beacon] in idle_labels}",
+        becomes="if beacons[beacon] in idle_labels}",
         found_by=(
             "tests/scenarios/test_beacons_by_name.py::test_where_no_agent_stands_one_shows_that_no_label_is_meant_and_none_follows_it",
         ),

@@ -11,7 +11,7 @@ from support.timeline import Day
 from support.worlds import in_memory
 
 BEACON = "autoscaler-beacon-f~cpu"
-ALONE = f"{BEACON} alone can take it, and takes none, for it is a beacon of the autoscaler: ask for a label"
+ALONE = f"{BEACON} alone can take it, and takes no builds: it is a beacon of the autoscaler; ask for a label that agents have"
 
 
 def a_day(**facts):
@@ -48,6 +48,18 @@ def test_a_label_that_only_the_beacon_has_yet_is_demand_as_before():
     day = a_day()
     build = day.jenkins.submit("release", "cpu && !gpu", 120.0, kind=Kind.PIPELINE)
     day.minutes(15)
+    assert build.started_at is not None
+
+
+def test_a_busy_agent_that_a_job_excludes_by_its_name_proves_nothing():
+    """It waited for ever if that agent was taken for the proof that no label is meant."""
+    pools = [a_pool(name, max_agents=4, queue_maturity_seconds=0.0) for name in ("cpu", "gpu")]
+    day = Day(in_memory(*pools, thresholds=essential_thresholds())).minutes(5)
+    day.queue(1, "cpu", seconds=20_000.0)
+    day.minutes(12)
+    [name] = day.nodes()
+    build = day.jenkins.submit("release", f"cpu && !gpu && !{name}", 120.0, kind=Kind.PIPELINE)
+    day.minutes(20)
     assert build.started_at is not None
 
 

@@ -117,7 +117,7 @@ REASONS: dict[str, str] = {
     "AgentPast.ended_why": "decides once a later answer of EC2 leaves out what has terminated: tests/scenarios/test_missing_instances.py",
     "PoolPast.definition": "decides once a pool leaves the fleet file: tests/scenarios/test_left_pools.py",
     "AgentPast.pool_left_at": "counts agents that lose their pool at once: tests/scenarios/test_left_pools.py",
-    "ControllerPast.of_beacons": "known of an item that asks for a beacon by name: tests/scenarios/test_beacons_by_name.py",
+    "ControllerPast.beacon_items": "known of an item that asks for a beacon by name: tests/scenarios/test_beacons_by_name.py",
     "FleetPast.hold_until": "keeps agents for an hour if most lose their pool: tests/scenarios/test_left_pools.py",
     "Missing.asked_at": "two hours apart EC2 is asked for a machine that it does not list: tests/unit/test_scale_down.py",
     "FleetPast.months": "goes on with a month once a clock was ahead or behind: tests/scenarios/test_clock.py",

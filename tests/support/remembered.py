@@ -12,7 +12,7 @@ from autoscaler.domain.facts.memory import (
     Memory,
     PoolNeeds,
     PoolPast,
-    known_of,
+    without_empty,
 )
 
 _OF_AGENTS = {
@@ -77,7 +77,7 @@ def _of_controllers(memory: Memory, name: str, table: Any) -> Memory:
 def _set(pasts: _Table, nothing: Any, name: str, table: _Table) -> dict[str, Any]:
     without = {key: replace(past, **{name: getattr(nothing, name)}) for key, past in pasts.items()}
     with_it = without | {key: replace(without.get(key, nothing), **{name: one}) for key, one in table.items()}
-    return with_it if isinstance(nothing, PoolNeeds) else known_of(with_it)
+    return with_it if isinstance(nothing, PoolNeeds) else without_empty(with_it)
 
 
 def _nested(table: _Table, keys: _Table | None = None) -> dict[str, dict[str, Any]]:

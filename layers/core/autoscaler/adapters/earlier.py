@@ -2,17 +2,16 @@
 
 from typing import Any
 
-# Of a record: whom an instance serves, written for 0.2.0: not true for long. And what was launched
-# to be stopped: on the way back 0.3.0 would stop such an agent after its one build, and start it
-# for another one. Of the memory: queue items with the parameters of their builds, which nobody
-# would take out any more; on the way back within a day, 0.3.0 could start one that a person has
-# started since. Hosts are away since now.
+# These fields are dropped. Of a record, what 0.2.0 needed to know whom an instance serves: nobody
+# keeps that up to date. And `to_stop`: if 0.3.0 is deployed again, it would stop such an agent after
+# its one build, and start it for another one. Of the memory, queue items with the parameters of
+# their builds: nobody removes them any more, and 0.3.0, deployed again within a day, could start a
+# build that a person has started since. How long a host was away is counted from now.
 _GONE = {
     "record": frozenset({"controller", "node", "life", "to_stop"}),
     "memory": frozenset({"queued", "hosts_off"}),
 }
-# Where each table of the memory stands now, with the thing it is about. {0} is the first part of
-# its key, and {1} the second; what has none is about the fleet.
+# Where each table of the memory is kept now. {0} is the first part of its key, {1} the second.
 _PLACES = {
     "rows": "agents {0} state",
     "observations": "agents {0} look",

@@ -39,7 +39,7 @@ from autoscaler.domain.repair.nodes import (
     relabels_for_holds,
 )
 from autoscaler.domain.scale_in.make_room import hand_over, let_bound_start, make_room, make_way, stop_for_month_limit
-from autoscaler.domain.scale_in.replace import free_from_ended, replaced
+from autoscaler.domain.scale_in.replace import free_from_ended, replace_agents
 from autoscaler.domain.scale_in.reserved import keep_reserved
 from autoscaler.domain.scale_in.sides import drain_together, finish_rotations, left_the_file
 from autoscaler.domain.scale_in.surplus import capacity_ends, drain_left, not_worth_keeping, surplus, used_up
@@ -70,7 +70,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     surplus,  # not needed at any time inside the break-even window
     drain_again,  # came back only for a pipeline that has resumed
     free_from_ended,  # its executors show builds that have ended
-    replaced,  # suspect, refuses builds, marked by a monitor, or outdated: at most a share of a pool in an hour
+    replace_agents,  # suspect, refuses builds, marked by a monitor, or outdated: at most a share of a pool in an hour
     used_up,  # had as many builds as are wanted on one agent
     capacity_ends,  # its capacity is about to end, and with it the machine
     stop_for_month_limit,  # the month's money is spent, or the hours of the day are used

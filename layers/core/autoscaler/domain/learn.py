@@ -35,7 +35,7 @@ from autoscaler.domain.facts.memory import (
     Stuck,
     Trial,
     Window,
-    known_of,
+    without_empty,
 )
 from autoscaler.domain.facts.metering import (
     day_of,
@@ -62,7 +62,7 @@ from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.boots import note_ended_by_others, offerings_of, taken_back
 from autoscaler.domain.repair.lost_builds import answered, next_lost, still_lost
 from autoscaler.domain.repair.nodes import note_owed
-from autoscaler.domain.scale_in.replace import note_kept, note_taken, taken_now
+from autoscaler.domain.scale_in.replace import cordoned_by_kind, note_kept, note_taken
 from autoscaler.domain.situation.agents import (
     FORGOTTEN_ASK_AGAIN_SECONDS,
     Agent,
@@ -99,7 +99,7 @@ from autoscaler.domain.situation.canary import (
     still_tried,
     vain_starts,
 )
-from autoscaler.domain.situation.demand import of_beacons, with_beacons_asked
+from autoscaler.domain.situation.demand import beacon_items, with_beacons_asked
 from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
 from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_versions, times_of
@@ -193,7 +193,7 @@ def _taken_back(look: Look) -> Iterator[tuple[str, float, str]]:
 def _agents(
     look: Look, memory: Memory, missing: Mapping[str, Missing], marks: Mapping[str, MonitorMark], left: Collection[str]
 ) -> dict[str, AgentPast]:
-    """Carry on what is remembered of agents, and of what is no agent or not yet. It goes with them."""
+    """Update what is remembered of agents, and of instances, nodes and hosts without one; forget what has gone."""
     agents = {agent.record.instance_id: agent for agent in look.agents}
     ended, away, pasts = next_terminated(memory, look.snapshot), hosts_away(look), dict[str, AgentPast]()
     for name in dict.fromkeys((*memory.agents, *agents, *missing, *ended, *away)):
@@ -206,11 +206,11 @@ def _agents(
             away_since=_since(before.away_since, look.now) if name in away else None,
             pool_left_at=_since(before.pool_left_at, look.now) if name in left else None,
         )
-    return known_of(pasts)
+    return without_empty(pasts)
 
 
 def _past_of(agent: Agent, before: AgentPast, now: float) -> AgentPast:
-    """Carry on what is remembered of one agent. That a controller could not be read brings none back; what people have is not idle."""
+    """Update what is remembered of an agent. It still drains if its controller could not be read; if a person has it, it is not idle."""
     record, is_for_builds = agent.record, agent.phase is not Phase.RESERVED
     drains = before.draining_since is not None if agent.phase is Phase.UNSEEN else is_for_builds and agent.mark is not None
     has_connected = agent.phase is Phase.READY or before.connected == record.life_id
@@ -225,7 +225,7 @@ def _past_of(agent: Agent, before: AgentPast, now: float) -> AgentPast:
 
 
 def _pools(look: Look, memory: Memory, unnoted: Collection[Agent], proven: Mapping[str, str]) -> dict[str, PoolPast]:
-    """Carry on what is remembered of pools; how long they take to boot also once they have left the fleet file."""
+    """Update what is remembered of pools. How long agents take to boot is kept after a pool has left the fleet file."""
     boots = times_of(agent for agent in unnoted if not agent.record.life)
     starts = times_of(agent for agent in unnoted if agent.record.life)
     volumes, never_lent, snapshot = next_volumes(look), note_never_lent(memory, look), look.snapshot
@@ -242,11 +242,11 @@ def _pools(look: Look, memory: Memory, unnoted: Collection[Agent], proven: Mappi
             never_lent_at=never_lent.get(name),
             definition=definitions.get(name),
         )
-    return known_of(pools)
+    return without_empty(pools)
 
 
 def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarked]) -> dict[str, ControllerPast]:
-    """Carry on what is remembered of controllers, and when EC2 was seen."""
+    """Update what is remembered of controllers, and when EC2 was seen."""
     views, controllers = look.snapshot.controllers, dict[str, ControllerPast]()
     for name in {**memory.controllers, **look.looks}:
         before, view = memory.controller(name), views.get(name)
@@ -255,10 +255,10 @@ def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarke
             looks=look.looks.get(name),
             most_marked=most_marked.get(name),
             asked=next_asked(memory, view, look.snapshot) if view else {},
-            of_beacons=of_beacons(view, look.fleet) if view and view.complete else before.of_beacons,
+            beacon_items=beacon_items(view, look.fleet) if view and view.complete else before.beacon_items,
             failing=still_failing(before.failing, view, look.now),
         )
-    return known_of(controllers)
+    return without_empty(controllers)
 
 
 def _since(before: float | None, now: float) -> float:
@@ -280,7 +280,7 @@ def watch(situation: Situation) -> Situation:
         name: replace(memory.agent(name), look=looks.get(name), state=states.get(name)) for name in {**memory.agents, **looks, **states}
     }
     controllers = {name: _watch_controller(situation, name) for name in {**memory.controllers, **snapshot.controllers}}
-    return replace(situation, memory=replace(memory, agents=known_of(agents), controllers=known_of(controllers)))
+    return replace(situation, memory=replace(memory, agents=without_empty(agents), controllers=without_empty(controllers)))
 
 
 # What is no agent, or not yet, by what EC2 says of the instance.
@@ -306,8 +306,8 @@ def _in_state(past: InState | None, state: str, now: float, pool: str = "") -> I
 def _is_left_out(situation: Situation, agent: Agent) -> bool:
     """Tell whether EC2 did not show an agent's instance, and showed it a moment ago: its answers leave instances out now and then."""
     state, missing = situation.snapshot.states.get(agent.record.instance_id), situation.memory.agent(agent.record.machine).missing
-    is_new = missing is not None and agent.instance is None and situation.now - missing.since_at < FORGOTTEN_ASK_AGAIN_SECONDS
-    return state is None or is_new
+    was_there = missing is not None and agent.instance is None and situation.now - missing.since_at < FORGOTTEN_ASK_AGAIN_SECONDS
+    return state is None or was_there
 
 
 def _without_agents(situation: Situation, taken: Collection[str]) -> dict[str, tuple[str, str]]:
@@ -389,7 +389,7 @@ def _taken_from(situation: Situation, decided: Decided, failures: Collection[Boo
 
     If many starts fail, one is no faster than a boot. If none was seen to work, they say nothing of how long one takes.
     """
-    memory, taken, vain = situation.memory, taken_now(decided), dict[str, list[float]]()
+    memory, taken, vain = situation.memory, cordoned_by_kind(decided), dict[str, list[float]]()
     for pool, seconds in vain_starts(situation, failures):
         vain.setdefault(pool, []).append(seconds)
     return {
@@ -398,8 +398,7 @@ def _taken_from(situation: Situation, decided: Decided, failures: Collection[Boo
             starts=last_times(past.starts, vain.get(name, ())) if past.starts else (),
             taken=note_taken(past.taken, taken.get(name, []), situation.now),
         )
-        for name in (*memory.pools, *taken)
-        if (past := memory.pool(name))
+        for name, past in {name: memory.pool(name) for name in {**memory.pools, **taken}}.items()
     }
 
 
@@ -475,7 +474,7 @@ def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now:
     noted = answered(memory, _of(LostAnswer, effects), now)
     return replace(
         memory,
-        agents={**memory.agents, **_ended_or_not(memory, effects, now)},
+        agents=_ended_or_not(memory, effects, now),
         lost=noted.lost,
         reruns=noted.reruns,
         fleet=replace(memory.fleet, left=noted.left),
@@ -487,13 +486,14 @@ def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now:
 
 def _ended_or_not(memory: Memory, effects: Collection[Effect], now: float) -> dict[str, AgentPast]:
     """Note of which instances EC2 confirmed the end, and which it does not let us end, or stop."""
-    pasts: dict[str, AgentPast] = {}
+    agents = {**memory.agents}
     for end in _of(Terminated, effects):
-        past = memory.agent(end.instance_id)
+        past = agents.get(end.instance_id, AgentPast())
         stuck = Stuck(since_at=past.stuck.since_at if past.stuck else now, tried_at=now, why=end.refused) if end.refused else None
-        pasts[end.instance_id] = replace(past, stuck=stuck, is_ending=past.is_ending or not end.refused)
-    refused = {step.instance_id: memory.agent(step.instance_id) for step in _of(NotStopped, effects)}
-    return pasts | {name: replace(past, is_unstoppable=True) for name, past in refused.items()}
+        agents[end.instance_id] = replace(past, stuck=stuck, is_ending=past.is_ending or not end.refused)
+    for step in _of(NotStopped, effects):
+        agents[step.instance_id] = replace(agents.get(step.instance_id, AgentPast()), is_unstoppable=True)
+    return agents
 
 
 def _tried(memory: Memory, effects: Collection[Effect], now: float) -> dict[str, ControllerPast]:

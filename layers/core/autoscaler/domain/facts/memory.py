@@ -227,7 +227,7 @@ class MonitorMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPast:
-    """What is remembered of one agent, and of an instance or a node without one, for as long as it is there."""
+    """What passes remember of an agent, or of an instance or node that is no agent. It goes when that goes."""
 
     state: InState | None = None
     look: Observation | None = None  # what the last looks saw of it that may have to be removed
@@ -314,7 +314,7 @@ class SpotPrices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPast:
-    """What is remembered of one pool."""
+    """What passes remember of a pool."""
 
     proven: str = ""  # the version that was seen to boot last
     capacity: CapacityDelay | None = None
@@ -328,7 +328,7 @@ class PoolPast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolNeeds:
-    """What a controller needed of one pool, and how its demand came and grew."""
+    """How many agents of a pool a controller needed lately, how soon it needed them again, and how bursts grew."""
 
     window: Window | None = None
     returns: Mapping[str, IdleReturns] = field(default_factory=dict)  # by level
@@ -337,21 +337,21 @@ class PoolNeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerPast:
-    """What is remembered of one controller, besides its session."""
+    """What passes remember of a controller, besides its session."""
 
     looks: Looks | None = None
     most_marked: MostMarked | None = None
     needs: Mapping[str, PoolNeeds] = field(default_factory=dict)  # by pool
     free_nodes: Mapping[str, FreeNode] = field(default_factory=dict)  # nodes free beside waiting items, by name
     rations: Mapping[str, Ration] = field(default_factory=dict)  # launches for jobs that free executors refuse, by label
-    of_beacons: frozenset[int] = frozenset()  # items that ask for a beacon by its name
+    beacon_items: frozenset[int] = frozenset()  # items that ask for a beacon by its name
     asked: Mapping[str, AskedRun] = field(default_factory=dict)  # runs that were asked whether they have ended, by executor
     failing: Mapping[str, Failing] = field(default_factory=dict)  # steps, by what they do to which node or machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPast:
-    """What is remembered of the fleet as a whole. On the way back the release before begins it anew."""
+    """What passes remember of the whole fleet. If 0.3.0 is deployed again, it starts without this."""
 
     months: tuple[Month, ...] = ()  # others that have begun: a clock may go back to one, or was ahead in one
     day: Day = field(default_factory=Day)
@@ -364,19 +364,18 @@ class FleetPast:
     hold_until: float = 0.0  # most agents lost their pool at once; none drains before
 
 
-_NOTHING = AgentPast(), PoolPast(), PoolNeeds(), ControllerPast()
-_NO_AGENT, _NO_POOL, _NO_NEEDS, _NO_CONTROLLER = _NOTHING
+_NO_AGENT, _NO_POOL, _NO_NEEDS, _NO_CONTROLLER = AgentPast(), PoolPast(), PoolNeeds(), ControllerPast()
 _Past = TypeVar("_Past", AgentPast, PoolPast, ControllerPast)
 
 
-def known_of(pasts: Mapping[str, _Past]) -> dict[str, _Past]:
-    """Leave out those of which nothing is remembered."""
-    return {name: past for name, past in pasts.items() if past not in _NOTHING}
+def without_empty(pasts: Mapping[str, _Past]) -> dict[str, _Past]:
+    """Leave out entries that remember nothing."""
+    return {name: past for name, past in pasts.items() if past not in (_NO_AGENT, _NO_POOL, _NO_CONTROLLER)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Everything remembered under the lease, with the thing it is about.
+    """Everything that passes remember under the lease, kept with the agent, pool or controller that it is about.
 
     Losing it costs a break-even window and a second look, never a build. 0.3.0 reads `month`, `requests`, `sessions`, `gone`, `lost` and
     `reruns` as they stand here.

@@ -226,12 +226,12 @@ def _for_minimum(placement: QueuePlacement, pool: PoolView) -> None:
 
 
 def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
-    """Launch agents to be stopped, in quiet times: while nothing waits for the pool, or for what they would hold, where EC2 stops them.
+    """Launch agents to be stopped, where EC2 stops them: not while jobs wait for the pool, or for an address or volume.
 
     What runs is stopped later: to launch in its place would make one agent too many with each burst.
     """
     starved = placement.situation.starved[placement.controller].get(pool.name, 0)
-    if starved or not may_fill(pool) or _lacks_what_they_hold(placement.situation):
+    if starved or not may_fill(pool) or _is_short_of_address_or_volume(placement.situation):
         return
     purchase, least, in_time = placement.purchase, least_stopped(placement.situation, pool), stopped_in_time(placement.situation, pool)
     if is_start_to_prove(placement.situation, pool):
@@ -244,8 +244,8 @@ def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
             return
 
 
-def _lacks_what_they_hold(situation: Situation) -> bool:
-    """Tell whether jobs wait for agents that EC2 does not launch for want of an address, or a volume: what is stopped holds these, too."""
+def _is_short_of_address_or_volume(situation: Situation) -> bool:
+    """Tell whether jobs wait because EC2 has no free address, or no volume, for their agents: stopped agents hold these, too."""
     starving = (pool for pool in situation.pools.values() if situation.starved[pool.controller].get(pool.name))
     return any(held_by_what_is_stopped(trial.code) for pool in starving for trial in in_the_way(pool.spec, situation.memory).values())
 

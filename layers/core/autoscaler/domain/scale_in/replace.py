@@ -272,7 +272,7 @@ def left_this_hour(situation: Situation, kind: MarkClass, pool: str, agents: int
     return max(0, max(TAKEN_AT_LEAST, int(TAKEN_SHARE * agents)) - sum(situation.now - at < HOUR_SECONDS for at in taken))
 
 
-def taken_now(decided: Decided) -> dict[str, list[str]]:
+def cordoned_by_kind(decided: Decided) -> dict[str, list[str]]:
     """Name the classes in which agents are cordoned for replacement, by pool, each as often as that is done."""
     taken: dict[str, list[str]] = {}
     for step in decided:
@@ -513,7 +513,7 @@ _BUDGETS = (
 )
 
 
-def replaced(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
+def replace_agents(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
     """Cordon agents of one controller that are suspect, refuse builds, are marked by a monitor or outdated, as many as may go now."""
     taken = [*decided]
     for budget in _BUDGETS:

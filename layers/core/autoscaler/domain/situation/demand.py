@@ -94,12 +94,13 @@ def read_demand(
     )
 
 
-# Items that ask for a beacon by its name. Jenkins names the only node of a label in the same words; but if an agent stands there with the
-# labels of the beacon, the beacon is not the only one. What was once known of an item stays known while it waits, also without an agent.
+# Items that ask for a beacon by its name. Jenkins uses the same words if the beacon is the only node that satisfies a label. But if an
+# agent with the beacon's labels is idle, and Jenkins does not give it the item, no label is meant. A busy agent proves nothing: a job may
+# exclude it by its name. What was found out about an item is remembered while it waits.
 
 
 def with_beacons_asked(snapshot: Snapshot, fleet: Fleet) -> Snapshot:
-    """Say of items which ask for a beacon by its name that this is their label."""
+    """Give items that ask for a beacon by its name that name as their label."""
     views = {name: _with_beacons_asked(view, snapshot, fleet) for name, view in snapshot.controllers.items()}
     return snapshot if all(views[name] is view for name, view in snapshot.controllers.items()) else replace(snapshot, controllers=views)
 
@@ -109,17 +110,17 @@ def _with_beacons_asked(view: ControllerView, snapshot: Snapshot, fleet: Fleet) 
     named = {item.id: beacon for item in view.items if item.label is None and (beacon := _named_alone(item)) in beacons}
     if not named:
         return view
-    known, there = snapshot.memory.controller(view.name).of_beacons, _labels_there(view, snapshot)
-    asked = {number: beacon for number, beacon in named.items() if number in known or beacons[beacon] in there}
-    items = (replace(item, label=asked[item.id]) if item.id in asked else item for item in view.items)
-    return replace(view, items=tuple(items)) if asked else view
+    remembered, idle_labels = snapshot.memory.controller(view.name).beacon_items, _idle_labels(view, snapshot)
+    labels = {number: beacon for number, beacon in named.items() if number in remembered or beacons[beacon] in idle_labels}
+    items = (replace(item, label=labels[item.id]) if item.id in labels else item for item in view.items)
+    return replace(view, items=tuple(items)) if labels else view
 
 
-def _labels_there(view: ControllerView, snapshot: Snapshot) -> set[frozenset[str]]:
-    """List the labels of agents seen connected in an earlier look: these stood there when Jenkins was asked for the queue."""
-    mine = (record for record in snapshot.records if record.controller == view.name)
-    there = {record.node for record in mine if snapshot.memory.has_connected(record.life_id)}
-    return {node.labels - {node.name} for node in view.nodes if node.name in there}
+def _idle_labels(view: ControllerView, snapshot: Snapshot) -> set[frozenset[str]]:
+    """List the labels of idle agents that an earlier look saw connected: they were there when Jenkins was asked for the queue."""
+    records = (record for record in snapshot.records if record.controller == view.name)
+    connected = {record.node for record in records if snapshot.memory.has_connected(record.life_id)}
+    return {node.labels - {node.name} for node in view.nodes if node.name in connected and node.idle and not node.offline}
 
 
 def _named_alone(item: QueueItem) -> str:
@@ -128,8 +129,8 @@ def _named_alone(item: QueueItem) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def of_beacons(view: ControllerView, fleet: Fleet) -> frozenset[int]:
-    """Name the items that ask for a beacon."""
+def beacon_items(view: ControllerView, fleet: Fleet) -> frozenset[int]:
+    """List the ids of items that ask for a beacon by its name."""
     return frozenset(item.id for item in view.items if item.label is not None and fleet.is_beacon(item.label))
 
 
@@ -391,7 +392,7 @@ class _Resolver:
         node = self._nodes.get(name)
         state = "is not there" if node is None else "is offline" if node.offline else "is busy"
         if self._fleet.is_beacon(name):
-            state = "takes none, for it is a beacon of the autoscaler: ask for a label"
+            state = "takes no builds: it is a beacon of the autoscaler; ask for a label that agents have"
         return Unmet(item=item, reason=Reason.WAITS_FOR_NODE, detail=f"{name} alone can take it, and {state}")
 
     def _without_label(self, item: QueueItem) -> Want | Unmet:
