@@ -172,7 +172,7 @@ STOPPED = (
         function="make_way",
         was="holders[: ceil(starved / pool.executors)]",
         becomes="holders[:0]",
-        found_by=(f"{_FAILED}::test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_is_short_of_address_or_volume",),
+        found_by=(f"{_FAILED}::test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_what_they_hold",),
     ),
     Bug(
         name="what is about to be stopped counts nowhere",
