@@ -38,7 +38,9 @@ test-all: everything check-template  ## Every test, and the rehearsal beside the
 	@mkdir -p out; $(MAKE) --no-print-directory rehearse >out/rehearsal.txt 2>&1 & rehearsal=$$!; \
 		trap 'kill $$rehearsal 2>/dev/null' INT TERM; \
 		$(PYTEST); tests=$$?; \
-		wait $$rehearsal; rehearsed=$$?; cat out/rehearsal.txt; test $$tests = 0 && test $$rehearsed = 0
+		wait $$rehearsal; rehearsed=$$?; \
+		if [ $$rehearsed = 0 ]; then tail -n 1 out/rehearsal.txt; else cat out/rehearsal.txt; fi; \
+		test $$tests = 0 && test $$rehearsed = 0
 
 # What `make test-all` runs on; of the tools, tests/support/tools.py has the list.
 everything: $(VENV)/.ready $(SAM_VENV)/.ready $(MINISTACK_VENV)/.ready
