@@ -177,7 +177,7 @@ BUGS = (
     ),
     Bug(
         name="demand brings back what EC2 is about to take away",
-        function="_phase_of_mark",
+        function="_phase",
         was="return Phase.RETIRING if mark.kind is MarkClass.RETIRE and record.reservation is None else Phase.DRAINING",
         becomes="return Phase.RETIRING",
         found_by=("tests/handlers/test_instance_events.py::test_demand_never_brings_it_back_and_another_is_launched",),
@@ -185,7 +185,7 @@ BUGS = (
     Bug(
         name="an instance that EC2 does not know is taken for gone at once",
         function="_believed",
-        was="return state if is_forgotten and is_unused else None",
+        was="return state if seconds >= after_seconds and is_left else None",
         becomes="return state",
         found_by=("tests/scenarios/test_missing_instances.py::test_what_ended_while_nobody_looked_does_not_stay_for_ever",),
     ),
@@ -380,8 +380,8 @@ BUGS = (
     Bug(
         name="an agent past its boot deadline still counts as booting",
         function="_phase",
-        was="return _phase_of_boot(record) if boots else Phase.OVERDUE",
-        becomes="return _phase_of_boot(record)",
+        was="return (Phase.RESERVED if record.reservation else Phase.REQUESTED) if boots else Phase.OVERDUE",
+        becomes="return Phase.RESERVED if record.reservation else Phase.REQUESTED",
         found_by=("tests/unit/test_scale_down.py::test_an_instance_that_never_registered_is_given_up_after_two_looks",),
     ),
     Bug(

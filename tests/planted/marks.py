@@ -8,16 +8,16 @@ _MARKS = "tests/scenarios/test_monitors_marks.py::test_"
 MARKS = (
     Bug(
         name="a monitor's mark is taken for a person's",
-        function="_is_of_monitor",
-        was="    return node.cause is not OfflineCause.PERSON\n",
-        becomes="    return False\n",
+        function="_phase_of_node",
+        was="node.cause is not OfflineCause.PERSON",
+        becomes="False",
         found_by=(f"{_MARKS}minimum_agents_are_replaced_too",),
     ),
     Bug(
         name="a person's mark is taken for a monitor's",
-        function="_is_of_monitor",
-        was="    return node.cause is not OfflineCause.PERSON\n",
-        becomes="    return True\n",
+        function="_phase_of_node",
+        was="node.cause is not OfflineCause.PERSON",
+        becomes="True",
         found_by=(f"{_MARKS}what_a_person_took_offline_stays",),
     ),
     Bug(
@@ -46,7 +46,7 @@ MARKS = (
 INTERRUPTIONS = (
     Bug(
         name="what EC2 takes back while it boots is counted on",
-        function="_corrected",
+        function="_join",
         was="    if of.record.is_interrupted(now) and phase in _TAKEN_BACK:\n",
         becomes="    if False:\n",
         found_by=(f"{_TAKEN}another_is_launched_in_the_next_look_and_of_something_else_if_there_is_anything",),

@@ -147,8 +147,8 @@ NO_BUILD_IS_KILLED = (
         "what_ec2_does_not_show_is_not_gone",
         "what EC2 does not show is gone",
         function="_believed",
-        was="if is_forgotten and is_unused else None",
-        becomes="if is_unused else None",
+        was="if seconds >= after_seconds and is_left else None",
+        becomes="if is_left else None",
     ),
     breaks(
         "nothing_is_done_to_an_agent_whose_record_cannot_be_read",

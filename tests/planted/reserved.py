@@ -20,7 +20,7 @@ RESERVED = (
         _THEIRS,
         "a reserved agent is one like any other",
         function="_phase",
-        was=_PHASE,
+        was="    if record.reservation and not (is_over and takes_none):  # until then nobody counts on it, whatever its node shows\n        return Phase.RESERVED\n",
         becomes="",
         always="test_reserved.py::test_what_is_reserved_is_no_supply_and_neither_surplus_nor_idle_nor_draining",
     ),
@@ -28,8 +28,8 @@ RESERVED = (
         _THEIRS,
         "a reservation ends as soon as the agent is marked",
         function="_phase",
-        was="not (is_over and _is_out_of_use(node, mark))",
-        becomes="not _is_out_of_use(node, mark)",
+        was="not (is_over and takes_none)",
+        becomes="not takes_none",
         always="test_reserved.py::test_what_is_reserved_is_no_supply_and_neither_surplus_nor_idle_nor_draining",
     ),
     breaks(
@@ -51,7 +51,7 @@ RESERVED = (
     breaks(
         _NO_BUILD,
         "what was reserved and carries the mark of surplus comes back for jobs",
-        function="_phase_of_mark",
+        function="_phase",
         was="mark.kind is MarkClass.RETIRE and record.reservation is None",
         becomes="mark.kind is MarkClass.RETIRE",
         always="test_reserved.py::test_what_was_reserved_and_carries_the_mark_of_surplus_does_not_come_back_for_jobs",

@@ -21,7 +21,7 @@ from autoscaler.domain.facts.effects import (
     Terminated,
     Tried,
 )
-from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import (
     AgentPast,
     ControllerPast,
@@ -136,28 +136,30 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     views = snapshot.controllers.values()
     registered = [agent for agent in agents if agent.record.registered_at is not None]
     unnoted = [agent for agent in registered if agent.record.life_id != memory.agent(agent.record.instance_id).booted]
-    proven = {**memory.proven, **_proven(look)}
+    ready = ((agent.pool.name, look.version_of(agent)) for agent in look.agents if agent.phase is Phase.READY)
+    proven = {**memory.proven, **{pool: version for pool, version in ready if version and version == look.current.get(pool)}}
     marks, most_marked = next_marked(memory, agents, snapshot)
     left, hold_until = left_pools(memory, look)
     metered = _metered(memory, look)
+    boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven))
+    refused = still_refused(memory, look.agents, look.snapshot.controllers, look.now)
+    starts = next_starts(memory, look.agents, look.versions)
     return replace(
         metered,
         agents=_agents(look, memory, missing, marks, left),
         pools=_pools(look, memory, unnoted, proven),
         controllers=_controllers(look, memory, most_marked),
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
-        trials=note_ended_by_others(note_taken_back(_still_open(memory, look, proven), _taken_back(look)), look),
+        trials=note_ended_by_others(
+            note_taken_back(
+                (still_remembered(memory.trials, look.now) | boots | starts | still_tried(memory, look, proven) | refused),
+                _taken_back(look),
+            ),
+            look,
+        ),
         fleet=replace(metered.fleet, may_have_orders=next_may_have_orders(memory, look), hold_until=hold_until),
         lost=next_lost(memory.lost, look),
     )
-
-
-def _still_open(memory: Memory, look: Look, proven: Mapping[str, str]) -> dict[str, Trial]:
-    """Carry on the trials, but for those that have ended."""
-    boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven))
-    refused = still_refused(memory, look.agents, look.snapshot.controllers, look.now)
-    starts = next_starts(memory, look.agents, look.versions)
-    return still_remembered(memory.trials, look.now) | boots | starts | still_tried(memory, look, proven) | refused
 
 
 def _metered(memory: Memory, look: Look) -> Memory:
@@ -266,12 +268,6 @@ def _since(before: float | None, now: float) -> float:
     return now if before is None else min(before, now)
 
 
-def _proven(look: Look) -> dict[str, str]:
-    """Find the pools of whose present version an agent is connected."""
-    ready = ((agent.pool.name, look.version_of(agent)) for agent in look.agents if agent.phase is Phase.READY)
-    return {pool: version for pool, version in ready if version and version == look.current.get(pool)}
-
-
 def watch(situation: Situation) -> Situation:
     """Note the condition of every agent, and what each pool needs now; learn from what is needed again."""
     memory, snapshot = situation.memory, situation.snapshot
@@ -346,10 +342,13 @@ def _watch_pool(situation: Situation, pool: PoolView) -> PoolNeeds:
         returned=pool.returned(situation.snapshot.learned[pool.controller].running),
     )
     executors, boot, now, before = pool.executors, pool.boot_seconds, pool.now, pool.window
+    stopped_seconds = min(pool.spec.warm_pool.max_age_seconds, pool.spec.warm_pool.max_disk_seconds) if pool.spec.warm_pool else 0.0
     window = Window(
         opened_at=min(before.opened_at, now) if before else now,
         seen_at=now,
-        peaks=next_peaks(before, needed.agents(executors), now, _watched_seconds(pool.spec)),
+        peaks=next_peaks(
+            before, needed.agents(executors), now, max(pool.spec.idle_seconds or 0.0, pool.spec.max_idle_seconds, stopped_seconds)
+        ),
         guessed=guessed_in_time(before, needed, boot, now),
         burst=follow_burst(before, needed, now, executors=executors, boot_seconds=boot),
         builds=len(pool.builds),
@@ -363,24 +362,31 @@ def _watch_pool(situation: Situation, pool: PoolView) -> PoolNeeds:
     )
 
 
-def _watched_seconds(pool: Pool) -> float:
-    """How long back what was needed still says something: for as long as an agent of the pool may be kept."""
-    stopped_seconds = min(pool.warm_pool.max_age_seconds, pool.warm_pool.max_disk_seconds) if pool.warm_pool else 0.0
-    return max(pool.idle_seconds or 0.0, pool.max_idle_seconds, stopped_seconds)
-
-
 def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFailure]) -> Memory:
     """Note what follows from what ``scale_down`` decided."""
     memory, now, failed = situation.memory, situation.now, tuple(failures)
     gone = _note_gone(situation, decided)
+    kept, owed, counted = note_kept(situation, decided), note_owed(situation, decided), {failure.instance_id for failure in failed}
+    known = {**situation.memory.fleet.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
+    known |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
     return replace(
         memory,
-        agents=_concluded(situation, decided, failed),
+        agents=(
+            {
+                name: replace(
+                    past,
+                    is_kept=name in kept,
+                    owed=owed.get(name, ""),
+                    mark=replace(past.mark, is_counted=True) if past.mark and name in counted else past.mark,
+                )
+                for name, past in situation.memory.agents.items()
+            }
+        ),
         trials=note_short_of_disk(_with_failed_boots(situation, failed), decided, now),
         pools=_taken_from(situation, decided, failed),
         lost=still_lost(situation),
         gone=gone,
-        fleet=replace(memory.fleet, gone_from=_note_gone_from(situation, gone)),
+        fleet=replace(memory.fleet, gone_from={key: known[key] for key in gone if key in known}),
     )
 
 
@@ -399,20 +405,6 @@ def _taken_from(situation: Situation, decided: Decided, failures: Collection[Boo
             taken=note_taken(past.taken, taken.get(name, []), situation.now),
         )
         for name, past in {name: memory.pool(name) for name in {**memory.pools, **taken}}.items()
-    }
-
-
-def _concluded(situation: Situation, decided: Decided, failures: Iterable[BootFailure]) -> dict[str, AgentPast]:
-    """Note which agents are kept, which are to be drained again, and which marks count as failed boots, so that each does once."""
-    kept, owed, counted = note_kept(situation, decided), note_owed(situation, decided), {failure.instance_id for failure in failures}
-    return {
-        name: replace(
-            past,
-            is_kept=name in kept,
-            owed=owed.get(name, ""),
-            mark=replace(past.mark, is_counted=True) if past.mark and name in counted else past.mark,
-        )
-        for name, past in situation.memory.agents.items()
     }
 
 
@@ -436,13 +428,6 @@ def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
     gone |= {instance.id: instance.launched_at for instance in situation.snapshot.ended if instance.id not in situation.memory.gone}
     before = situation.snapshot.memory.controller(EC2).looks
     return note_gone(situation.memory, gone, situation.fleet, situation.now, before.at if before else situation.now)
-
-
-def _note_gone_from(situation: Situation, gone: Iterable[str]) -> dict[str, str]:
-    """Note the pools of these launches, as far as they are known."""
-    known = {**situation.memory.fleet.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
-    known |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
-    return {key: known[key] for key in gone if key in known}
 
 
 def remember_request(situation: Situation, request_id: str | None) -> Memory:

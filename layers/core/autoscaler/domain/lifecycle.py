@@ -386,23 +386,19 @@ def _stopping(here: Following, agent: Agent) -> Follow:
         if is_seen and is_free and seconds >= STOPS_SECONDS:
             yield _terminate_hanging(agent)
         elif is_seen and is_free and FORCED_SECONDS <= seconds < FORCED_SECONDS + _FORCED_FOR_SECONDS:
-            yield _force(agent)
+            yield ForceStop(
+                controller=agent.record.controller,
+                pool=agent.pool.name,
+                instance_id=agent.record.instance_id,
+                reason=Reason.STOP_FORCED,
+                detail=f"EC2 says for more than {FORCED_SECONDS / 60:.0f} min that {agent.record.instance_id} is stopping",
+            )
     elif not is_seen:
         yield hold_unread(agent)
     elif is_free or situation.now - record.changed_at >= DISCONNECT_GRACE_SECONDS:
         yield finish_stop(agent, Reason.HAS_STOPPED, f"EC2 says that {record.instance_id} has stopped; it can be started again")
     else:
         yield hold_back(agent, Reason.STILL_BUSY, f"{record.instance_id} has stopped, and something waits for its node {record.node}")
-
-
-def _force(agent: Agent) -> ForceStop:
-    return ForceStop(
-        controller=agent.record.controller,
-        pool=agent.pool.name,
-        instance_id=agent.record.instance_id,
-        reason=Reason.STOP_FORCED,
-        detail=f"EC2 says for more than {FORCED_SECONDS / 60:.0f} min that {agent.record.instance_id} is stopping",
-    )
 
 
 # EC2 does not let us terminate it (protected, or not allowed): a person must act, and is told. Asking each minute changes nothing.

@@ -34,7 +34,7 @@ from autoscaler.domain.facts.snapshot import (
     RecordState,
     Snapshot,
 )
-from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.agents import FORGOTTEN_AFTER_SECONDS, FORGOTTEN_BUSY_AFTER_SECONDS, Agent, Phase
 from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.left import is_controller_left
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, leaving, uncordon
@@ -423,7 +423,7 @@ def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[
                 node=node.name,
                 instance_id=instance_id,
                 fate=situation.snapshot.fates.get(instance_id, InstanceState.TERMINATED),
-                though_busy=instance_id in situation.forgotten_for_a_day,
+                though_busy=situation.forgotten.get(instance_id, 0.0) >= FORGOTTEN_BUSY_AFTER_SECONDS,
                 reason=Reason.INSTANCE_GONE,
                 detail=f"EC2 says that its instance {instance_id} is gone",
             )
@@ -489,8 +489,9 @@ def _is_gone(situation: Situation, node: Node, instance_id: str) -> bool:
     if instance_id.startswith(HOST):
         return not any(host.id == instance_id for host in situation.fleet.hosts.values())
     fate = situation.snapshot.fates.get(instance_id)
-    left = (node.idle and not node.builds) or instance_id in situation.forgotten_for_a_day
-    return fate is InstanceState.TERMINATED or (fate is InstanceState.NOT_FOUND and instance_id in situation.forgotten and left)
+    after_seconds = FORGOTTEN_AFTER_SECONDS if node.idle and not node.builds else FORGOTTEN_BUSY_AFTER_SECONDS
+    is_forgotten = fate is InstanceState.NOT_FOUND and situation.forgotten.get(instance_id, 0.0) >= after_seconds
+    return fate is InstanceState.TERMINATED or is_forgotten
 
 
 def _marked_by_a_person(situation: Situation, node: Node) -> bool:

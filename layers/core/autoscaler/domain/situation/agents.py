@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil
+from types import MappingProxyType
 from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool, Share
@@ -196,29 +197,14 @@ class _Facts(NamedTuple):
     blind_seconds: float
 
 
-class Forgotten(NamedTuple):
-    """Instances that EC2 knew once and does not know any more.
-
-    ``left``: those that count if their pool or controller left the fleet file; ``for_a_day``: those that count though a build seems to run.
-    """
-
-    any: Collection[str] = ()
-    for_a_day: Collection[str] = ()
-    left: Collection[str] = ()
-
-    def of(self, machine: str, *, is_left: bool) -> tuple[bool, bool]:
-        """Tell whether a machine is forgotten, and whether it is for a day."""
-        return machine in (self.left if is_left else self.any), machine in self.for_a_day
-
-
 def join_agents(
     snapshot: Snapshot,
     fleet: Fleet,
     memo: Memo,
     looks: Mapping[str, Looks],
-    gone: Forgotten = Forgotten(),  # noqa: B008 - it never changes
+    gone: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Agent, ...]:
-    """Join every open record with its state in Jenkins and EC2; unknown pools are left out."""
+    """Join every open record with its state in Jenkins and EC2; unknown pools are left out. ``gone``: what `forgotten` says."""
     nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
     views, states, memory = snapshot.controllers, snapshot.states, snapshot.memory
     facts: dict[str, _Facts] = {}
@@ -227,7 +213,8 @@ def join_agents(
         if pool is None:
             continue
         node, view = nodes.get((controller, record.node or "")), views.get(controller)
-        state = _believed(states.get(instance_id), node, gone.of(record.machine, is_left=view is None or pool.has_left))
+        after_seconds = LEFT_FORGOTTEN_AFTER_SECONDS if view is None or pool.has_left else FORGOTTEN_AFTER_SECONDS
+        state = _believed(states.get(instance_id), node, gone.get(record.machine, 0.0), after_seconds)
         is_seen = view is not None and view.complete and record.node not in view.unread
         extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
         was_connected, was_marked = memory.has_connected(record.life_id), memory.agent(instance_id).mark is not None
@@ -259,7 +246,11 @@ def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
     boots = now < deadline and not of.was_connected  # one that was connected has booted
     mark = _mark_of(of.record, of.node, fleet.name)
     ends_at = of.record.reservation.until_at if of.record.reservation else FOR_EVER
-    phase = _corrected(_phase(of, mark, boots=boots, is_over=now >= ends_at), of, now, boots=boots)
+    phase = _phase(of, mark, boots=boots, is_over=now >= ends_at)
+    if of.record.is_interrupted(now) and phase in _TAKEN_BACK:
+        phase = Phase.INTERRUPTED
+    elif phase is Phase.NODELESS and boots and of.record.node_life != of.record.life and of.blind_seconds > 0:
+        phase = Phase.REQUESTED  # its node was refused while nobody could see it: the machine asks again, within two minutes
     agent = Agent(
         record=of.record,
         pool=of.pool,
@@ -274,14 +265,6 @@ def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
     return agent, min(deadline if boots else FOR_EVER, ends_at if now < ends_at else FOR_EVER, stays_until)
 
 
-def _corrected(phase: Phase, of: _Facts, now: float, *, boots: bool) -> Phase:
-    """The phase of an agent that EC2 takes back, or whose controller refused to make its node while nobody could see it."""
-    if of.record.is_interrupted(now) and phase in _TAKEN_BACK:
-        return Phase.INTERRUPTED
-    was_refused = phase is Phase.NODELESS and boots and of.record.node_life != of.record.life and of.blind_seconds > 0
-    return Phase.REQUESTED if was_refused else phase  # the machine asks again, within two minutes
-
-
 def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
     """Find our mark on a node, in its offline reason or, where its labels were taken, in the record. A person's comes first."""
     if node is None:
@@ -294,13 +277,12 @@ def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
     return Mark(fleet=fleet, kind=MarkClass.RETIRE, pass_id=_NO_PASS) if CORDONED_LABEL in node.labels else None
 
 
-def _believed(state: InstanceState | None, node: Node | None, forgotten: tuple[bool, bool]) -> InstanceState | None:
-    """NotFound says nothing by itself, and nothing at all against a node that is connected or busy."""
+def _believed(state: InstanceState | None, node: Node | None, seconds: float, after_seconds: float) -> InstanceState | None:
+    """NotFound says nothing by itself, and nothing at all against a node that is connected or busy. ``seconds``: since it was seen."""
     if state is not InstanceState.NOT_FOUND:
         return state
-    is_forgotten, for_a_day = forgotten
-    is_unused = node is None or (node.offline and (for_a_day or (node.idle and not node.builds)))
-    return state if is_forgotten and is_unused else None
+    is_left = node is None or (node.offline and (seconds >= FORGOTTEN_BUSY_AFTER_SECONDS or (node.idle and not node.builds)))
+    return state if seconds >= after_seconds and is_left else None
 
 
 def _phase(of: _Facts, mark: Mark | None, *, boots: bool, is_over: bool) -> Phase:
@@ -309,29 +291,17 @@ def _phase(of: _Facts, mark: Mark | None, *, boots: bool, is_over: bool) -> Phas
     if record.state in _OUT_OF_SERVICE:
         return _OUT_OF_SERVICE[record.state]
     if record.state.is_asked_for:
-        return _phase_of_boot(record) if boots else Phase.OVERDUE
+        return (Phase.RESERVED if record.reservation else Phase.REQUESTED) if boots else Phase.OVERDUE
     if not of.is_seen:
         return Phase.UNSEEN
-    if record.reservation and not (is_over and _is_out_of_use(node, mark)):
+    takes_none = node is None or mark is not None or node.temporarily_offline
+    if record.reservation and not (is_over and takes_none):  # until then nobody counts on it, whatever its node shows
         return Phase.RESERVED
     if node is None:
         return Phase.NODELESS
-    return _phase_of_mark(record, mark) if mark else _phase_of_node(node, boots=boots, was_marked=of.was_marked)
-
-
-def _phase_of_mark(record: Record, mark: Mark) -> Phase:
-    """The phase of an agent that carries our mark. What was reserved never comes back, whatever its mark."""
-    return Phase.RETIRING if mark.kind is MarkClass.RETIRE and record.reservation is None else Phase.DRAINING
-
-
-def _phase_of_boot(record: Record) -> Phase:
-    """The phase of an agent that was launched or started, and has not registered yet."""
-    return Phase.RESERVED if record.reservation else Phase.REQUESTED
-
-
-def _is_out_of_use(node: Node | None, mark: Mark | None) -> bool:
-    """Tell whether an agent that was reserved can take no build any more: until then nobody counts on it, whatever its node shows."""
-    return node is None or mark is not None or node.temporarily_offline
+    if mark:  # what was reserved never comes back, whatever its mark
+        return Phase.RETIRING if mark.kind is MarkClass.RETIRE and record.reservation is None else Phase.DRAINING
+    return _phase_of_node(node, boots=boots, was_marked=of.was_marked)
 
 
 def _phase_of_node(node: Node, *, boots: bool, was_marked: bool) -> Phase:
@@ -339,15 +309,10 @@ def _phase_of_node(node: Node, *, boots: bool, was_marked: bool) -> Phase:
     if not node.offline:
         return Phase.READY
     if node.temporarily_offline:
-        return Phase.MARKED if _is_of_monitor(node, was_marked=was_marked) else Phase.SET_ASIDE
+        # A lost connection may hide who marked it; then it is who did when it was last seen.
+        is_of_monitor = was_marked if node.cause in _HIDES_WHO_MARKED else node.cause is not OfflineCause.PERSON
+        return Phase.MARKED if is_of_monitor else Phase.SET_ASIDE
     return Phase.CONNECTING if boots else Phase.LOST
-
-
-def _is_of_monitor(node: Node, *, was_marked: bool) -> bool:
-    """Tell whether a monitor marked a node. A lost connection may hide who did; then it is who did when it was last seen."""
-    if node.cause in _HIDES_WHO_MARKED:
-        return was_marked
-    return node.cause is not OfflineCause.PERSON
 
 
 _NOT_ALIVE = (InstanceState.NOT_FOUND, InstanceState.TERMINATED)
@@ -368,22 +333,14 @@ def ids_to_ask_alone(memory: Memory, fates: Mapping[str, InstanceState], now: fl
     return sorted(name for name, known in missing.items() if known and now - known.since_at >= LEFT_FORGOTTEN_AFTER_SECONDS)
 
 
-def forgotten(missing: Mapping[str, Missing], snapshot: Snapshot, after_seconds: float = FORGOTTEN_AFTER_SECONDS) -> frozenset[str]:
-    """Name the instances that EC2 has forgotten, as far as EC2 alone can prove it."""
+def forgotten(missing: Mapping[str, Missing], snapshot: Snapshot) -> dict[str, float]:
+    """Say for how many seconds EC2 has not shown each instance that it does not know any more, as far as EC2 alone can prove that."""
     now = snapshot.taken_at
-    return frozenset(
-        instance_id
+    return {
+        instance_id: now - known.since_at
         for instance_id in snapshot.unknown_alone
-        if (known := missing.get(instance_id))
-        and now - known.since_at >= after_seconds
-        and known.asked_at is not None
-        and now - known.asked_at >= FORGOTTEN_ASK_AGAIN_SECONDS
-    )
-
-
-def forgotten_for_a_day(missing: Mapping[str, Missing], gone: Collection[str], now: float) -> frozenset[str]:
-    """Name the forgotten instances that are missing for so long that a build on their node waits in vain."""
-    return frozenset(instance_id for instance_id in gone if now - missing[instance_id].since_at >= FORGOTTEN_BUSY_AFTER_SECONDS)
+        if (known := missing.get(instance_id)) and known.asked_at is not None and now - known.asked_at >= FORGOTTEN_ASK_AGAIN_SECONDS
+    }
 
 
 def disagreement(agents: Iterable[Agent], snapshot: Snapshot) -> str | None:
@@ -452,52 +409,34 @@ _KEPT = (Phase.UNSEEN, Phase.CONDEMNED)
 
 
 def next_marked(memory: Memory, agents: Collection[Agent], snapshot: Snapshot) -> tuple[dict[str, MonitorMark], dict[str, MostMarked]]:
-    """Carry on which agents are marked by monitors, and of which controllers most are.
+    """Carry on since when agents are marked by monitors, also after our own mark has taken its place; and where most of them are.
 
-    An agent that was marked together with most others never counts as a failed boot, not even once the others are back.
+    A controller that could not be read completely stays as it was. An agent that was marked together with most others never counts as a
+    failed boot, not even once the others are back.
     """
-    marks = _next_marks(memory, agents, snapshot.taken_at)
-    most_marked = next_most_marked(memory, marks, agents, snapshot)
+    now, marks, most_marked = snapshot.taken_at, dict[str, MonitorMark](), dict[str, MostMarked]()
+    by_controller: dict[str, list[Agent]] = {name: [] for name in snapshot.controllers}
+    for agent in agents:
+        by_controller.setdefault(agent.record.controller, []).append(agent)
+        name, registered_at = agent.record.instance_id, agent.record.registered_at
+        if mark := memory.agent(name).mark:
+            if agent.is_of_monitor or agent.phase in _KEPT:
+                marks[name] = mark
+        elif agent.phase is Phase.MARKED:
+            at_once = registered_at is not None and now - registered_at <= PROVEN_SECONDS
+            marks[name] = MonitorMark(since_at=now, words=words_of(agent), at_once=at_once)
+    for controller, view in snapshot.controllers.items():
+        before = memory.controller(controller).most_marked
+        if after := _next_mark(controller, before, marks, by_controller[controller], snapshot) if view.complete else before:
+            most_marked[controller] = after
     together = {agent.record.instance_id for agent in agents if agent.record.controller in most_marked}
     return {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}, most_marked
-
-
-def _next_marks(memory: Memory, agents: Iterable[Agent], now: float) -> dict[str, MonitorMark]:
-    """Carry on since when each agent is marked by a monitor, also after our own mark has taken its place."""
-    marks: dict[str, MonitorMark] = {}
-    for agent in agents:
-        name, before = agent.record.instance_id, memory.agent(agent.record.instance_id).mark
-        if agent.phase is Phase.MARKED:
-            marks[name] = before or MonitorMark(since_at=now, words=words_of(agent), at_once=_is_at_once(agent, now))
-        elif before is not None and (agent.is_of_monitor or agent.phase in _KEPT):
-            marks[name] = before
-    return marks
 
 
 def words_of(agent: Agent) -> str:
     """Return what a monitor says of an agent, in its own words."""
     words = " ".join(agent.node.reason.split()) if agent.node else ""
     return words[:WORDS_CHARACTERS] or "(it gives no reason)"
-
-
-def _is_at_once(agent: Agent, now: float) -> bool:
-    return agent.record.registered_at is not None and now - agent.record.registered_at <= PROVEN_SECONDS
-
-
-def next_most_marked(
-    memory: Memory, marks: Mapping[str, MonitorMark], agents: Iterable[Agent], snapshot: Snapshot
-) -> dict[str, MostMarked]:
-    """Carry on of which controllers most agents are marked. A controller that could not be read completely stays as it was."""
-    by_controller: dict[str, list[Agent]] = {name: [] for name in snapshot.controllers}
-    for agent in agents:
-        by_controller.setdefault(agent.record.controller, []).append(agent)
-    most_marked: dict[str, MostMarked] = {}
-    for name, view in snapshot.controllers.items():
-        before = memory.controller(name).most_marked
-        after = _next_mark(name, before, marks, by_controller[name], snapshot) if view.complete else before
-        if after is not None:
-            most_marked[name] = after
-    return most_marked
 
 
 def _next_mark(
@@ -527,12 +466,9 @@ def _is_over(before: MostMarked, marked: list[Agent], connected: list[Agent], no
     """Tell whether monitors leave the agents alone again: most of them, or one that has connected since."""
     if not marked and now - before.seen_at > _FORGOTTEN_SECONDS:
         return True
-    proven = [agent.record.registered_at for agent in connected if agent.phase is Phase.READY and _is_proven(agent, now)]
-    return bool(proven) and (2 * len(marked) <= len(connected) or any(at is not None and at > before.since_at for at in proven))
-
-
-def _is_proven(agent: Agent, now: float) -> bool:
-    return agent.record.registered_at is not None and now - agent.record.registered_at >= PROVEN_SECONDS
+    ready_at = [agent.record.registered_at for agent in connected if agent.phase is Phase.READY]
+    proven = [at for at in ready_at if at is not None and now - at >= PROVEN_SECONDS]
+    return bool(proven) and (2 * len(marked) <= len(connected) or max(proven) > before.since_at)
 
 
 def _launched(controller: str, agents: Iterable[Agent], snapshot: Snapshot) -> Iterator[float]:

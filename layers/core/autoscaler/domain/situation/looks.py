@@ -4,11 +4,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from math import inf
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.memory import AgentPast, ControllerPast, ControllerSession, Learned, Looks, Memory, PoolPast
+from autoscaler.domain.facts.memory import (
+    AgentPast,
+    ControllerPast,
+    ControllerSession,
+    FleetPast,
+    FreeNode,
+    Learned,
+    Looks,
+    Memory,
+    Observation,
+    PoolPast,
+)
 from autoscaler.domain.facts.runs import AskedRun, RunAnswer
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, Build, ControllerView, Node, Record, Snapshot
 from autoscaler.domain.forecast.durations import job_key, quantiles_of, quantiles_of_job, remaining_seconds
@@ -87,15 +97,20 @@ def _bounded(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 # how far apart those looks were, and they must not end anything. Launch times are corrected from EC2, which has its own clock.
 
 
-_T = TypeVar("_T", bound="DataclassInstance")
-_Noted = TypeVar("_Noted", bound="DataclassInstance")
+_Past = TypeVar("_Past", bound="DataclassInstance")
 
 # Invocations run on machines whose clocks differ by less.
 _DIFFER_SECONDS = 120.0
-# Retries after a pause, questions that are repeated, hourly rations; and conditions that have to last.
-_PACED, _OF_CONTROLLERS, _LASTING = ("trials",), ("failing", "rations", "asked"), ("sessions", "lost")
-_OF_AGENTS = ("state", "missing", "mark", "stuck")
-_LEARNED = ("running", "runs", "streaks")
+# What has parts of its own, and the parts that have times: retries after a pause, questions that are repeated, what has to last.
+_PARTS: Mapping[type, tuple[str, ...]] = {
+    Memory: ("agents", "pools", "controllers", "fleet", "trials", "sessions", "lost"),
+    AgentPast: ("state", "missing", "mark", "stuck", "look"),
+    PoolPast: ("capacity", "taken", "never_lent_at"),
+    ControllerPast: ("failing", "rations", "asked", "most_marked", "free_nodes"),
+    FleetPast: ("spot_prices",),
+    Learned: ("running", "runs", "streaks", "succeeded_at", "seen_at"),
+}
+_SEEN_ANEW = (Observation, FreeNode)
 _PLANNED = "until_at"  # the only time of these that may be yet to come
 _OF_CONTROLLER = "lost_at"  # by Jenkins' own clock, which may be ahead for good
 
@@ -103,62 +118,39 @@ _OF_CONTROLLER = "lost_at"  # by Jenkins' own clock, which may be ahead for good
 def turned_back(snapshot: Snapshot) -> Snapshot:
     """Return a look as if all that a clock that was ahead has noted were noted now."""
     now = snapshot.taken_at
-    mended = {
-        "memory": _remembered(snapshot.memory, now),
-        "learned": {name: _learned(one, now) for name, one in snapshot.learned.items()},
-        "records": _launched(snapshot),
-    }
+    mended = {"memory": not_ahead(snapshot.memory, now), "learned": not_ahead(snapshot.learned, now), "records": _launched(snapshot)}
     return _mended(snapshot, mended)
 
 
-def not_ahead(items: Mapping[str, _Noted], now: float) -> Mapping[str, _Noted]:
-    """Return what was noted, as if what a clock that was ahead has noted were noted now, with its pause from now on."""
-    ahead = _ahead(items, now)
-    return {name: _as_of_now(item, now) if name in ahead else item for name, item in items.items()} if ahead else items
+def not_ahead(noted: Any, now: float) -> Any:
+    """Return what was noted, as if what a clock that was ahead has noted were noted now, with its pause from now on.
+
+    Nearly always nothing is to be mended, and the very same comes back. Of many things those are left out that a look sees anew.
+    """
+    if isinstance(noted, float):
+        return min(noted, now)
+    if type(noted) in _PARTS:
+        return _mended(noted, {name: not_ahead(getattr(noted, name), now) for name in _PARTS[type(noted)]})
+    if isinstance(noted, tuple):
+        mended: Any = tuple(at for at in noted if at - now <= _DIFFER_SECONDS)
+    elif isinstance(noted, Mapping):
+        items = {name: not_ahead(item, now) for name, item in noted.items()}
+        mended = {name: item for name, item in items.items() if item is not None}
+    else:
+        mended = None if noted is None else _as_of_now(noted, now)
+    return noted if mended == noted else mended
 
 
-def _remembered(memory: Memory, now: float) -> Memory:
-    mended: dict[str, Any] = {name: not_ahead(getattr(memory, name), now) for name in (*_PACED, *_LASTING)}
-    mended["agents"] = _agents(memory.agents, now)
-    mended["pools"] = {name: _pool(past, now) for name, past in memory.pools.items()}
-    mended["controllers"] = {name: _controller(past, now) for name, past in memory.controllers.items()}
-    mended["fleet"] = _mended(memory.fleet, dict(not_ahead({"spot_prices": memory.fleet.spot_prices}, now)))
-    return _mended(memory, mended)
-
-
-def _pool(past: PoolPast, now: float) -> PoolPast:
-    mended: dict[str, Any] = dict(not_ahead({"capacity": past.capacity}, now)) if past.capacity else {}
-    mended["taken"] = {name: tuple(at for at in times if at - now <= _DIFFER_SECONDS) for name, times in past.taken.items()}
-    if past.never_lent_at is not None:
-        mended |= _times_not_ahead({"never_lent_at": past.never_lent_at}, now)
-    return _mended(past, mended)
-
-
-def _controller(past: ControllerPast, now: float) -> ControllerPast:
-    mended: dict[str, Any] = {name: not_ahead(getattr(past, name), now) for name in _OF_CONTROLLERS}
-    if past.most_marked:
-        mended |= not_ahead({"most_marked": past.most_marked}, now)
-    ahead = _ahead(past.free_nodes, now)
-    mended["free_nodes"] = {name: node for name, node in past.free_nodes.items() if name not in ahead}
-    return _mended(past, mended)
-
-
-def _agents(agents: Mapping[str, AgentPast], now: float) -> dict[str, AgentPast]:
-    mended = {**agents}
-    for kind in _OF_AGENTS:
-        noted = {name: one for name, past in agents.items() if (one := getattr(past, kind)) is not None}
-        for name in _ahead(noted, now):
-            mended[name] = replace(mended[name], **{kind: _as_of_now(noted[name], now)})
-    for name in _ahead({name: past.look for name, past in agents.items() if past.look}, now):
-        mended[name] = replace(mended[name], look=None)
-    return mended
-
-
-def _learned(learned: Learned, now: float) -> Learned:
-    mended: dict[str, Any] = {name: not_ahead(getattr(learned, name), now) for name in _LEARNED}
-    mended["succeeded_at"] = _times_not_ahead(learned.succeeded_at, now)
-    mended["seen_at"] = min(learned.seen_at, now)
-    return _mended(learned, mended)
+def _as_of_now(noted: Any, now: float) -> Any:
+    """Move all times that are yet to come by as much as the latest that was noted is ahead; None for what a look sees anew."""
+    kind: Any = type(noted)
+    times = {name: at for name in _times(kind) if (at := getattr(noted, name)) is not None}
+    ahead_seconds = max((at for name, at in times.items() if name != _PLANNED), default=now) - now
+    if ahead_seconds <= _DIFFER_SECONDS:
+        return noted
+    if isinstance(noted, _SEEN_ANEW):
+        return None
+    return replace(noted, **{name: at - ahead_seconds for name, at in times.items() if at > now})
 
 
 def _launched(snapshot: Snapshot) -> tuple[Record, ...]:
@@ -171,40 +163,12 @@ def _launched(snapshot: Snapshot) -> tuple[Record, ...]:
     )
 
 
-def _mended(of: _T, mended: Mapping[str, Any]) -> _T:
-    """Return the very same where nothing is to be mended, which is nearly always."""
+def _mended(of: _Past, mended: Mapping[str, Any]) -> _Past:
     changed = {name: one for name, one in mended.items() if one != getattr(of, name)}
     return replace(of, **changed) if changed else of
 
 
-def _times_not_ahead(times: Mapping[str, float], now: float) -> dict[str, float]:
-    return {name: at if at - now <= _DIFFER_SECONDS else now for name, at in times.items()}
-
-
-def _ahead(items: Mapping[str, Any], now: float) -> set[str]:
-    """Name what only a clock that is ahead can have noted. Every look asks, of thousands of things: one call for each is too many."""
-    if not items:
-        return set()
-    kind: Any = type(next(iter(items.values())))
-    noted, latest = _noted_times(kind), now + _DIFFER_SECONDS
-    return {name for name, item in items.items() for at in noted(item) if at is not None and at > latest}
-
-
-def _as_of_now(item: _Noted, now: float) -> _Noted:
-    """Move all times that are yet to come by as much as the latest that was noted is ahead."""
-    kind: Any = type(item)
-    ahead_seconds = max(at for at in _noted_times(kind)(item) if at is not None) - now
-    times = {name: getattr(item, name) for name in _times(kind)}
-    return replace(item, **{name: at - ahead_seconds for name, at in times.items() if at is not None and at > now})
-
-
 @cache
-def _noted_times(kind: type) -> Callable[[object], tuple[float | None, ...]]:
-    """Read all times of something that was noted, but not the planned one; the first of them twice, since one alone is read as no tuple."""
-    first, *others = (name for name in _times(kind) if name != _PLANNED)
-    return attrgetter(first, first, *others)
-
-
 def _times(kind: Any) -> tuple[str, ...]:
     """Name the times of something that are by our own clock."""
     times = (field for field in fields(kind) if field.name.endswith("_at") and field.name != _OF_CONTROLLER)

@@ -17,13 +17,10 @@ from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import (
     LATE,
-    LEFT_FORGOTTEN_AFTER_SECONDS,
     Agent,
-    Forgotten,
     Phase,
     disagreement,
     forgotten,
-    forgotten_for_a_day,
     join_agents,
 )
 from autoscaler.domain.situation.breakers import offered, offerings_to_try, why_no_node
@@ -55,8 +52,7 @@ class Look:
     demands: Mapping[str, Demand]
     versions: Mapping[str, str]  # that instances were launched from, by id
     current: Mapping[str, str]  # version that would be launched now if it were proven, by pool; where it is known
-    forgotten: frozenset[str]  # instances that EC2 knew once and does not know any more
-    forgotten_for_a_day: frozenset[str]  # of these, those on whose nodes nothing can run any more
+    forgotten: Mapping[str, float]  # seconds since EC2 has shown instances that it does not know any more
     memo: Memo = field(repr=False, compare=False)
 
     @property
@@ -297,20 +293,17 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
     fleet = in_force(scheduled(snapshot, fleet), overrides)  # what people order beats what was written down
     fleet = with_left(with_volumes(with_known_weights(fleet, snapshot.learned), snapshot), snapshot)
     gone = forgotten(missing, snapshot)
-    left = forgotten(missing, snapshot, LEFT_FORGOTTEN_AFTER_SECONDS)
-    for_a_day = forgotten_for_a_day(missing, gone, snapshot.taken_at)
     looks = next_looks(snapshot)
     return Look(
         snapshot=snapshot,
         fleet=fleet,
         overrides=overrides,
         looks=looks,
-        agents=join_agents(snapshot, fleet, memo, looks, Forgotten(gone, for_a_day, left)),
+        agents=join_agents(snapshot, fleet, memo, looks, gone),
         demands={view.name: _demand(snapshot, fleet, overrides, view) for view in snapshot.controllers.values()},
         versions=versions_of_instances(snapshot, fleet),
         current=current_versions(snapshot, fleet),
         forgotten=gone,
-        forgotten_for_a_day=for_a_day,
         memo=memo,
     )
 
