@@ -351,9 +351,9 @@ BUGS = (
     ),
     Bug(
         name="a sweep takes as many as it finds",
-        function="_Admission.refusal",
-        was="if self._repaired[pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * self._sizes[pool])):",
-        becomes="if self._repaired[pool] < 0:",
+        function="_admitted",
+        was="if repaired[pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * sizes[pool])):",
+        becomes="if repaired[pool] < 0:",
         found_by=("tests/unit/test_scale_down.py::test_a_sweep_over_its_share_of_a_pool_stops",),
     ),
     Bug(

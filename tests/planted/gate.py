@@ -14,15 +14,15 @@ GATE = (
     guards(
         "a machine is started for a controller that left the fleet file",
         "a controller leaves the file while an agent of it starts",
-        function="_Admission.leaves_out",
-        was="if is_controller_left(self._situation, step.controller) and (agent is None or",
+        function="_is_left_out",
+        was="if is_controller_left(situation, step.controller) and (agent is None or",
         becomes="if False and (agent is None or",
     ),
     guards(
         "two rules end one machine in one pass",
         "two rules want one stopped machine to end",
-        function="_Admission.leaves_out",
-        was="return agent is not None and agent.record.instance_id in self._ended",
+        function="_is_left_out",
+        was="return agent is not None and agent.record.instance_id in ended",
         becomes="return False",
     ),
     guards(
@@ -35,8 +35,8 @@ GATE = (
     guards(
         "a node is marked though what its controller shows cannot be believed",
         "a slot that was given up is online while its controller restarts",
-        function="_Admission._guarded",
-        was="return _unbelieved(self._situation, step) if needs_sight else None",
+        function="_why_not",
+        was="return _unbelieved(situation, step) if needs_sight else None",
         becomes="return None",
     ),
     guards(

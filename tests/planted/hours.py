@@ -101,8 +101,8 @@ HOURS = (
     ),
     Bug(
         name="agents at work take builds on after the hours of the day",
-        function="_stopped_levels",
-        was=", *levels_out_of_hours(memory.fleet.day, fleet, now))",
+        function="Situation.stopped_levels",
+        was=", *out_of_hours)",
         becomes=",)",
         found_by=(f"{_DAYS}test_once_the_hours_of_the_day_are_used_nothing_new_starts_and_no_build_is_cut_short",),
     ),

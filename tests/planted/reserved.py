@@ -20,8 +20,8 @@ RESERVED = (
         _THEIRS,
         "a reserved agent is one like any other",
         function="_phase",
-        was="    if record.reservation and not (is_over and takes_none):  # until then nobody counts on it, whatever its node shows\n        return Phase.RESERVED\n",
-        becomes="",
+        was="    if record.reservation and not (is_over and takes_none):",
+        becomes="    if False:",
         always="test_reserved.py::test_what_is_reserved_is_no_supply_and_neither_surplus_nor_idle_nor_draining",
     ),
     breaks(

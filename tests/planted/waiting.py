@@ -195,7 +195,7 @@ WAITING = (
     ),
     Bug(
         name="a beacon that a job asks for by its name is taken for a label, and keeps an agent",
-        function="_with_beacons_asked",
+        function="with_beacons_asked",
         was="if number in remembered or beacons[beacon] in idle_labels}",
         becomes="if number in remembered}",
         found_by=("tests/scenarios/test_beacons_by_name.py::test_it_keeps_no_agent_and_is_told_once_with_what_to_do",),
@@ -209,7 +209,7 @@ WAITING = (
     ),
     Bug(
         name="once its agent has gone, a job that asks for a beacon by its name is demand again",
-        function="_with_beacons_asked",
+        function="with_beacons_asked",
         was="if number in remembered or beacons[beacon] in idle_labels}",
         becomes="if beacons[beacon] in idle_labels}",
         found_by=(
@@ -265,8 +265,8 @@ WAITING = (
     Bug(
         name="jobs that ask for a node's name keep that node beyond the month's limit",
         function="situate",
-        was="    if stopped := _stopped_levels(look.fleet, memory, look.now):\n",
-        becomes="    if stopped := ():\n",
+        was="    if not (stopped := situation.stopped_levels):\n",
+        becomes="    if not (stopped := ()):\n",
         found_by=("tests/unit/test_month_limit.py::test_a_job_that_asks_for_a_label_which_one_node_has_keeps_nothing",),
     ),
 )

@@ -5,7 +5,7 @@ ends a machine, so that no rule has to remember to.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from math import ceil
 
@@ -155,57 +155,44 @@ def gate(situation: Situation, decided: Decided) -> list[Step | Held]:
 
 
 def _admitted(situation: Situation, decided: Decided) -> Iterator[Step | Held]:
-    admission = _Admission(situation)
+    """Go through the steps one after another, and know which agents end in this plan and how many repairs each pool had."""
+    agents = {agent.record.instance_id: agent for agent in situation.agents}
+    sizes = Counter(agent.pool.name for agent in situation.agents)
+    ended, repaired = set[str](), Counter[str]()
     for step in decided:
+        agent = agents.get(step.instance_id or "") if isinstance(step, Terminate | Stop | Rotate) else None
         if isinstance(step, Held | Forget):
             yield step
-        elif not admission.leaves_out(step):
-            yield admission.refusal(step) or step
+        elif not _is_left_out(situation, step, agent, ended):
+            answer, pool = _why_not(situation, step, agent), step.pool or ""
+            if answer is None and _is_repair(step, agent):
+                repaired[pool] += 1
+                if repaired[pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * sizes[pool])):
+                    answer = Held(pool=pool, controller=step.controller, reason=Reason.SWEEP_LIMIT, detail=step.detail)
+            if answer is None and agent is not None:
+                ended.add(agent.record.instance_id)
+            yield answer or step
 
 
-class _Admission:
-    """Admits the steps of a plan one after another, and knows which agents end in it and how many repairs each pool had."""
-
-    def __init__(self, situation: Situation) -> None:
-        """Begin with nothing admitted."""
-        self._situation = situation
-        self._agents = {agent.record.instance_id: agent for agent in situation.agents}
-        self._sizes = Counter(agent.pool.name for agent in situation.agents)
-        self._ended, self._repaired = set[str](), Counter[str]()
-
-    def leaves_out(self, step: Step) -> bool:
-        """Tell whether a step is left out without a word: its agent ends already, or nobody sees the builds of its controller."""
-        agent = self._ending(step)
-        if is_controller_left(self._situation, step.controller) and (agent is None or agent.record.state is not RecordState.CONDEMNED):
-            return True  # a person decides
-        return agent is not None and agent.record.instance_id in self._ended
-
-    def refusal(self, step: Step) -> _Answer:
-        """Say why a step is not admitted; None: it is."""
-        agent, answer, pool = self._ending(step), self._guarded(step), step.pool or ""
-        if answer is None and _is_repair(step, agent):
-            self._repaired[pool] += 1
-            if self._repaired[pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * self._sizes[pool])):
-                answer = Held(pool=pool, controller=step.controller, reason=Reason.SWEEP_LIMIT, detail=step.detail)
-        if answer is None and agent is not None:
-            self._ended.add(agent.record.instance_id)
-        return answer
-
-    def _ending(self, step: Step) -> Agent | None:
-        return self._agents.get(step.instance_id or "") if isinstance(step, Terminate | Stop | Rotate) else None
-
-    def _guarded(self, step: Step) -> _Answer:
-        if agent := self._ending(step):
-            return _why_not_ended(self._situation, agent, step)
-        # EC2 itself says of a machine that it takes it back.
-        needs_sight = isinstance(step, Cordon | Relabel | DeleteNode | FinishRotation) and step.reason is not Reason.INTERRUPTED
-        return _unbelieved(self._situation, step) if needs_sight else None
+def _is_left_out(situation: Situation, step: Step, agent: Agent | None, ended: Collection[str]) -> bool:
+    """Tell whether a step is left out without a word: its agent ends already, or nobody sees the builds of its controller."""
+    if is_controller_left(situation, step.controller) and (agent is None or agent.record.state is not RecordState.CONDEMNED):
+        return True  # a person decides
+    return agent is not None and agent.record.instance_id in ended
 
 
 def _is_repair(step: Step, agent: Agent | None) -> bool:
     """Tell whether a step counts towards the share of a pool that goes at once. EC2 itself says which starts have failed."""
     is_told = step.reason is Reason.START_FAILED and agent is not None and agent.instance in OFF
     return isinstance(step, Terminate | DeleteNode) and step.reason in _REPAIRS and not is_told
+
+
+def _why_not(situation: Situation, step: Step, agent: Agent | None) -> _Answer:
+    """Say why a step is not admitted. What is seen of a node must be believed; EC2 itself says which machines it takes back."""
+    if agent is not None:
+        return _why_not_ended(situation, agent, step)
+    needs_sight = isinstance(step, Cordon | Relabel | DeleteNode | FinishRotation) and step.reason is not Reason.INTERRUPTED
+    return _unbelieved(situation, step) if needs_sight else None
 
 
 def _unbelieved(situation: Situation, step: Step) -> Held | None:

@@ -53,7 +53,9 @@ def next_observations(situation: Situation) -> dict[str, Observation]:
     A look that did not come ends nothing; what cannot be believed is left out.
     """
     memory, views = situation.memory, situation.snapshot.controllers
-    seen = {name: look for name in situation.unread_agents if (look := memory.agent(name).look)}
+    read = {view.name for view in situation.views() if view.complete}
+    unread = (agent.record.instance_id for agent in situation.agents if agent.record.controller not in read)
+    seen = {name: look for name in unread if (look := memory.agent(name).look)}
     for agent in situation.agents:
         if not situation.no_giving_up(agent.record.controller) and (condition := _condition(situation, agent)):
             session = "" if condition in _BY_EC2 else views[agent.record.controller].session

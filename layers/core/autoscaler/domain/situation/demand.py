@@ -101,19 +101,15 @@ def read_demand(
 
 def with_beacons_asked(snapshot: Snapshot, fleet: Fleet) -> Snapshot:
     """Give items that ask for a beacon by its name that name as their label."""
-    views = {name: _with_beacons_asked(view, snapshot, fleet) for name, view in snapshot.controllers.items()}
-    return snapshot if all(views[name] is view for name, view in snapshot.controllers.items()) else replace(snapshot, controllers=views)
-
-
-def _with_beacons_asked(view: ControllerView, snapshot: Snapshot, fleet: Fleet) -> ControllerView:
-    beacons = {node.name: node.labels - {node.name} for node in view.nodes if fleet.is_beacon(node.name)}
-    named = {item.id: beacon for item in view.items if item.label is None and (beacon := _named_alone(item)) in beacons}
-    if not named:
-        return view
-    remembered, idle_labels = snapshot.memory.controller(view.name).beacon_items, _idle_labels(view, snapshot)
-    labels = {number: beacon for number, beacon in named.items() if number in remembered or beacons[beacon] in idle_labels}
-    items = (replace(item, label=labels[item.id]) if item.id in labels else item for item in view.items)
-    return replace(view, items=tuple(items)) if labels else view
+    views = {**snapshot.controllers}
+    for name, view in snapshot.controllers.items():
+        beacons = {node.name: node.labels - {node.name} for node in view.nodes if fleet.is_beacon(node.name)}
+        if named := {item.id: beacon for item in view.items if item.label is None and (beacon := _named_alone(item)) in beacons}:
+            remembered, idle_labels = snapshot.memory.controller(name).beacon_items, _idle_labels(view, snapshot)
+            asked = {number: beacon for number, beacon in named.items() if number in remembered or beacons[beacon] in idle_labels}
+            items = (replace(item, label=asked[item.id]) if item.id in asked else item for item in view.items)
+            views[name] = replace(view, items=tuple(items)) if asked else view
+    return replace(snapshot, controllers=views) if views != snapshot.controllers else snapshot
 
 
 def _idle_labels(view: ControllerView, snapshot: Snapshot) -> set[frozenset[str]]:

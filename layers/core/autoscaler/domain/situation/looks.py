@@ -79,16 +79,11 @@ def _next(looks: Looks | None, now: float, *, is_whole: bool) -> Looks:
     if not is_whole:
         return Looks(at=min(looks.at, now), blind=blind)
     if now - looks.at > LOOK_GAP_SECONDS:
-        blind = _bounded((*blind, (looks.at + MINUTE_SECONDS, now)))
+        blind = (*blind, (looks.at + MINUTE_SECONDS, now))
+    if len(blind) > SPANS_KEPT:  # the two oldest are put together, and last as long as before
+        (from_at, to_at), (next_from_at, next_to_at), *rest = blind
+        blind = (next_from_at - (to_at - from_at), next_to_at), *rest
     return Looks(at=now, blind=blind)
-
-
-def _bounded(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Put the two oldest together if there are too many; together they last as long as before."""
-    if len(spans) <= SPANS_KEPT:
-        return spans
-    (from_at, to_at), (next_from_at, next_to_at), *rest = spans
-    return (next_from_at - (to_at - from_at), next_to_at), *rest
 
 
 # Times noted by a clock that was ahead. Once it is right again, nothing must wait until those times come.
@@ -269,13 +264,7 @@ def next_session(
     if not view.complete:
         return life
     nodes = {node.name: node for node in view.nodes if node.agent}
-    met = ControllerSession(
-        session=view.session,
-        since_at=now,
-        busy=_but_empty({name: _runs_on(node) for name, node in nodes.items()}),
-        marked=_marked(nodes),
-    )
-    seen = carried(life, met, now)
+    seen = carried(life, _met(view.session, nodes, now), now)
     if life is None:
         # Met for the first time, or the state was lost: there may have been a restart that nobody saw.
         return replace(seen, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
@@ -283,11 +272,15 @@ def next_session(
         return replace(
             seen, began_at=life.began_at, restarted=True, suspects=_but_empty({name: _may_be_missing(life, name) for name in nodes})
         )
-    still = {name: _still_missing(runs, nodes[name], ended) for name, runs in life.suspects.items() if name in nodes}
     seen_seconds = now - life.since_at - blind_seconds(looks, life.since_at, now)
-    left = _but_empty({name: _in_time(runs, seen_seconds, timeout_seconds) for name, runs in still.items()})
+    limits = {_UNKNOWN: min(UNSEEN_RESUME_SECONDS, timeout_seconds)}
+    still = {
+        name: tuple(run for run in _still_missing(runs, nodes[name], ended) if seen_seconds < limits.get(run, timeout_seconds))
+        for name, runs in life.suspects.items()
+        if name in nodes
+    }
     began_at = now if begun_since(life, view) else life.began_at
-    return replace(seen, since_at=life.since_at, began_at=began_at, restarted=life.restarted, suspects=left)
+    return replace(seen, since_at=life.since_at, began_at=began_at, restarted=life.restarted, suspects=_but_empty(still))
 
 
 def begun_since(life: ControllerSession | None, view: ControllerView) -> dict[str, list[Build]]:
@@ -303,10 +296,6 @@ def begun_since(life: ControllerSession | None, view: ControllerView) -> dict[st
         for node in agents
     }
     return {name: builds for name, builds in begun.items() if builds}
-
-
-def _marked(nodes: Mapping[str, Node]) -> tuple[str, ...]:
-    return tuple(sorted(name for name, node in nodes.items() if node.temporarily_offline))
 
 
 def _but_empty(runs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -376,10 +365,14 @@ def waits_to_resume(life: ControllerSession | None, node: str) -> bool:
     return life is not None and bool(life.suspects.get(node))
 
 
-def _runs_on(node: Node) -> tuple[str, ...]:
-    if node.idle and not node.builds:
-        return ()
-    return tuple(build.run for build in node.builds) or (_UNKNOWN,)
+def _met(session: str, nodes: Mapping[str, Node], now: float) -> ControllerSession:
+    """Note what each node runs, and which are marked offline, as if the session were met for the first time."""
+    return ControllerSession(
+        session=session,
+        since_at=now,
+        busy={name: tuple(one.run for one in node.builds) or (_UNKNOWN,) for name, node in nodes.items() if node.builds or not node.idle},
+        marked=tuple(sorted(name for name, node in nodes.items() if node.temporarily_offline)),
+    )
 
 
 def _may_be_missing(life: ControllerSession, node: str) -> tuple[str, ...]:
@@ -398,12 +391,6 @@ def _still_missing(runs: tuple[str, ...], node: Node, ended: Collection[str]) ->
         elif run not in ended:
             missing.append(run)
     return tuple(missing)
-
-
-def _in_time(missing: tuple[str, ...], seconds: float, timeout_seconds: float) -> tuple[str, ...]:
-    """Keep the runs that may still resume so long after the restart."""
-    limits = {_UNKNOWN: min(UNSEEN_RESUME_SECONDS, timeout_seconds)}
-    return tuple(run for run in missing if seconds < limits.get(run, timeout_seconds))
 
 
 # Builds that have ended, and that Jenkins' executors show for ever: no work.
@@ -435,9 +422,10 @@ def runs_to_ask(
     if not view.complete:
         return ()
     due: list[tuple[float, float, str]] = []
-    for record, node in _nodes_of_ours(view, records):
+    nodes = {node.name: node for node in view.nodes}
+    for record in (record for record in records if record.controller == view.name and record.node in nodes):
         drains_too_long = _drains_too_long(memory, record, fleet, now)
-        for build in filter(_may_be_asked, node.builds):
+        for build in filter(_may_be_asked, nodes[record.node or ""].builds):
             asked, seconds = _of_session(memory.controller(view.name).asked, view, build), elapsed_seconds(build, learned, now)
             is_too_long = drains_too_long or seconds >= _ask_after(build, record.pool, learned)
             if _is_due(asked, now, is_too_long=is_too_long):
@@ -473,14 +461,12 @@ def said_to_have_ended(asked: Mapping[str, AskedRun]) -> frozenset[str]:
 
 def without_ended(snapshot: Snapshot) -> Snapshot:
     """Return what is to be seen without the builds that have ended: their executors are neither at work nor free."""
-    views = {name: _view_without_ended(view, snapshot) for name, view in snapshot.controllers.items()}
-    return snapshot if all(views[name] is view for name, view in snapshot.controllers.items()) else replace(snapshot, controllers=views)
-
-
-def _view_without_ended(view: ControllerView, snapshot: Snapshot) -> ControllerView:
-    asked = next_asked(snapshot.memory, view, snapshot)
-    over = {name for name, run in asked.items() if run.over_at is not None and run.session == view.session}
-    return replace(view, nodes=tuple(_without_ended(node, over) for node in view.nodes)) if over else view
+    views = {**snapshot.controllers}
+    for name, view in snapshot.controllers.items():
+        asked = next_asked(snapshot.memory, view, snapshot)
+        if over := {key for key, run in asked.items() if run.over_at is not None and run.session == view.session}:
+            views[name] = replace(view, nodes=tuple(_without_ended(node, over) for node in view.nodes))
+    return _mended(snapshot, {"controllers": views})
 
 
 def _of_session(asked: Mapping[str, AskedRun], view: ControllerView, build: Build) -> AskedRun | None:
@@ -501,13 +487,6 @@ def _is_due(asked: AskedRun | None, now: float, *, is_too_long: bool) -> bool:
     if asked is None:
         return is_too_long
     return asked.over_at is None and now - asked.asked_at >= ASK_AGAIN_SECONDS and (is_too_long or asked.ended_at is not None)
-
-
-def _nodes_of_ours(view: ControllerView, records: Iterable[Record]) -> Iterator[tuple[Record, Node]]:
-    nodes = {node.name: node for node in view.nodes}
-    for record in records:
-        if record.controller == view.name and record.node in nodes:
-            yield record, nodes[record.node]
 
 
 def _may_be_asked(build: Build) -> bool:

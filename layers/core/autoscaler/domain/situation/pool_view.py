@@ -316,29 +316,23 @@ class PoolView:
 
     @property
     def keep(self) -> Keeping:
-        """How long agents are kept without demand."""
+        """How long agents are kept without demand, and stopped ones, if any are stopped here."""
         wait_usd = self.spec.wait_usd_per_hour * self._waits_for(self.boot_seconds) / 3600.0
-        per_second = self.usd_per_hour / 3600.0
+        per_second, stopped = self.usd_per_hour / 3600.0, None
+        if (warm := self.spec.warm_pool) and stoppable(self.spec):
+            stopped = KeepingStopped(
+                usd_per_second=self.spec.offerings[0].volume_usd_per_hour / 3600.0,
+                stops_seconds=STOP_SECONDS + self.costs.look_seconds,
+                start_usd=per_second * max(self.start_seconds, MINIMUM_BILLED_SECONDS),
+                wait_usd=self.spec.wait_usd_per_hour * self._waits_for(self.start_seconds) / 3600.0,
+                at_most_seconds=min(warm.max_age_seconds, warm.max_disk_seconds),
+            )
         return Keeping(
             idle_returns=self.needs.returns,
             costs=Costs(usd_per_second=per_second, boot_usd=per_second * self.boot_seconds, wait_usd=wait_usd),
             fixed_seconds=self.spec.idle_seconds,
             at_most_seconds=self.spec.max_idle_seconds,
-            stopped=self._keep_stopped,
-        )
-
-    @property
-    def _keep_stopped(self) -> KeepingStopped | None:
-        """What a stopped agent costs, until it is needed again and then; None where none is stopped."""
-        warm = self.spec.warm_pool
-        if warm is None or not stoppable(self.spec):
-            return None
-        return KeepingStopped(
-            usd_per_second=self.spec.offerings[0].volume_usd_per_hour / 3600.0,
-            stops_seconds=STOP_SECONDS + self.costs.look_seconds,
-            start_usd=self.usd_per_hour * max(self.start_seconds, MINIMUM_BILLED_SECONDS) / 3600.0,
-            wait_usd=self.spec.wait_usd_per_hour * self._waits_for(self.start_seconds) / 3600.0,
-            at_most_seconds=min(warm.max_age_seconds, warm.max_disk_seconds),
+            stopped=stopped,
         )
 
     def agent_usd(self, work_seconds: float, items: int, ready_seconds: float) -> float:
@@ -361,39 +355,26 @@ class PoolView:
 
     def market_offerings(self, oldest_seconds: float) -> tuple[Market, tuple[Offering, ...]] | None:
         """Choose one market to ask on: spot while patience lasts, else on-demand; None if EC2 has refused what may be asked for."""
-        spot, firm = self._spot, self._on_demand
+        spot = tuple(offering for offering in self.offerings if offering.market is Market.SPOT)
+        firm = tuple(offering for offering in self.offerings if offering.market is Market.ON_DEMAND)
         is_patient = oldest_seconds < self.spec.spot_patience_seconds + self.spec.queue_maturity_seconds
         if spot and (not firm or is_patient):
             return Market.SPOT, spot
         # Refused spot ends no patience; spot that was taken back does, since jobs have waited for it. If no item waits, the agents are
         # wanted anyway: there is nothing to be patient for.
-        if firm and not (oldest_seconds and is_patient and self._prefers_spot and not self._is_taken_back):
+        prefers_spot = any(offering.market is Market.SPOT for offering in self.spec.offerings)
+        if firm and not (oldest_seconds and is_patient and prefers_spot and not self._is_taken_back):
             return Market.ON_DEMAND, firm
         return None
-
-    @cached_property
-    def _prefers_spot(self) -> bool:
-        return any(offering.market is Market.SPOT for offering in self.spec.offerings)
 
     @cached_property
     def _is_taken_back(self) -> bool:
         spot = (offering for offering in self.spec.offerings if offering.market is Market.SPOT)
         return any(is_taken_back(self.memory, self.name, offering, self.now) for offering in spot)
 
-    @cached_property
-    def _spot(self) -> tuple[Offering, ...]:
-        return tuple(offering for offering in self.offerings if offering.market is Market.SPOT)
-
-    @cached_property
-    def _on_demand(self) -> tuple[Offering, ...]:
-        return tuple(offering for offering in self.offerings if offering.market is Market.ON_DEMAND)
-
     def _waits_for(self, ready_seconds: float) -> float:
         """How long a job waits for an agent that is not there: half a look until it is seen, until a machine is to be had, and the boot."""
         return self.costs.look_seconds / 2 + self.spec.queue_maturity_seconds + self.short_seconds + ready_seconds
-
-    def _is_pausing(self, scope: str) -> bool:
-        return is_pausing(self.memory, scope, self.spec, self.now)
 
     @cached_property
     def _pause(self) -> tuple[Reason | None, str]:
@@ -406,7 +387,7 @@ class PoolView:
             detail = f"begins in {duration(capacity.starts_at - self.now)}" if begins else "ends before builds that begin now would"
             return Reason.CAPACITY_CLOSED, f"{capacity.id} {detail}"
         for scope, reason in ((of_pool(self.name), Reason.POOL_PAUSED), (ACCOUNT, Reason.ACCOUNT_THROTTLED)):
-            if self._is_pausing(scope):
+            if is_pausing(self.memory, scope, self.spec, self.now):
                 trial = self.memory.trials[scope]
                 return reason, told_refused({scope: trial}, due_at(trial, self.spec), self.now)
         if refused := why_none_connects(self.memory, self.controller, self.no_node, self.now):
@@ -414,10 +395,7 @@ class PoolView:
         failed = open_trial(self.memory, of_boot(self.name))
         if failed is not None and self.now < failed.until_at:
             return Reason.BREAKER_OPEN, f"{told_boots(failed)}; one is tried again in {duration(failed.until_at - self.now)}"
-        return self._pause_for_marks()
-
-    def _pause_for_marks(self) -> tuple[Reason | None, str]:
-        """Pause while most agents of its controller are marked, but for one trial now and then."""
+        # While most agents of its controller are marked, one is tried now and then.
         if self.doubt is None or (left := self.doubt.tried_at + TRY_EVERY_SECONDS - self.now) <= 0:
             return None, ""
         marked, of = self.doubt.agents

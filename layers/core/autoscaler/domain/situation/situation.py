@@ -12,7 +12,7 @@ from autoscaler.domain.facts.orders import Hold, Overrides, in_force, text_of
 from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, EndReservation, Held, Plan, Step, Stop, Terminate, Uncordon
 from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Instance, InstanceState, Intent, Node, Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, InstanceState, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import (
@@ -59,12 +59,6 @@ class Look:
     def now(self) -> float:
         """When the snapshot was taken."""
         return self.snapshot.taken_at
-
-    @cached_property
-    def unread_agents(self) -> frozenset[str]:
-        """Instance ids of the agents whose controller was not read completely."""
-        read = {view.name for view in self.views() if view.complete}
-        return frozenset(agent.record.instance_id for agent in self.agents if agent.record.controller not in read)
 
     def seen_seconds(self, controller: str, since_at: float) -> float:
         """Count the seconds since then in which a controller could be seen: those that count towards a deadline."""
@@ -145,12 +139,14 @@ class Situation(Look):
     @cached_property
     def spent_levels(self) -> tuple[Level, ...]:
         """The levels whose money of the month is spent, where that stops what runs."""
-        return _spent_levels(self.fleet, self.memory, self.now)
+        stops = self.fleet.limits.at_month_limit is AtMonthLimit.STOP
+        return spent_levels(self.memory.month, self.fleet, self.now) if stops else ()
 
     @cached_property
     def stopped_levels(self) -> tuple[Level, ...]:
         """The levels in which nothing new may start, since their money of the month is spent, or their hours of the day are used."""
-        return _stopped_levels(self.fleet, self.memory, self.now)
+        out_of_hours = levels_out_of_hours(self.memory.fleet.day, self.fleet, self.now)
+        return tuple(dict.fromkeys((*self.spent_levels, *out_of_hours)))
 
     def stopped_by(self, pool: str) -> Level | None:
         """Find whose limit of the month or the day lets nothing new start in a pool."""
@@ -278,13 +274,9 @@ class Situation(Look):
 
     def expected(self, controller: str, *, with_reserved: bool = False) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for people, too."""
-        mine = [one for one in self._under_way(controller) if with_reserved or not one.reservation]
-        return [(one.pool, one.created_at, missing_of(one)) for one in mine]
-
-    def _under_way(self, controller: str) -> list[Intent]:
-        """Find the launches that may still bring agents."""
-        mine = (intent for intent in self.snapshot.intents if intent.controller == controller and missing_of(intent))
-        return [intent for intent in mine if (controller, intent.pool) in self.pools]
+        mine = [one for one in self.snapshot.intents if one.controller == controller and (controller, one.pool) in self.pools]
+        under_way = [one for one in mine if missing_of(one) and (with_reserved or not one.reservation)]
+        return [(one.pool, one.created_at, missing_of(one)) for one in under_way]
 
 
 def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo: Memo) -> Look:
@@ -325,15 +317,11 @@ def _demand(snapshot: Snapshot, fleet: Fleet, overrides: Overrides, view: Contro
 
 def situate(look: Look, memory: Memory) -> Situation:
     """Complete a look by what is remembered, carried on to it."""
-    demands = look.demands
-    if stopped := _stopped_levels(look.fleet, memory, look.now):
-        demands = {name: _only_begun(look, demand, name, stopped) for name, demand in demands.items()}
-    return Situation(
-        **{**vars(look), "demands": demands},
-        memory=memory,
-        pools=_pools(look, memory),
-        disagreement=disagreement(look.agents, look.snapshot),
-    )
+    disagree = disagreement(look.agents, look.snapshot)
+    situation = Situation(**vars(look), memory=memory, pools=_pools(look, memory), disagreement=disagree)
+    if not (stopped := situation.stopped_levels):
+        return situation
+    return replace(situation, demands={name: _only_begun(look, demand, name, stopped) for name, demand in look.demands.items()})
 
 
 def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
@@ -369,14 +357,6 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
         for controller in look.snapshot.controllers
         for pool in look.fleet.pools_of(controller)
     }
-
-
-def _stopped_levels(fleet: Fleet, memory: Memory, now: float) -> tuple[Level, ...]:
-    return tuple(dict.fromkeys((*_spent_levels(fleet, memory, now), *levels_out_of_hours(memory.fleet.day, fleet, now))))
-
-
-def _spent_levels(fleet: Fleet, memory: Memory, now: float) -> tuple[Level, ...]:
-    return spent_levels(memory.month, fleet, now) if fleet.limits.at_month_limit is AtMonthLimit.STOP else ()
 
 
 def _only_begun(look: Look, demand: Demand, controller: str, stopped: tuple[Level, ...]) -> Demand:
