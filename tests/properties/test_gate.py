@@ -28,7 +28,6 @@ from support.warm import starts_proven
 from support.worlds import in_memory
 
 GATE = import_module("autoscaler.domain.gate")
-ADMISSION = GATE._Admission
 
 KILLED = "a build is killed"
 WAITS_FOR_EVER = "a build waits for ever"
@@ -345,9 +344,8 @@ def _no(*_facts):
     return False
 
 
-def _many_ends(admission, step, leaves_out=ADMISSION.leaves_out):
-    admission._ended.clear()
-    return leaves_out(admission, step)
+def _many_ends(situation, step, agent, _ended, is_left_out=GATE._is_left_out):
+    return is_left_out(situation, step, agent, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,8 +365,7 @@ class Proof:
             guards = tuple(guard for guard in GATE.GUARDS if guard.__name__ != self.guard)
             patch.setattr(GATE, "GUARDS", guards)
         else:
-            where = ADMISSION if self.guard in vars(ADMISSION) else GATE
-            patch.setattr(where, self.guard, self.instead)
+            patch.setattr(GATE, self.guard, self.instead)
 
 
 OF_AN_AGENT = (
@@ -412,7 +409,7 @@ OF_A_STEP = (
         instead=_no,
     ),
     Proof(
-        guard="leaves_out",
+        guard="_is_left_out",
         world=two_rules_want_one_stopped_machine_to_end,
         harms={ENDED_TWICE},
         instead=_many_ends,
@@ -474,14 +471,12 @@ def test_each_guard_of_an_agent_has_its_proof():
 
 
 # They lead to guards, or say what a guard has found.
-_NO_GUARDS = {"_why_not_ended", "why_not_yet", "is_node_gone", "hold_back"}
+_NO_GUARDS = {"_why_not", "_why_not_ended", "why_not_yet", "is_node_gone", "hold_back"}
 
 
 def test_each_guard_of_a_step_has_its_proof():
     """Whatever function the gate asks is one: a new one needs its world."""
-    methods = [method for method in vars(ADMISSION).values() if isfunction(method)]
-    asking = [*methods, GATE._why_not_ended, GATE.why_not_yet]
+    asking = [GATE._admitted, GATE._is_left_out, GATE._why_not, GATE._why_not_ended, GATE.why_not_yet]
     names = {name for function in asking for name in function.__code__.co_names}
     asked = {name for name in names if isfunction(vars(GATE).get(name))} - _NO_GUARDS
-    # An end that is had already is remembered, and asked of no function.
-    assert asked | {"leaves_out"} == {proof.guard for proof in OF_A_STEP}
+    assert asked == {proof.guard for proof in OF_A_STEP}

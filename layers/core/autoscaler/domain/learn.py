@@ -144,19 +144,14 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven))
     refused = still_refused(memory, look.agents, look.snapshot.controllers, look.now)
     starts = next_starts(memory, look.agents, look.versions)
+    trials = still_remembered(memory.trials, look.now) | boots | starts | still_tried(memory, look, proven) | refused
     return replace(
         metered,
         agents=_agents(look, memory, missing, marks, left),
         pools=_pools(look, memory, unnoted, proven),
         controllers=_controllers(look, memory, most_marked),
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
-        trials=note_ended_by_others(
-            note_taken_back(
-                (still_remembered(memory.trials, look.now) | boots | starts | still_tried(memory, look, proven) | refused),
-                _taken_back(look),
-            ),
-            look,
-        ),
+        trials=note_ended_by_others(note_taken_back(trials, _taken_back(look)), look),
         fleet=replace(metered.fleet, may_have_orders=next_may_have_orders(memory, look), hold_until=hold_until),
         lost=next_lost(memory.lost, look),
     )
@@ -288,7 +283,10 @@ def _next_states(situation: Situation) -> dict[str, InState]:
     now, states = situation.now, dict[str, InState]()
     for agent in situation.agents:
         past, state = situation.past(agent).state, state_of(situation, agent)
-        stays = past is not None and (state is UNSEEN or _is_left_out(situation, agent))
+        # EC2's answers leave instances out now and then: one that was there a moment ago stays in its state.
+        missing = situation.memory.agent(agent.record.machine).missing
+        is_left_out = missing is not None and agent.instance is None and now - missing.since_at < FORGOTTEN_ASK_AGAIN_SECONDS
+        stays = state is UNSEEN or is_left_out or agent.record.instance_id not in situation.snapshot.states
         states[agent.record.instance_id] = past if past is not None and stays else _in_state(past, state.name, now)
     for name, (other, pool) in _without_agents(situation, states).items():
         states[name] = _in_state(situation.memory.agent(name).state, other, now, pool)
@@ -297,13 +295,6 @@ def _next_states(situation: Situation) -> dict[str, InState]:
 
 def _in_state(past: InState | None, state: str, now: float, pool: str = "") -> InState:
     return past if past is not None and past.state == state else InState(state=state, since_at=now, pool=pool)
-
-
-def _is_left_out(situation: Situation, agent: Agent) -> bool:
-    """Tell whether EC2 did not show an agent's instance, and showed it a moment ago: its answers leave instances out now and then."""
-    state, missing = situation.snapshot.states.get(agent.record.instance_id), situation.memory.agent(agent.record.machine).missing
-    was_there = missing is not None and agent.instance is None and situation.now - missing.since_at < FORGOTTEN_ASK_AGAIN_SECONDS
-    return state is None or was_there
 
 
 def _without_agents(situation: Situation, taken: Collection[str]) -> dict[str, tuple[str, str]]:
@@ -342,13 +333,15 @@ def _watch_pool(situation: Situation, pool: PoolView) -> PoolNeeds:
         returned=pool.returned(situation.snapshot.learned[pool.controller].running),
     )
     executors, boot, now, before = pool.executors, pool.boot_seconds, pool.now, pool.window
-    stopped_seconds = min(pool.spec.warm_pool.max_age_seconds, pool.spec.warm_pool.max_disk_seconds) if pool.spec.warm_pool else 0.0
+    # What was needed says something for as long as an agent may be kept.
+    warm = pool.spec.warm_pool
+    kept_seconds = max(
+        pool.spec.idle_seconds or 0.0, pool.spec.max_idle_seconds, min(warm.max_age_seconds, warm.max_disk_seconds) if warm else 0.0
+    )
     window = Window(
         opened_at=min(before.opened_at, now) if before else now,
         seen_at=now,
-        peaks=next_peaks(
-            before, needed.agents(executors), now, max(pool.spec.idle_seconds or 0.0, pool.spec.max_idle_seconds, stopped_seconds)
-        ),
+        peaks=next_peaks(before, needed.agents(executors), now, kept_seconds),
         guessed=guessed_in_time(before, needed, boot, now),
         burst=follow_burst(before, needed, now, executors=executors, boot_seconds=boot),
         builds=len(pool.builds),
@@ -367,21 +360,19 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
     memory, now, failed = situation.memory, situation.now, tuple(failures)
     gone = _note_gone(situation, decided)
     kept, owed, counted = note_kept(situation, decided), note_owed(situation, decided), {failure.instance_id for failure in failed}
-    known = {**situation.memory.fleet.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
+    known = {**memory.fleet.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
     known |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
     return replace(
         memory,
-        agents=(
-            {
-                name: replace(
-                    past,
-                    is_kept=name in kept,
-                    owed=owed.get(name, ""),
-                    mark=replace(past.mark, is_counted=True) if past.mark and name in counted else past.mark,
-                )
-                for name, past in situation.memory.agents.items()
-            }
-        ),
+        agents={
+            name: replace(
+                past,
+                is_kept=name in kept,
+                owed=owed.get(name, ""),
+                mark=replace(past.mark, is_counted=True) if past.mark and name in counted else past.mark,  # each counts once
+            )
+            for name, past in memory.agents.items()
+        },
         trials=note_short_of_disk(_with_failed_boots(situation, failed), decided, now),
         pools=_taken_from(situation, decided, failed),
         lost=still_lost(situation),
