@@ -39,7 +39,7 @@ HOURS = (
     Bug(
         name="jobs that wait take the larger maximum before its hour",
         function="_prepared",
-        was="max(here.max_agents, min(soon.max_agents, _floor(soon)))",
+        was="max(here.max_agents, min(soon.max_agents, least_agents(soon)))",
         becomes="max(here.max_agents, soon.max_agents)",
         found_by=(f"{_TIMELINES}test_a_maximum_that_a_schedule_raises_is_raised_when_it_begins_and_before_only_for_its_minimum",),
     ),

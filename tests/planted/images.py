@@ -63,7 +63,7 @@ IMAGES = (
     ),
     Bug(
         name="what a person asks for is not launched, since the new image was tried for it",
-        function="Purchase._canary_steps",
+        function="Purchase._steps",
         was='f"{intent_id}-tries" if intent_id and name in self._orders else intent_id',
         becomes="intent_id",
         found_by=(f"{_RULES}::test_a_persons_launch_is_two_launches_of_which_each_is_known_by_its_own_name",),

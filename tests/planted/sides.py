@@ -96,8 +96,8 @@ SIDES = (
     Bug(
         name="a host without power is given up",
         function="why_not_wanted",
-        was="if record.is_host and not is_host_of(situation.fleet, record):",
-        becomes="if record.is_host and (agent.node is None or agent.node.offline):",
+        was="not any(host.id == record.machine and host.pool == record.pool for host in situation.fleet.hosts.values())",
+        becomes="(agent.node is None or agent.node.offline)",
         found_by=(f"{_HOSTS}::test_without_power_it_is_no_supply_and_it_comes_back_by_itself",),
     ),
     Bug(

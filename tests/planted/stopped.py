@@ -177,7 +177,7 @@ STOPPED = (
     Bug(
         name="what is about to be stopped counts nowhere",
         function="stopped_in_time",
-        was="count_stopped(pool) + _about_to_stop(situation, pool)",
+        was="count_stopped(pool) + sum(may_be_stopped(situation, agent) for agent in about_to_stop)",
         becomes="count_stopped(pool)",
         found_by=(f"{_FAILED}::test_what_is_about_to_be_stopped_is_not_launched_once_more_in_whatever_order_the_functions_run",),
     ),

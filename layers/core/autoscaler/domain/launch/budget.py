@@ -112,11 +112,6 @@ class Usage:
         self.launched += agents
         self.usd_in_month += month_reserve(agents * usd_per_hour)
 
-    def use_kept(self, agents: int, usd_per_hour: float) -> None:
-        """Give up room that was kept, so that they may take it for whom it was."""
-        self.kept_agents -= agents
-        self.kept_usd_per_hour -= agents * usd_per_hour
-
     def refusal(self, usd_per_hour: float, kept_usd_per_hour: float | None) -> tuple[Reason, str] | None:
         """Name the limit that forbids one more agent at this price. ``kept_...``: the price at which room is kept for it, if it is."""
         mine = (0, 0.0) if kept_usd_per_hour is None else (1, kept_usd_per_hour)
@@ -268,13 +263,11 @@ class Budget:
         return self._answers[question]
 
     def _ask_levels(self, pool: Pool, usd_per_hour: float) -> Refused | None:
-        for use in self._counting(pool):
-            if refused := use.refusal(usd_per_hour, self._kept.usd_per_hour[pool.name] if self._room_kept[pool.name] else None):
+        kept_usd_per_hour = self._kept.usd_per_hour[pool.name] if self._room_kept[pool.name] else None
+        for use in self.levels_of(pool.name):
+            if use.level.kind in self._kinds and (refused := use.refusal(usd_per_hour, kept_usd_per_hour)):
                 return (*refused, use.level.text)
         return None
-
-    def _counting(self, pool: Pool) -> list[Usage]:
-        return [use for use in self.levels_of(pool.name) if use.level.kind in self._kinds]
 
     def _one_at_a_time(self, pool: Pool) -> Refused | None:
         why = why_one_at_a_time(self._situation, pool.name) if self._booting.get(pool.name) else None
@@ -309,7 +302,8 @@ class Budget:
         for use in self.levels_of(pool.name):
             use.take(agents, usd_per_hour)
             if in_turn:
-                use.use_kept(in_turn, self._kept.usd_per_hour[pool.name])
+                use.kept_agents -= in_turn
+                use.kept_usd_per_hour -= in_turn * self._kept.usd_per_hour[pool.name]
 
 
 def _counted(situation: Situation, without: Collection[str]) -> _Counted:

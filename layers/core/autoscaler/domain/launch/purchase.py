@@ -196,12 +196,10 @@ class Purchase:
     def _steps(self, keep_until: float, intent_id: str | None) -> list[Start | Launch]:
         starts = [self._start_step(planned, keep_until, intent_id) for planned in self._starts.values()]
         launches = [self._launch_step(order, order.count, keep_until, intent_id) for order in self._orders.values()]
-        return [*starts, *self._canary_steps(keep_until, intent_id), *launches]
-
-    def _canary_steps(self, keep_until: float, intent_id: str | None) -> list[Launch]:
-        """Launch agents that try new images. ``intent_id``: of the launch beside it, where there is one; this one is another."""
         ids = {name: f"{intent_id}-tries" if intent_id and name in self._orders else intent_id for name in self._canaries}
-        return [self._launch_step(order, order.count, keep_until, ids[name]) for name, order in self._canaries.items()]
+        # What tries a new image beside other launches is a launch of its own.
+        canaries = [self._launch_step(order, order.count, keep_until, ids[name]) for name, order in self._canaries.items()]
+        return [*starts, *canaries, *launches]
 
     def _launch_step(self, order: _Order, count: int, keep_until: float, intent_id: str | None = None) -> Launch:
         template, image = parts_of(order.pool.to_try if order.tries else order.pool.version)
@@ -326,13 +324,10 @@ class Rotations:
             return False
         if pool.name not in self._spare:
             found = spare_elsewhere(self.situation, pool)
-            self._spare[pool.name] = [agent for agent in found if not self._is_taken(agent)]
+            self._spare[pool.name] = [agent for agent in found if agent.record.node not in leaving(self.decided, agent.record.controller)]
         if not (spare := self._spare[pool.name]):
             return False
         agent = spare.pop(0)
         detail = f"it is idle, and {job or 'a job'} waits on {self.controller}"
         self.steps.append(cordon(self.situation, agent, MarkClass.ROTATE, Reason.ROTATES, detail))
         return True
-
-    def _is_taken(self, agent: Agent) -> bool:
-        return agent.record.node in leaving(self.decided, agent.record.controller)

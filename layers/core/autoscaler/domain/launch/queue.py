@@ -184,12 +184,10 @@ def _cheaper_than(situation: Situation, launched: set[tuple[str, str]]) -> set[t
         for want in demand.wants:
             pools = [situation.pools[controller, pool.name] for pool in want.pools]
             dearest = max((pool.usd_per_hour for pool in pools if pool.key in launched), default=0.0)
-            cheaper |= {pool.key for pool in pools if _cheapest_to_try(pool) < dearest}
+            cheaper |= {
+                pool.key for pool in pools if min((offering.usd_per_hour for offering in pool.offerings_to_try), default=inf) < dearest
+            }
     return cheaper
-
-
-def _cheapest_to_try(pool: PoolView) -> float:
-    return min((offering.usd_per_hour for offering in pool.offerings_to_try), default=inf)
 
 
 def _had_no_room(situation: Situation, pool: PoolView) -> bool:

@@ -9,10 +9,9 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
 from typing import TypeAlias
 
-from autoscaler.domain.facts.fleet import Fleet, Pool, Team
+from autoscaler.domain.facts.fleet import Fleet, Team
 from autoscaler.domain.facts.metering import (
     HOUR_SECONDS,
     SHARE_SECONDS,
@@ -35,7 +34,7 @@ from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import in_the_way
-from autoscaler.domain.situation.pool_view import PoolView, told_schedule
+from autoscaler.domain.situation.pool_view import PoolView, least_agents, told_schedule
 from autoscaler.domain.situation.situation import Situation, without_agents
 from autoscaler.domain.situation.warm_pool import is_start_to_prove, least_stopped, may_fill, stopped_in_time
 from autoscaler.domain.wording import dollars_apart
@@ -148,11 +147,7 @@ def _staying_of(situation: Situation, agents: list[Agent]) -> list[Record]:
         group = out_of_use if _is_out_of_use(situation, agent) else kept if _is_kept(situation, agent) else others
         group.append(agent.record)
     others.sort(key=lambda record: record.reserved_usd_per_hour)
-    return [*out_of_use, *kept, *others[: max(0, _least(agents[0].pool) - len(kept))]]
-
-
-def _least(pool: Pool) -> int:
-    return max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
+    return [*out_of_use, *kept, *others[: max(0, least_agents(agents[0].pool) - len(kept))]]
 
 
 def _is_out_of_use(situation: Situation, agent: Agent) -> bool:

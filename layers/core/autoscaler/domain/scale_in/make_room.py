@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from math import ceil, inf
 
 from autoscaler.domain.facts.memory import Trial
@@ -70,7 +71,8 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
         return
     fewest = bisect_left(range(len(in_the_way)), most, key=launches_without)
     for agent in in_the_way[:fewest]:
-        against = _against(agent, refused, situation).detail
+        whose = {level.text for level in levels(situation.fleet) if level.has(agent.pool.name)}
+        against = next(held for held in refused if held.limit_of in whose).detail
         yield _cordon_idle(situation, agent, against, is_useless=agent.record.instance_id in useless)
 
 
@@ -112,12 +114,6 @@ def _in_the_way(
 
     mine = [agent for agent in idle if any(level.has(agent.pool.name) for level in full)]
     return sorted((agent for agent in mine if agent.record.instance_id not in leaving), key=place)
-
-
-def _against(agent: Agent, refused: list[Held], situation: Situation) -> Held:
-    """Find the first refusal for which this agent takes room."""
-    whose = {level.text for level in levels(situation.fleet) if level.has(agent.pool.name)}
-    return next(held for held in refused if held.limit_of in whose)
 
 
 def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:
@@ -334,7 +330,8 @@ def stop_for_month_limit(situation: Situation, controller: str, decided: Decided
         if agent.record.is_host:
             continue  # which costs nothing
         if agent.phase is Phase.REQUESTED:
-            yield _terminate(agent, _of(situation, level)[1], what_holds(situation, level))
+            step = terminate(agent, _of(situation, level)[1], what_holds(situation, level))
+            yield replace(step, node=None, mark=None)
         elif agent.phase in _MAY_TAKE_BUILDS and not situation.protected(agent):
             yield cordon(situation, agent, *_of(situation, level), what_holds(situation, level))
 
@@ -368,16 +365,3 @@ def _of(situation: Situation, level: Level) -> tuple[MarkClass, Reason]:
     if level in situation.spent_levels:
         return MarkClass.MONTH_LIMIT, Reason.USD_PER_MONTH
     return MarkClass.DAY_LIMIT, Reason.HOURS_PER_DAY
-
-
-def _terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
-    record = agent.record
-    return Terminate(
-        controller=record.controller,
-        pool=record.pool,
-        instance_id=record.instance_id,
-        node=None,
-        mark=None,
-        reason=reason,
-        detail=detail,
-    )

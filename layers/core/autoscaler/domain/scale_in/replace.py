@@ -398,7 +398,10 @@ def _allowed(situation: Situation, pool: PoolView, mine: list[Agent]) -> int:
     if not (pool.may_launch and is_canary(situation, pool.name)):
         return left_this_hour(situation, MarkClass.OUTDATED, pool.name, len(mine)) if pool.may_launch else 0
     # One makes room for the first agent of the new version; the others stay until that one has connected.
-    under_way = any(_makes_room(agent) or not situation.memory.has_connected(agent.record.life_id) for agent in mine)
+    under_way = any(
+        (agent.mark is not None and agent.mark.kind is MarkClass.OUTDATED) or not situation.memory.has_connected(agent.record.life_id)
+        for agent in mine
+    )
     return 0 if under_way or _has_failed(situation, pool.name) else left_this_hour(situation, MarkClass.OUTDATED, pool.name, 1)
 
 
@@ -414,10 +417,6 @@ def _pace(situation: Situation, pool: PoolView) -> str:
     if not pool.may_launch:
         return "no replacement can be launched now"
     return "the new version has not been seen to boot yet" if is_canary(situation, pool.name) else PACE
-
-
-def _makes_room(agent: Agent) -> bool:
-    return agent.mark is not None and agent.mark.kind is MarkClass.OUTDATED
 
 
 # Agents whose executors show builds that have ended take no others there: they are drained, and replaced by demand.

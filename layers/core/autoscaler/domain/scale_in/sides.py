@@ -93,10 +93,15 @@ def _forgotten_nodes_of_hosts(situation: Situation) -> Iterator[FinishRotation]:
 
     The nodes of instances end with the instances; a host stays for ever.
     """
-    hosts = {record.instance_id: record for record in situation.snapshot.records if record.is_host and _serves_for_long(situation, record)}
+    hosts = {
+        record.instance_id: record
+        for record in situation.snapshot.records
+        if record.is_host and record.state is RecordState.REGISTERED and situation.now - record.changed_at >= DISCONNECT_GRACE_SECONDS
+    }
     for controller, node in situation.believed_nodes() if hosts else ():
         record = hosts.get(described_instance(situation.fleet, node.name, node.description) or "")
-        if record and not _has_place_on(record, controller) and _is_unused(situation, controller, node):
+        known = {binding.controller for binding in (*record.bindings, *record.leaves)} if record else set[str]()
+        if record and controller not in known and _is_unused(situation, controller, node):
             detail = f"{record.instance_id} serves {record.controller} now, and not {controller}"
             yield _finish(record, controller, node.name, detail)
 
@@ -105,16 +110,8 @@ def _finish(record: Record, controller: str, node: str, detail: str, reason: Rea
     return FinishRotation(controller=controller, pool=record.pool, node=node, instance_id=record.instance_id, reason=reason, detail=detail)
 
 
-def _has_place_on(record: Record, controller: str) -> bool:
-    return any(binding.controller == controller for binding in (*record.bindings, *record.leaves))
-
-
 def _is_unused(situation: Situation, controller: str, node: Node) -> bool:
     return not node.temporarily_offline and _is_left(situation, controller, node)
-
-
-def _serves_for_long(situation: Situation, record: Record) -> bool:
-    return record.state is RecordState.REGISTERED and situation.now - record.changed_at >= DISCONNECT_GRACE_SECONDS
 
 
 # Devices that people have: of a machine that serves several controllers at once a person gets one device, and builds go on beside them.
@@ -197,11 +194,8 @@ def _jobs_first(situation: Situation, mine: list[Agent]) -> Held | None:
 
 def _free_for_people(situation: Situation, agent: Agent) -> int:
     """Count the devices of a machine that a person may have; none of one that is about to go."""
-    return (free_devices(situation, agent.record.machine) or 0) if _is_usable(agent) else 0
-
-
-def _is_usable(agent: Agent) -> bool:
-    return agent.phase in {Phase.READY, Phase.RETIRING} and not agent.instance_ended
+    is_usable = agent.phase in {Phase.READY, Phase.RETIRING} and not agent.instance_ended
+    return (free_devices(situation, agent.record.machine) or 0) if is_usable else 0
 
 
 def _why_none(situation: Situation, mine: list[Agent], target: str) -> str:

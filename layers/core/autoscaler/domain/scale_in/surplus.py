@@ -55,25 +55,15 @@ def stranded_of(situation: Situation, pool: PoolView) -> list[Agent]:
     if not idle:
         return []
     own = _own(pool, _waiting(situation, pool)[0])
-    if _any_will_do(own):
+    if any(want.expression is None for want in own):
         return []
     asked = _asked(situation, pool)
     useless = [agent for agent in idle if not (_labels_are_taken(agent) or _may_take_any(situation, agent, asked))]
     return useless if own else [agent for agent in useless if not pool.spec.labels <= _labels(agent)]
 
 
-def has_jobs(situation: Situation, pool: PoolView) -> bool:
-    """Tell whether jobs wait that the fleet file gives to this pool."""
-    return bool(_own(pool, _waiting(situation, pool)[0]))
-
-
 def _own(pool: PoolView, wants: Iterable[Want]) -> list[Want]:
     return [want for want in wants if any(served.name == pool.name for served in want.pools)]
-
-
-def _any_will_do(wants: Iterable[Want]) -> bool:
-    """Tell whether any of these asks for no label, or for one that nobody shows."""
-    return any(want.expression is None for want in wants)
 
 
 def _waiting(situation: Situation, pool: PoolView) -> tuple[list[Want], list[Unmet]]:
@@ -201,7 +191,7 @@ def _idle_beyond_need(situation: Situation, pool: PoolView, stranded: Collection
 def _stranded(situation: Situation, pool: PoolView) -> list[Agent]:
     """Choose the stranded agents that may go: the pool's minimum stays, unless jobs of its own wait that these cannot take."""
     useless = free_to_go(situation, stranded_of(situation, pool), for_room=True)
-    if not useless or has_jobs(situation, pool):
+    if not useless or _own(pool, _waiting(situation, pool)[0]):
         return useless
     return least_missed(situation, useless)[: max(0, len(pool.ready) - floor_here(situation, pool))]
 

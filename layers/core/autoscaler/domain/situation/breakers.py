@@ -504,7 +504,13 @@ def _next(before: Trial | None, memory: Memory, agents: Collection[Agent], now: 
     if any(_works(before, memory, agent) for agent in agents):
         return None
     counted = before.failed if before else ()
-    refused = [agent for agent in agents if _is_refused(memory, agent) and agent.record.instance_id not in counted]
+    refused = [
+        agent
+        for agent in agents
+        if not memory.has_connected(agent.record.life_id)
+        and is_for_all_agents(agent.record.trouble)
+        and agent.record.instance_id not in counted
+    ]
     if not refused:
         return before
     failed = (*counted, *(agent.record.instance_id for agent in refused))[-_FAILED_KEPT:]
@@ -523,7 +529,3 @@ def _works(before: Trial | None, memory: Memory, agent: Agent) -> bool:
         return True
     was_refused = before is not None and record.instance_id in before.failed
     return was_refused and record.state is RecordState.REGISTERED and not record.trouble
-
-
-def _is_refused(memory: Memory, agent: Agent) -> bool:
-    return not memory.has_connected(agent.record.life_id) and is_for_all_agents(agent.record.trouble)

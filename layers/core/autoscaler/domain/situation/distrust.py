@@ -189,12 +189,8 @@ def ignored_label(fleet: Fleet, nodes: Mapping[str, Node], item: QueueItem) -> s
         return asked if fleet.ignores(asked) else ""
     names = {*item.wait.nodes, *filter(None, [item.wait.named])}
     theirs = [nodes[name] for name in names if name in nodes and fleet.ownership_label not in nodes[name].labels]
-    labels = [_ignored_of(fleet, node) for node in theirs]
+    labels = [next((label for label in sorted(node.labels - {node.name}) if fleet.ignores(label)), "") for node in theirs]
     return labels[0] if labels and len(theirs) == len(names) and all(labels) else ""
-
-
-def _ignored_of(fleet: Fleet, node: Node) -> str:
-    return next((label for label in sorted(node.labels - {node.name}) if fleet.ignores(label)), "")
 
 
 # Why a pool does not serve a label expression.

@@ -51,7 +51,7 @@ def is_on_hold(situation: Situation, agent: Agent) -> bool:
 def why_not_wanted(situation: Situation, agent: Agent) -> str | None:
     """Say why a host, or a side of a machine, is not to serve its controller any more; None if it is, and for any other agent."""
     record, pool = agent.record, agent.pool
-    if record.is_host and not is_host_of(situation.fleet, record):
+    if record.is_host and not any(host.id == record.machine and host.pool == record.pool for host in situation.fleet.hosts.values()):
         return f"{record.machine} is no host of pool {record.pool} in the fleet file"
     if record.is_instance:
         return f"pool {pool.name} is of hosts now (hosts)" if pool.of_hosts and not pool.has_left else None
@@ -65,11 +65,6 @@ def _why_not_served(fleet: Fleet, agent: Agent) -> str | None:
     controller, pool = agent.record.controller, agent.pool
     is_served = controller in pool.controllers or controller not in fleet.controllers
     return None if is_served else f"pool {pool.name} does not serve {controller} any more (controllers)"
-
-
-def is_host_of(fleet: Fleet, record: Record) -> bool:
-    """Tell whether the fleet file names a host as one of the pool of its record."""
-    return any(host.id == record.machine and host.pool == record.pool for host in fleet.hosts.values())
 
 
 def unseen_sides(situation: Situation, machine: str) -> Iterator[tuple[Record, Binding]]:

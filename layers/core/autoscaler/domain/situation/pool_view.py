@@ -433,7 +433,7 @@ def scheduled(snapshot: Snapshot, fleet: Fleet) -> Fleet:
 def lead_seconds(snapshot: Snapshot, pool: Pool) -> float:
     """How long before a schedule begins its agents are launched or started: so long as that takes, and until a look sees it."""
     begun = pool_at(pool, snapshot.taken_at + _ready_seconds(snapshot.memory, pool, starts=False) + snapshot.look_every_seconds)
-    needed, there, stopped = _floor(begun), _count(snapshot, pool, _THERE), _count(snapshot, pool, (RecordState.STOPPED,))
+    needed, there, stopped = least_agents(begun), _count(snapshot, pool, _THERE), _count(snapshot, pool, (RecordState.STOPPED,))
     starts = stopped > 0 and there + stopped >= needed
     return _ready_seconds(snapshot.memory, pool, starts=starts) + snapshot.look_every_seconds
 
@@ -457,11 +457,11 @@ def _prepared(snapshot: Snapshot, pool: Pool) -> Pool:
         min_agents=max(here.min_agents, soon.min_agents),
         warm_executors=max(here.warm_executors, soon.warm_executors),
         # What is to be there when it begins has room before it: no more than that, since jobs that wait would take it.
-        max_agents=max(here.max_agents, min(soon.max_agents, _floor(soon))),
+        max_agents=max(here.max_agents, min(soon.max_agents, least_agents(soon))),
     )
 
 
-def _floor(pool: Pool) -> int:
+def least_agents(pool: Pool) -> int:
     """Count the agents that a pool has without any demand."""
     return max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
 

@@ -397,12 +397,12 @@ def _coming_to_all(situation: Situation, pool: PoolView, decided: Iterable[Step 
     for controller in pool.spec.controllers:
         yield from (_boots_in(at, pool) for name, at, agents in situation.expected(controller) if name == pool.name for _ in range(agents))
     yield from (_is_there_in(agent, pool) for agent in _booting_elsewhere(situation, pool))
-    launches = sum(step.count for step in decided if isinstance(step, Launch) and _is_for_another(step, pool))
+    launches = sum(
+        step.count
+        for step in decided
+        if isinstance(step, Launch) and step.pool == pool.name and step.controller != pool.controller and step.reservation is None
+    )
     yield from (pool.boot_seconds for _ in range(launches))
-
-
-def _is_for_another(launch: Launch, pool: PoolView) -> bool:
-    return launch.pool == pool.name and launch.controller != pool.controller and launch.reservation is None
 
 
 def _booting_elsewhere(situation: Situation, pool: PoolView) -> Iterator[Agent]:

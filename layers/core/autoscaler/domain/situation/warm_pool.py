@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from autoscaler.domain.facts.fleet import Fleet, Market, Share, may_stop_type, node_name
+from autoscaler.domain.facts.fleet import Market, Share, may_stop_type, node_name
 from autoscaler.domain.facts.memory import Learned, Trial
 from autoscaler.domain.facts.nodes import MarkClass, keeps_static_nodes_from_others
 from autoscaler.domain.facts.plan import Terminate
@@ -69,14 +69,10 @@ def builds_had(situation: Situation, agent: Agent) -> int:
     return sum(history.builds.get(agent.record.node, 0) for history in histories) + unnoted
 
 
-def counts_builds(fleet: Fleet) -> set[str]:
-    """Name the pools that allow only so many builds on one agent, or on one disk."""
-    return {name for name, pool in fleet.pools.items() if pool.max_builds is not None or pool_at_its_widest(pool).warm_pool}
-
-
 def nodes_counted(situation: Situation, controller: str) -> set[str]:
-    """Name the nodes of such pools on a controller, and those that an agent had there which is lent to another controller now."""
-    pools, counted_pools = situation.fleet.pools, counts_builds(situation.fleet)
+    """Name the nodes on a controller on which, or on whose disks, only so many builds may be, those of agents lent away included."""
+    pools = situation.fleet.pools
+    counted_pools = {name for name, pool in pools.items() if pool.max_builds is not None or pool_at_its_widest(pool).warm_pool}
     records = [record for record in situation.snapshot.records if record.pool in counted_pools]
     here = {record.node for record in records if record.controller == controller and record.node}
     return here | {node_name(record.pool, record.machine) for record in records if pools[record.pool].share is Share.ROTATE}
@@ -211,14 +207,11 @@ def stopped_in_time(situation: Situation, pool: PoolView) -> int:
 
     Launches that were not answered yet count as agents.
     """
-    stopped = count_stopped(pool) + _about_to_stop(situation, pool)
+    # Once a second look shows them idle.
+    about_to_stop = (agent for agent in pool.agents if agent.phase.is_out_of_use and not agent.instance_ended)
+    stopped = count_stopped(pool) + sum(may_be_stopped(situation, agent) for agent in about_to_stop)
     coming = sum(agents for name, _, agents in situation.expected(pool.controller) if name == pool.name)
     return stopped + max(0, in_service(pool) + coming - pool.spec.min_agents)
-
-
-def _about_to_stop(situation: Situation, pool: PoolView) -> int:
-    """Count the agents that are out of use since nothing needs them, and that are stopped once a second look shows them idle."""
-    return sum(agent.phase.is_out_of_use and may_be_stopped(situation, agent) and not agent.instance_ended for agent in pool.agents)
 
 
 def in_service(pool: PoolView) -> int:
