@@ -184,9 +184,9 @@ BUGS = (
     ),
     Bug(
         name="an instance that EC2 does not know is taken for gone at once",
-        function="_believed",
-        was="return state if seconds >= after_seconds and is_left else None",
-        becomes="return state",
+        function="_is_gone",
+        was="return seconds >= after_seconds and is_left",
+        becomes="return True",
         found_by=("tests/scenarios/test_missing_instances.py::test_what_ended_while_nobody_looked_does_not_stay_for_ever",),
     ),
     Bug(

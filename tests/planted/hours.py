@@ -46,7 +46,7 @@ HOURS = (
     Bug(
         name="a schedule beats what an operator ordered for a while",
         function="join",
-        was="in_force(scheduled(snapshot, fleet), overrides)",
+        was="in_force(scheduled(snapshot, fleet) if has_schedules else fleet, overrides)",
         becomes="scheduled(snapshot, in_force(fleet, overrides))",
         found_by=(f"{_TIMELINES}test_what_an_operator_orders_for_a_while_beats_the_schedule",),
     ),

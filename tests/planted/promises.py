@@ -146,9 +146,9 @@ NO_BUILD_IS_KILLED = (
     breaks(
         "what_ec2_does_not_show_is_not_gone",
         "what EC2 does not show is gone",
-        function="_believed",
-        was="if seconds >= after_seconds and is_left else None",
-        becomes="if is_left else None",
+        function="_is_gone",
+        was="return seconds >= after_seconds and is_left",
+        becomes="return is_left",
     ),
     breaks(
         "nothing_is_done_to_an_agent_whose_record_cannot_be_read",

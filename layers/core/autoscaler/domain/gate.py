@@ -151,7 +151,9 @@ _REPAIRS = frozenset(
 
 def gate(situation: Situation, decided: Decided) -> list[Step | Held]:
     """Leave out what must not be done, and what operators have frozen, and what keeps failing until it is time to try it again."""
-    return list(hold_failing(situation.memory, without_frozen(situation, _admitted(situation, decided)), situation.now))
+    admitted = without_frozen(situation, _admitted(situation, decided))
+    fails = any(past.failing for past in situation.memory.controllers.values())
+    return list(hold_failing(situation.memory, admitted, situation.now)) if fails else admitted
 
 
 def _admitted(situation: Situation, decided: Decided) -> Iterator[Step | Held]:

@@ -4,9 +4,10 @@
 from a decision, `note_results` what became of its steps. The pass that holds the lease saves that.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial, reduce
+from typing import Any, TypeVar
 
 from autoscaler.domain.facts.effects import (
     ConsoleRead,
@@ -141,6 +142,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     marks, most_marked = next_marked(memory, agents, snapshot)
     left, hold_until = left_pools(memory, look)
     metered = _metered(memory, look)
+    follows_lost = memory.lost or snapshot.run_orders or any(pool.rerun for pool in look.fleet.pools.values())
     boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven))
     refused = still_refused(memory, look.agents, look.snapshot.controllers, look.now)
     starts = next_starts(memory, look.agents, look.versions)
@@ -153,7 +155,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
         trials=note_ended_by_others(note_taken_back(trials, _taken_back(look)), look),
         fleet=replace(metered.fleet, may_have_orders=next_may_have_orders(memory, look), hold_until=hold_until),
-        lost=next_lost(memory.lost, look),
+        lost=next_lost(memory.lost, look) if follows_lost else {},
     )
 
 
@@ -192,7 +194,8 @@ def _agents(
 ) -> dict[str, AgentPast]:
     """Update what is remembered of agents, and of instances, nodes and hosts without one; forget what has gone."""
     agents = {agent.record.instance_id: agent for agent in look.agents}
-    ended, away, pasts = next_terminated(memory, look.snapshot), hosts_away(look), dict[str, AgentPast]()
+    ended, pasts = next_terminated(memory, look.snapshot), dict[str, AgentPast]()
+    away = hosts_away(look) if look.fleet.hosts else ()
     for name in dict.fromkeys((*memory.agents, *agents, *missing, *ended, *away)):
         before, agent = memory.agent(name), agents.get(name)
         pasts[name] = replace(
@@ -314,14 +317,15 @@ def _watch_controller(situation: Situation, name: str) -> ControllerPast:
     before, view = situation.memory.controller(name), situation.snapshot.controllers.get(name)
     if view is None:
         return replace(before, free_nodes={}, rations={})
-    believed = {} if situation.no_giving_up(name) else situation.pools_of(name)
-    free_nodes = note_free_nodes(situation, view)
-    return replace(
-        before,
-        needs={**before.needs, **{pool.name: _watch_pool(situation, pool) for pool in believed.values()}},
-        free_nodes=free_nodes,
-        rations=note_rations(situation, view, free_nodes),
+    if situation.no_giving_up(name):
+        return before
+    after = replace(
+        before, needs={**before.needs, **{pool.name: _watch_pool(situation, pool) for pool in situation.pools_of(name).values()}}
     )
+    if not (situation.demands[name].runnable or before.free_nodes or before.rations):
+        return after  # nothing is refused where nothing waits
+    free_nodes = note_free_nodes(situation, view)
+    return replace(after, free_nodes=free_nodes, rations=note_rations(situation, view, free_nodes))
 
 
 def _watch_pool(situation: Situation, pool: PoolView) -> PoolNeeds:
@@ -360,6 +364,7 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
     memory, now, failed = situation.memory, situation.now, tuple(failures)
     gone = _note_gone(situation, decided)
     kept, owed, counted = note_kept(situation, decided), note_owed(situation, decided), {failure.instance_id for failure in failed}
+    trials = _with_failed_boots(situation, failed) if failed else memory.trials
     known = {**memory.fleet.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
     known |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
     return replace(
@@ -373,9 +378,9 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
             )
             for name, past in memory.agents.items()
         },
-        trials=note_short_of_disk(_with_failed_boots(situation, failed), decided, now),
+        trials=note_short_of_disk(trials, decided, now) if any(pool.warm_pool for pool in situation.fleet.pools.values()) else trials,
         pools=_taken_from(situation, decided, failed),
-        lost=still_lost(situation),
+        lost=still_lost(situation) if memory.lost else {},
         gone=gone,
         fleet=replace(memory.fleet, gone_from={key: known[key] for key in gone if key in known}),
     )
@@ -387,7 +392,7 @@ def _taken_from(situation: Situation, decided: Decided, failures: Collection[Boo
     If many starts fail, one is no faster than a boot. If none was seen to work, they say nothing of how long one takes.
     """
     memory, taken, vain = situation.memory, cordoned_by_kind(decided), dict[str, list[float]]()
-    for pool, seconds in vain_starts(situation, failures):
+    for pool, seconds in vain_starts(situation, failures) if failures else ():
         vain.setdefault(pool, []).append(seconds)
     return {
         name: replace(
@@ -447,13 +452,12 @@ def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
 
 def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now: float) -> Memory:
     """Note what a plan's steps have brought about. Effects of one kind count together, whatever came in between."""
-    noted = answered(memory, _of(LostAnswer, effects), now)
+    if (answers := _of(LostAnswer, effects)) or memory.reruns or memory.fleet.left:
+        noted = answered(memory, answers, now)
+        memory = replace(memory, lost=noted.lost, reruns=noted.reruns, fleet=replace(memory.fleet, left=noted.left))
     return replace(
         memory,
         agents=_ended_or_not(memory, effects, now),
-        lost=noted.lost,
-        reruns=noted.reruns,
-        fleet=replace(memory.fleet, left=noted.left),
         trials=_next_trials(memory, fleet, effects, now),
         pools={**memory.pools, **_next_delays(memory, effects, now)},
         controllers={**memory.controllers, **_tried(memory, effects, now)},
@@ -497,13 +501,27 @@ def _next_delays(memory: Memory, effects: Iterable[Effect], now: float) -> dict[
     return {name: replace(memory.pool(name), capacity=delay) for name, delay in delays.items()}
 
 
-def _next_trials(memory: Memory, fleet: Fleet, effects: Iterable[Effect], now: float) -> dict[str, Trial]:
-    """Close the trials of what worked, and count what EC2 refused; of one launch some may be had and some refused."""
-    trials = note_consoles(memory.trials, {console.instance_id: console.text for console in _of(ConsoleRead, effects)})
-    trials = note_refused_canaries(trials, _of(ImageRefused, effects), now)
-    trials = note_failed_starts(trials, _of(FailedStart, effects), now)
-    trials = close(trials, (scope for had in _of(Had, effects) for scope in scopes_of(had)), now)
-    for launch in _of(NotLaunched, effects):
-        trials = note_refusals(trials, fleet.pools[launch.pool], launch.refusals, now)
-    refused = [(refused.pool, refused.why) for refused in _of(NotStopped, effects)]
-    return note_stops(trials, (stopped.pool for stopped in _of(Stopped, effects)), refused, now)
+_Trials = dict[str, Trial]
+# What effects of each kind say of trials, in the order in which they count: of one launch some may be had and some refused.
+_TELLS: tuple[tuple[type[Any], Callable[[_Trials, list[Any], Fleet, float], _Trials]], ...] = (
+    (ConsoleRead, lambda known, read, _fleet, _now: note_consoles(known, {console.instance_id: console.text for console in read})),
+    (ImageRefused, lambda known, refused, _fleet, now: note_refused_canaries(known, refused, now)),
+    (FailedStart, lambda known, failed, _fleet, now: note_failed_starts(known, failed, now)),
+    (Had, lambda known, had, _fleet, now: close(known, (scope for one in had for scope in scopes_of(one)), now)),
+    (NotLaunched, lambda known, launches, fleet, now: reduce(partial(_refused, fleet, now), launches, known)),
+    (Stopped, lambda known, stopped, _fleet, now: note_stops(known, (one.pool for one in stopped), (), now)),
+    (NotStopped, lambda known, refused, _fleet, now: note_stops(known, (), ((one.pool, one.why) for one in refused), now)),
+)
+
+
+def _next_trials(memory: Memory, fleet: Fleet, effects: Iterable[Effect], now: float) -> _Trials:
+    """Close the trials of what worked, and count what EC2 refused."""
+    trials = {**memory.trials}
+    for kind, tells in _TELLS:
+        if of_kind := _of(kind, effects):
+            trials = tells(trials, of_kind, fleet, now)
+    return trials
+
+
+def _refused(fleet: Fleet, now: float, known: _Trials, launch: NotLaunched) -> _Trials:
+    return note_refusals(known, fleet.pools[launch.pool], launch.refusals, now)

@@ -323,7 +323,7 @@ def room_without(situation: Situation, leaving: Collection[str]) -> KeptRoom:
 
 def wishes_in_turn(situation: Situation, leaving: Collection[str]) -> list[Wish]:
     """List what would be launched if each pool had only its own limits; nothing where nobody goes before others, or all of it fits."""
-    if not has_lines(situation.fleet) or not may_be_refused(situation, Budget(situation, leaving), minima=True):
+    if not has_lines(situation.fleet) or not may_be_refused(situation, leaving, minima=True):
         return []
     return _wishes(situation, leaving)
 
@@ -338,13 +338,16 @@ def hand_out(situation: Situation, leaving: Collection[str], wishes: list[Wish])
     return _HandingOut(situation, Budget(situation, leaving), wishes).all()
 
 
-def may_be_refused(situation: Situation, budget: Budget, *, minima: bool = False) -> bool:
-    """Tell whether the limits might refuse an agent for each waiting job, or minimum: else nothing needs to be placed."""
+def may_be_refused(situation: Situation, leaving: Collection[str] = (), *, minima: bool = False) -> bool:
+    """Tell whether the limits might refuse an agent for each waiting job, or minimum, once these instances have left."""
     wants = [want for demand in situation.demands.values() for want in demand.wants if want.mature]
     agents, pools = len(wants), {pool.name: pool for want in wants for pool in want.pools}
     for pool in situation.fleet.pools.values() if minima else ():
         if least := pool.min_agents + pool.warm_executors:
             agents, pools = agents + least, pools | {pool.name: pool}
+    if not pools:
+        return False
+    budget = Budget(situation, leaving)
     return not all(budget.has_room_for(agents, pool) for pool in pools.values())
 
 

@@ -52,7 +52,7 @@ _NARROW_FIRST = tuple(LevelKind)
 
 def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
     """Cordon idle agents that nothing needs, where jobs need their room: those first that no job can take, then idle longest."""
-    if not may_be_refused(situation, Budget(situation)):
+    if not may_be_refused(situation):
         return
     beyond, stranded = idle_beyond_need(situation)
     if not (idle := [*stranded, *beyond]):

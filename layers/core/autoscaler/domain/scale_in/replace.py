@@ -374,7 +374,7 @@ def _allowed_marked(situation: Situation, pool: PoolView, mine: list[Agent]) -> 
     if pool.doubt is not None:
         return min(left, TAKEN_AT_LEAST)
     waiting = sum(want.mature for demand in situation.demands.values() for want in demand.wants)
-    return max(left, waiting) if may_be_refused(situation, Budget(situation)) else left
+    return max(left, waiting) if may_be_refused(situation) else left
 
 
 def note_kept(situation: Situation, decided: Decided) -> frozenset[str]:

@@ -213,8 +213,10 @@ def join_agents(
         if pool is None:
             continue
         node, view = nodes.get((controller, record.node or "")), views.get(controller)
-        after_seconds = LEFT_FORGOTTEN_AFTER_SECONDS if view is None or pool.has_left else FORGOTTEN_AFTER_SECONDS
-        state = _believed(states.get(instance_id), node, gone.get(record.machine, 0.0), after_seconds)
+        state = states.get(instance_id)
+        if state is InstanceState.NOT_FOUND:
+            after_seconds = LEFT_FORGOTTEN_AFTER_SECONDS if view is None or pool.has_left else FORGOTTEN_AFTER_SECONDS
+            state = state if _is_gone(node, gone.get(record.machine, 0.0), after_seconds) else None
         is_seen = view is not None and view.complete and record.node not in view.unread
         extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
         was_connected, was_marked = memory.has_connected(record.life_id), memory.agent(instance_id).mark is not None
@@ -277,12 +279,10 @@ def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
     return Mark(fleet=fleet, kind=MarkClass.RETIRE, pass_id=_NO_PASS) if CORDONED_LABEL in node.labels else None
 
 
-def _believed(state: InstanceState | None, node: Node | None, seconds: float, after_seconds: float) -> InstanceState | None:
+def _is_gone(node: Node | None, seconds: float, after_seconds: float) -> bool:
     """NotFound says nothing by itself, and nothing at all against a node that is connected or busy. ``seconds``: since it was seen."""
-    if state is not InstanceState.NOT_FOUND:
-        return state
     is_left = node is None or (node.offline and (seconds >= FORGOTTEN_BUSY_AFTER_SECONDS or (node.idle and not node.builds)))
-    return state if seconds >= after_seconds and is_left else None
+    return seconds >= after_seconds and is_left
 
 
 def _phase(of: _Facts, mark: Mark | None, *, boots: bool, is_over: bool) -> Phase:
@@ -409,15 +409,26 @@ _KEPT = (Phase.UNSEEN, Phase.CONDEMNED)
 
 
 def next_marked(memory: Memory, agents: Collection[Agent], snapshot: Snapshot) -> tuple[dict[str, MonitorMark], dict[str, MostMarked]]:
-    """Carry on since when agents are marked by monitors, also after our own mark has taken its place; and where most of them are.
+    """Carry on which agents are marked by monitors, and of which controllers most are; one that was not read stays as it was.
 
-    A controller that could not be read completely stays as it was. An agent that was marked together with most others never counts as a
-    failed boot, not even once the others are back.
+    An agent that was marked together with most others never counts as a failed boot, not even once the others are back.
     """
-    now, marks, most_marked = snapshot.taken_at, dict[str, MonitorMark](), dict[str, MostMarked]()
-    by_controller: dict[str, list[Agent]] = {name: [] for name in snapshot.controllers}
+    marks, most_marked = _next_marks(memory, agents, snapshot.taken_at), dict[str, MostMarked]()
+    for controller, view in snapshot.controllers.items():
+        after = memory.controller(controller).most_marked
+        if view.complete and (marks or after):
+            here = [agent for agent in agents if agent.record.controller == controller]
+            after = _next_mark(controller, after, marks, here, snapshot)
+        if after:
+            most_marked[controller] = after
+    together = {agent.record.instance_id for agent in agents if agent.record.controller in most_marked}
+    return {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}, most_marked
+
+
+def _next_marks(memory: Memory, agents: Iterable[Agent], now: float) -> dict[str, MonitorMark]:
+    """Carry on since when each agent is marked by a monitor, also after our own mark has taken its place."""
+    marks: dict[str, MonitorMark] = {}
     for agent in agents:
-        by_controller.setdefault(agent.record.controller, []).append(agent)
         name, registered_at = agent.record.instance_id, agent.record.registered_at
         if mark := memory.agent(name).mark:
             if agent.is_of_monitor or agent.phase in _KEPT:
@@ -425,12 +436,7 @@ def next_marked(memory: Memory, agents: Collection[Agent], snapshot: Snapshot) -
         elif agent.phase is Phase.MARKED:
             at_once = registered_at is not None and now - registered_at <= PROVEN_SECONDS
             marks[name] = MonitorMark(since_at=now, words=words_of(agent), at_once=at_once)
-    for controller, view in snapshot.controllers.items():
-        before = memory.controller(controller).most_marked
-        if after := _next_mark(controller, before, marks, by_controller[controller], snapshot) if view.complete else before:
-            most_marked[controller] = after
-    together = {agent.record.instance_id for agent in agents if agent.record.controller in most_marked}
-    return {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}, most_marked
+    return marks
 
 
 def words_of(agent: Agent) -> str:

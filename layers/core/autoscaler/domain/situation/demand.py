@@ -73,6 +73,8 @@ def read_demand(
     distrust: Distrust = NO_DISTRUST,
 ) -> Demand:
     """Resolve the queue of one controller. While it recovers from a restart, items that name a node wait for that node."""
+    if not view.items:
+        return Demand(wants=(), unmet=(), pins=frozenset())
     resolver = _Resolver(view, fleet, records, distrust)
     unclear = [] if resumption.recovering else [want for want in resolver.unclear() if not resolver.holds_on(want.item, overrides)]
     held, starved, unmet = _starved(view, resolver, overrides, recovering=resumption.recovering)

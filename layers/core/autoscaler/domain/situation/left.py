@@ -91,7 +91,7 @@ def told_unseen(machine: str, binding: Binding) -> str:
 def hosts_away(look: Look) -> set[str]:
     """Name the machines of the hosts of the fleet file that are not connected to any controller."""
     hosts = {host.id for host in look.fleet.hosts.values()}
-    return hosts - {agent.record.machine for agent in look.agents if _may_be_connected(agent)} if hosts else hosts
+    return hosts - {agent.record.machine for agent in look.agents if _may_be_connected(agent)}
 
 
 def _may_be_connected(agent: Agent) -> bool:

@@ -67,28 +67,18 @@ STARTS_TO_DOUBT = 3
 _KEPT = 50
 
 
-def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:
-    """How long agents of a pool took to boot lately, in seconds; none before enough were seen."""
-    return _trusted(memory.pool(pool).boots)
-
-
-def trusted_starts(memory: Memory, pool: str) -> tuple[float, ...]:
-    """How long stopped agents of a pool took to start lately, likewise."""
-    return _trusted(memory.pool(pool).starts)
+def trusted(times: tuple[float, ...]) -> tuple[float, ...]:
+    """Boots, or starts, that were seen lately, in seconds; none before there are enough. What cannot be was measured by a wrong clock."""
+    possible = tuple(seconds for seconds in times if seconds > 0.0)
+    return possible if len(possible) >= BOOTS_TO_TRUST else ()
 
 
 def usual_start_seconds(memory: Memory, pool: str, believed_seconds: float) -> float:
     """How long a stopped agent of a pool takes to start: p50 of the starts seen. Of a few the quickest, if it took longer than believed."""
-    if starts := trusted_starts(memory, pool):
+    if starts := trusted(memory.pool(pool).starts):
         return median(starts)
     few = memory.pool(pool).starts
     return max(believed_seconds, min(few)) if len(few) >= STARTS_TO_DOUBT else believed_seconds
-
-
-def _trusted(times: tuple[float, ...]) -> tuple[float, ...]:
-    """Leave out what cannot be: a clock was wrong."""
-    possible = tuple(seconds for seconds in times if seconds > 0.0)
-    return possible if len(possible) >= BOOTS_TO_TRUST else ()
 
 
 def times_of(unnoted: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
@@ -263,7 +253,7 @@ class PoolView:
     @property
     def boots(self) -> tuple[float, ...]:
         """How long its agents took to boot lately, in seconds; none before enough were seen."""
-        return trusted_boots(self.memory, self.name)
+        return trusted(self.memory.pool(self.name).boots)
 
     @property
     def refused_detail(self) -> str:
@@ -427,7 +417,7 @@ _THERE = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
 def scheduled(snapshot: Snapshot, fleet: Fleet) -> Fleet:
     """Return the fleet with the numbers that its pools have now, and the minima for which agents must be launched by now."""
     pools = {pool.name: _prepared(snapshot, pool) for pool in fleet.pools.values() if pool.schedules}
-    return replace(fleet, pools={**fleet.pools, **pools}) if pools else fleet
+    return replace(fleet, pools={**fleet.pools, **pools})
 
 
 def lead_seconds(snapshot: Snapshot, pool: Pool) -> float:
@@ -472,10 +462,10 @@ def _count(snapshot: Snapshot, pool: Pool, states: tuple[RecordState, ...]) -> i
 
 def _ready_seconds(memory: Memory, pool: Pool, *, starts: bool) -> float:
     """How long nine of ten agents take to boot, or to start; before enough were seen as the fleet file says."""
-    seen = trusted_starts(memory, pool.name) if starts else trusted_boots(memory, pool.name)
+    boots = trusted(memory.pool(pool.name).boots)
+    seen = trusted(memory.pool(pool.name).starts) if starts else boots
     if seen:
         return sorted(seen)[ceil(_SHARE_IN_TIME * len(seen)) - 1]
-    boots = trusted_boots(memory, pool.name)
     return (median(boots) if boots else pool.boot_seconds) * (STARTS_TAKE_SHARE if starts else 1.0)
 
 

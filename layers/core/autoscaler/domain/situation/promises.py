@@ -47,9 +47,8 @@ def _begun_jobs(situation: Situation, view: ControllerView) -> dict[str, set[str
 
 
 def note_free_nodes(situation: Situation, view: ControllerView) -> Mapping[str, FreeNode]:
-    """Note which nodes stand free beside waiting items. What is seen of a controller that is not believed changes nothing."""
-    before = situation.memory.controller(view.name).free_nodes
-    return before if situation.no_giving_up(view.name) else _newest(dict(_on_controller(situation, view, before)))
+    """Note which nodes stand free beside waiting items, of a controller that is believed."""
+    return _newest(dict(_on_controller(situation, view, situation.memory.controller(view.name).free_nodes)))
 
 
 def _on_controller(situation: Situation, view: ControllerView, before: Mapping[str, FreeNode]) -> Iterator[tuple[str, FreeNode]]:
@@ -148,8 +147,6 @@ def _newest(free_nodes: Mapping[str, FreeNode]) -> dict[str, FreeNode]:
 def note_rations(situation: Situation, view: ControllerView, free_nodes: Mapping[str, FreeNode]) -> Mapping[str, Ration]:
     """Note for which labels free executors refuse jobs, how often in a row they did, and when an agent may be tried again."""
     before = situation.memory.controller(view.name).rations
-    if situation.no_giving_up(view.name):
-        return before
     began = {job for jobs in _begun_jobs(situation, view).values() for job in jobs}
     waiting = {want.item.job for want in situation.demands[view.name].runnable}
     kept = {name: _after_begun(_seen(ration, waiting, situation.now), began, situation.now) for name, ration in before.items()}

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.memory import AgentPast, Learned, Looks, Memory, Missing, Window
@@ -34,7 +35,7 @@ from autoscaler.domain.situation.pool_view import (
     current_versions,
     launched_versions,
     scheduled,
-    trusted_boots,
+    trusted,
     versions_of_instances,
     versions_to_try,
 )
@@ -282,7 +283,9 @@ class Situation(Look):
 def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo: Memo) -> Look:
     """Join and resolve what a snapshot shows. ``missing``: instances that EC2 does not show, this look included."""
     overrides = snapshot.overrides.at(snapshot.taken_at)
-    fleet = in_force(scheduled(snapshot, fleet), overrides)  # what people order beats what was written down
+    has_schedules = any(pool.schedules for pool in fleet.pools.values())
+    # What people order beats what was written down.
+    fleet = in_force(scheduled(snapshot, fleet) if has_schedules else fleet, overrides)
     fleet = with_left(with_volumes(with_known_weights(fleet, snapshot.learned), snapshot), snapshot)
     gone = forgotten(missing, snapshot)
     looks = next_looks(snapshot)
@@ -329,7 +332,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     for agent in look.agents:
         agents.setdefault(agent.key, []).append(agent)
     every, pools = look.snapshot.look_every_seconds, look.fleet.pools
-    facts = {name: (pool, offered(pool, memory, look.now), trusted_boots(memory, name), every) for name, pool in pools.items()}
+    facts = {name: (pool, offered(pool, memory, look.now), trusted(memory.pool(name).boots), every) for name, pool in pools.items()}
     costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))
     launched = launched_versions(look.fleet, look.current, memory.proven)
     to_try = versions_to_try(look.fleet, look.current, memory.proven)
@@ -352,7 +355,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
             to_try=to_try.get(pool.name, ""),
             offerings_to_try=offerings_to_try(pool, memory, look.now),
             no_node=no_node.get(controller, ""),
-            closes_at=closes_at(pool, look.snapshot.learned.values()),
+            closes_at=closes_at(pool, look.snapshot.learned.values()) if pool.capacity else inf,
         )
         for controller in look.snapshot.controllers
         for pool in look.fleet.pools_of(controller)
