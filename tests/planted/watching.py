@@ -28,8 +28,8 @@ WATCHING = (
     ),
     Bug(
         name="a problem is over though the next look may see it again",
-        function="write_messages",
-        was="{*seen, *(_between_looks(told.spans, now) - problem_names)}",
+        function="_over",
+        was="{*seen, *(between_looks - {*problems})}",
         becomes="seen",
         found_by=(f"{_PROBLEMS}a_problem_that_one_look_did_not_see_is_not_over_before_its_span_is",),
     ),
@@ -42,7 +42,7 @@ WATCHING = (
     ),
     Bug(
         name="a missing pass between two is not seen",
-        function="_regularity",
+        function="data_of_notes",
         was="sum(b - a > MISSED_SECONDS for a, b in pairwise(times))",
         becomes="sum(b - a > 10 * MISSED_SECONDS for a, b in pairwise(times))",
         found_by=(f"{_NOTES}a_pass_that_is_missing_between_two_is_seen",),

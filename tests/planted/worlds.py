@@ -35,7 +35,7 @@ WORLDS = (
         "a controller is in quiet mode",
         "messages are over while what they tell of lasts",
         function="_over",
-        was="if n not in seen and now - trouble.seen_at",
+        was="if n not in still and now - trouble.seen_at",
         becomes="if now - trouble.seen_at",
     ),
 )

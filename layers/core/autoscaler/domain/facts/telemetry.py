@@ -107,6 +107,9 @@ class Telemetry:
         return min((max(0.0, gpu.memory - gpu.used) for gpu in self.gpus), default=None)
 
 
+Reports = Mapping[str, Telemetry]  # the last ones, by machine
+
+
 # What a machine can be: a report beyond that is no report. Data, and the one check of it, at the border and where it was stored.
 
 

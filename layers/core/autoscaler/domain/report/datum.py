@@ -48,11 +48,15 @@ def essential(data: Iterable[Datum]) -> list[Datum]:
 
 
 def lines_of(data: Iterable[Datum]) -> Iterator[tuple[str, dict[str, str | float]]]:
-    """Return an event and its facts for each pool and controller that has any, and for the fleet: the metrics' names are the keys."""
+    """Return an event and its facts for each pool and controller that has any, and for the fleet: the metrics' names are the keys.
+
+    Of several values the largest is told, of free space the least.
+    """
     lines: dict[tuple[tuple[str, str], ...], dict[str, str | float]] = {}
     for datum in data:
         if tuple(name for name, _ in datum.dimensions[1:]) in _EVENTS and any(datum.values):
-            lines.setdefault(datum.dimensions, {})[datum.name] = _told(datum)
+            worst = worst_of(datum.name, datum.values)
+            lines.setdefault(datum.dimensions, {})[datum.name] = int(worst) if worst == int(worst) else round(worst, 3)
     for dimensions, facts in lines.items():
         names = tuple(name for name, _ in dimensions[1:])
         zeros = {} if names == ("Controller",) else dict.fromkeys(_ALWAYS, 0)
@@ -62,12 +66,6 @@ def lines_of(data: Iterable[Datum]) -> Iterator[tuple[str, dict[str, str | float
 def worst_of(name: str, values: Sequence[float]) -> float:
     """Return the lowest of free space, and the highest of anything else."""
     return min(values) if name.endswith(("FreeBytes", "AvailableBytes")) else max(values)
-
-
-def _told(datum: Datum) -> float:
-    """One number: of several values the largest, of free space the least."""
-    worst = worst_of(datum.name, datum.values)
-    return int(worst) if worst == int(worst) else round(worst, 3)
 
 
 # What passes leave for the look that measures: when they were completed, and what they counted in the last hour.
@@ -107,19 +105,17 @@ def noted(
     notes: PassNotes, at: float, counts: Mapping[str, int], places: Mapping[str, Sequence[str]], *, completed: bool
 ) -> PassNotes | None:
     """Return the notes after a pass, without what is too old to matter; None where there is nothing new to note."""
-    found = tuple(_counted(at, counts, places))
+    found = tuple(
+        Counted(at=at, name=name, count=count, places=tuple(places.get(name, ()))[:_PLACES])
+        for name, count in counts.items()
+        if count and (name in _SUMMED or name in _MINUTES)
+    )
     is_new = completed and (not notes.completed or at - notes.completed[-1] >= _APART_SECONDS)
     if not found and not is_new:
         return None
     kept = tuple(one for one in notes.counts if at - one.at < _COUNTED_SECONDS)
     times = tuple(time for time in notes.completed if at - time < _COMPLETED_SECONDS)
     return replace(notes, completed=(*times, at) if is_new else times, counts=(*kept, *found))
-
-
-def _counted(at: float, counts: Mapping[str, int], places: Mapping[str, Sequence[str]]) -> Iterator[Counted]:
-    for name, count in counts.items():
-        if count and (name in _SUMMED or name in _MINUTES):
-            yield Counted(at=at, name=name, count=count, places=tuple(places.get(name, ()))[:_PLACES])
 
 
 def data_of_notes(fleet: str, notes: Mapping[str, PassNotes], now: float) -> Iterator[Datum]:
@@ -129,13 +125,9 @@ def data_of_notes(fleet: str, notes: Mapping[str, PassNotes], now: float) -> Ite
         of_late = [counted for counted in _all_counts(notes) if counted.name == name and now - counted.at < seconds]
         minutes = {int(counted.at // 60) for counted in of_late}
         yield one(name, sum(counted.count for counted in of_late) if name in _SUMMED else len(minutes), COUNT, dimensions)
-    yield from _regularity(fleet, notes, now)
-
-
-def _regularity(fleet: str, notes: Mapping[str, PassNotes], now: float) -> Iterator[Datum]:
     for function in SCALING:
         times = [time for time in notes.get(function, PassNotes()).completed if now - time < _COMPLETED_SECONDS]
-        of_function = (("Fleet", fleet), ("Function", function))
+        of_function = (*dimensions, ("Function", function))
         yield one("SecondsSincePass", now - times[-1] if times else _COMPLETED_SECONDS, SECONDS, of_function)
         yield one("PassesMissed", sum(b - a > MISSED_SECONDS for a, b in pairwise(times)), COUNT, of_function)
 

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, Offering
 from autoscaler.domain.facts.job_settings import MonthCosts
 from autoscaler.domain.facts.memory import Trial
+from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Reservation, parts_of
 from autoscaler.domain.repair.boots import told_by_others
@@ -60,7 +61,6 @@ WAVES_OVER_SECONDS = 3600.0
 _IN_WAVES = (f"/{Reason.UNSERVABLE}", f"/{Reason.UNCLEAR}/")
 TAKEN_BACK = 3  # spells; one or two are what spot is
 SUBJECT_CHARACTERS = 100  # SNS takes no more
-DAY_SECONDS = 86_400.0
 # Jobs that wait for builds and boots are told once that has lasted, and begins anew once it was not so for a while.
 SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 
@@ -88,49 +88,38 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
     """
     told, now = told_by_now(told, situation.now), situation.now
     every = _all_seen(situation, problems, told)
-    spans = _next_spans(told.spans, every, now) | _explained(told.spans, problems, every, now)
+    spans = _next_spans(told.spans, problems, every, now)
     young = {name for name in every if is_slow(name) and now - spans[name].since_at < SLOW_SECONDS}
     seen = {name: one for name, one in every.items() if name in told.troubles or name not in young}
-    due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
-    began = [_began(situation, name, one, runbooks) for name, one in due.items()]
     problem_names = {problem.breach.name for problem in problems}
-    over = _over(told, {*seen, *(_between_looks(told.spans, now) - problem_names)}, now)
-    ended = [_ended(situation, name, over[name]) for name in _to_end(over, problem_names)]
-    troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
-    troubles |= {name: _seen_again(told.troubles.get(name), one, now, is_told=name in due) for name, one in seen.items()}
-    return replace(told, troubles=troubles, spans=spans), [*began, *ended]
+    over = _over(told, seen, problem_names, now)
+    troubles, began = {name: trouble for name, trouble in told.troubles.items() if name not in over}, []
+    for name, one in seen.items():
+        known = told.troubles.get(name)
+        if known is None or (one.daily and now - known.told_at >= DAY_SECONDS):
+            began.append(_began(situation, name, one, runbooks))
+            known = Trouble(title=one.title, since_at=known.since_at if known else now, seen_at=now, told_at=now)
+        troubles[name] = replace(known, title=one.title, seen_at=now)
+    return replace(told, troubles=troubles, spans=spans), [*began, *_ended(situation, over, problem_names)]
 
 
-def _to_end(over: Collection[str], problems: Collection[str]) -> list[str]:
-    """Name the messages whose end is told: not those that a message of its own replaces by now."""
-    return [name for name in over if not (name.startswith(_HAVE_NO_END) or name in problems)]
+def _over(told: Told, seen: Collection[str], problems: Collection[str], now: float) -> dict[str, Trouble]:
+    """Find what people were told of and that is not seen any more. ``problems``: names of those that are there now."""
+    # This look may not see them, and the next one may see them again: they are not over while they are remembered.
+    between_looks = {name for name, span in told.spans.items() if name.startswith(PROBLEM) and now - span.seen_at < FORGOTTEN_SECONDS}
+    still = {*seen, *(between_looks - {*problems})}
+    return {n: trouble for n, trouble in told.troubles.items() if n not in still and now - trouble.seen_at >= _over_after(n)}
 
 
-def _over(told: Told, seen: Collection[str], now: float) -> dict[str, Trouble]:
-    """Find what people were told of and that is not seen any more."""
-    return {n: trouble for n, trouble in told.troubles.items() if n not in seen and now - trouble.seen_at >= _over_after(n)}
-
-
-def _between_looks(spans: Mapping[str, Span], now: float) -> set[str]:
-    """Name the problems that this look may not see, and the next one may see again: they are not over while they are remembered."""
-    return {name for name, span in spans.items() if name.startswith(PROBLEM) and now - span.seen_at < FORGOTTEN_SECONDS}
-
-
-def _next_spans(known: Mapping[str, Span], seen: Collection[str], now: float) -> dict[str, Span]:
-    """Carry on since when jobs wait for builds and boots: these end by themselves, mostly before anybody needs to know."""
+def _next_spans(known: Mapping[str, Span], problems: Sequence[Problem], seen: Collection[str], now: float) -> dict[str, Span]:
+    """Carry on since when jobs wait for builds and boots, and which problems a message of its own has told."""
     kept = {name: span for name, span in known.items() if not name.startswith(_EXPLAINED)}
+    # These end by themselves, mostly before anybody needs to know.
     spans = {name: span for name, span in kept.items() if not is_slow(name) or now - span.seen_at < SLOW_GAP_SECONDS}
-    slow = [name for name in seen if is_slow(name)]
-    return spans | {name: Span(since_at=spans[name].since_at if name in spans else now, seen_at=now) for name in slow}
-
-
-def _seen_again(known: Trouble | None, seen: Seen, now: float, *, is_told: bool) -> Trouble:
-    before = known or Trouble(title=seen.title, since_at=now, seen_at=now, told_at=now)
-    return Trouble(title=seen.title, since_at=before.since_at, seen_at=now, told_at=now if is_told else before.told_at)
-
-
-def _is_due(known: Trouble | None, seen: Seen, now: float) -> bool:
-    return known is None or (seen.daily and now - known.told_at >= DAY_SECONDS)
+    spans |= {name: Span(since_at=spans[name].since_at if name in spans else now, seen_at=now) for name in seen if is_slow(name)}
+    # They linger after the end of that message.
+    lingering = [problem.breach.name for problem in problems if problem.breach.rule.lingers and problem.breach.name not in seen]
+    return spans | {name: known.get(name, Span(since_at=now, seen_at=now)) for name in (f"{_EXPLAINED}{name}" for name in lingering)}
 
 
 def untold(before: Told, after: Told, failed: Collection[str]) -> dict[str, Trouble]:
@@ -149,30 +138,18 @@ def is_worth_saving(before: Told, after: Told) -> bool:
     """Tell whether what has been told differs by more than when it was last seen within the last minutes."""
     if before.troubles.keys() != after.troubles.keys() or before.spans != after.spans or before.month != after.month:
         return True
-    return any(_is_news(known, after.troubles[name]) for name, known in before.troubles.items())
-
-
-def _is_news(before: Trouble, after: Trouble) -> bool:
-    return after.told_at != before.told_at or abs(after.seen_at - before.seen_at) >= LIMIT_OVER_SECONDS / 3
+    both = [(known, after.troubles[name]) for name, known in before.troubles.items()]
+    return any(new.told_at != old.told_at or abs(new.seen_at - old.seen_at) >= LIMIT_OVER_SECONDS / 3 for old, new in both)
 
 
 def _all_seen(situation: Situation, problems: Sequence[Problem], told: Told) -> dict[str, Seen]:
     seen = dict(_seen(situation, told.troubles))
     seen = dict(waits_seen(situation, told.troubles, seen.keys())) | seen
     unexplained = [problem for problem in problems if f"{_EXPLAINED}{problem.breach.name}" not in told.spans]
-    explaining = seen.keys() | _coming_back(told.troubles, situation.now)
+    # What is not over, though this look does not see its cause, explains a problem for some minutes yet.
+    ages = {name: situation.now - trouble.seen_at for name, trouble in told.troubles.items()}
+    explaining = seen.keys() | {name for name, age in ages.items() if age < min(_over_after(name), LIMIT_OVER_SECONDS)}
     return seen | {problem.breach.name: problem.seen for problem in unexplained if not _is_told_otherwise(problem, explaining)}
-
-
-def _coming_back(troubles: Mapping[str, Trouble], now: float) -> set[str]:
-    """Name the messages that are not over, though this look does not see their cause: for some minutes they still explain a problem."""
-    return {name for name, trouble in troubles.items() if now - trouble.seen_at < min(_over_after(name), LIMIT_OVER_SECONDS)}
-
-
-def _explained(known: Mapping[str, Span], problems: Sequence[Problem], seen: Collection[str], now: float) -> dict[str, Span]:
-    """Remember which problems a message of its own has told, while they linger after the end of that message."""
-    names = [problem.breach.name for problem in problems if problem.breach.rule.lingers and problem.breach.name not in seen]
-    return {name: known.get(name, Span(since_at=now, seen_at=now)) for name in (f"{_EXPLAINED}{name}" for name in names)}
 
 
 def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
@@ -196,13 +173,8 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
             name = f"{LOST if lost else ''}reservation/{agent.record.instance_id}" + (f"/{reservation.person}" if of_device else "")
             yield name, _lost(agent, reservation) if lost else _ending(situation, agent, reservation, of_device=of_device)
     yield from failed_starts_seen(situation)
-    for pool in situation.fleet.pools:
-        if ended := open_trial(situation.memory, of_ended(pool)):
-            yield f"ended/{pool}", _by_others(pool, ended)
-        if spells := _taken_back(situation, pool):
-            yield f"taken-back/{pool}", _taken(pool, spells)
-        if refused := open_trial(situation.memory, of_stops(pool)):
-            yield f"stops/{pool}", _stops(pool, refused)
+    for name, pool in situation.fleet.pools.items():
+        yield from _by_ec2(situation, name, pool.offerings)
     yield from launches_seen(situation)
     yield from limits_seen(situation)
     yield from late_looks_seen(situation)
@@ -226,10 +198,13 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
     for pool, failed in by_pool(situation.memory, of_boot).items():
         if is_tripped(failed):
             yield f"breaker/{pool}", _breaker(pool, failed)
-    for controller, trial in by_pool(situation.memory, of_connections).items():
-        if trial.is_open:
-            served = [name for name, pool in situation.fleet.pools.items() if controller in pool.controllers]
-            yield f"connect/{controller}", _connections(controller, trial, served)
+    for controller, refused in by_pool(situation.memory, of_connections).items():
+        if refused.is_open:
+            then = f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
+            text = f"{refused.why}.\nThe last one that asked: {refused.failed[-1]}, since {moment(refused.since_at)}.\n{then}"
+            title, served = f"no new agent can connect to {controller}", situation.fleet.pools_of(controller)
+            cure = once_mended(served[0].name) if served else ""
+            yield f"connect/{controller}", Seen(title, text, "operations.md#agents-refused", "autoscaler status", cure=cure)
     yield from _beacons(situation)
     for pool, canary in by_pool(situation.memory, of_image).items():
         if canary.is_open:
@@ -243,12 +218,30 @@ def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
         controller = key.removeprefix(f"{CREATE_BEACON} ").partition("/")[0]
         if controller in refusing and not open_trial(situation.memory, of_connections(controller)):
             refusing.remove(controller)
-            yield f"connect/{controller}", _no_node(controller, situation.no_node(controller))
+            then = f"Nothing is launched for {controller} until Jenkins makes the nodes that are missing (beacons)."
+            text = f"{situation.no_node(controller)}.\n{then} They are tried every 5 minutes."
+            title = f"no new agent can connect to {controller}"
+            yield f"connect/{controller}", Seen(title, text, "operations.md#agents-refused", "autoscaler doctor")
 
 
-def _no_node(controller: str, why: str) -> Seen:
-    then = f"Nothing is launched for {controller} until Jenkins makes the nodes that are missing (beacons). They are tried every 5 minutes."
-    return Seen(f"no new agent can connect to {controller}", f"{why}.\n{then}", "operations.md#agents-refused", "autoscaler doctor")
+def _by_ec2(situation: Situation, pool: str, offerings: Sequence[Offering]) -> Iterator[tuple[str, Seen]]:
+    """Tell of machines of a pool that others end, that EC2 takes back again and again within hours, or does not stop."""
+    memory, ask = situation.memory, f"autoscaler why {pool}"
+    if ended := open_trial(memory, of_ended(pool)):
+        then = "Others are launched at once. CloudTrail knows who calls TerminateInstances."
+        text = f"{told_by_others(ended)}.\nThe last one: {ended.failed[-1]}.\n{then}"
+        yield f"ended/{pool}", Seen(f"agents of {pool} are ended by others", text, "operations.md#ended-by-others", ask)
+    spells = {offering.key: trial for offering in offerings if (trial := open_trial(memory, of_taken_back(pool, offering.key)))}
+    often = {key: trial for key, trial in spells.items() if trial.failures >= TAKEN_BACK}
+    if often:
+        told = "\n".join(f"{key}: {trial.why}; it is asked for last until {moment(trial.until_at)}" for key, trial in often.items())
+        then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
+        text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{told}\n{then}"
+        yield f"taken-back/{pool}", Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", ask)
+    if refused := open_trial(memory, of_stops(pool)):
+        then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
+        text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
+        yield f"stops/{pool}", Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", ask)
 
 
 def _breaker(pool: str, failed: Trial) -> Seen:
@@ -261,13 +254,6 @@ def _breaker(pool: str, failed: Trial) -> Seen:
     return Seen(title, text, "operations.md#breakers-open", ask, cure=once_mended(pool))
 
 
-def _connections(controller: str, refused: Trial, pools: Sequence[str]) -> Seen:
-    then = f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
-    text = f"{refused.why}.\nThe last one that asked: {refused.failed[-1]}, since {moment(refused.since_at)}.\n{then}"
-    title, cure = f"no new agent can connect to {controller}", once_mended(pools[0]) if pools else ""
-    return Seen(title, text, "operations.md#agents-refused", "autoscaler status", cure=cure)
-
-
 def _image(pool: str, canary: Trial) -> Seen:
     image = parts_of(canary.version)[1]
     last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
@@ -275,32 +261,6 @@ def _image(pool: str, canary: Trial) -> Seen:
     text = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}"
     title, ask = f"the new image of {pool} does not boot", f"autoscaler why {pool}"
     return Seen(title, text, "operations.md#new-images", ask, cure=once_mended(pool))
-
-
-def _stops(pool: str, refused: Trial) -> Seen:
-    then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
-    text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
-    return Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", f"autoscaler why {pool}")
-
-
-def _by_others(pool: str, ended: Trial) -> Seen:
-    then = "Others are launched at once. CloudTrail knows who calls TerminateInstances."
-    text = f"{told_by_others(ended)}.\nThe last one: {ended.failed[-1]}.\n{then}"
-    return Seen(f"agents of {pool} are ended by others", text, "operations.md#ended-by-others", f"autoscaler why {pool}")
-
-
-def _taken_back(situation: Situation, pool: str) -> dict[str, Trial]:
-    """Find the offerings of which EC2 took machines back again and again within hours, and why."""
-    offerings, memory = situation.fleet.pools[pool].offerings, situation.memory
-    spells = {offering.key: trial for offering in offerings if (trial := open_trial(memory, of_taken_back(pool, offering.key)))}
-    return {key: trial for key, trial in spells.items() if trial.failures >= TAKEN_BACK}
-
-
-def _taken(pool: str, spells: Mapping[str, Trial]) -> Seen:
-    offerings = "\n".join(f"{key}: {trial.why}; it is asked for last until {moment(trial.until_at)}" for key, trial in spells.items())
-    then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
-    text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{offerings}\n{then}"
-    return Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", f"autoscaler why {pool}")
 
 
 def _lost(agent: Agent, reservation: Reservation) -> Seen:
@@ -333,10 +293,13 @@ def _began(situation: Situation, name: str, seen: Seen, runbooks: str) -> Messag
     return Message(about=name, subject=_subject(situation.fleet, seen.title), text=text)
 
 
-def _ended(situation: Situation, name: str, trouble: Trouble) -> Message:
-    minutes = counted(round((situation.now - trouble.since_at) / 60), "minute")
-    text = f"It began at {moment(trouble.since_at)} and is over after {minutes}.\n"
-    return Message(about=name, subject=_subject(situation.fleet, f"over: {trouble.title}"), text=text)
+def _ended(situation: Situation, over: Mapping[str, Trouble], problems: Collection[str]) -> Iterator[Message]:
+    """Tell what is over, but not what a message of its own replaces by now."""
+    for name, trouble in over.items():
+        if not (name.startswith(_HAVE_NO_END) or name in problems):
+            minutes = counted(round((situation.now - trouble.since_at) / 60), "minute")
+            text = f"It began at {moment(trouble.since_at)} and is over after {minutes}.\n"
+            yield Message(about=name, subject=_subject(situation.fleet, f"over: {trouble.title}"), text=text)
 
 
 def _subject(fleet: Fleet, title: str) -> str:
@@ -367,7 +330,6 @@ def write_summary(month: MonthCosts, before: MonthCosts, fleet: Fleet, runbooks:
         _section("The dearest jobs", list_costs(month, fleet, By.JOB).entries, month, _JOBS, _usd_by_name(before, fleet, By.JOB)),
         _section("By labels", list_costs(month, fleet, By.LABEL).entries, month, _LINES, {}),
         _unused(month),
-        _estimated(month),
     )
     total = f"{_named(month.name)} (UTC): {dollars(month.metered_usd)}, {_compared(month.metered_usd, before)}."
     more = f"See more:   autoscaler costs --month {month.name}\nWhat it is: {runbooks.rstrip('/')}/costs.md"
@@ -392,18 +354,14 @@ def _section(
 
 
 def _unused(month: MonthCosts) -> Iterator[str]:
-    """Say what nobody used: the metered time in which no build was seen on an executor."""
+    """Say what nobody used: the metered time in which no build was seen on an executor; and what volumes are of the sum."""
     unused, parts = sum(month.unused.values()), month.parts
     boots, stopped = min(parts.boot_usd, unused), min(parts.stopped_usd, unused)
     yield f"Nobody used {dollars(unused)} of it ({unused / month.metered_usd:.0%}):"
     for usd, what in ((boots, "boots"), (max(0.0, unused - boots - stopped), "idle executors"), (stopped, "disks of stopped agents")):
         yield f"  {dollars(usd):>12}       {what}"
-
-
-def _estimated(month: MonthCosts) -> Iterator[str]:
-    """Say how much of the sum volumes are."""
-    if usd := month.parts.disk_usd:
-        yield f"By estimate, in that sum: volumes {dollars(usd)} (by their sizes and volume_usd_per_gib_month)"
+    if usd := parts.disk_usd:
+        yield f"\nBy estimate, in that sum: volumes {dollars(usd)} (by their sizes and volume_usd_per_gib_month)"
 
 
 def _usd_by_name(month: MonthCosts, fleet: Fleet, by: By) -> dict[tuple[str, str], float]:

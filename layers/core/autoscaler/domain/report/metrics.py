@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from autoscaler.domain.facts.fleet import Fleet, Lending
 from autoscaler.domain.facts.nodes import Health, MarkClass
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Build, ControllerView, RecordState
-from autoscaler.domain.facts.telemetry import CONTROLLER, Telemetry
+from autoscaler.domain.facts.snapshot import ControllerView, RecordState
+from autoscaler.domain.facts.telemetry import CONTROLLER, Reports, Telemetry
 from autoscaler.domain.gate import is_drain_overdue
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.lessons import Lesson
@@ -20,7 +19,7 @@ from autoscaler.domain.report.machines import boots_of_images, count_lent, measu
 from autoscaler.domain.report.ordered import reserved_now
 from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
-from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import of_ended, open_trial, steps_that_keep_failing
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.looks import build_remaining_seconds, elapsed_seconds
@@ -33,59 +32,22 @@ from autoscaler.domain.situation.supply import free_executors
 
 
 Healths = Mapping[str, Mapping[str, Health]]  # by controller, then by node; the built-in node is ""
-Reports = Mapping[str, Telemetry]  # by machine
 
 
-def results_of(lesson: Lesson | None, pool: str, dimensions: Dimensions) -> Iterator[Datum]:
-    """Count the builds of a pool that succeeded and failed since the last look; nothing if none ended."""
-    tally = lesson.tallies.get(pool, Tally()) if lesson else Tally()
-    for name, count in (("BuildsSucceeded", tally.succeeded), ("BuildsFailed", tally.failed)):
-        if count:
-            yield one(name, count, COUNT, dimensions)
-
-
-def streak_of(lesson: Lesson | None, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
-    """Return the most failures in a row of any node of the pool."""
-    streaks = lesson.learned.streaks if lesson else {}
-    failures = [streaks[agent.node.name].failures for agent in pool.agents if agent.node and agent.node.name in streaks]
-    yield one("NodeFailureStreak", max(failures, default=0), COUNT, dimensions)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readings:
-    """What is known of machines at one time: ``monitors`` of Jenkins, and what agents told last."""
-
-    monitors: Healths
-    reports: Reports
-    now: float
-
-    def of_agent(self, agent: Agent, node: str) -> tuple[Telemetry | None, Health]:
-        """Return its last report, where that still says something of now, and its monitors."""
-        report = self.reports.get(agent.record.machine)
-        return self._fresh(report), self.monitors.get(agent.record.controller, {}).get(node, Health())
-
-    def of_controller(self, name: str) -> tuple[Telemetry | None, Health]:
-        """Return likewise what is known of a controller's own machine."""
-        return self._fresh(self.reports.get(f"{CONTROLLER}{name}")), self.monitors.get(name, {}).get("", Health())
-
-    def _fresh(self, report: Telemetry | None) -> Telemetry | None:
-        return report if report and report.is_fresh(self.now) else None
-
-
-def health_of_agents(pool: PoolView, readings: Readings, dimensions: Dimensions) -> Iterator[Datum]:
+def health_of_agents(pool: PoolView, healths: Healths, reports: Reports, dimensions: Dimensions) -> Iterator[Datum]:
     """Return the worst figure of each kind among the pool's connected agents, those that a monitor took offline among them.
 
     An agent that tells nothing has only the disk that Jenkins' monitor sees: its memory there is MemFree, of which a healthy machine has
     none left.
     """
-    told = [readings.of_agent(agent, agent.node.name) for agent in pool.agents if agent.node and _is_connected(agent)]
+    told = [
+        (reports.get(agent.record.machine), healths.get(agent.record.controller, {}).get(agent.node.name, Health()))
+        for agent in pool.agents
+        if agent.node and (not agent.node.offline or agent.is_of_monitor)
+    ]
     for name, unit, figure in _FIGURES:
         if known := [value for report, monitors in told if (value := figure(report, monitors)) is not None]:
             yield one(name, worst_of(name, known), unit, dimensions)
-
-
-def _is_connected(agent: Agent) -> bool:
-    return agent.node is not None and (not agent.node.offline or agent.is_of_monitor)
 
 
 Figure = Callable[[Telemetry | None, Health], float | None]
@@ -101,18 +63,6 @@ _FIGURES_OF_CONTROLLERS: tuple[tuple[str, str, Figure], ...] = (
     ("ControllerCpuPercent", PERCENT, lambda report, _: report.cpu_percent if report else None),
     ("ControllerSentBytesPerSecond", NONE, lambda report, _: (report.sent or 0.0) / max(1.0, report.seconds) if report else None),
 )
-
-
-def health_of_controller(view: ControllerView, readings: Readings, dimensions: Dimensions) -> Iterator[Datum]:
-    """Describe the controller's own machine, as it tells itself or else as Jenkins does: response time, disk, memory, builds on it."""
-    yield one("ControllerResponseSeconds", view.response_seconds, SECONDS, dimensions)
-    report, own = readings.of_controller(view.name)
-    for name, unit, figure in _FIGURES_OF_CONTROLLERS:
-        if (value := figure(report, own)) is not None:
-            yield one(name, value, unit, dimensions)
-    if view.complete:
-        busy = sum(len(node.builds) for node in view.nodes if not node.agent)
-        yield one("ControllerExecutorsBusy", busy, COUNT, dimensions)
 
 
 # Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.
@@ -151,11 +101,12 @@ _TOLD_WHEN_ANY = frozenset(
 def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Healths, reports: Reports = MappingProxyType({})) -> list[Datum]:
     """Describe queue, executors, agents, builds and machines. ``lessons``: of this look, by controller; ``reports``: of machines."""
     parts: list[Datum] = []
-    readings = Readings(monitors=healths, reports=reports, now=situation.now)
+    fresh = {machine: report for machine, report in reports.items() if report.is_fresh(situation.now)}
     for pool in situation.pools.values():
-        parts += _pool_data(situation, pool, lessons.get(pool.controller), readings)
+        parts += _pool_data(situation, pool, lessons.get(pool.controller), healths, fresh)
     for view in situation.views():
-        parts += _controller_data(situation, view, readings)
+        monitors = healths.get(view.name, {}).get("", Health())
+        parts += _controller_data(situation, view, fresh.get(f"{CONTROLLER}{view.name}"), monitors)
     nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
     since = {view.name: _last_look_at(situation, view.name) for view in situation.views() if view.complete}
     data = [
@@ -174,10 +125,16 @@ def _says_something(datum: Datum) -> bool:
     return any(datum.values) if datum.unit == COUNT and silent else bool(datum.values)
 
 
-def _controller_data(situation: Situation, view: ControllerView, readings: Readings) -> Iterator[Datum]:
+def _controller_data(situation: Situation, view: ControllerView, report: Telemetry | None, monitors: Health) -> Iterator[Datum]:
+    """Describe the controller's queue, and its own machine as that reports itself, or else as Jenkins does."""
     dimensions = (("Fleet", situation.fleet.name), ("Controller", view.name))
-    yield from health_of_controller(view, readings, dimensions)
+    yield one("ControllerResponseSeconds", view.response_seconds, SECONDS, dimensions)
+    for name, unit, figure in _FIGURES_OF_CONTROLLERS:
+        if (value := figure(report, monitors)) is not None:
+            yield one(name, value, unit, dimensions)
     if view.complete:
+        busy = sum(len(node.builds) for node in view.nodes if not node.agent)
+        yield one("ControllerExecutorsBusy", busy, COUNT, dimensions)
         yield one("QueueLength", len(view.items), COUNT, dimensions)
         yield one("QueueUnclear", len(situation.demands[view.name].unknown), COUNT, dimensions)
         # What one node alone can take needs that node, and no pool: its message names the node.
@@ -202,12 +159,15 @@ def held_by_teams(fleet: Fleet, held: Iterable[Held]) -> list[Datum]:
     return [one("LaunchesHeld", count, COUNT, (("Fleet", fleet.name), ("Team", name))) for name, count in found.items() if count]
 
 
-def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, readings: Readings) -> Iterator[Datum]:
+def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, healths: Healths, reports: Reports) -> Iterator[Datum]:
     controller, name = pool.key
     view = situation.snapshot.controllers[controller]
     dimensions = (("Fleet", situation.fleet.name), ("Controller", controller), ("Pool", name))
     yield Datum(name="JobWaitSeconds", values=lesson.job_waits.get(name, ()) if lesson else (), unit=SECONDS, dimensions=dimensions)
-    yield from results_of(lesson, name, dimensions)
+    tally = lesson.tallies.get(name, Tally()) if lesson else Tally()  # of the builds that ended since the last look
+    for metric, count in (("BuildsSucceeded", tally.succeeded), ("BuildsFailed", tally.failed)):
+        if count:
+            yield one(metric, count, COUNT, dimensions)
     if not view.complete:
         return
     yield one("QueueStarved", situation.starved[controller].get(name, 0), COUNT, dimensions)
@@ -223,8 +183,10 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, read
     if pool.agents:  # each metric costs money by the hour it is sent in; an empty pool has told all there is to tell
         yield from _agent_data(situation, pool, dimensions)
         yield from _build_data(situation, pool, dimensions)
-        yield from streak_of(lesson, pool, dimensions)
-        yield from health_of_agents(pool, readings, dimensions)
+        streaks = lesson.learned.streaks if lesson else {}
+        failures = [streaks[agent.node.name].failures for agent in pool.agents if agent.node and agent.node.name in streaks]
+        yield one("NodeFailureStreak", max(failures, default=0), COUNT, dimensions)
+        yield from health_of_agents(pool, healths, reports, dimensions)
 
 
 def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
@@ -278,7 +240,7 @@ def _build_data(situation: Situation, pool: PoolView, dimensions: Dimensions) ->
     remaining: list[float] = []
     percent: list[float] = []
     overdue = 0
-    for build in _builds(pool.agents):
+    for build in (build for agent in pool.agents if agent.node for build in agent.node.builds):
         left = build_remaining_seconds(build, name, learned, situation.now, frozenset())
         overdue += times_over(build, name, learned, situation.now)[0] > OVERDUE_FACTOR
         if left == float("inf"):
@@ -348,8 +310,3 @@ def _fleet_totals(fleet: Fleet, data: Iterable[Datum]) -> Iterator[Datum]:
         elif all(len(part.values) == 1 for part in parts) and parts[0].unit == COUNT:
             values = (sum(values),)
         yield Datum(name=name, values=values, unit=parts[0].unit, dimensions=(("Fleet", fleet.name),))
-
-
-def _builds(agents: Iterable[Agent]) -> Iterator[Build]:
-    for agent in agents:
-        yield from agent.node.builds if agent.node else ()

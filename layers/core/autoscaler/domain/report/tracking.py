@@ -20,7 +20,7 @@ from autoscaler.domain.facts.job_stats import (
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.runs import BuildResult, RunEnd
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, QueueItem, Wait
-from autoscaler.domain.facts.telemetry import FRESH_SECONDS, BuildUse, Telemetry
+from autoscaler.domain.facts.telemetry import FRESH_SECONDS, BuildUse, Reports
 from autoscaler.domain.forecast.durations import (
     best_row,
     duration_of,
@@ -314,8 +314,6 @@ SIZES_KEPT = 4
 USES_FOLLOWED = 1000
 # Of less than this no peak is known.
 _LEAST_SECONDS = 15.0
-
-Reports = Mapping[str, Telemetry]  # by machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
