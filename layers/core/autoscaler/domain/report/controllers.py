@@ -46,8 +46,8 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
     """
     for view in situation.views():
         unread, quiet = f"{UNREAD}{view.name}", f"{QUIET}{view.name}"
-        if not view.complete and _cost_of_unseen(situation, view.name):
-            yield unread, _unread(situation, view)
+        if not view.complete and (usd := _cost_of_unseen(situation, view.name)):
+            yield unread, _unread(situation, view, dollars(usd))
         if ended := [name for name, one in situation.memory.controller(view.name).asked.items() if one.over_at]:
             yield f"{ENDED}{view.name}", _ended(view, ended)
         if quiet in told if not view.complete else view.quieting_down and (quiet in told or _is_quiet_too_long(situation, view)):
@@ -99,9 +99,8 @@ def _cost_of_unseen(situation: Situation, controller: str) -> float:
     return sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.controller == controller)
 
 
-def _unread(situation: Situation, view: ControllerView) -> Seen:
+def _unread(situation: Situation, view: ControllerView, cost: str) -> Seen:
     agents = sum(record.controller == view.name for record in situation.snapshot.living)
-    cost = dollars(_cost_of_unseen(situation, view.name))
     since = _seen_at(situation, view.name)
     text = f"It was last read at {moment(since)}, {duration(situation.now - since)} ago: {view.problem}.\n"
     then = f"{counted(agents, 'agent')} there cost {cost} an hour. Nobody can tell whether they are needed: none is launched or terminated."
@@ -133,7 +132,10 @@ def _paid_for_nothing(situation: Situation, controller: str) -> list[Agent]:
 
 
 def _quiet(situation: Situation, view: ControllerView) -> Seen:
-    waiting = [item for item in view.items if item.in_quiet_mode]
+    idle, waiting = _paid_for_nothing(situation, view.name), [item for item in view.items if item.in_quiet_mode]
+    usd = dollars(sum(usd_per_hour_of(situation, agent.record) for agent in idle))
+    names = listed([agent.record.node or agent.record.instance_id for agent in idle], _NAMES)
+    cost = f"{counted(len(idle), 'idle agent')} cost {usd} an hour: {names}.\n" if idle else ""
     longest = max(waiting, key=lambda item: item.waiting_seconds, default=None)
     jobs = f"{counted(len(waiting), 'job')} wait, {longest.job} for {duration(longest.waiting_seconds)}.\n" if longest else ""
     reason = f"Jenkins' reason: {view.quiet_reason}" if view.quiet_reason else "Jenkins names no reason"
@@ -141,18 +143,11 @@ def _quiet(situation: Situation, view: ControllerView) -> Seen:
     text = f"{view.name} has been in quiet mode since {moment(_seen_at(situation, view.name))}. {reason}.\n"
     return Seen(
         f"{view.name} is in quiet mode, and {'jobs wait' if waiting else 'agents are idle'}",
-        f"{text}{jobs}{_idle(situation, view)}{then}",
+        f"{text}{jobs}{cost}{then}",
         "operations.md#quiet-mode",
         "autoscaler queue" if waiting else "autoscaler agents",
         daily=True,
     )
-
-
-def _idle(situation: Situation, view: ControllerView) -> str:
-    agents = _paid_for_nothing(situation, view.name)
-    usd = dollars(sum(usd_per_hour_of(situation, agent.record) for agent in agents))
-    names = listed([agent.record.node or agent.record.instance_id for agent in agents], _NAMES)
-    return f"{counted(len(agents), 'idle agent')} cost {usd} an hour: {names}.\n" if agents else ""
 
 
 # What should be there once and is there twice: a second autoscaler on a controller, or a second controller behind its address.

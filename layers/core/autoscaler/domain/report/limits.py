@@ -1,6 +1,6 @@
 """Limits and schedules of pools and teams: how much is used, who is told of it, and what holds now and next."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import islice
@@ -20,7 +20,7 @@ from autoscaler.domain.facts.metering import (
     teams,
 )
 from autoscaler.domain.facts.pools import Span, moment, now_and_next, numbers_of
-from autoscaler.domain.facts.snapshot import Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.gate import is_drain_overdue
 from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.launch.turns import order_of, spent_for_weight
@@ -59,30 +59,25 @@ class LimitsUsed:
 def limits_used(situation: Situation, room: Budget) -> tuple[LimitsUsed, ...]:
     """Describe the limits of all teams, and of the pools that have any beside their agents."""
     shares = {team.text: _share(situation, team) for team in situation.fleet.teams.values()}
-    return tuple(_used(situation, use, shares) for use in room.levels if _has_limits_of_its_own(use.level))
-
-
-def _has_limits_of_its_own(level: Level) -> bool:
-    if level.kind is LevelKind.POOL:
-        return replace(level.ceilings, max_agents=inf, max_hours_per_day=inf) != NO_CEILINGS
-    return level.kind is LevelKind.TEAM
-
-
-def _used(situation: Situation, use: Usage, shares: dict[str, str]) -> LimitsUsed:
-    level, limits = use.level, use.level.ceilings
-    return LimitsUsed(
-        whose=level.text,
-        pools=tuple(sorted(level.pools)),
-        agents=use.agents,
-        max_agents=_limit(limits.max_agents),
-        launches_in_the_hour=use.launched,
-        max_launches_per_hour=_limit(limits.max_launches_per_hour),
-        reserved_usd_per_hour=round(use.usd_per_hour, 4),
-        max_usd_per_hour=_limit(limits.max_usd_per_hour),
-        usd_in_the_month=round(spent_in_month(situation.memory.month, level), 2),
-        max_usd_per_month=_limit(limits.max_usd_per_month),
-        share=shares.get(level.text, ""),
-        stopped=what_holds(situation, level) if level in situation.stopped_levels else "",
+    pools = [use.level for use in room.levels if use.level.kind is LevelKind.POOL]
+    limited = {level.name for level in pools if replace(level.ceilings, max_agents=inf, max_hours_per_day=inf) != NO_CEILINGS}
+    return tuple(
+        LimitsUsed(
+            whose=use.level.text,
+            pools=tuple(sorted(use.level.pools)),
+            agents=use.agents,
+            max_agents=_limit(use.level.ceilings.max_agents),
+            launches_in_the_hour=use.launched,
+            max_launches_per_hour=_limit(use.level.ceilings.max_launches_per_hour),
+            reserved_usd_per_hour=round(use.usd_per_hour, 4),
+            max_usd_per_hour=_limit(use.level.ceilings.max_usd_per_hour),
+            usd_in_the_month=round(spent_in_month(situation.memory.month, use.level), 2),
+            max_usd_per_month=_limit(use.level.ceilings.max_usd_per_month),
+            share=shares.get(use.level.text, ""),
+            stopped=what_holds(situation, use.level) if use.level in situation.stopped_levels else "",
+        )
+        for use in room.levels
+        if use.level.kind is LevelKind.TEAM or (use.level.kind is LevelKind.POOL and use.level.name in limited)
     )
 
 
@@ -160,44 +155,34 @@ def measure_teams(situation: Situation, room: Budget) -> Iterator[Datum]:
 def limits_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the limits that are reached, each with its message."""
     for level in spent_levels(situation.memory.month, situation.fleet, situation.now):
-        yield f"limit/usd-per-month{_place(level)}", _month(situation, level)
+        spent, limit = spent_in_month(situation.memory.month, level), level.ceilings.max_usd_per_month
+        stops = situation.fleet.limits.at_month_limit is AtMonthLimit.STOP
+        there = "" if level.kind is LevelKind.FLEET else f"In {level.text}: "
+        then = "Agents are drained and nothing is launched" if stops else "Nothing is launched, agents that run go on"
+        text = f"{there}${spent:,.2f} of ${limit:,g} are spent.\n{then} until the month (UTC) ends or the limit is raised."
+        title, runbook = f"the month's limit{_of(level)} is reached", "operations.md#usd-per-month"
+        yield f"limit/usd-per-month{_place(level)}", Seen(title, text, runbook, "autoscaler status")
     for level in levels_out_of_hours(situation.memory.fleet.day, situation.fleet, situation.now):
-        yield f"limit/hours-per-day{_place(level)}", _day(situation, level)
+        hours = hours_in_day(situation.memory.fleet.day, level, situation.now)
+        used = f"The agents of {level.text} have run {hours:,.1f} of {level.ceilings.max_hours_per_day:,g} hours today."
+        then = "None is launched and none takes another build until midnight UTC; running builds go on."
+        title = f"the day's hours{_of(level)} are used"
+        yield f"limit/hours-per-day{_place(level)}", Seen(title, f"{used}\n{then}", "schedules.md#hours-a-day", "autoscaler status")
+    # The limits that leave no room for one more agent, but for that of the month, which has its own message.
     for use in held_back(situation):
-        yield from _full(situation, use)
-
-
-def _month(situation: Situation, level: Level) -> Seen:
-    spent, limit = spent_in_month(situation.memory.month, level), level.ceilings.max_usd_per_month
-    stops = situation.fleet.limits.at_month_limit is AtMonthLimit.STOP
-    there = "" if level.kind is LevelKind.FLEET else f"In {level.text}: "
-    then = "Agents are drained and nothing is launched" if stops else "Nothing is launched, agents that run go on"
-    text = f"{there}${spent:,.2f} of ${limit:,g} are spent.\n{then} until the month (UTC) ends or the limit is raised."
-    return Seen(f"the month's limit{_of(level)} is reached", text, "operations.md#usd-per-month", "autoscaler status")
-
-
-def _day(situation: Situation, level: Level) -> Seen:
-    hours = hours_in_day(situation.memory.fleet.day, level, situation.now)
-    used = f"The agents of {level.text} have run {hours:,.1f} of {level.ceilings.max_hours_per_day:,g} hours today."
-    then = "None is launched and none takes another build until midnight UTC; running builds go on."
-    return Seen(f"the day's hours{_of(level)} are used", f"{used}\n{then}", "schedules.md#hours-a-day", "autoscaler status")
-
-
-def _full(situation: Situation, use: Usage) -> Iterator[tuple[str, Seen]]:
-    """Name the limits that leave no room for one more agent, but for that of the month, which has its own message."""
-    level, limits, of = use.level, use.level.ceilings, _of(use.level)
-    usd, agents = use.usd_per_hour + cheapest_of(situation.fleet, level), f"{use.agents} agents are there"
-    launched = f"{use.launched} agents were launched within the hour"
-    cost = f"the agents cost up to ${use.usd_per_hour:,.2f} an hour"
-    for name, key, with_one_more, most, used, heading in (
-        ("agents", "max_agents", use.agents + 1, limits.max_agents, agents, "agents-limit"),
-        ("launch-rate", "max_launches_per_hour", use.launched + 1, limits.max_launches_per_hour, launched, "launch-rate"),
-        ("usd-per-hour", "max_usd_per_hour", usd, limits.max_usd_per_hour, cost, "usd-per-hour"),
-    ):
-        if with_one_more > most:
-            text = f"Jobs{of} wait, {used}, and {key} ({most:g}) leaves no room for another one."
-            runbook = f"operations.md#{'team-limits' if of else heading}"
-            yield f"limit/{name}{_place(level)}", Seen(f"the limit {key}{of} is reached", text, runbook, "autoscaler plan")
+        level, limits, of = use.level, use.level.ceilings, _of(use.level)
+        usd, agents = use.usd_per_hour + cheapest_of(situation.fleet, level), f"{use.agents} agents are there"
+        launched = f"{use.launched} agents were launched within the hour"
+        cost = f"the agents cost up to ${use.usd_per_hour:,.2f} an hour"
+        for name, key, with_one_more, most, told, heading in (
+            ("agents", "max_agents", use.agents + 1, limits.max_agents, agents, "agents-limit"),
+            ("launch-rate", "max_launches_per_hour", use.launched + 1, limits.max_launches_per_hour, launched, "launch-rate"),
+            ("usd-per-hour", "max_usd_per_hour", usd, limits.max_usd_per_hour, cost, "usd-per-hour"),
+        ):
+            if with_one_more > most:
+                text = f"Jobs{of} wait, {told}, and {key} ({most:g}) leaves no room for another one."
+                runbook = f"operations.md#{'team-limits' if of else heading}"
+                yield f"limit/{name}{_place(level)}", Seen(f"the limit {key}{of} is reached", text, runbook, "autoscaler plan")
 
 
 def _place(level: Level) -> str:
@@ -214,9 +199,13 @@ def _of(level: Level) -> str:
 def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str]]:
     """Name them by metric; idle agents by pool, the dearest first."""
     idle = {dict(one.dimensions)["Pool"]: sum(one.values) for one in data if one.name == "IdleUsdPerHour" and len(one.dimensions) > 2}
+    pools = {record.instance_id: record.pool for record in situation.snapshot.records}
     return {
-        **_of_agents(situation),
-        **_of_controllers(situation),
+        "DrainsOverdue": [f"{one.record.node} of pool {one.pool.name}" for one in situation.agents if is_drain_overdue(situation, one)],
+        "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in in_state(situation.memory, REFUSED.name)],
+        "BreakersOpen": open_breakers(situation),
+        "StepsFailing": [*steps_that_keep_failing(situation.memory)],
+        **_of_controllers(situation.views()),
         "StateUnread": told_unread(situation.snapshot),
         "TeamsHeldBack": [use.level.text for use in held_back(situation) if use.level.kind is LevelKind.TEAM],
         "AgentsLimitUsedPercent": [
@@ -234,16 +223,6 @@ def told_unread(snapshot: Snapshot) -> list[str]:
     return [f"{name} ({told[name]})" if name in told else name for name in snapshot.unread]
 
 
-def _of_agents(situation: Situation) -> dict[str, list[str]]:
-    memory = situation.memory
-    pools = {record.instance_id: record.pool for record in situation.snapshot.records}
-    return {
-        "DrainsOverdue": [f"{one.record.node} of pool {one.pool.name}" for one in situation.agents if is_drain_overdue(situation, one)],
-        "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in in_state(memory, REFUSED.name)],
-        "BreakersOpen": open_breakers(situation),
-    }
-
-
 def open_breakers(situation: Situation) -> list[str]:
     """Name what is launched one agent at a time: pools whose boots or whose image fail, and controllers that no agent can connect to."""
     memory = situation.memory
@@ -252,10 +231,8 @@ def open_breakers(situation: Situation) -> list[str]:
     return [*(f"pool {name}" for name in tripped), *(f"controller {name}" for name in refusing)]
 
 
-def _of_controllers(situation: Situation) -> dict[str, list[str]]:
-    views = list(situation.views())
+def _of_controllers(views: Iterable[ControllerView]) -> dict[str, list[str]]:
     return {
-        "StepsFailing": [*steps_that_keep_failing(situation.memory)],
         "ControllersUnread": [f"controller {view.name} ({view.problem})" for view in views if not view.complete],
         "ControllersWithoutJobs": [f"controller {view.name}" for view in views if not view.shows_jobs],
     }

@@ -182,8 +182,14 @@ _NAMED = 5
 def marks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the controllers of which most agents are marked, and elsewhere the pools with agents that are marked for a while."""
     for controller, past in situation.memory.controllers.items():
-        if past.most_marked:
-            yield f"most-marked/{controller}", _most_marked(situation, controller, past.most_marked)
+        if most_marked := past.most_marked:
+            marked, of = most_marked.agents
+            words = f"Monitors of Jenkins took {marked} of {of} agents of {controller} offline: {most_marked.words}"
+            then = "So many at once share a cause: a clock, a plugin, or what the agents have in common. None ends for it."
+            next_at = told_next(situation, most_marked)
+            tried = f"If jobs wait, one agent is launched {next_at}, then one an hour, until monitors leave one alone."
+            title = f"Jenkins takes most agents of {controller} offline"
+            yield f"most-marked/{controller}", Seen(title, f"{words}\n{then}\n{tried}", _RUNBOOK, "autoscaler agents")
     for (controller, name), pool in situation.pools.items():
         if agents := [agent for agent in pool.agents if _is_told(situation, agent)]:
             yield f"marked/{controller}/{name}", _marked(situation, controller, name, agents)
@@ -206,14 +212,6 @@ def _marked(situation: Situation, controller: str, pool: str, agents: list[Agent
     title = f"Monitors of {controller} took {counted(len(marks), 'agent')} of {pool} offline."
     text = "\n".join([title, *lines_of(lines, _NAMED)]) + others + hosts
     return Seen(f"Jenkins took agents of {pool} offline", text, _RUNBOOK, f"autoscaler why {next(iter(marks))}")
-
-
-def _most_marked(situation: Situation, controller: str, most_marked: MostMarked) -> Seen:
-    marked, of = most_marked.agents
-    words = f"Monitors of Jenkins took {marked} of {of} agents of {controller} offline: {most_marked.words}"
-    then = "So many at once share a cause: a clock, a plugin, or what the agents have in common. None ends for it."
-    tried = f"If jobs wait, one agent is launched {told_next(situation, most_marked)}, then one an hour, until monitors leave one alone."
-    return Seen(f"Jenkins takes most agents of {controller} offline", f"{words}\n{then}\n{tried}", _RUNBOOK, "autoscaler agents")
 
 
 def told_next(situation: Situation, most_marked: MostMarked) -> str:
