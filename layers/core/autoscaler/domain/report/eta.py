@@ -28,24 +28,14 @@ Doubt = tuple[str, str, str]  # the state of a queue item, in a few words, in a 
 
 def why_kept(situation: Situation, controller: str, want: Want, machine: str, seconds: float) -> Doubt | None:
     """Say what goes before an item on the machine that was planned for it; None if nothing does."""
-    weights = situation.fleet.weights
-    agent = _agent_of(situation, controller, machine) if machine and weights else None
+    weights, pools = situation.fleet.weights, {pool.name for pool in want.pools}
+    mine = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.machine == machine)
+    agent = next(mine, None) if machine and weights else None
     if agent is None or agent.node is None:
         return None
-    others = _others(situation, controller, want)
-    return _for_heavier(weights, agent, want, others) or _for_several(weights, agent, want, others, seconds)
-
-
-def _agent_of(situation: Situation, controller: str, machine: str) -> Agent | None:
-    mine = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.machine == machine)
-    return next(mine, None)
-
-
-def _others(situation: Situation, controller: str, want: Want) -> list[Want]:
-    """Find the other items that agents of the same pools may take."""
-    pools = {pool.name for pool in want.pools}
     wants = (other for other in situation.demands[controller].wants if other.item.id != want.item.id)
-    return [other for other in wants if pools & {pool.name for pool in other.pools}]
+    others = [other for other in wants if pools & {pool.name for pool in other.pools}]
+    return _for_heavier(weights, agent, want, others) or _for_several(weights, agent, want, others, seconds)
 
 
 def _for_heavier(weights: JobWeights, agent: Agent, want: Want, others: list[Want]) -> Doubt | None:
@@ -84,19 +74,21 @@ def why_uncertain(situation: Situation, controller: str, want: Want, start: Plan
     """Say why an item may not start as planned; None if nothing speaks against it. ``start``: None for never."""
     if start is None:
         return _why_broken(situation, controller, want, "", None)
-    if start.bought and (refused := _refused_by_ec2(situation, controller, start.server)) is not None:
-        return refused
+    view = situation.pools.get((controller, start.server))
+    # A stopped agent is asked for all the same, and may be refused, too.
+    if start.bought and view is not None and in_the_way(view.spec, situation.memory):
+        return "refused-by-ec2", "EC2 refuses", f"it starts once EC2 lets an agent of {view.name} start again: {view.refused_detail}"
     kept = why_kept(situation, controller, want, start.machine, start.seconds)
-    broken = kept or _why_broken(situation, controller, want, start.server, start.seconds)
-    return broken or _of_late_agent(situation, start) or _of_jenkins(want)
-
-
-def _refused_by_ec2(situation: Situation, controller: str, pool: str) -> Doubt | None:
-    """Say that EC2 refused to launch all that a pool may have: a stopped agent is asked for all the same, and may be refused, too."""
-    view = situation.pools[controller, pool]
-    if not in_the_way(view.spec, situation.memory):
-        return None
-    return "refused-by-ec2", "EC2 refuses", f"it starts once EC2 lets an agent of {pool} start again: {view.refused_detail}"
+    if broken := kept or _why_broken(situation, controller, want, start.server, start.seconds):
+        return broken
+    # An agent that may come at any moment has been late for so long already: so are those that it takes after others.
+    if start.first_seconds == ANY_MOMENT_SECONDS and start.server in situation.fleet.pools:
+        timeout = duration(situation.fleet.pools[start.server].boot_timeout_seconds)
+        words = f"it waits for an agent of {start.server} that takes longer than usual; each has {timeout} in all"
+        return "late-agent", "agent is late", words
+    # Jenkins, or a plugin, holds it back in words of its own: nobody knows for how long.
+    detail = f"Jenkins holds it back: {want.item.wait.unclear}"
+    return ("unclear", "Jenkins holds it", detail) if want.item.unclear else None
 
 
 def _why_broken(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> Doubt | None:
@@ -113,20 +105,6 @@ def _why_broken(situation: Situation, controller: str, want: Want, server: str, 
     if no_node := situation.no_node(controller):
         return "cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})"
     return None
-
-
-def _of_late_agent(situation: Situation, start: PlannedStart | BareStart) -> Doubt | None:
-    """Say that an item waits for an agent that may come at any moment, for so long already: so do those that it takes after others."""
-    if start.first_seconds != ANY_MOMENT_SECONDS or start.server not in situation.fleet.pools:
-        return None
-    timeout = duration(situation.fleet.pools[start.server].boot_timeout_seconds)
-    return "late-agent", "agent is late", f"it waits for an agent of {start.server} that takes longer than usual; each has {timeout} in all"
-
-
-def _of_jenkins(want: Want) -> Doubt | None:
-    """Say that Jenkins, or a plugin, holds an item back in words of its own: nobody knows for how long."""
-    detail = f"Jenkins holds it back: {want.item.wait.unclear}"
-    return ("unclear", "Jenkins holds it", detail) if want.item.unclear else None
 
 
 def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt | None:
@@ -245,24 +223,23 @@ def _not_served(situation: Situation, asked: Asked) -> Iterator[EtaEntry]:
             label = ignored_label(situation.fleet, nodes, item)
             ignored = f"another cloud serves {label} (ignore_labels)" if label else ""
             detail = told_quiet(view) if item.in_quiet_mode else ignored or causes.get(item.id, _NOT_SERVED)
-            yield _entry(asked, item, pool="", starts=None, ends=None, detail=detail)
+            yield _entry(asked.controller, item, pool="", starts=None, ends=None, detail=detail)
 
 
 def _of_want(controller: str, want: Want, bare: BareStart | None, takes: Estimate | None, tracker: JobTracker) -> EtaEntry:
-    asked = Asked(controller=controller, job=want.item.job)
     if bare is None:
         detail = "nobody knows when it starts: no running or booting agent can take it, and nothing may be launched for it"
-        return _entry(asked, want.item, pool=want.pools[0].name, starts=None, ends=None, detail=f"{detail}; {_told_duration(takes)}")
+        return _entry(controller, want.item, pool=want.pools[0].name, starts=None, ends=None, detail=f"{detail}; {_told_duration(takes)}")
     where = "another node" if bare.server.startswith("\n") else bare.server
     if bare.is_guess:
         detail = f"it waits for {_FOR[bare.waits_for]} ({where}), and nobody knows when the build ends that runs there"
-        return _entry(asked, want.item, pool=where, starts=None, ends=None, detail=f"{detail}; {_told_duration(takes)}")
+        return _entry(controller, want.item, pool=where, starts=None, ends=None, detail=f"{detail}; {_told_duration(takes)}")
     starts, _ = start_of(bare.seconds, start_kinds(bare.waits_for, bare.server, mature=want.mature), tracker)
     ends = sum_of(starts, takes) if takes else None
     detail = (
         f"it waits for {_FOR[bare.waits_for]} ({where})" if bare.waits_for is not WaitsFor.JENKINS else f"an executor of {where} is free"
     )
-    return _entry(asked, want.item, pool=where, starts=starts, ends=ends, detail=f"{detail}; {_told_duration(takes)}")
+    return _entry(controller, want.item, pool=where, starts=starts, ends=ends, detail=f"{detail}; {_told_duration(takes)}")
 
 
 def _told_duration(takes: Estimate | None) -> str:
@@ -283,11 +260,10 @@ def _running(situation: Situation, asked: Asked, tracker: JobTracker) -> Iterato
             detail += "; no build of it was seen to end before it began, so that nobody knows how long it takes"
         elif left is None:
             detail += f", where others took {duration(build.duration.mid)}: nobody knows when it ends"
-        signature = build.signature if build else ""
-        told = EtaEntry(
+        yield EtaEntry(
             controller=asked.controller,
             job=asked.job,
-            signature=signature,
+            signature=build.signature if build else "",
             pool=sighting.pool,
             state="runs",
             item=None,
@@ -295,7 +271,6 @@ def _running(situation: Situation, asked: Asked, tracker: JobTracker) -> Iterato
             ends=left,
             detail=detail,
         )
-        yield told
 
 
 def _if_queued_now(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows) -> Iterator[EtaEntry]:
@@ -312,9 +287,9 @@ def _if_queued_now(situation: Situation, asked: Asked, tracker: JobTracker, rows
         yield replace(_of_want(asked.controller, want, bare, takes, tracker), state="not queued", item=None)
 
 
-def _entry(asked: Asked, item: QueueItem, *, pool: str, starts: Estimate | None, ends: Estimate | None, detail: str) -> EtaEntry:
+def _entry(controller: str, item: QueueItem, *, pool: str, starts: Estimate | None, ends: Estimate | None, detail: str) -> EtaEntry:
     return EtaEntry(
-        controller=asked.controller,
+        controller=controller,
         job=item.job,
         signature=item.signature,
         pool=pool,

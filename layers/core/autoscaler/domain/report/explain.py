@@ -50,17 +50,6 @@ _STAGES_NAMED = 5
 PLACES_NAMED = 3
 
 
-def builds_of(situation: Situation, job: str) -> list[tuple[Agent, Build, float]]:
-    """Find the builds of a job that run, each with its agent and for how long it has run."""
-    agents = [agent for agent in situation.agents if agent.node]
-    return [
-        (agent, build, elapsed_seconds(build, situation.snapshot.learned[agent.record.controller], situation.now))
-        for agent in agents
-        for build in (agent.node.builds if agent.node else ())
-        if build.job == job
-    ]
-
-
 def facts_of_waiting(entries: Sequence[QueueEntry]) -> Iterator[str]:
     """Say of items of one job what they wait for, beyond the answer; items that wait alike share a line."""
     alike: dict[tuple[str, str, tuple[str, ...], str], list[QueueEntry]] = {}
@@ -68,10 +57,21 @@ def facts_of_waiting(entries: Sequence[QueueEntry]) -> Iterator[str]:
         alike.setdefault((entry.controller, entry.label, entry.pools, entry.state), []).append(entry)
     for group in alike.values():
         yield _of_group(group, is_all=len(alike) == 1)
-        if group[0].state in PLANNED:
-            yield from _starts(group)
-    if stages := _stages(entries):
-        yield stages
+        if group[0].state not in PLANNED:
+            continue
+        soonest = sorted(group, key=lambda entry: (entry.starts_in_seconds is None, entry.starts_in_seconds or 0.0))
+        details = list(dict.fromkeys(entry.detail for entry in soonest))
+        if len(details) == 1:
+            yield details[0]
+        elif all(entry.starts_in_seconds is None for entry in group):
+            yield f"for example: {details[0]}"
+        else:
+            yield f"the first of them: {details[0]}"
+            yield f"the last of them: {details[-1]}"
+    stages = list(dict.fromkeys(entry.stage for entry in entries if entry.stage))
+    if len(stages) > 1:
+        more = f" and {len(stages) - _STAGES_NAMED} more" if len(stages) > _STAGES_NAMED else ""
+        yield f"they are: {', '.join(stages[:_STAGES_NAMED])}{more} (autoscaler queue lists all)"
 
 
 def _of_group(group: Sequence[QueueEntry], *, is_all: bool) -> str:
@@ -82,38 +82,6 @@ def _of_group(group: Sequence[QueueEntry], *, is_all: bool) -> str:
     so_far = f"{waits[0]} to {waits[-1]}" if waits[0] != waits[-1] else waits[0]
     served = f"; {', '.join(first.pools)} may serve {'them' if several else 'it'}" if first.pools else ""
     return f"{who}{label} on {first.controller}, for {so_far} so far{served}"
-
-
-def _starts(group: Sequence[QueueEntry]) -> Iterator[str]:
-    details = list(dict.fromkeys(entry.detail for entry in sorted(group, key=_when)))
-    if len(details) == 1:
-        yield details[0]
-    elif all(entry.starts_in_seconds is None for entry in group):
-        yield f"for example: {details[0]}"
-    else:
-        yield f"the first of them: {details[0]}"
-        yield f"the last of them: {details[-1]}"
-
-
-def _when(entry: QueueEntry) -> tuple[bool, float]:
-    return entry.starts_in_seconds is None, entry.starts_in_seconds or 0.0
-
-
-def _stages(entries: Iterable[QueueEntry]) -> str:
-    """Name the stages or the parameters, if there are several."""
-    names = list(dict.fromkeys(entry.stage for entry in entries if entry.stage))
-    if len(names) < 2:
-        return ""
-    more = f" and {len(names) - _STAGES_NAMED} more" if len(names) > _STAGES_NAMED else ""
-    return f"they are: {', '.join(names[:_STAGES_NAMED])}{more} (autoscaler queue lists all)"
-
-
-def facts_of_running(builds: Sequence[tuple[Agent, Build, float]]) -> Iterator[str]:
-    """Say where builds run, the longest first."""
-    for agent, build, elapsed in sorted(builds, key=lambda running: -running[2])[:PLACES_NAMED]:
-        yield f"{build.job} (for {duration(elapsed)} so far) runs on {agent.record.node} of {agent.pool.name}"
-    if len(builds) > PLACES_NAMED:
-        yield f"{len(builds) - PLACES_NAMED} more run (autoscaler agents lists all)"
 
 
 # Why a job waits, in one sentence: `why` begins with it. The facts behind it follow, each once.
@@ -141,33 +109,25 @@ _FULL = {
 }
 
 
-def answer_of_waiting(situation: Situation, plans: Sequence[Plan], entries: Sequence[QueueEntry], running: int, named: str = "") -> str:
-    """Say how many items of a job wait, why, and when the next one starts. ``named``: the job, if it was asked for by another name."""
+def _answer_of_waiting(situation: Situation, plans: Sequence[Plan], entries: Sequence[QueueEntry], running: int, of: str) -> str:
+    """Say how many items of a job wait, why, and when the next one starts. ``of``: names the job, if it was asked for by another name."""
     causes: dict[str, int] = {}
     for entry in sorted(entries, key=lambda entry: -entry.waiting_seconds):
         cause = _cause(situation, plans, entry)
         causes[cause] = causes.get(cause, 0) + 1
     by_number = sorted(causes.items(), key=lambda pair: -pair[1])
     because = by_number[0][0] if len(by_number) == 1 else "; ".join(f"{number} because {cause}" for cause, number in by_number)
-    nouns = _noun(entries)
-    of = f" of {named}" if named else ""
+    kinds = {entry.of_pipeline for entry in entries}
+    nouns = "stage" if kinds == {True} else "item" if len(kinds) > 1 else "build"
     also = f" {counted(running, 'other')} {'runs' if running == 1 else 'run'}." if running else ""
     return f"{counted(len(entries), nouns)}{of} {'waits' if len(entries) == 1 else 'wait'}: {because}.{_next(situation, entries)}{also}"
 
 
-def _noun(entries: Iterable[QueueEntry]) -> str:
-    kinds = {entry.of_pipeline for entry in entries}
-    return "stage" if kinds == {True} else "item" if len(kinds) > 1 else "build"
-
-
-def answer_of_running(builds: Sequence[tuple[Agent, Build, float]], named: str = "") -> str:
-    """Say where builds of a job run, and for how long. Beside each build: its agent, and how many seconds it has run."""
-    longest = sorted(builds, key=lambda running: -running[2])
-    places = [f"{agent.record.node} of {agent.pool.name} for {duration(elapsed)}" for agent, _, elapsed in longest]
-    of = f" of {named}" if named else ""
-    return (
-        f"{counted(len(builds), 'build')}{of} {'runs' if len(builds) == 1 else 'run'}, and none waits: on {listed(places, PLACES_NAMED)}."
-    )
+def _answer_of_running(builds: Sequence[tuple[Agent, Build, float]], of: str) -> str:
+    """Say where builds of a job run, and for how long."""
+    places = [f"{agent.record.node} of {agent.pool.name} for {duration(elapsed)}" for agent, _, elapsed in builds]
+    verb = "runs" if len(builds) == 1 else "run"
+    return f"{counted(len(builds), 'build')}{of} {verb}, and none waits: on {listed(places, PLACES_NAMED)}."
 
 
 def is_said(situation: Situation, refusal: Held, answer: str) -> bool:
@@ -189,7 +149,8 @@ def _cause(situation: Situation, plans: Sequence[Plan], entry: QueueEntry) -> st
         return f"an executor of {listed(entry.pools)} is free, and Jenkins starts it within seconds"
     if on_the_way := list(_launched_now(plans, entry)):
         return " and ".join(on_the_way)
-    return "; ".join(dict.fromkeys(_why_not_launched(situation, plans, entry)))
+    held = [refusal for plan in plans for refusal in plan.held if refusal.controller in ("", entry.controller)]
+    return "; ".join(dict.fromkeys(_why_not_in(situation, entry.controller, name, held) for name in entry.pools))
 
 
 def _launched_now(plans: Iterable[Plan], entry: QueueEntry) -> Iterator[str]:
@@ -215,27 +176,18 @@ def _is(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _why_not_launched(situation: Situation, plans: Iterable[Plan], entry: QueueEntry) -> Iterator[str]:
-    """Say for each pool of an item what keeps its agents from being launched; if nothing does, what the item waits for."""
-    held = [refusal for plan in plans for refusal in plan.held if refusal.controller in ("", entry.controller)]
-    for name in entry.pools:
-        yield _why_not_in(situation, entry.controller, name, [refusal for refusal in held if refusal.pool == name])
-
-
 def _why_not_in(situation: Situation, controller: str, pool: str, held: Collection[Held]) -> str:
-    booting = _booting(situation, controller, pool)
-    weightiest = min(held, key=_weight) if held else None
+    """Say what keeps agents of a pool from being launched; if nothing does, what jobs wait for."""
+    view = situation.pools.get((controller, pool))
+    booting = [agent for agent in view.agents if agent.phase.is_on_its_way] if view else []
+    weightiest = min((refusal for refusal in held if refusal.pool == pool), key=_weight, default=None)
     if weightiest and (weightiest.reason not in _CHOICES or not booting):
         return _obstacle(situation, weightiest)
-    if booting:
-        return _still_booting_for_job(booting, pool)
-    return f"every executor of {pool} is busy or promised to jobs before it"
-
-
-def _still_booting_for_job(booting: Sequence[Agent], pool: str) -> str:
     if len(booting) > 1:
         return f"{len(booting)} agents of {pool} are booting"
-    return f"an agent of {pool} is booting ({booting[0].record.node or booting[0].record.instance_id})"
+    if booting:
+        return f"an agent of {pool} is booting ({booting[0].record.node or booting[0].record.instance_id})"
+    return f"every executor of {pool} is busy or promised to jobs before it"
 
 
 def _weight(refusal: Held) -> int:
@@ -244,14 +196,11 @@ def _weight(refusal: Held) -> int:
     return len(_WEIGHTIEST) + (refusal.reason in _CHOICES)
 
 
-def _booting(situation: Situation, controller: str, pool: str) -> list[Agent]:
-    view = situation.pools.get((controller, pool))
-    return [agent for agent in view.agents if agent.phase.is_on_its_way] if view else []
-
-
 def _obstacle(situation: Situation, refusal: Held) -> str:
     """Say what keeps agents of a pool from being launched, with the figures of the limit."""
-    usage = _usage(situation, refusal)
+    levels = Budget(situation).levels_of(refusal.pool)
+    kind = _FULL[refusal.reason][0] if refusal.reason in _FULL else None
+    usage = next((use for use in levels if refusal.limit_of == use.level.text or (kind is not None and use.level.kind is kind)), None)
     if usage is not None and (limit := _limit(refusal, usage)):
         return limit
     match refusal.reason:
@@ -279,13 +228,6 @@ def _limit(refusal: Held, usage: Usage) -> str:
         most = dollars(ceilings.max_usd_per_hour)
         return f"another agent of {refusal.pool} would cost more than {whose} may, {most} an hour (max_usd_per_hour)"
     return f"the month's money of {whose} is spent (max_usd_per_month)" if refusal.reason is Reason.USD_PER_MONTH else ""
-
-
-def _usage(situation: Situation, refusal: Held) -> Usage | None:
-    """Find what is used of the limit that was reached."""
-    levels = Budget(situation).levels_of(refusal.pool)
-    kind = _FULL[refusal.reason][0] if refusal.reason in _FULL else None
-    return next((use for use in levels if refusal.limit_of == use.level.text or (kind is not None and use.level.kind is kind)), None)
 
 
 def _next(situation: Situation, entries: Iterable[QueueEntry]) -> str:
@@ -440,7 +382,9 @@ def _of_agent(situation: Situation, agent: Agent, events: Collection[Event]) -> 
 
 def _at_work(situation: Situation, agent: Agent) -> Iterator[str]:
     if agent.node and agent.node.builds:
-        yield f"it runs {', '.join(sorted(_run(situation, agent, build) for build in agent.node.builds))}"
+        learned = situation.snapshot.learned[agent.record.controller]
+        ran = [(build.job, elapsed_seconds(build, learned, situation.now)) for build in agent.node.builds]
+        yield f"it runs {', '.join(sorted(f'{job} (for {duration(seconds)} so far)' for job, seconds in ran))}"
     if agent.node and agent.node.ended:
         yield f"{told_ended(agent)}: that is no work, and its executor takes no other build"
 
@@ -465,11 +409,6 @@ def _out_of_use(situation: Situation, agent: Agent, events: Collection[Event]) -
         yield f"it takes no new builds, for {duration(situation.now - since)} by now"
     if agent.phase is not Phase.READY and situation.protected(agent):
         yield "a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
-
-
-def _run(situation: Situation, agent: Agent, build: Build) -> str:
-    elapsed = elapsed_seconds(build, situation.snapshot.learned[agent.record.controller], situation.now)
-    return f"{build.job} (for {duration(elapsed)} so far)"
 
 
 def _boot(situation: Situation, agent: Agent) -> str:
@@ -521,18 +460,21 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
 
 def _of_job(situation: Situation, plans: Sequence[Plan], subject: str, asked: str | None) -> Iterator[str]:
     """Say why a job waits, or where it runs, in one sentence; then the facts behind it."""
-    named = subject if asked not in {None, subject} else ""
-    entries, builds = [entry for entry in list_queue(situation) if entry.job == subject], builds_of(situation, subject)
-    answer = ""
+    of = f" of {subject}" if asked not in {None, subject} else ""
+    entries, builds = [entry for entry in list_queue(situation) if entry.job == subject], _builds_of(situation, subject)
     if entries:
-        yield (answer := answer_of_waiting(situation, plans, entries, len(builds), named))
+        answer = _answer_of_waiting(situation, plans, entries, len(builds), of)
+        yield answer
         yield from facts_of_waiting(entries)
         yield from told_holds_of_job(situation, subject)
         yield from _of_pools_for_it(situation, plans, sorted({pool for entry in entries for pool in entry.pools}), answer)
     elif builds:
-        yield answer_of_running(builds, named)
+        yield _answer_of_running(builds, of)
     if entries or len(builds) > PLACES_NAMED:
-        yield from facts_of_running(builds)
+        for agent, build, elapsed in builds[:PLACES_NAMED]:
+            yield f"{build.job} (for {duration(elapsed)} so far) runs on {agent.record.node} of {agent.pool.name}"
+    if len(builds) > PLACES_NAMED:
+        yield f"{len(builds) - PLACES_NAMED} more run (autoscaler agents lists all)"
     if len(builds) == 1:
         yield f"{builds[0][0].record.node} was {_boot(situation, builds[0][0])}"
     if situation.fleet.declined is not None:
@@ -540,6 +482,14 @@ def _of_job(situation: Situation, plans: Sequence[Plan], subject: str, asked: st
 
         yield from told_of_job(situation, subject)
     yield from told_lost(situation, subject)
+
+
+def _builds_of(situation: Situation, job: str) -> list[tuple[Agent, Build, float]]:
+    """Find the builds of a job that run, the longest first, each with its agent and for how long it has run."""
+    learned, nodes = situation.snapshot.learned, [(agent, agent.node) for agent in situation.agents if agent.node]
+    builds = [(agent, build) for agent, node in nodes for build in node.builds if build.job == job]
+    running = [(agent, build, elapsed_seconds(build, learned[agent.record.controller], situation.now)) for agent, build in builds]
+    return sorted(running, key=lambda one: -one[2])
 
 
 def _of_pools_for_it(situation: Situation, plans: Iterable[Plan], pools: Collection[str], answer: str) -> Iterator[str]:
