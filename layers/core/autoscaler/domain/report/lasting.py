@@ -41,9 +41,20 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         if is_left(agent) and not agent.instance_ended and not is_controller_left(situation, agent.record.controller):
             pools.setdefault(agent.pool.name, []).append(agent)
     for pool, agents in pools.items():
-        yield f"left/pool/{pool}", _pool_seen(situation, pool, agents)
+        becomes = dict.fromkeys(_what_becomes_of(situation, agent) for agent in agents)
+        known = listed([_name(agent.record) for agent in agents], _NAMED)
+        cost = _cost(situation, (agent.record for agent in agents))
+        text = f"{why_left(situation, agents[0])}. Its agents: {known}.\nWhat becomes of them: {'; '.join(becomes)}."
+        then = f"They cost {cost} an hour until then. To keep them, put the pool back."
+        title, ask = f"agents of {pool} left the fleet file", f"autoscaler why {agents[0].record.node or pool}"
+        yield f"left/pool/{pool}", Seen(title, f"{text}\n{then}", _LEFT_RUNBOOK, ask)
     for (controller, pool), names in _unseen(situation).items():
-        yield f"left/controller/{controller}/{pool}", _controller_seen(situation, controller, pool, names)
+        cost = _cost(situation, (record for record in situation.snapshot.living if record.machine in names))
+        text = f"{_nobody_sees(controller)}: {listed([*names.values()], _NAMED)}. They cost {cost} an hour."
+        then = f"Put the controller back, or end each one once nothing runs on it: {_end(next(iter(names)))}"
+        title = f"agents of {pool} left the fleet file"
+        seen = Seen(title, f"{text}\n{then}", _LEFT_RUNBOOK, "autoscaler status", daily=True)
+        yield f"left/controller/{controller}/{pool}", seen
     if ids := _foreign(situation):
         yield (
             FOREIGN,
@@ -137,21 +148,6 @@ def _foreign(situation: Situation) -> list[str]:
     return [*in_state(situation.memory, FOREIGN)]
 
 
-def _pool_seen(situation: Situation, pool: str, agents: list[Agent]) -> Seen:
-    becomes = dict.fromkeys(_what_becomes_of(situation, agent) for agent in agents)
-    names = [_name(agent.record) for agent in agents]
-    text = f"{why_left(situation, agents[0])}. Its agents: {listed(names, _NAMED)}.\nWhat becomes of them: {'; '.join(becomes)}."
-    usd = f"They cost {_cost(situation, (agent.record for agent in agents))} an hour until then. To keep them, put the pool back."
-    return Seen(f"agents of {pool} left the fleet file", f"{text}\n{usd}", _LEFT_RUNBOOK, f"autoscaler why {agents[0].record.node or pool}")
-
-
-def _controller_seen(situation: Situation, controller: str, pool: str, names: dict[str, str]) -> Seen:
-    cost = _cost(situation, (record for record in situation.snapshot.living if record.machine in names))
-    text = f"{_nobody_sees(controller)}: {listed([*names.values()], _NAMED)}. They cost {cost} an hour."
-    then = f"Put the controller back, or end each one once nothing runs on it: {_end(next(iter(names)))}"
-    return Seen(f"agents of {pool} left the fleet file", f"{text}\n{then}", _LEFT_RUNBOOK, "autoscaler status", daily=True)
-
-
 def _nobody_sees(controller: str) -> str:
     return f"controller {controller} left the fleet file, so nobody sees its builds and nothing is ended"
 
@@ -177,27 +173,21 @@ _SIDES_RUNBOOK = "operations.md#a-controller-that-shared-machines-left"
 def left_sides_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name each controller that left the fleet file while machines are shared with it, or one leaves it for another controller."""
     by_controller: dict[str, list[tuple[Record, Binding]]] = {}
-    machines = dict.fromkeys(record.machine for record in situation.snapshot.records) if situation.left_controllers else ()
-    for machine in machines:
+    for machine in dict.fromkeys(record.machine for record in situation.snapshot.records) if situation.left_controllers else ():
         for record, side in unseen_sides(situation, machine):
-            if side not in record.leaves:
-                continue  # it is told as any agent of a controller that left
-            by_controller.setdefault(side.controller, []).append((record, side))
+            if side in record.leaves:  # else it is told as any agent of a controller that left
+                by_controller.setdefault(side.controller, []).append((record, side))
     for controller, sides in by_controller.items():
-        yield f"left-side/{controller}", _seen_on_sides(situation, controller, sides)
-
-
-def _seen_on_sides(situation: Situation, controller: str, sides: list[tuple[Record, Binding]]) -> Seen:
-    machines = list(dict.fromkeys(record.machine for record, _ in sides))
-    usd = sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.machine in machines)
-    cost = f" They cost {dollars(usd)} an hour." if usd else ""
-    text = (
-        f"Nobody sees what runs there on {listed([side.node or '' for _, side in sides], _NAMED)}.{cost}\n"
-        f"Their other sides take no builds and are drained; hosts go on. The machines stay until you put {controller} back, or confirm "
-        f"that nothing of it runs there: autoscaler end {machines[0]} --yes"
-    )
-    title = f"{controller} left the fleet file, and {counted(len(machines), 'machine')} shared with it stay"
-    return Seen(title, text, _SIDES_RUNBOOK, f"autoscaler why {machines[0]}", daily=True)
+        machines = list(dict.fromkeys(record.machine for record, _ in sides))
+        usd = sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.machine in machines)
+        cost = f" They cost {dollars(usd)} an hour." if usd else ""
+        text = (
+            f"Nobody sees what runs there on {listed([side.node or '' for _, side in sides], _NAMED)}.{cost}\n"
+            f"Their other sides take no builds and are drained; hosts go on. The machines stay until you put {controller} back, or confirm "
+            f"that nothing of it runs there: autoscaler end {machines[0]} --yes"
+        )
+        title = f"{controller} left the fleet file, and {counted(len(machines), 'machine')} shared with it stay"
+        yield f"left-side/{controller}", Seen(title, text, _SIDES_RUNBOOK, f"autoscaler why {machines[0]}", daily=True)
 
 
 # Messages about agents whose labels we took, and which Jenkins has not let us give back for an hour: no job begins there.
@@ -214,7 +204,15 @@ def held_labels_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         if failing and _is_without_labels(situation, agent) and situation.now - failing.since_at >= HOUR_SECONDS:
             pools.setdefault(agent.pool.name, []).append((agent, failing))
     for pool, agents in pools.items():
-        yield f"lasts/labels/{pool}", _seen_without_labels(situation, pool, agents)
+        names = [agent.record.node or "" for agent, _ in agents]
+        lines = [
+            f"{agent.record.node}: its labels were to be given back {duration(situation.now - failing.since_at)} ago: {failing.why}"
+            for agent, failing in agents[:_NAMED]
+        ]
+        cost = _cost(situation, (agent.record for agent, _ in agents))
+        text = "\n".join([*lines, f"No job begins there, and they cost {cost} an hour. Jenkins is asked again now and then."])
+        title = f"{listed(names, 2)} of {pool}: without labels too long"
+        yield f"lasts/labels/{pool}", Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}")
 
 
 def _is_without_labels(situation: Situation, agent: Agent) -> bool:
@@ -224,17 +222,6 @@ def _is_without_labels(situation: Situation, agent: Agent) -> bool:
         return False
     lacks = labels_soon(agent.record, node, situation.fleet) - node.labels  # what a person held, and nobody holds any more
     return bool(lacks) or not node.labels.isdisjoint((FULL_LABEL, CORDONED_LABEL))
-
-
-def _seen_without_labels(situation: Situation, pool: str, agents: list[tuple[Agent, Failing]]) -> Seen:
-    names = [agent.record.node or "" for agent, _ in agents]
-    lines = [
-        f"{agent.record.node}: its labels were to be given back {duration(situation.now - failing.since_at)} ago: {failing.why}"
-        for agent, failing in agents[:_NAMED]
-    ]
-    cost = dollars(sum(usd_per_hour_of(situation, agent.record) for agent, _ in agents))
-    text = "\n".join([*lines, f"No job begins there, and they cost {cost} an hour. Jenkins is asked again now and then."])
-    return Seen(f"{listed(names, 2)} of {pool}: without labels too long", text, _RUNBOOK, f"autoscaler why {names[0]}")
 
 
 # Messages about agents that stay in a row for too long.
@@ -249,14 +236,20 @@ _TOLD_OF_OTHERS = (states.PERSON, states.KEPT, states.LOST, states.DRAINS, state
 
 def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
     """Name the rows and pools with agents that stay there for too long. ``told``: names of what people were told."""
-    lasting: dict[tuple[str, str], list[Agent]] = {}
+    lasting: dict[tuple[AgentState, str], list[Agent]] = {}
     for agent in situation.agents:
-        if (row := _row(situation, agent)) is not None and _lasts_too_long(situation, agent, row, told):
-            lasting.setdefault((row.name, agent.pool.name), []).append(agent)
-    for (name, pool), agents in lasting.items():
-        row = state_named(name)
-        if row is not None:
-            yield _key(row, pool), _seen_lasting(situation, row, pool, agents)
+        if (row := _lasting_row(situation, agent, told)) is not None:
+            lasting.setdefault((row, agent.pool.name), []).append(agent)
+    for (row, pool), agents in lasting.items():
+        agents.sort(key=lambda agent, row=row: -_lasted(situation, agent, row))  # type: ignore[misc]
+        lines = [_line(situation, row, agent) for agent in agents[:_NAMED]]
+        lines += [f"and {len(agents) - _NAMED} more"] if len(agents) > _NAMED else []
+        usd = sum(usd_per_hour_of(situation, agent.record) for agent in agents)
+        cost = f"{counted(len(agents), 'agent')} of {pool} cost {dollars(usd)} an hour." if usd else ""
+        text = "\n".join(filter(None, [*lines, f"Deadline: {row.deadline}. Then: {row.then}.", cost]))
+        names = [agent.record.node or agent.record.instance_id for agent in agents]
+        title = f"{listed(names, 2)} of {pool}: {row.title or f'{row.name} too long'}"
+        yield _key(row, pool), Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}", daily=row.daily)
     yield from _still_lent(situation)
     yield from held_labels_seen(situation)
     yield from _without_agents(situation)
@@ -280,21 +273,15 @@ def _key(row: AgentState, pool: str) -> str:
     return f"{LASTS}{row.name}/{pool}"
 
 
-def _row(situation: Situation, agent: Agent) -> AgentState | None:
-    """Find the row of an agent, if people are told by this rule when it lasts."""
+def _lasting_row(situation: Situation, agent: Agent, told: Collection[str]) -> AgentState | None:
+    """Find the row in which an agent is for too long, if people are told of it by this rule, and nothing explains it."""
     past = situation.past(agent).state
     row = state_named(past.state) if past else None
-    if row is None or row.told_after is None:
+    if row is None or row.told_after is None or not (agent.record.is_instance or row in _TOLD_OF_OTHERS):
         return None
-    return row if agent.record.is_instance or row in _TOLD_OF_OTHERS else None
-
-
-def _lasts_too_long(situation: Situation, agent: Agent, row: AgentState, told: Collection[str]) -> bool:
-    if row.told_after is None or _is_explained(situation, agent, row):
-        return False
     slack = _SLACK_SECONDS if _key(row, agent.pool.name) in told else 0.0
     after = row.told_after(agent.pool, situation.fleet.resume_timeout(agent.record.controller))
-    return _lasted(situation, agent, row) >= after - slack
+    return row if not _is_explained(situation, agent, row) and _lasted(situation, agent, row) >= after - slack else None
 
 
 def _lasted(situation: Situation, agent: Agent, row: AgentState) -> float:
@@ -323,18 +310,6 @@ def _is_explained(situation: Situation, agent: Agent, row: AgentState) -> bool:
     return situation.now < agent.record.keep_until or ready <= floor
 
 
-def _seen_lasting(situation: Situation, row: AgentState, pool: str, agents: list[Agent]) -> Seen:
-    agents = sorted(agents, key=lambda agent: -_lasted(situation, agent, row))
-    lines = [_line(situation, row, agent) for agent in agents[:_NAMED]]
-    lines += [f"and {len(agents) - _NAMED} more"] if len(agents) > _NAMED else []
-    usd = sum(usd_per_hour_of(situation, agent.record) for agent in agents)
-    cost = f"{counted(len(agents), 'agent')} of {pool} cost {dollars(usd)} an hour." if usd else ""
-    text = "\n".join(filter(None, [*lines, f"Deadline: {row.deadline}. Then: {row.then}.", cost]))
-    names = [agent.record.node or agent.record.instance_id for agent in agents]
-    title = f"{listed(names, 2)} of {pool}: {row.title or f'{row.name} too long'}"
-    return Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}", daily=row.daily)
-
-
 def _line(situation: Situation, row: AgentState, agent: Agent) -> str:
     name = agent.record.instance_id if row.by_ec2 else agent.record.node or agent.record.instance_id
     causes = "; ".join(_causes(situation, row, agent))
@@ -343,11 +318,13 @@ def _line(situation: Situation, row: AgentState, agent: Agent) -> str:
 
 def _causes(situation: Situation, row: AgentState, agent: Agent) -> Iterator[str]:
     """Say what keeps an agent where it is, in the words of Jenkins, of EC2 or of a person as far as there are any."""
-    record, node = agent.record, agent.node
+    record = agent.record
     for hold in situation.overrides.holds_of_people_on(record.controller, record.pool):
         yield hold.text(situation.now)
-    if node:
-        yield from _on_node(agent, node)
+    if agent.node and agent.node.builds:
+        yield f"busy with {listed(sorted({name_of_build(build) for build in agent.node.builds}))}"
+    if agent.mark is None and (offline := told_offline(agent.node)):
+        yield offline
     if record.trouble:
         yield record.trouble
     if stuck := situation.memory.agent(record.instance_id).stuck:
@@ -359,13 +336,6 @@ def _causes(situation: Situation, row: AgentState, agent: Agent) -> Iterator[str
     if row is states.IDLE and (kept := why_kept(situation, agent)):
         yield kept
     yield from _failing_steps(situation, {record.node or "", record.instance_id})
-
-
-def _on_node(agent: Agent, node: Node) -> Iterator[str]:
-    if node.builds:
-        yield f"busy with {listed(sorted({name_of_build(build) for build in node.builds}))}"
-    if agent.mark is None and (offline := told_offline(node)):
-        yield offline
 
 
 def _failing_steps(situation: Situation, names: set[str]) -> Iterator[str]:
@@ -419,19 +389,14 @@ def _still_lent_line(situation: Situation, agent: Agent) -> str:
 def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name instances without a record that EC2 does not end."""
     agents, row = {agent.record.instance_id for agent in situation.agents}, states.SHUTS_DOWN
-    pools: dict[str, list[str]] = {}
-    for name, past in in_state(situation.memory, row.name).items():
+    pools, pasts = dict[str, list[str]](), in_state(situation.memory, row.name)
+    for name, past in pasts.items():
         if situation.ec2_seen_seconds(past.since_at) >= states.SHUTS_DOWN_SECONDS and name not in agents:
             pools.setdefault(past.pool, []).append(name)
     for pool, names in pools.items():
-        yield f"{LASTS}{row.name}/{pool}", _shuts_down(situation, pool, names)
-
-
-def _shuts_down(situation: Situation, pool: str, names: list[str]) -> Seen:
-    row, past = states.SHUTS_DOWN, in_state(situation.memory, states.SHUTS_DOWN.name)
-    lines = [f"{name} {row.says}, for {duration(situation.now - past[name].since_at)}" for name in names[:_NAMED]]
-    text = "\n".join([*lines, f"Deadline: {row.deadline}. Then: {row.then}."])
-    return Seen(f"{listed(names, 2)} of {pool}: {row.name} too long", text, _RUNBOOK, "autoscaler status", daily=True)
+        lines = [f"{name} {row.says}, for {duration(situation.now - pasts[name].since_at)}" for name in names[:_NAMED]]
+        text = "\n".join([*lines, f"Deadline: {row.deadline}. Then: {row.then}."])
+        yield _key(row, pool), Seen(f"{listed(names, 2)} of {pool}: {row.name} too long", text, _RUNBOOK, "autoscaler status", daily=True)
 
 
 # Labels on hold for people: which jobs wait for the end of a hold, where Jenkins starts them all the same, which agents lack the label.
@@ -458,7 +423,15 @@ def _beyond(situation: Situation, controller: str, item: QueueItem, holds: Colle
         if hold.ends_at is not None:
             place = f"{hold.scope} {hold.name}".strip()
             yield f"the hold of {place} ends at {clock(hold.ends_at)}, or with: autoscaler resume {resume_option(hold)}"
-    yield from _not_kept(situation, controller, item, holds)
+    # A hold cannot keep Jenkins from starting it if no label can be taken for it, or a node's labels are not ours.
+    nodes, held_labels = situation.snapshot.controllers[controller].nodes, situation.fleet.held_labels
+    yield from _of_no_label(situation, nodes, [hold.name for hold in holds if hold.scope is Scope.LABEL])
+    for agent in situation.agents:
+        has_any = agent.node and not agent.node.offline and held_labels.intersection(agent.record.labels, agent.node.labels)
+        if has_any and agent.record.controller == controller and (failing := failing_labels(situation.memory, agent)):
+            yield f"Jenkins does not let us take the label from {agent.record.node}: {failing.why}"
+    if item.asked_label is not None and (names := _others_with(situation, controller, nodes, item.asked_label)):
+        yield f"the labels of {listed(names, _JOBS_NAMED)} are its operator's, so a free executor there still takes it"
 
 
 def resume_option(hold: Hold) -> str:
@@ -466,23 +439,6 @@ def resume_option(hold: Hold) -> str:
     if hold.is_budget:
         return "--budget"
     return f"--{hold.scope} {quote(hold.name)}" if hold.name else f"--{hold.scope}"
-
-
-def _not_kept(situation: Situation, controller: str, item: QueueItem, holds: Collection[Hold]) -> Iterator[str]:
-    """Say why a hold cannot keep Jenkins from starting an item: no label can be taken for it, or a node's labels are not ours."""
-    nodes = situation.snapshot.controllers[controller].nodes
-    yield from _of_no_label(situation, nodes, [hold.name for hold in holds if hold.scope is Scope.LABEL])
-    for agent in situation.agents:
-        if agent.record.controller == controller and (failing := _keeps_held_label(situation, agent)):
-            yield f"Jenkins does not let us take the label from {agent.record.node}: {failing.why}"
-    if item.asked_label is not None and (names := _others_with(situation, controller, nodes, item.asked_label)):
-        yield f"the labels of {listed(names, _JOBS_NAMED)} are its operator's, so a free executor there still takes it"
-
-
-def _keeps_held_label(situation: Situation, agent: Agent) -> Failing | None:
-    """Find out why a node has a label on hold yet; None if it is without, or nothing has failed."""
-    has_any = agent.node and not agent.node.offline and situation.fleet.held_labels.intersection(agent.record.labels, agent.node.labels)
-    return failing_labels(situation.memory, agent) if has_any else None
 
 
 def _of_no_label(situation: Situation, nodes: Collection[Node], held: Collection[str]) -> Iterator[str]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
-from autoscaler.domain.facts.nodes import room_on
+from autoscaler.domain.facts.nodes import Mark, room_on
 from autoscaler.domain.facts.orders import text_of
-from autoscaler.domain.facts.snapshot import Build, ControllerView, Node, QueueItem
-from autoscaler.domain.facts.telemetry import SHORT, Device, Telemetry
+from autoscaler.domain.facts.snapshot import Build, ControllerView, QueueItem
+from autoscaler.domain.facts.telemetry import SHORT, Device, Reports, Telemetry
 from autoscaler.domain.forecast.durations import quantiles_of_job
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts
@@ -33,8 +33,6 @@ from autoscaler.domain.wording import clock, counted, duration, listed, size
 _MUCH_LESS = 0.9
 # A healthy machine swaps a little.
 _SWAPPED = 0.01
-
-Reports = Mapping[str, Telemetry]  # by machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +231,7 @@ def _note(situation: Situation, agent: Agent) -> str:
     if (why := record.trouble or record.problem) and agent.phase.is_on_its_way:
         return why
     if agent.mark:
-        return _note_of_mark(situation, agent)
+        return _note_of_mark(situation, agent, agent.mark)
     if node and node.offline and node.reason:
         return node.reason
     if situation.now < record.keep_until:
@@ -241,12 +239,12 @@ def _note(situation: Situation, agent: Agent) -> str:
     return told_held_labels(situation, agent) or told_lent(situation, agent) or told_host(situation.fleet.hosts, record)
 
 
-def _note_of_mark(situation: Situation, agent: Agent) -> str:
+def _note_of_mark(situation: Situation, agent: Agent, mark: Mark) -> str:
     """Say what our mark on an agent is for; what took the place of a monitor's mark, in the monitor's words."""
-    if agent.mark is None or agent.phase is Phase.RETIRING:
+    if agent.phase is Phase.RETIRING:
         return ""
-    mark = situation.past(agent).mark
-    return mark.words if agent.is_of_monitor and mark else str(agent.mark.kind)
+    monitor = situation.past(agent).mark
+    return monitor.words if agent.is_of_monitor and monitor else str(mark.kind)
 
 
 def list_queue(situation: Situation) -> tuple[QueueEntry, ...]:
@@ -257,41 +255,29 @@ def list_queue(situation: Situation) -> tuple[QueueEntry, ...]:
 
 def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
     """Tell of each item of a controller what becomes of it."""
-    demand, listed_ids = situation.demands[controller], set[int]()
-    for item, fate, pools in (*_demanded(situation, controller), *_held(situation, controller)):
-        listed_ids.add(item.id)
-        yield _entry(controller, item, fate, pools)
-    for unmet in demand.unmet:
-        listed_ids.add(unmet.item.id)
-        fate = _Fate(str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}", unmet.detail)
-        yield _entry(controller, unmet.item, fate)
-    view = situation.snapshot.controllers[controller]
-    nodes = {node.name: node for node in view.nodes}
+    view, fates = situation.snapshot.controllers[controller], list(_demanded(situation, controller))
+    yield from (_entry(controller, item, fate, pools) for item, fate, pools in fates)
+    nodes, listed_ids = {node.name: node for node in view.nodes}, {item.id for item, _, _ in fates}
     for item in view.items:
         if item.id not in listed_ids:
-            yield _entry(controller, item, _of_ignored(situation, nodes, item) or _of_other(situation, view, item))
-
-
-def _of_ignored(situation: Situation, nodes: Mapping[str, Node], item: QueueItem) -> _Fate | None:
-    """Say of an item of another cloud that it is none of ours."""
-    label = ignored_label(situation.fleet, nodes, item)
-    return _Fate("ignored", "another cloud's", f"another cloud serves {label} (ignore_labels)") if label else None
+            label = ignored_label(situation.fleet, nodes, item)
+            ignored = _Fate("ignored", "another cloud's", f"another cloud serves {label} (ignore_labels)") if label else None
+            yield _entry(controller, item, ignored or _of_other(situation, view, item))
 
 
 def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
-    """Tell of the items that pools may serve; of those that free executors do not take, too."""
+    """Tell of the items that pools may serve, that free executors do not take, that are on hold, and that no pool takes."""
     demand, starts = situation.demands[controller], expected_starts(situation, controller)
     unknown = _unknown_on(situation, controller, starts)
     for want in demand.wants:
         yield want.item, _of_want(situation, controller, want, starts, unknown), tuple(pool.name for pool in want.pools)
     for refused in demand.refused:
         yield refused.want.item, _of_refused(situation, controller, refused), tuple(pool.name for pool in refused.want.pools)
-
-
-def _held(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
-    for item, holds in situation.demands[controller].held:
+    for item, holds in demand.held:
         authors = listed(list(dict.fromkeys(hold.by for hold in holds)))
         yield item, _Fate("held", f"held by {authors}", told_holds(situation, controller, item, holds), text_of(holds, situation.now)), ()
+    for unmet in demand.unmet:
+        yield unmet.item, _Fate(str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}", unmet.detail), ()
 
 
 def _entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...] = ()) -> QueueEntry:
@@ -348,7 +334,10 @@ def _of_want(
         return _Fate(*doubt)
     if start is None:
         return _Fate("no-executor", "no executor", "no running or booting agent can take it")
-    another = _another([situation.pools[controller, pool.name] for pool in want.pools])
+    pools = [situation.pools[controller, pool.name] for pool in want.pools]
+    starts_in = min((pool.start_seconds for pool in pools if pool.stopped), default=None)
+    boots_in = duration(min(pool.boot_seconds for pool in pools))
+    another = f"a new agent takes {boots_in} to boot" if starts_in is None else f"a stopped agent takes {duration(starts_in)} to start"
     where = "another node" if start.server.startswith("\n") else start.server
     if build := _of_unknown_length(situation, controller, start):
         since = duration(elapsed_seconds(build, situation.snapshot.learned[controller], situation.now))
@@ -382,14 +371,6 @@ def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fat
         detail = f"{refusal}; no build has begun on {controller} meanwhile; {then}"
         return _Fate("refused", "Jenkins starts nothing", detail)
     return _Fate("refused", "no free executor takes it", f"{refusal}; {then}")
-
-
-def _another(pools: Iterable[PoolView]) -> str:
-    """Say how soon another agent would be there: one that is stopped, where there is any."""
-    starts = [pool.start_seconds for pool in pools if pool.stopped]
-    if starts:
-        return f"a stopped agent takes {duration(min(starts))} to start"
-    return f"a new agent takes {duration(min(pool.boot_seconds for pool in pools))} to boot"
 
 
 def _of_other(situation: Situation, view: ControllerView, item: QueueItem) -> _Fate:
