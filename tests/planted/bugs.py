@@ -284,7 +284,7 @@ BUGS = (
     ),
     Bug(
         name="an instance registers after it was given up",
-        function="_over",
+        function="_refusals",
         was="record.state in {RecordState.CONDEMNED, RecordState.GONE}",
         becomes="record.state is RecordState.GONE",
         found_by=("tests/unit/test_registration.py::test_what_we_gave_up_is_told_to_shut_down",),

@@ -15,7 +15,7 @@ COSTS = (
     ),
     Bug(
         name="a machine weighs once for each controller that it serves",
-        function="_agents",
+        function="_machines",
         was="    for record in look.snapshot.living:\n",
         becomes="    for record in look.snapshot.records:\n",
         found_by=(f"{_UNIT}a_machine_that_serves_two_controllers_weighs_once",),

@@ -35,7 +35,7 @@ FOREIGN = (
     ),
     Bug(
         name="a machine with copied tags and the role of agents gets a node and its secret",
-        function="_not_ours",
+        function="_refusals",
         was="if identity.fleet != fleet.name or identity.state is InstanceState.FOREIGN:",
         becomes="if identity.fleet != fleet.name:",
         found_by=(

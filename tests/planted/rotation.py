@@ -36,7 +36,7 @@ ROTATION = (
     ),
     Bug(
         name="an agent is told of its next controller while it is connected to the last one",
-        function="_not_yet",
+        function="_refusals",
         was="    if record is not None and record.leaves:\n",
         becomes="    if record is not None and False:\n",
         found_by=(f"{_TIMELINES}::test_while_its_old_node_is_there_it_is_told_to_ask_again",),

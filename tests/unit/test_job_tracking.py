@@ -56,9 +56,9 @@ class Followed:
         situation = assess(snapshot, FLEET)
         lesson = learn_from_builds(situation, "main", {})
         changes = changes_of(self.tracker, situation, "main", lesson.learned)
-        noted = note_changes(changes, self.rows, situation, "main", ends or {})
-        self.tracker, self.learned = noted.tracker, lesson.learned
-        self.rows |= {(row.subject, row.pool): row for row in noted.rows}
+        self.tracker, rows = note_changes(changes, self.rows, situation, "main", ends or {})
+        self.learned = lesson.learned
+        self.rows |= {(row.subject, row.pool): row for row in rows}
         return changes
 
     def row(self, job="job", signature=""):
@@ -273,8 +273,8 @@ def test_only_so_many_builds_are_followed_at_once():
     followed = {f"long {number}": build for number in range(BUILDS_FOLLOWED - 1)}
     begun = {key: BegunBuild(sighting=a_sighting(job="job", pool="cpu", since_at=NOW), signature="") for key in ("a", "b")}
     changes = Changes(tracker=JobTracker(running=followed), begun=begun)
-    noted = note_changes(changes, {}, assess(a_snapshot(), FLEET), "main", {})
-    assert noted.tracker.running.keys() == {*followed, "a"}
+    tracker, _ = note_changes(changes, {}, assess(a_snapshot(), FLEET), "main", {})
+    assert tracker.running.keys() == {*followed, "a"}
 
 
 def test_ends_are_predicted_of_builds_whose_duration_is_known_and_not_of_those_that_hang():

@@ -69,11 +69,10 @@ def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, r
         return
     subjects = changes.subjects | uses.subjects | subjects_of_blocks(lesson.blocks)
     known = _by_place(ports.jobs.rows(controller, subjects)) if subjects else {}
-    noted = note_changes(changes, known, situation, controller, lesson.ends)
-    rows = _by_place(noted.rows)
+    tracker, changed = note_changes(changes, known, situation, controller, lesson.ends)
+    rows = _by_place(changed)
     rows |= _by_place(note_blocks({**known, **rows}, lesson.blocks))
     rows |= _by_place(note_uses({**known, **rows}, uses.told, controller, situation.now))
-    tracker = noted.tracker
     if situation.fleet.weights.asks(Source.LEARNED):
         tracker = replace(tracker, weights=next_weights(tracker.weights, {**known, **rows}.values(), situation.fleet))
     # The tracker first: who replaces it may count what it shows to have ended, and nobody else does.

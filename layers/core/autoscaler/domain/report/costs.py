@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
 from autoscaler.domain.facts.metering import HOUR_SECONDS, day_name, is_paid_by_capacity
@@ -55,10 +55,10 @@ def note_look(batch: CostBatch, look: CostLook) -> CostBatch:
     """Add what agents were used for since the last look, and what the meter of the same month counted."""
     batch, now = note_metered(batch, look.metered), look.snapshot.taken_at
     used, unused = dict(batch.used), dict(batch.unused)
-    for agent in _agents(look, now - batch.seen_at):
-        for key, one in agent.used().items():
+    for pool, by_key, usd in _machines(look, now - batch.seen_at):
+        for key, one in by_key.items():
             used[key] = used.get(key, Used()).plus(one)
-        unused[agent.record.pool] = unused.get(agent.record.pool, 0.0) + agent.unused_usd()
+        unused[pool] = unused.get(pool, 0.0) + usd
     for pool, usd in _unlaunched(look, now - batch.seen_at):
         unused[pool] = unused.get(pool, 0.0) + usd
     return replace(batch, seen_at=now, used=bounded(used), unused={pool: usd for pool, usd in unused.items() if usd})
@@ -170,57 +170,32 @@ def _others(key: CostKey) -> CostKey:
     return key._replace(job=RESERVED + OTHERS if key.job.startswith(RESERVED) else OTHERS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Agent:
-    """A machine since the last look. ``builds``: seconds that each build took of it, on whichever of its nodes, with whose it was."""
+def _machines(look: CostLook, since_seconds: float) -> Iterator[tuple[str, dict[CostKey, Used], float]]:
+    """Find the machines that cost something: the pool of each, what it was used for, and the dollars that nobody used.
 
-    record: Record
-    rate: float  # dollars an hour
-    seconds: float
-    executors: int
-    builds: tuple[tuple[CostKey, float], ...]
-
-    @property
-    def _share(self) -> float:
-        """Dollars for a second of an executor. Where more builds run than there are executors, they share the machine."""
-        capacity = max(self.executors * self.seconds, sum(seconds for _, seconds in self.builds))
-        return self.rate * self.seconds / HOUR_SECONDS / capacity if capacity else 0.0
-
-    def used(self) -> dict[CostKey, Used]:
-        """Share its dollars: those of a reserved one are the person's, those of busy executors their builds'."""
-        found: dict[CostKey, Used] = {}
-        for key, seconds in self.builds:
-            found[key] = found.get(key, Used()).plus(Used(seconds * self._share, seconds / HOUR_SECONDS))
-        return found
-
-    def unused_usd(self) -> float:
-        """Return what is left of its dollars."""
-        taken = sum(seconds for _, seconds in self.builds) * self._share
-        return max(0.0, self.rate * self.seconds / HOUR_SECONDS - taken)
-
-
-def _agents(look: CostLook, since_seconds: float) -> Iterator[_Agent]:
-    """Find the machines that cost something, and what ran on them. ``since_seconds``: since the last look."""
+    ``since_seconds``: since the last look. The dollars of a reserved one are the person's, those of busy executors their builds'.
+    """
     builds, sides = _builds_by_node(look, since_seconds), _sides(look.snapshot)
     executors = {(view.name, node.name): node.executors for view in look.snapshot.controllers.values() for node in view.nodes}
     for record in look.snapshot.living:
-        places = sides[record.machine]
+        places, pool = sides[record.machine], look.fleet.pools.get(record.pool)
         seen = [] if look.fleet.weights and record.labels else [executors[place] for place in places if place in executors]
-        room = max(seen or [_expected(look, record)])  # where jobs have weights, a node shows as many executors as builds fit
+        room = max(seen or [pool.executors if pool else 1])  # where jobs have weights, a node shows as many executors as builds fit
         seconds = _seconds(record, look.snapshot.taken_at, since_seconds)
         ran = [one for place in places for one in builds.get(place, ())]
-        yield _Agent(
-            record=record,
-            rate=_rate_of(record, look.snapshot.memory.fleet.spot_prices) + _capacity_usd(look.fleet, record),
-            seconds=seconds,
-            executors=room,
-            builds=_whose(look, record, ran, seconds, room),
-        )
+        owned = _whose(look, record, ran, seconds, room)
+        rate = _rate_of(record, look.snapshot.memory.fleet.spot_prices) + _capacity_usd(pool, record)
+        taken = sum(took for _, took in owned)
+        capacity = max(room * seconds, taken)  # where more builds run than there are executors, they share the machine
+        share = rate * seconds / HOUR_SECONDS / capacity if capacity else 0.0
+        used: dict[CostKey, Used] = {}
+        for key, took in owned:
+            used[key] = used.get(key, Used()).plus(Used(took * share, took / HOUR_SECONDS))
+        yield record.pool, used, max(0.0, rate * seconds / HOUR_SECONDS - taken * share)
 
 
-def _capacity_usd(fleet: Fleet, record: Record) -> float:
+def _capacity_usd(pool: Pool | None, record: Record) -> float:
     """Return what an agent's place in reserved capacity costs an hour."""
-    pool = fleet.pools.get(record.pool)
     return pool.capacity.usd_per_hour if pool and pool.capacity and is_paid_by_capacity(record) else 0.0
 
 
@@ -240,12 +215,6 @@ def _sides(snapshot: Snapshot) -> dict[str, list[tuple[str, str]]]:
         if record.state is not RecordState.GONE:
             found.setdefault(record.machine, []).append((record.controller, record.node or ""))
     return found
-
-
-def _expected(look: CostLook, record: Record) -> int:
-    """Return how many executors an agent has whose node is not seen."""
-    pool = look.fleet.pools.get(record.pool)
-    return pool.executors if pool else 1
 
 
 def _seconds(record: Record, now: float, since_seconds: float) -> float:
@@ -399,7 +368,9 @@ def _group(key: CostKey, fleet: Fleet, by: By) -> tuple[str, str]:
         case By.POOL:
             return key.pool, ""
         case By.LABEL:
-            return _labels(key.pool, fleet), ""
+            # All labels of a pool together: a job's dollars can be counted once only.
+            known = fleet.pools.get(key.pool)
+            return " ".join(sorted(known.labels)) if known else f"(pool {key.pool}, which left the fleet file)", ""
         case By.TEAM:
             return next((team.name for team in fleet.teams.values() if key.pool in team.pools), "(no team)"), ""
         case By.CONTROLLER:
@@ -417,9 +388,3 @@ def _folder_of_job(job: str) -> str:
     if job.startswith(RESERVED):
         return "(reservations)"
     return _job(job) if job in {"", OTHERS} else folder_of(job) or "(no folder)"
-
-
-def _labels(pool: str, fleet: Fleet) -> str:
-    """All labels of a pool together: a job's dollars can be counted once only."""
-    known = fleet.pools.get(pool)
-    return " ".join(sorted(known.labels)) if known else f"(pool {pool}, which left the fleet file)"

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import ceil, exp
-from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, machines_of
 from autoscaler.domain.facts.job_settings import Source
@@ -178,13 +177,27 @@ def list_jobs(
         if not row.subject.signature:
             of_job = row.controller, row.subject.job
             runs[of_job] = runs.get(of_job, 0) + row.runs
-
-    def place(row: JobRow) -> tuple[Any, ...]:
-        of_job = row.controller, row.subject.job
-        return is_of_project(row.subject), -runs.get(of_job, 0), *of_job, row.subject.signature, row.pool
-
-    found.sort(key=place)
-    entries = tuple(job_entry(row, trackers.get(row.controller, JobTracker())) for row in found[:most])
+    found.sort(key=lambda row: (row.controller, row.subject, row.pool))
+    found.sort(key=lambda row: (is_of_project(row.subject), -runs.get((row.controller, row.subject.job), 0)))
+    entries = tuple(
+        JobEntry(
+            controller=row.controller,
+            job=row.subject.job,
+            signature=row.subject.signature,
+            pool=row.pool,
+            runs=row.runs,
+            succeeded=share_of(row.results),
+            waits=_quantiles(row.waits),
+            durations=_quantiles(row.durations),
+            next=duration_of(row, trackers.get(row.controller, JobTracker())),
+            off_by=exp(row.skill.error / row.skill.weight) - 1.0 if row.skill.weight else None,
+            held=share_of(row.ranges),
+            starts_held=share_of(row.starts),
+            first_at=row.first_at,
+            seen_at=row.seen_at,
+        )
+        for row in found[:most]
+    )
     return JobList(jobs=entries, left_out=max(0, len(found) - most), blocks=figures_of(blocks))
 
 
@@ -192,26 +205,6 @@ def matches(job: str, pattern: str) -> bool:
     """Tell whether a job is asked for: by a shell pattern, or by a part of its name."""
     job, pattern = job.lower(), pattern.lower()
     return fnmatchcase(job, pattern) if _WILD & set(pattern) else pattern in job
-
-
-def job_entry(row: JobRow, tracker: JobTracker) -> JobEntry:
-    """Write one row for people."""
-    return JobEntry(
-        controller=row.controller,
-        job=row.subject.job,
-        signature=row.subject.signature,
-        pool=row.pool,
-        runs=row.runs,
-        succeeded=share_of(row.results),
-        waits=_quantiles(row.waits),
-        durations=_quantiles(row.durations),
-        next=duration_of(row, tracker),
-        off_by=exp(row.skill.error / row.skill.weight) - 1.0 if row.skill.weight else None,
-        held=share_of(row.ranges),
-        starts_held=share_of(row.starts),
-        first_at=row.first_at,
-        seen_at=row.seen_at,
-    )
 
 
 def share_of(record: TrackRecord) -> float | None:

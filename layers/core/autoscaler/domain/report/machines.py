@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from math import inf
 
 from autoscaler.domain.facts.fleet import Host, Lending, Market, never_stopped
-from autoscaler.domain.facts.memory import Failing, Trial
+from autoscaler.domain.facts.memory import Trial
+from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.nodes import keeps_static_nodes_from_others
-from autoscaler.domain.facts.snapshot import Instance, InstanceState, Record, parts_of, told_follows
+from autoscaler.domain.facts.snapshot import InstanceState, Record, parts_of, told_follows
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.launch.placement import needed_by_its_own, why_refused
 from autoscaler.domain.launch.purchase import offering_lacks, startable
@@ -45,11 +46,20 @@ def failed_starts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools that stop no more agents since starts fail, and the machines that EC2 refuses to start."""
     for pool, trial in by_pool(situation.memory, of_starts).items():
         if is_tripped(trial) and pool in situation.fleet.pools:
-            yield f"starts/{pool}", _pool(pool, trial)
+            last = f" The last one: {trial.failed[-1]}." if trial.failed else ""
+            cure = next((f"\n{cure}" for code, cure in _CURES.items() if code in trial.why), "")
+            then = "Agents are launched instead, and terminated when nothing needs them."
+            failed = told_failed_starts(trial)
+            text = f"{failed[0].upper()}{failed[1:]}.{last}{cure}\n{then}"
+            title, ask = f"stopped agents of {pool} do not start", f"autoscaler why {pool}"
+            yield f"starts/{pool}", Seen(title, text, _RUNBOOK, ask, cure=once_mended(pool))
     for agent in situation.agents:
         refusals = refusals_of(situation.memory, agent)
         if refusals is not None and refusals.times >= MACHINE_REFUSALS:
-            yield f"starts/{agent.pool.name}/{agent.record.instance_id}", _machine(agent, refusals)
+            name, pool = agent.record.instance_id, agent.pool.name
+            said = f"EC2 refused {refusals.times} times since {moment(refusals.since_at)}: {refusals.why}."
+            text = f"{said}\nIt is terminated. Others serve its jobs."
+            yield f"starts/{pool}/{name}", Seen(f"{name} of {pool} does not start", text, _RUNBOOK, f"autoscaler why {pool}")
 
 
 def told_failed_starts(trial: Trial) -> str:
@@ -60,27 +70,7 @@ def told_failed_starts(trial: Trial) -> str:
     return f"{starts}: {trial.why}{said}{then}"
 
 
-def _pool(pool: str, trial: Trial) -> Seen:
-    last = f" The last one: {trial.failed[-1]}." if trial.failed else ""
-    cure = next((f"\n{cure}" for code, cure in _CURES.items() if code in trial.why), "")
-    then = "Agents are launched instead, and terminated when nothing needs them."
-    failed = told_failed_starts(trial)
-    text = f"{failed[0].upper()}{failed[1:]}.{last}{cure}\n{then}"
-    return Seen(f"stopped agents of {pool} do not start", text, _RUNBOOK, f"autoscaler why {pool}", cure=once_mended(pool))
-
-
-def _machine(agent: Agent, refusals: Failing) -> Seen:
-    name = agent.record.instance_id
-    text = (
-        f"EC2 refused {refusals.times} times since {moment(refusals.since_at)}: {refusals.why}.\nIt is terminated. Others serve its jobs."
-    )
-    return Seen(f"{name} of {agent.pool.name} does not start", text, _RUNBOOK, f"autoscaler why {agent.pool.name}")
-
-
 # Stopped agents for people: how many there are, what their disks cost, for how long they are kept, and why others are not stopped.
-
-
-_DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,30 +116,23 @@ def kept_seconds(situation: Situation, agent: Agent) -> float | None:
 
 
 def told_stopped(situation: Situation, agent: Agent) -> str:
-    """Say since when an agent is stopped, and for how long it is kept so."""
-    return f"stopped {duration(situation.now - agent.record.changed_at)} ago, {told_kept(situation, agent)}"
-
-
-def told_kept(situation: Situation, agent: Agent) -> str:
-    """Say for how long a stopped agent is kept, if nothing needs it."""
-    pool = situation.pools.get(agent.key)
+    """Say since when an agent is stopped, and for how long it is kept so if nothing needs it."""
+    pool, ago = situation.pools.get(agent.key), f"stopped {duration(situation.now - agent.record.changed_at)} ago"
     if pool is None:
-        return "which no pool of the fleet file keeps any more"
+        return f"{ago}, which no pool of the fleet file keeps any more"
     if why := why_kept_no_longer(situation, pool, agent):
-        return f"to be terminated: {why[1]}"
+        return f"{ago}, to be terminated: {why[1]}"
     left = kept_seconds(situation, agent)
     if left is None:
-        return f"kept in any case (warm_pool.min_agents {pool.least_stopped})"
-    return f"kept for another {duration(left)}" if left else "to be terminated: not needed again within the time that its disk pays for"
+        return f"{ago}, kept in any case (warm_pool.min_agents {pool.least_stopped})"
+    kept = f"kept for another {duration(left)}" if left else "to be terminated: not needed again within the time that its disk pays for"
+    return f"{ago}, {kept}"
 
 
 def starts_after(pool: PoolView, agent: Agent) -> int:
     """Count the stopped agents that are started before this one, and kept for longer: those that were stopped later."""
-    return sum(_order(other) > _order(agent) for other in pool.stopped)
-
-
-def _order(agent: Agent) -> tuple[float, str]:
-    return agent.record.changed_at, agent.record.instance_id
+    stopped = agent.record.changed_at, agent.record.instance_id
+    return sum((other.record.changed_at, other.record.instance_id) > stopped for other in pool.stopped)
 
 
 def _needed_until(pool: PoolView, number: int) -> float:
@@ -169,23 +152,16 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
     record, instance = agent.record, situation.instances.get(agent.record.instance_id)
     if agent.pool.warm_pool is None or agent.phase is Phase.STOPPED or record.reservation:
         return None
-    if unable := _why_unable(instance):
-        return unable
+    if instance is not None and instance.market != Market.ON_DEMAND:
+        return "EC2 stops no spot instance of a one-time request"
+    if instance is not None and not instance.keeps_disk:
+        return "its root is an instance store, which is lost when it stops"
     if situation.memory.agent(record.instance_id).is_unstoppable:
         return "EC2 refused to stop it (its stop protection, or its kind of instance)"
     if keeps_static_nodes_from_others(situation.fleet, record):
         return "it has a static node, which others could not use meanwhile"
     why = why_disk_is_done(situation, agent) or why_outdated(situation, agent)
     return why[1] if why else None
-
-
-def _why_unable(instance: Instance | None) -> str:
-    """Say why EC2 does not stop an instance, or its root would not outlive that; "" where it does."""
-    if instance is not None and instance.market != Market.ON_DEMAND:
-        return "EC2 stops no spot instance of a one-time request"
-    if instance is not None and not instance.keeps_disk:
-        return "its root is an instance store, which is lost when it stops"
-    return ""
 
 
 def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
@@ -245,7 +221,7 @@ def _keeping(pool: PoolView) -> Iterator[str]:
         return
     runs, in_all = keep.seconds(1), keep.seconds_in_all(1)
     boot, start = keep.costs.boot_usd + keep.costs.wait_usd, stopped.start_usd + stopped.wait_usd
-    day = f"{dollars(keep.costs.usd_per_second * _DAY_SECONDS)} a day running and {dollars(stopped.usd_per_second * _DAY_SECONDS)} stopped"
+    day = f"{dollars(keep.costs.usd_per_second * DAY_SECONDS)} a day running and {dollars(stopped.usd_per_second * DAY_SECONDS)} stopped"
     yield f"an agent costs {day}; a start costs {dollars(start)} and a boot {dollars(boot)}, with the waiting for it"
     told = f"after it was last needed, agent 1 of {pool.name} runs for {duration(runs)}{' (idle_seconds)' if keep.fixed_seconds else ''}"
     if in_all <= runs:
@@ -348,7 +324,11 @@ def told_images(situation: Situation, pool: PoolView) -> Iterator[str]:
         return
     there = Counter(image_of(situation, agent) or "an unknown image" for agent in pool.agents if not agent.instance_ended)
     run = ", ".join(f"{counted(count, 'agent')} of {image}" for image, count in sorted(there.items()))
-    yield f"launched from {_launched(situation, pool)}" + (f"; {run}" if run else "")
+    launched = parts_of(pool.version)[1] or "the launch template's image"
+    if not situation.current.get(pool.name):
+        proven = ", which booted last" if pool.version else ""
+        launched += f"{proven}: what {pool.spec.image_parameter} names is not known"
+    yield f"launched from {launched}" + (f"; {run}" if run else "")
     if pool.to_try:
         yield f"{told_follows(pool.to_try, pool.version)}: {_next(situation, pool)}"
 
@@ -370,14 +350,6 @@ def boots_of_images(situation: Situation, since: Mapping[str, float]) -> Iterato
     for (name, image), values in boots.items():
         dimensions = (("Fleet", situation.fleet.name), ("Pool", name), ("Image", image))
         yield Datum(name="ImageBootSeconds", values=values, unit=SECONDS, dimensions=dimensions)
-
-
-def _launched(situation: Situation, pool: PoolView) -> str:
-    image = parts_of(pool.version)[1] or "the launch template's image"
-    if situation.current.get(pool.name):
-        return image
-    proven = ", which booted last" if pool.version else ""
-    return f"{image}{proven}: what {pool.spec.image_parameter} names is not known"
 
 
 def _next(situation: Situation, pool: PoolView) -> str:
@@ -410,7 +382,12 @@ def hosts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the hosts that have not been connected for a while."""
     for host, since in _hosts_away(situation):
         if situation.now - since >= TOLD_AFTER_SECONDS:
-            yield f"host/{host.name}", _seen(situation, host, since)
+            asks = f"Ask {host.owner}. " if host.owner else ""
+            trouble = next((record.trouble for record in situation.snapshot.records if record.machine == host.id and record.trouble), "")
+            why = f"When it last asked: {trouble}.\n" if trouble else ""
+            text = f"It has not been connected for {duration(situation.now - since)}; jobs that only it can run wait.\n{why}{asks}"
+            title, runbook = f"host {host.name} is not connected", "operations.md#hosts-offline"
+            yield f"host/{host.name}", Seen(title, text, runbook, f"autoscaler why {host.name}")
 
 
 def _hosts_away(situation: Situation) -> Iterator[tuple[Host, float]]:
@@ -418,14 +395,6 @@ def _hosts_away(situation: Situation) -> Iterator[tuple[Host, float]]:
     for host in situation.fleet.hosts.values():
         if (since := situation.memory.agent(host.id).away_since) is not None:
             yield host, since
-
-
-def _seen(situation: Situation, host: Host, since: float) -> Seen:
-    asks = f"Ask {host.owner}. " if host.owner else ""
-    trouble = next((record.trouble for record in situation.snapshot.records if record.machine == host.id and record.trouble), "")
-    why = f"When it last asked: {trouble}.\n" if trouble else ""
-    text = f"It has not been connected for {duration(situation.now - since)}; jobs that only it can run wait.\n{why}{asks}"
-    return Seen(f"host {host.name} is not connected", text, "operations.md#hosts-offline", f"autoscaler why {host.name}")
 
 
 def told_host(hosts: Mapping[str, Host], record: Record) -> str:
@@ -448,28 +417,23 @@ def why_kept(situation: Situation, agent: Agent) -> str | None:
     pool = situation.pools.get(agent.key)
     if pool is None or not (pool.window and pool.window.peaks):
         return None
-    return f"kept: idle for {duration(situation.now - since)}, {_because(situation, pool, agent)}"
-
-
-def _because(situation: Situation, pool: PoolView, agent: Agent) -> str:
+    idle = f"kept: idle for {duration(situation.now - since)}"
     if stays := why_it_stays(situation, agent):
-        return f"and {stays}"
+        return f"{idle}, and {stays}"
     order = [one.record.instance_id for one in least_missed(situation, pool.ready)]
     number = len(order) - order.index(agent.record.instance_id)  # which agent of its pool it is: the first is missed most, and goes last
-    return _by_need(situation, pool, number) or _worth(situation, pool, number)
-
-
-def _by_need(situation: Situation, pool: PoolView, number: int) -> str | None:
-    if number <= floor_here(situation, pool):
-        return f"and the pool keeps {counted(pool.spec.min_agents, 'agent')} in any case (min_agents)"
-    if number <= situation.window_of(pool).peaks[-1][1]:
-        return "and needed now"
-    return f"and {situation.forecasts(pool.controller)[pool.name].why}" if number <= least_kept(situation, pool) else None
+    return f"{idle}, {_worth(situation, pool, number)}"
 
 
 def _worth(situation: Situation, pool: PoolView, number: int) -> str:
-    """Set the price of keeping against what a boot costs, as `Keeping` does, and say for how long that pays."""
+    """Say what needs an agent, or set the price of keeping it against what a boot costs, as `Keeping` does."""
     keep, costs, window = pool.keep, pool.keep.costs, situation.window_of(pool)
+    if number <= floor_here(situation, pool):
+        return f"and the pool keeps {counted(pool.spec.min_agents, 'agent')} in any case (min_agents)"
+    if number <= window.peaks[-1][1]:
+        return "and needed now"
+    if number <= least_kept(situation, pool):
+        return f"and {situation.forecasts(pool.controller)[pool.name].why}"
     if situation.now - window.opened_at >= keep.seconds(number) and needed_lately(window, keep.seconds, situation.now) < number:
         return "and not needed any more: it goes as soon as nothing else is in the way"
     if keep.fixed_seconds is not None:

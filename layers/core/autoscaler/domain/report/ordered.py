@@ -59,7 +59,10 @@ class Access:
     def get_in(self, fleet: Fleet, record: Record) -> str:
         """Say how a person gets into an agent, or what is missing for that."""
         if record.is_host:
-            return _into_host(fleet, record)
+            host = next((one for one in fleet.hosts.values() if one.id == record.machine), None)
+            if host is None or not (host.address or host.owner):
+                return "ask whose host it is: the fleet file names neither its address nor its owner"
+            return f"ssh {host.address}" if host.address else f"ask {host.owner}"
         pool, region = fleet.pools.get(record.pool), fleet.home.partition("/")[2]
         command = f"aws ssm start-session --target {record.machine}" + (f" --region {region}" if region else "")
         if pool is None or pool.launch_template not in self.templates:
@@ -68,13 +71,6 @@ class Access:
         if self.allowed:
             return command
         return "deploy the stack with AgentSessionManager=yes: the agents' role may not use Session Manager"
-
-
-def _into_host(fleet: Fleet, record: Record) -> str:
-    host = next((one for one in fleet.hosts.values() if one.id == record.machine), None)
-    if host is None or not (host.address or host.owner):
-        return "ask whose host it is: the fleet file names neither its address nor its owner"
-    return f"ssh {host.address}" if host.address else f"ask {host.owner}"
 
 
 def list_reservations(situation: Situation, access: Access) -> tuple[ReservationEntry, ...]:
@@ -87,15 +83,10 @@ def list_reservations(situation: Situation, access: Access) -> tuple[Reservation
     found = [
         _entry(agent.record, _state_of_reservation(situation, agent), access.get_in(situation.fleet, agent.record)) for agent in agents
     ]
-    devices = [_device(situation.fleet, record, one, access) for record, one in _of_devices(situation)]
+    held = [(agent.record, one) for agent in situation.agents for one in agent.record.devices_for if not one.is_over(situation.now)]
+    devices = [_device(situation.fleet, record, one, access) for record, one in held]
     launches = [_entry(intent, _LAUNCHED) for intent in situation.snapshot.intents if intent.reservation and missing_of(intent)]
     return tuple(sorted([*found, *devices, *launches], key=lambda entry: (entry.until_at, entry.instance_id)))
-
-
-def _of_devices(situation: Situation) -> Iterator[tuple[Record, Reservation]]:
-    """Find the devices that people have now."""
-    for agent in situation.agents:
-        yield from ((agent.record, one) for one in agent.record.devices_for if not one.is_over(situation.now))
 
 
 def reserved_by(
@@ -105,13 +96,13 @@ def reserved_by(
     mine = [record for record in records if _is_of(record, order)]
     under_way = [intent for intent in intents if _is_of(intent, order) and missing_of(intent)]
     known = [_entry(record, _STARTS.get(record.state, "is reserved"), access.get_in(fleet, record)) for record in mine]
-    devices = [_device(fleet, record, one, access) for record in records for one in record.devices_for if _is_device_of(one, record, order)]
+    persons = [(record, one) for record in records for one in record.devices_for if one.person == order.person]
+    devices = [
+        _device(fleet, record, one, access)
+        for record, one in persons
+        if one.request == order.request_id or order.target in {record.pool, record.node, record.instance_id, record.machine}
+    ]
     return [*known, *devices, *(_entry(intent, _LAUNCHED) for intent in under_way)]
-
-
-def _is_device_of(one: Reservation, record: Record, order: Reserve) -> bool:
-    named = order.target in {record.pool, record.node, record.instance_id, record.machine}
-    return one.person == order.person and (named or one.request == order.request_id)
 
 
 def _device(fleet: Fleet, record: Record, reservation: Reservation, access: Access) -> ReservationEntry:
@@ -124,7 +115,9 @@ def _device(fleet: Fleet, record: Record, reservation: Reservation, access: Acce
 
 def _entry(one: Record | Intent, state: str, get_in: str = "") -> ReservationEntry:
     """Describe what a person has by a record, or will have by a launch."""
-    reservation = _reservation(one)
+    reservation = one.reservation
+    if reservation is None:
+        raise ValueError("it is not reserved")
     node, instance_id, instance_type = (one.node or "", one.instance_id, one.instance_type) if isinstance(one, Record) else ("", "", "")
     return ReservationEntry(
         person=reservation.person,
@@ -147,12 +140,6 @@ def _is_of(one: Record | Intent, order: Reserve) -> bool:
         return False
     named = isinstance(one, Record) and order.target in {one.node, one.instance_id}
     return named or one.reservation.request == order.request_id
-
-
-def _reservation(of: Record | Intent) -> Reservation:
-    if of.reservation is None:
-        raise ValueError("it is not reserved")
-    return of.reservation
 
 
 def _state_of_reservation(situation: Situation, agent: Agent) -> str:
@@ -248,27 +235,20 @@ def meant(subject: str, names: Mapping[str, Collection[str]], items: Mapping[str
         return (subject,)
     forms = tuple(dict.fromkeys(_forms(subject, items)))
     keys = {name: tuple(dict.fromkeys(_key(other) for other in (name, *others))) for name, others in names.items()}
-    for is_like in (_is_same, _is_end, _is_folder, _is_part):
+    for way in range(_WAYS_TO_BE_LIKE):
         for form in forms:
-            if like := sorted(name for name, of_name in keys.items() if any(is_like(key, form) for key in of_name)):
+            if like := sorted(name for name, of_name in keys.items() if any(_likeness(key, form)[way] for key in of_name)):
                 return tuple(like)
     return (subject,)
 
 
-def _is_same(key: str, form: str) -> bool:
-    return key == form
+_WAYS_TO_BE_LIKE = 4
 
 
-def _is_end(key: str, form: str) -> bool:
-    return key.endswith(f"/{form}")
-
-
-def _is_folder(key: str, form: str) -> bool:
-    return key.startswith(f"{form}/")
-
-
-def _is_part(key: str, form: str) -> bool:
-    return len(form) >= _PART_CHARACTERS and form in key
+def _likeness(key: str, form: str) -> tuple[bool, bool, bool, bool]:
+    """Tell whether a key is what somebody wrote, or has that as its end, as its folder, or as any part."""
+    is_part = len(form) >= _PART_CHARACTERS and form in key
+    return key == form, key.endswith(f"/{form}"), key.startswith(f"{form}/"), is_part
 
 
 def _forms(subject: str, items: Mapping[str, str]) -> Iterator[str]:
@@ -413,19 +393,14 @@ def outcome_of(order: RunOrder) -> Outcome | None:
 def summary_of(order: RunOrder) -> str:
     """Say in a sentence how far an order is, or how it ended: ``2 of 3 failed, both on gfx1030``."""
     if order.is_open:
-        return _how_far(order)
+        told = ", ".join(f"{count} {state}" for state, count in Counter(_state(part) for part in order.parts).items())
+        return f"{told}; its end was ordered by {order.cancelled_by}" if order.cancelled_by else told
     winner = next((part for part in order.parts if part.verdict is Verdict.PASSED), None)
     if order.until is Until.FIRST_SUCCESS and winner:
         return f"passed first on {winner.target.value or winner.target.pool}"
     if order.cancelled_by:
         return f"cancelled by {order.cancelled_by}"
     return _results(order)
-
-
-def _how_far(order: RunOrder) -> str:
-    counts = Counter(_state(part) for part in order.parts)
-    told = ", ".join(f"{count} {state}" for state, count in counts.items())
-    return f"{told}; its end was ordered by {order.cancelled_by}" if order.cancelled_by else told
 
 
 def _results(order: RunOrder) -> str:
@@ -440,31 +415,20 @@ def _set_apart(parts: Iterable[Part], failed: list[Part]) -> str:
     """Say what those that failed have in common, and none that passed has."""
     passed = [part for part in parts if part.verdict is Verdict.PASSED]
     how_many = {1: "", 2: "both "}.get(len(failed), "all ")
-    for fact in (_value, _pool, _controller, _node):
-        theirs, others = {fact(part) for part in failed}, {fact(part) for part in passed}
+    for theirs, others in zip(_places(failed), _places(passed), strict=True):
         if passed and len(theirs) == 1 and "" not in theirs and not theirs & others:
             return f", {how_many}on {theirs.pop()}"
     return ""
 
 
-def _value(part: Part) -> str:
-    return part.target.value
-
-
-def _pool(part: Part) -> str:
-    return part.target.pool
-
-
-def _controller(part: Part) -> str:
-    return part.target.controller
-
-
-def _node(part: Part) -> str:
-    return part.last.node if part.last else ""
+def _places(parts: list[Part]) -> tuple[set[str], set[str], set[str], set[str]]:
+    """Gather where runs took place: values by which they vary, pools, controllers and nodes."""
+    targets, nodes = [part.target for part in parts], {part.last.node if part.last else "" for part in parts}
+    return {one.value for one in targets}, {one.pool for one in targets}, {one.controller for one in targets}, nodes
 
 
 def _part(number: int, part: Part, now: float) -> PartEntry:
-    last = part.last
+    last, before = part.last, [f"{one.run or one.id} {one.verdict}" for one in part.tries[:-1]]
     return PartEntry(
         number=number,
         controller=part.target.controller,
@@ -477,7 +441,7 @@ def _part(number: int, part: Part, now: float) -> PartEntry:
         tries=len(part.tries),
         waited_seconds=_waited(last, now),
         took_seconds=_took(last, now),
-        why=_why(part),
+        why="; ".join(filter(None, (last.why if last else "", f"before it: {', '.join(before)}" if before else ""))),
     )
 
 
@@ -501,13 +465,6 @@ def _took(last: Try | None, now: float) -> float | None:
     if last is None or last.began_at is None:
         return None
     return max(0.0, (last.ended_at or now) - last.began_at) if last.took_seconds is None else last.took_seconds
-
-
-def _why(part: Part) -> str:
-    """Say why it ended so, and what was started before it."""
-    before = [f"{one.run or one.id} {one.verdict}" for one in part.tries[:-1]]
-    own = part.last.why if part.last else ""
-    return "; ".join(filter(None, (own, f"before it: {', '.join(before)}" if before else "")))
 
 
 def told(entry: RunEntry, now: float) -> str:
@@ -546,11 +503,7 @@ def lost_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     for left in situation.memory.fleet.left.values():
         by_job.setdefault((left.controller, job_name_of(left.run)), []).append(left)
     for (controller, job), builds in by_job.items():
-        yield f"{LOST}{controller} {job}", _left(job, builds)
-
-
-def _left(job: str, builds: list[LeftBuild]) -> Seen:
-    lines = [f"{one.run} on {one.controller}: {one.why}" for one in builds]
-    then = "Nothing starts it again by itself: look at it, and start it by hand where it is still wanted."
-    text = "\n".join([*lines_of(lines, _NAMED), then])
-    return Seen(f"a lost build of {job} is left to you", text, "operations.md#builds-left", f"autoscaler why '{job}'")
+        lines = [f"{one.run} on {one.controller}: {one.why}" for one in builds]
+        then = "Nothing starts it again by itself: look at it, and start it by hand where it is still wanted."
+        text, ask = "\n".join([*lines_of(lines, _NAMED), then]), f"autoscaler why '{job}'"
+        yield f"{LOST}{controller} {job}", Seen(f"a lost build of {job} is left to you", text, "operations.md#builds-left", ask)

@@ -511,12 +511,6 @@ def jobs_without_label(pool: Pool, fleet: Fleet) -> tuple[bool | None, str]:
 
 def labels_of_others(pool: Pool, fleet: Fleet) -> dict[str, list[str]]:
     """Find the labels that other pools on the same controllers have, too, and name those: jobs may start on either."""
-    shared = dict(_shared(pool, fleet))
-    return {label: shared[label] for label in sorted(shared)}
-
-
-def _shared(pool: Pool, fleet: Fleet) -> Iterator[tuple[str, list[str]]]:
     others = [other for other in fleet.pools.values() if other.name != pool.name and set(other.controllers) & set(pool.controllers)]
-    for label in pool.labels:
-        if names := [other.name for other in others if label in other.labels]:
-            yield label, names
+    names = {label: [other.name for other in others if label in other.labels] for label in sorted(pool.labels)}
+    return {label: having for label, having in names.items() if having}

@@ -1,12 +1,12 @@
 """Registration: which instance asks, and the answer. Identity comes from AWS alone, never from the caller."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
-from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
+from autoscaler.domain.facts.snapshot import OFF, ON, InstanceState, Record, RecordState
 from autoscaler.domain.facts.telemetry import Device, Telemetry
 
 # An instance that is told to ask again does so after this long.
@@ -92,21 +92,20 @@ class Granted:
     spec: NodeSpec
 
 
+def authenticate_host(caller: Caller, trust: Trust) -> Refused | None:
+    """Refuse a caller with the role of a host that is of another account. The host alone has that role."""
+    is_ours = caller.account == trust.account
+    return None if is_ours else Refused(status=Status.FORBIDDEN, reason="the caller is of another account")
+
+
 def authenticate(caller: Caller, trust: Trust) -> Refused | None:
     """Refuse a caller that cannot be one of our instances, before EC2 is asked about it."""
-    if caller.account != trust.account:
-        return Refused(status=Status.FORBIDDEN, reason="the caller is of another account")
+    if refused := authenticate_host(caller, trust):
+        return refused
     if caller.role_id not in trust.profile_of_role:
         return Refused(status=Status.FORBIDDEN, reason="the caller has none of the agent roles")
     if not _INSTANCE_ID.fullmatch(caller.session):
         return Refused(status=Status.FORBIDDEN, reason="the caller's session is not that of an instance")
-    return None
-
-
-def authenticate_host(caller: Caller, trust: Trust) -> Refused | None:
-    """Refuse a caller with the role of a host that is of another account. The host alone has that role."""
-    if caller.account != trust.account:
-        return Refused(status=Status.FORBIDDEN, reason="the caller is of another account")
     return None
 
 
@@ -115,10 +114,9 @@ def judge(caller: Caller, trust: Trust, identity: Identity | None, record: Recor
     if identity is None:
         # It is newer than what EC2 knows, or EC2 does not show it for the moment: it speaks with a role of ours, so it is there.
         return Refused(status=Status.TOO_EARLY, reason="EC2 does not show this instance")
-    foreign = _not_ours(trust.profile_of_role[caller.role_id], identity, fleet)
-    refused = foreign or _not_yet(identity, record) or _over(identity, record) or _unseen(identity, record, fleet)
-    if refused:
-        return refused
+    refusal = next(_refusals(trust.profile_of_role[caller.role_id], identity, record, fleet), None)
+    if refusal is not None:
+        return Refused(status=refusal[0], reason=refusal[1])
     if record is None:
         return Refused(status=Status.TOO_EARLY, reason="its launch is not written down yet")
     pool = fleet.pool_of(record.pool, record.controller)
@@ -127,38 +125,24 @@ def judge(caller: Caller, trust: Trust, identity: Identity | None, record: Recor
     return Granted(record=record, spec=agent_spec(fleet, pool, record.instance_id, record.controller))
 
 
-def _not_ours(profile: str, identity: Identity, fleet: Fleet) -> Refused | None:
+def _refusals(profile: str, identity: Identity, record: Record | None, fleet: Fleet) -> Iterator[tuple[Status, str]]:
+    """Say what speaks against an instance, the weightiest first."""
     if identity.fleet != fleet.name or identity.state is InstanceState.FOREIGN:
-        return Refused(status=Status.FORBIDDEN, reason=f"the instance is none that fleet {fleet.name} launched")
+        yield Status.FORBIDDEN, f"the instance is none that fleet {fleet.name} launched"
     if identity.profile != profile:
-        return Refused(status=Status.FORBIDDEN, reason="the instance's profile is not that of the caller's role")
-    return None
-
-
-def _not_yet(identity: Identity, record: Record | None) -> Refused | None:
-    """Let one ask again that is to come back: told to power off it would terminate itself."""
-    if identity.state in {InstanceState.STOPPING, InstanceState.STOPPED}:
-        return Refused(status=Status.TOO_EARLY, reason=f"the instance is {identity.state}: it asks again once it is started")
+        yield Status.FORBIDDEN, "the instance's profile is not that of the caller's role"
+    # One that is to come back asks again: told to power off it would terminate itself.
+    if identity.state in OFF:
+        yield Status.TOO_EARLY, f"the instance is {identity.state}: it asks again once it is started"
     if record is not None and record.state is RecordState.STOPPING:
-        return Refused(status=Status.TOO_EARLY, reason="the agent is being stopped: it asks again once it is started")
+        yield Status.TOO_EARLY, "the agent is being stopped: it asks again once it is started"
     if record is not None and record.leaves:
-        return Refused(status=Status.TOO_EARLY, reason=f"it leaves {record.leaves[0].controller} first")
-    return None
-
-
-def _unseen(identity: Identity, record: Record | None, fleet: Fleet) -> Refused | None:
-    """Let one ask again whose controller left the fleet file: a build may be on it, and a person decides."""
-    controller = record.controller if record else identity.controller
-    if controller in fleet.controllers:
-        return None
-    return Refused(
-        status=Status.TOO_EARLY, reason=f"its controller {controller} is not in the fleet file any more, and nobody sees its builds"
-    )
-
-
-def _over(identity: Identity, record: Record | None) -> Refused | None:
-    if identity.state not in {InstanceState.PENDING, InstanceState.RUNNING}:
-        return Refused(status=Status.GONE, reason=f"the instance is {identity.state}")
+        yield Status.TOO_EARLY, f"it leaves {record.leaves[0].controller} first"
+    if identity.state not in ON:
+        yield Status.GONE, f"the instance is {identity.state}"
     if record is not None and record.state in {RecordState.CONDEMNED, RecordState.GONE}:
-        return Refused(status=Status.GONE, reason="the agent was given up")
-    return None
+        yield Status.GONE, "the agent was given up"
+    # If its controller left the fleet file, a build may be on it, and a person decides.
+    controller = record.controller if record else identity.controller
+    if controller not in fleet.controllers:
+        yield Status.TOO_EARLY, f"its controller {controller} is not in the fleet file any more, and nobody sees its builds"

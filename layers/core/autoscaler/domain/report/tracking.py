@@ -115,8 +115,9 @@ def changes_of(tracker: JobTracker, situation: Situation, controller: str, after
     """Compare a look with the last one. ``after``: what was learned from it."""
     before, now = situation.snapshot.learned[controller], situation.now
     wants = {str(want.item.id): want for want in situation.demands[controller].wants}
-    last_at = _followed_since(situation, controller)
-    if last_at is None:
+    last_at = last_look_at(situation, controller)
+    # Nothing was followed if there was no look before, or if that says nothing of what is there now.
+    if last_at is None or now - last_at > LOOK_GAP_SECONDS or situation.recovering(controller):
         tracker, last_at = replace(tracker, running={}, waiting={}), now
     waiting, left = _parted(tracker.waiting, wants)
     # What runs on an agent whose record is not there is no sighting, and has not ended for all that.
@@ -129,14 +130,6 @@ def changes_of(tracker: JobTracker, situation: Situation, controller: str, after
         begun=dict(_begun(situation, controller, fresh, left, last_at)) if last_at < now else {},
         came=tuple(want for item, want in wants.items() if item not in waiting)[: max(0, ITEMS_FOLLOWED - len(waiting))],
     )
-
-
-def _followed_since(situation: Situation, controller: str) -> float | None:
-    """When the last look was from which builds can be followed; None: there was none, or it says nothing of what is there now."""
-    last_at = last_look_at(situation, controller)
-    if last_at is None or situation.now - last_at > LOOK_GAP_SECONDS or situation.recovering(controller):
-        return None
-    return last_at
 
 
 def _parted(known: Mapping[str, T], there: Collection[str]) -> tuple[dict[str, T], dict[str, T]]:
@@ -185,16 +178,13 @@ class _Left:
         return item
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """The tracker after a look, and the rows that it changed."""
+def note_changes(
+    changes: Changes, rows: Rows, situation: Situation, controller: str, ends: Mapping[str, RunEnd]
+) -> tuple[JobTracker, tuple[JobRow, ...]]:
+    """Note what began and ended, and predict what came; return the tracker then, and the rows that changed.
 
-    tracker: JobTracker
-    rows: tuple[JobRow, ...]
-
-
-def note_changes(changes: Changes, rows: Rows, situation: Situation, controller: str, ends: Mapping[str, RunEnd]) -> Noted:
-    """Note what began and ended, and predict what came. ``ends``: of builds that ended, by run, where Jenkins was asked."""
+    ``ends``: of builds that ended, by run, where Jenkins was asked.
+    """
     tracker, changed = changes.tracker, dict[tuple[Subject, str], JobRow]()
     for ended in changes.ended:
         tracker, new = _note_ended(tracker, {**rows, **changed}, ended, controller, ends.get(ended.sighting.run), situation.now)
@@ -202,7 +192,7 @@ def note_changes(changes: Changes, rows: Rows, situation: Situation, controller:
     known: Rows = {**rows, **changed}
     for key, begun in changes.begun.items():
         tracker = _note_begun(tracker, known, key, begun)
-    return Noted(tracker=_predict(tracker, known, changes.came, situation, controller), rows=tuple(changed.values()))
+    return _predict(tracker, known, changes.came, situation, controller), tuple(changed.values())
 
 
 def _note_ended(
@@ -218,20 +208,21 @@ def _note_ended(
     for row in mine:
         tracker = note_end(tracker, row, seconds, now)
     succeeded = end.result is BuildResult.SUCCEEDED if end and end.result else None
-    return tracker, [_with_build(replace(row, results=next_record(row.results, succeeded)), build, seconds, predicted, now) for row in mine]
-
-
-def _with_build(row: JobRow, build: RunningBuild, seconds: float, predicted: Estimate | None, now: float) -> JobRow:
-    return replace(
-        row,
-        seen_at=now,
-        runs=row.runs + 1,
-        durations=note_value(row.durations, seconds, now),
-        waits=row.waits if build.waited is None else note_value(row.waits, max(1.0, build.waited), now),
-        ranges=next_record(row.ranges, predicted.low <= seconds <= predicted.high if predicted else None),
-        starts=next_record(row.starts, build.on_time),
-        skill=next_skill(row.skill, seconds / predicted.mid) if predicted else row.skill,
-    )
+    in_range = predicted.low <= seconds <= predicted.high if predicted else None
+    return tracker, [
+        replace(
+            row,
+            seen_at=now,
+            runs=row.runs + 1,
+            results=next_record(row.results, succeeded),
+            durations=note_value(row.durations, seconds, now),
+            waits=row.waits if build.waited is None else note_value(row.waits, max(1.0, build.waited), now),
+            ranges=next_record(row.ranges, in_range),
+            starts=next_record(row.starts, build.on_time),
+            skill=next_skill(row.skill, seconds / predicted.mid) if predicted else row.skill,
+        )
+        for row in mine
+    ]
 
 
 def _note_begun(tracker: JobTracker, rows: Rows, key: str, begun: BegunBuild) -> JobTracker:
@@ -345,17 +336,14 @@ def follow_uses(tracker: JobTracker, ended: Iterable[EndedBuild], situation: Sit
     for build in ended:
         machine = machines.get(build.sighting.node, "")
         if machine in reports and len(waiting) < USES_FOLLOWED:
-            waiting[build.key] = _ended_use(build, machine, situation.now)
+            seen, signature = build.sighting, build.build.signature
+            use = EndedUse(job=seen.job, run=seen.run, signature=signature, pool=seen.pool, machine=machine, ended_at=situation.now)
+            waiting[build.key] = use
     told = dict(_told(waiting, reports, situation.now))
     left = {key: one for key, one in waiting.items() if key not in told and not _is_late(one, situation.now)}
     if left.keys() != tracker.uses.keys():
         tracker = replace(tracker, uses=left)
     return Uses(tracker=tracker, told=tuple(told.values()))
-
-
-def _ended_use(build: EndedBuild, machine: str, now: float) -> EndedUse:
-    seen = build.sighting
-    return EndedUse(job=seen.job, run=seen.run, signature=build.build.signature, pool=seen.pool, machine=machine, ended_at=now)
 
 
 def _told(waiting: Mapping[str, EndedUse], reports: Reports, now: float) -> Iterator[tuple[str, ToldUse]]:

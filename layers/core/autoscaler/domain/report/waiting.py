@@ -199,14 +199,12 @@ def _of_unmet(view: ControllerView, unmet: Unmet) -> Cause:
     }
     title = titles.get(unmet.reason, "Jenkins does not name their label")
     scope = "" if unmet.reason is Reason.LABEL_UNKNOWN else f"/{asked}"
-    nodes = [state for node in view.nodes if _may_take(unmet, node, asked) and (state := _state_of_node(node))]
+    expression = unmet.expression
+    taking = (node for node in view.nodes if node.name == asked or (expression is not None and expression.matches(node.labels)))
+    nodes = list(filter(None, map(_state_of_node, taking)))
     says = "; ".join([unmet.detail, *nodes[:_NAMED]]) + "."
     runbook = "operations.md#queue-unservable" if unmet.reason is Reason.UNSERVABLE else _RUNBOOK
     return Cause(name=f"{unmet.reason}{scope}", title=title, says=says, runbook=runbook)
-
-
-def _may_take(unmet: Unmet, node: Node, asked: str) -> bool:
-    return node.name == asked or (unmet.expression is not None and unmet.expression.matches(node.labels))
 
 
 def _state_of_node(node: Node) -> str:
@@ -257,7 +255,9 @@ def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others
     if (cause := _of_people_or_ec2(situation, placement.controller, sorted(names))) is not None:
         return cause
     if (first := next((refusal for refusal in held if refusal.reason not in (*_BUSY, *_REFUSED)), None)) is not None:
-        return _of_boots(situation, first) if first.reason in _ON_TRIAL else _of_held(first)
+        # Which boots failed is said before there are so many that they have a message of their own.
+        trial = situation.memory.trials.get(of_boot(first.pool)) if first.reason in _ON_TRIAL else None
+        return _of_held(first) if trial is None else _of_failed_boots(first.pool, trial)
     return _of_agents(situation, placement, want, names)
 
 
@@ -284,12 +284,6 @@ def _has_a_message(situation: Situation, controller: str, want: Want, others: se
     rations = situation.distrust[controller].rations.values()
     is_refused = any(want.item.job in ration.jobs and not ration.taken for ration in rations)
     return is_refused or not others.isdisjoint(of_pools | of_controller)
-
-
-def _of_boots(situation: Situation, held: Held) -> Cause:
-    """Say which boots of a pool failed, before there are so many that they have a message of their own."""
-    trial = situation.memory.trials.get(of_boot(held.pool))
-    return _of_held(held) if trial is None else _of_failed_boots(held.pool, trial)
 
 
 def _of_failed_boots(pool: str, trial: Trial) -> Cause:
@@ -326,7 +320,8 @@ def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, name
     """Say which builds, or which boots, an item waits for."""
     agents = [agent for agent in situation.agents if agent.record.controller == placement.controller and agent.pool.name in names]
     pools = ", ".join(sorted(names))
-    boots, busy = [agent for agent in agents if agent.phase.boots], _busy(agents)
+    boots = [agent for agent in agents if agent.phase.boots]
+    busy = [agent for agent in agents if agent.busy_executors and agent.phase is Phase.READY]
     if trouble := _boots_in_trouble(situation, boots, is_only_hope=not busy):
         return trouble
     if not _is_late(situation, placement.controller, want.item, names, _SOON_SECONDS):
@@ -368,10 +363,6 @@ def _of_boot(situation: Situation, agents: list[Agent]) -> str:
     return f"{first.node or first.instance_id} of {first.pool} {what} for {duration(situation.now - first.began_at)}{trouble}."
 
 
-def _busy(agents: list[Agent]) -> list[Agent]:
-    return [agent for agent in agents if agent.busy_executors and agent.phase is Phase.READY]
-
-
 def _longest(situation: Situation, agents: list[Agent]) -> list[str]:
     """Name the builds that have run longest, each once, and where."""
     builds: dict[str, tuple[float, str]] = {}
@@ -396,13 +387,10 @@ def refusals_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         for scope, ration in distrust.rations.items():
             # While an agent is tried no executor refuses the job: it waits for the same cause all the same.
             waiting = [want for want in situation.demands[controller].runnable if want.item.job in ration.jobs]
-            if not ration.taken and any(map(_is_overdue, waiting)):
+            limits = [min((pool.max_wait_seconds for pool in want.pools), default=0.0) for want in waiting]
+            if not ration.taken and any(want.item.waiting_seconds >= limit for want, limit in zip(waiting, limits, strict=True)):
                 yield f"refused/{controller}/{scope}", _refused_jobs(situation, controller, scope, waiting)
         yield from _useless(situation, controller)
-
-
-def _is_overdue(want: Want) -> bool:
-    return want.item.waiting_seconds >= min((pool.max_wait_seconds for pool in want.pools), default=0.0)
 
 
 def _refused_jobs(situation: Situation, controller: str, scope: str, waiting: list[Want]) -> Seen:
@@ -454,7 +442,14 @@ def launches_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     for name, pool in situation.fleet.pools.items():
         trials = {scope: trial for scope, trial in in_the_way(pool, situation.memory).items() if scope != ACCOUNT}
         if _lasts(situation, trials):
-            yield f"launches/{name}", _refused_launches(situation, name, trials)
+            is_short = all(lacks_capacity(trial.code) for trial in trials.values())
+            title = f"EC2 has no machines for {name}" if is_short else f"EC2 refuses launches of {name}"
+            why = told_refused(trials, next_try_at(pool, situation.memory), situation.now)
+            then = "Its jobs wait for that, unless another pool can take them. Launches of other pools go on."
+            if any(held_by_what_is_stopped(trial.code) for trial in trials.values()):
+                then = f"Stopped agents that no job waits for are terminated, since each holds one (makes-way).\n{then}"
+            text = f"No agent of {name} can be had: {why}.\n{then}"
+            yield f"launches/{name}", Seen(title, text, _REFUSED_RUNBOOK, f"autoscaler why {name}")
 
 
 def why_no_agent(situation: Situation, pool: str) -> str:
@@ -467,16 +462,6 @@ def why_no_agent(situation: Situation, pool: str) -> str:
 def _lasts(situation: Situation, trials: Mapping[str, Trial]) -> bool:
     often = max((trial.failures for trial in trials.values()), default=0) >= _OFTEN
     return often and situation.now - min(trial.since_at for trial in trials.values()) >= _LASTING_SECONDS
-
-
-def _refused_launches(situation: Situation, pool: str, trials: Mapping[str, Trial]) -> Seen:
-    is_short = all(lacks_capacity(trial.code) for trial in trials.values())
-    title = f"EC2 has no machines for {pool}" if is_short else f"EC2 refuses launches of {pool}"
-    why = told_refused(trials, next_try_at(situation.fleet.pools[pool], situation.memory), situation.now)
-    then = "Its jobs wait for that, unless another pool can take them. Launches of other pools go on."
-    if any(held_by_what_is_stopped(trial.code) for trial in trials.values()):
-        then = f"Stopped agents that no job waits for are terminated, since each holds one (makes-way).\n{then}"
-    return Seen(title, f"No agent of {pool} can be had: {why}.\n{then}", _REFUSED_RUNBOOK, f"autoscaler why {pool}")
 
 
 # Broken pools: since when their boots fail, why the last one did, and what is tried next.
@@ -518,17 +503,14 @@ def broken_pool(situation: Situation, pool: str) -> BrokenPool | None:
 
 
 def _next(situation: Situation, pool: str, until_at: float) -> str:
-    if booting := _booting(situation, pool):
+    booting = [agent for agent in situation.agents if agent.pool.name == pool and agent.phase.boots and not agent.instance_ended]
+    if booting:
         last = max(booting, key=lambda agent: agent.record.launched_at).record
         these = f"{last.instance_id} boots" if len(booting) == 1 else f"{len(booting)} agents boot, {last.instance_id} the last"
         return f"{these}, launched {duration(situation.now - last.launched_at)} ago; others follow once one connects"
     if situation.now < until_at:
         return f"one agent is tried in {duration(until_at - situation.now)}, if jobs wait for it then"
     return "one agent is tried as soon as jobs wait for it"
-
-
-def _booting(situation: Situation, pool: str) -> list[Agent]:
-    return [agent for agent in situation.agents if agent.pool.name == pool and agent.phase.boots and not agent.instance_ended]
 
 
 def why_paused(situation: Situation, pool: PoolView) -> str:
