@@ -36,9 +36,9 @@ CAPACITY = (
     ),
     Bug(
         name="the month counts reserved machines only where they are used",
-        function="_of_capacity",
-        was="yield name, capacity.count * capacity.usd_per_hour",
-        becomes="yield name, 0.0 * capacity.usd_per_hour",
+        function="paid_since",
+        was="usd = capacity.count * capacity.usd_per_hour",
+        becomes="usd = 0.0 * capacity.usd_per_hour",
         found_by=(f"{_DAYS}the_month_counts_them_used_or_not_as_the_bill_does",),
     ),
     Bug(

@@ -219,8 +219,8 @@ COSTLY = (
     ),
     Bug(
         name="a shortage that nobody asks about any more lasts for ever, and agents are kept for it",
-        function="_lasts",
-        was="(now if now - known.asked_at <= _ONE_ASK_SECONDS else known.asked_at)",
+        function="_asked",
+        was="now if now - known.asked_at <= _ONE_ASK_SECONDS else known.asked_at",
         becomes="now",
         found_by=("tests/unit/test_capacity.py::test_a_shortage_that_nobody_asks_about_any_more_lasts_no_longer_than_it_was_seen",),
     ),

@@ -64,9 +64,9 @@ COSTS = (
     ),
     Bug(
         name="boots cost nothing",
-        function="_part",
-        was="boot_usd=usd * on if boots else 0.0",
-        becomes="boot_usd=0.0",
+        function="paid_since",
+        was="boot_usd = usd * on_hours if record.state.is_asked_for else 0.0",
+        becomes="boot_usd = 0.0",
         found_by=("tests/unit/test_metering.py::test_boots_stopped_agents_and_disks_are_told_apart",),
     ),
 )

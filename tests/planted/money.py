@@ -56,9 +56,9 @@ MONEY = (
     ),
     Bug(
         name="what is started again costs the minute before its start, too",
-        function="_on_seconds",
-        was="return max(0.0, now - max(since, began_at))",
-        becomes="return max(0.0, now - since)",
+        function="paid_since",
+        was="on = max(0.0, snapshot.taken_at - max(since, began_at))",
+        becomes="on = max(0.0, snapshot.taken_at - since)",
         found_by=("tests/scenarios/test_meter.py::test_each_launch_and_start_is_metered_from_its_second_on",),
     ),
     Bug(
@@ -105,9 +105,9 @@ MONEY = (
     ),
     Bug(
         name="launches that a restored state does not know are not counted",
-        function="_launches_without_record",
-        was="for i in (*snapshot.instances, *snapshot.ended)",
-        becomes="for i in snapshot.instances[:0]",
+        function="launched_lately",
+        was="_unaccounted(snapshot, (*snapshot.instances, *snapshot.ended))",
+        becomes="()",
         found_by=("tests/scenarios/test_launch_rate.py::test_launches_count_though_the_state_was_restored_as_it_was_before_them",),
     ),
     Bug(

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, PoolSchedule, Team, WarmPool
 from autoscaler.domain.facts.job_settings import JobParameters, JobWeights, Source
-from autoscaler.domain.facts.pools import DAY_MINUTES
+from autoscaler.domain.facts.pools import DAY_MINUTES, NUMBERS
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy
 
 # What all sections of the fleet file share: how strict they are, and what counts and dollars are.
@@ -361,7 +361,6 @@ def team(name: str, settings: TeamSettings, pools: Collection[str]) -> Team:
 
 TIME_OF_DAY = r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_NUMBERS = ("min_agents", "max_agents", "warm_executors", "warm_pool")
 _OF_THE_MACHINE = "localtime"  # a zone that each machine has, and none has the same
 
 TimeOfDay = Annotated[str, StringConstraints(pattern=TIME_OF_DAY)]
@@ -423,8 +422,8 @@ class ScheduleSettings(Section):
             raise ValueError(f"from and to ({self.ends}) are the same: a whole day is from 00:00 to 24:00")
         if self.days and len(set(self.days)) != len(self.days):
             raise ValueError(f"days ({', '.join(self.days)}) names a day twice")
-        if all(getattr(self, key) is None for key in _NUMBERS):
-            raise ValueError(f"changes nothing, give one or more of {', '.join(_NUMBERS)}")
+        if all(getattr(self, key) is None for key in NUMBERS):
+            raise ValueError(f"changes nothing, give one or more of {', '.join(NUMBERS)}")
         return self
 
 

@@ -103,9 +103,14 @@ class Spent:
 
 def unrecorded(snapshot: Snapshot) -> tuple[Instance, ...]:
     """Find instances with our tags that no record and no open launch accounts for: they cost money all the same."""
+    return tuple(i for i in _unaccounted(snapshot, snapshot.instances) if not i.state.ended)
+
+
+def _unaccounted(snapshot: Snapshot, instances: Iterable[Instance]) -> Iterator[Instance]:
+    """Find instances without a record and without an open launch: a state that was lost or restored does not have them."""
     known = {record.instance_id for record in snapshot.records}
     under_way = {intent.id for intent in snapshot.intents if intent.open}
-    return tuple(i for i in snapshot.instances if i.id not in known and i.launch not in under_way and not i.state.ended)
+    return (instance for instance in instances if instance.id not in known and instance.launch not in under_way)
 
 
 def unread_elsewhere(snapshot: Snapshot) -> int:
@@ -125,33 +130,21 @@ def launched_lately(snapshot: Snapshot, memory: Memory) -> Counter[str]:
     The pool is "" where nobody noted it: those count in each.
     """
     # Noted first, forgotten then: an agent may be known from both.
-    launches = _launches_without_record(snapshot)
+    launches = {i.id: (i.launched_at, i.pool) for i in _unaccounted(snapshot, (*snapshot.instances, *snapshot.ended))}
     launches |= {key: (at, memory.fleet.gone_from.get(key, "")) for key, at in memory.gone.items()}
     listed = {instance.id: instance for instance in snapshot.instances}
     for record in snapshot.records:
-        times = _as_ec2_says(launches_of(record), listed.get(record.instance_id), snapshot.taken_at)
+        times, instance = launches_of(record), listed.get(record.instance_id)
+        if instance is not None and times:
+            # EC2 corrects the last launch or start, if our record does not know it, or has it from a wrong clock.
+            newest = max(times, key=times.__getitem__)
+            if times[newest] > snapshot.taken_at or instance.launched_at > times[newest] + _SENT_LATER_SECONDS:
+                times[newest] = instance.launched_at
         launches |= {key: (at, record.pool) for key, at in times.items()}
     counted = Counter(pool for at, pool in launches.values() if at > snapshot.taken_at - HOUR_SECONDS)
     for intent in snapshot.intents:
         counted[intent.pool] += missing_of(intent)
     return counted
-
-
-def _launches_without_record(snapshot: Snapshot) -> dict[str, tuple[float, str]]:
-    """When instances were launched, or started, of which we have no record: a state that was lost or restored does not have them."""
-    under_way = {intent.id for intent in snapshot.intents if intent.open}
-    recorded = {record.instance_id for record in snapshot.records}
-    unrecorded = (i for i in (*snapshot.instances, *snapshot.ended) if i.id not in recorded and i.launch not in under_way)
-    return {instance.id: (instance.launched_at, instance.pool) for instance in unrecorded}
-
-
-def _as_ec2_says(times: dict[str, float], instance: Instance | None, now: float) -> dict[str, float]:
-    """Correct when an agent was last launched or started, if our record does not know it, or has it from a wrong clock."""
-    if instance is None or not times:
-        return times
-    newest = max(times, key=times.__getitem__)
-    is_wrong = times[newest] > now or instance.launched_at > times[newest] + _SENT_LATER_SECONDS
-    return times | {newest: instance.launched_at} if is_wrong else times
 
 
 def note_gone(memory: Memory, gone: Mapping[str, float], fleet: Fleet, now: float, looked_at: float) -> dict[str, float]:
@@ -264,23 +257,24 @@ def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: floa
         price, pool = spot.get(record.instance_id), fleet.pools.get(record.pool)
         volume = pool.offerings[0].volume_usd_per_hour if pool else 0.0
         usd = record.reserved_usd_per_hour if price is None else price + volume
-        is_off = snapshot.states.get(record.instance_id) in OFF
-        on = _on_seconds(began.get(record.instance_id, record.began_at), since, snapshot.taken_at, is_off=is_off)
+        # EC2 bills a machine from its launch or its last start on.
+        began_at = began.get(record.instance_id, record.began_at)
+        on = max(0.0, snapshot.taken_at - max(since, began_at))
+        if snapshot.states.get(record.instance_id) in OFF:
+            # Nobody knows when it stopped: we stop agents just after a look. What was started since the last one costs a minute.
+            on = MINIMUM_BILLED_SECONDS if since < began_at <= snapshot.taken_at else 0.0
         off = max(0.0, snapshot.taken_at - max(since, record.launched_at) - on)
         usd += _usd_after(record, pool, since, snapshot.taken_at)
-        part = _part(record, usd, on / HOUR_SECONDS, off / HOUR_SECONDS)
+        on_hours, off_hours, disk = on / HOUR_SECONDS, off / HOUR_SECONDS, record.volume_usd_per_hour
+        boot_usd = usd * on_hours if record.state.is_asked_for else 0.0
+        part = MonthParts(boot_usd=boot_usd, stopped_usd=disk * off_hours, disk_usd=disk * (on_hours + off_hours))
         by_pool[record.pool] = by_pool.get(record.pool, 0.0) + usd * on / HOUR_SECONDS + part.stopped_usd
         parts = parts.plus(part)
-    for name, usd in _of_capacity(fleet, since, snapshot.taken_at) if since else ():
-        by_pool[name] = by_pool.get(name, 0.0) + usd
+    for name, pool in fleet.pools.items() if since else ():
+        if capacity := pool.capacity:  # reserved capacity costs the same, used or not
+            usd = capacity.count * capacity.usd_per_hour * capacity.paid_seconds(since, snapshot.taken_at) / HOUR_SECONDS
+            by_pool[name] = by_pool.get(name, 0.0) + usd
     return Spent(by_pool=by_pool, parts=parts)
-
-
-def _of_capacity(fleet: Fleet, since: float, now: float) -> Iterator[tuple[str, float]]:
-    """Say what reserved capacity cost since an instant, used or not."""
-    for name, pool in fleet.pools.items():
-        if capacity := pool.capacity:
-            yield name, capacity.count * capacity.usd_per_hour * capacity.paid_seconds(since, now) / HOUR_SECONDS
 
 
 def _usd_after(record: Record, pool: Pool | None, since: float, now: float) -> float:
@@ -289,23 +283,6 @@ def _usd_after(record: Record, pool: Pool | None, since: float, now: float) -> f
         return 0.0
     # What runs in a reservation is billed by itself from the moment at which that is over.
     return pool.capacity.usd_per_hour * (pool.capacity.unpaid_seconds(since, now) / (now - since)) if now > since else 0.0
-
-
-def _part(record: Record, usd: float, on: float, off: float) -> MonthParts:
-    """Say what the dollars of an agent were for that was on and off for so many hours."""
-    boots = record.state.is_asked_for
-    disk = record.volume_usd_per_hour
-    return MonthParts(boot_usd=usd * on if boots else 0.0, stopped_usd=disk * off, disk_usd=disk * (on + off))
-
-
-def _on_seconds(began_at: float, since: float, now: float, *, is_off: bool) -> float:
-    """How long EC2 has billed a machine since an instant: from its launch or its last start on.
-
-    Of one that is off nobody knows when it stopped: we stop agents just after a look. What was started since the last one costs a minute.
-    """
-    if is_off:
-        return MINIMUM_BILLED_SECONDS if since < began_at <= now else 0.0
-    return max(0.0, now - max(since, began_at))
 
 
 _Begun = TypeVar("_Begun", Month, Day)

@@ -133,13 +133,6 @@ class Room:
     executors: int
     is_full: bool
 
-    def is_shown_by(self, node: Node) -> bool:
-        """Tell whether a node has so many executors.
-
-        If its labels are off, no build takes the executors beyond that: they are left until there is room.
-        """
-        return node.executors >= self.executors if self.is_full else node.executors == self.executors
-
 
 def room_on(record: Record, node: Node, fleet: Fleet, weight: int = 1) -> Room | None:
     """Work out the room for builds of this weight; None if no job has one, or the node is its operator's own.
@@ -249,7 +242,8 @@ def are_as_wanted(record: Record, node: Node, fleet: Fleet, now: float, room: Ro
     ``room``: what its builds leave, where jobs have weights; then it has as many executors as fit, too.
     """
     is_full = room is not None and room.is_full
-    if room is not None and not record.cordon and not room.is_shown_by(node):
+    # If its labels are off, no build takes the executors beyond that: they are left until there is room.
+    if room is not None and not record.cordon and (node.executors < room.executors if is_full else node.executors != room.executors):
         return False
     if (CORDONED_LABEL in node.labels) != bool(record.cordon):
         return False

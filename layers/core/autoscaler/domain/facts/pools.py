@@ -22,7 +22,7 @@ WEEK_SECONDS = 7 * 86_400.0
 _AHEAD_DAYS = 8
 # What goes on for longer than a week never ends.
 _FOR_EVER_SECONDS = 7.5 * 86_400.0
-_NUMBERS = ("min_agents", "max_agents", "warm_executors", "warm_pool")
+NUMBERS = ("min_agents", "max_agents", "warm_executors", "warm_pool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,7 @@ def pool_at_its_widest(pool: Pool) -> Pool:
 
 def numbers_of(schedule: PoolSchedule) -> dict[str, Any]:
     """Return the numbers that a schedule gives, by key."""
-    numbers = {key: getattr(schedule, key) for key in _NUMBERS}
-    return {key: number for key, number in numbers.items() if number is not None}
+    return {key: number for key in NUMBERS if (number := getattr(schedule, key)) is not None}
 
 
 def now_and_next(schedule: PoolSchedule, at: float) -> Iterator[Span]:
@@ -152,8 +151,16 @@ _UNNAMED = "gp2"
 _DEAREST = max(_AGAINST_GP3.values())
 
 
-class KnownVolumes(Protocol):
-    """A snapshot, or the stored state: what remembers volumes."""
+class Known(Protocol):
+    """A snapshot, or the stored state: what names pools, and what remembers their volumes and definitions."""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The agents on record."""
+
+    @property
+    def intents(self) -> tuple[Intent, ...]:
+        """The launches."""
 
     @property
     def memory(self) -> Memory:
@@ -201,15 +208,18 @@ def next_volumes(look: Read) -> dict[str, PoolVolumes]:
     return {name: volumes for name, volumes in known_volumes(look.snapshot).items() if name in counting}
 
 
-def with_volumes(fleet: Fleet, of: KnownVolumes) -> Fleet:
+def with_volumes(fleet: Fleet, of: Known) -> Fleet:
     """Return the fleet with the price of the volumes that EC2 named, in each offering of their pool."""
-    volumes = known_volumes(of)
-    priced = {name: pool for name, pool in fleet.pools.items() if name in volumes}
-    changed = {name: _priced(pool, volumes[name]) for name, pool in priced.items()}
-    return replace(fleet, pools={**fleet.pools, **changed}) if changed != priced else fleet
+    changed: dict[str, Pool] = {}
+    for name, volumes in known_volumes(of).items():
+        pool = fleet.pools.get(name)
+        usd = usd_per_hour(pool, volumes) if pool else None
+        if pool and usd is not None and any(offering.volume_usd_per_hour != usd for offering in pool.offerings):
+            changed[name] = replace(pool, offerings=tuple(replace(offering, volume_usd_per_hour=usd) for offering in pool.offerings))
+    return replace(fleet, pools={**fleet.pools, **changed}) if changed else fleet
 
 
-def known_volumes(of: KnownVolumes) -> Mapping[str, PoolVolumes]:
+def known_volumes(of: Known) -> Mapping[str, PoolVolumes]:
     """Return what is known by now, by pool: what this look read, and before that what is remembered."""
     return {name: past.volumes for name, past in of.memory.pools.items() if past.volumes} | getattr(of, "volumes", {})
 
@@ -232,28 +242,17 @@ def usd_per_hour(pool: Pool, volumes: PoolVolumes) -> float | None:
     return as_gp3 * pool.volume_usd_per_gib_month / HOURS_A_MONTH
 
 
-def _priced(pool: Pool, volumes: PoolVolumes) -> Pool:
-    usd = usd_per_hour(pool, volumes)
-    if usd is None or all(offering.volume_usd_per_hour == usd for offering in pool.offerings):
-        return pool
-    return replace(pool, offerings=tuple(replace(offering, volume_usd_per_hour=usd) for offering in pool.offerings))
-
-
 def _truly_priced(record: Record, fleet: Fleet, volumes: Mapping[str, PoolVolumes], instance: Instance | None) -> Record:
     pool, read = fleet.pools.get(record.pool), volumes.get(record.pool)
-    if pool is None or read is None or instance is None or read.source != _source_of(pool, instance):
+    if pool is None or read is None or instance is None:
         return record
-    usd = usd_per_hour(pool, read)
-    if usd is None or usd == record.volume_usd_per_hour:
+    image = instance.image if pool.image_parameter else ""
+    source, usd = Source(template=pool.launch_template, version=instance.template_version, image=image), usd_per_hour(pool, read)
+    if read.source != str(source) or usd is None or usd == record.volume_usd_per_hour:
         return record
     more = usd - record.volume_usd_per_hour
     most = None if record.most_usd_per_hour is None else record.most_usd_per_hour + more
     return replace(record, volume_usd_per_hour=usd, usd_per_hour=record.usd_per_hour + more, most_usd_per_hour=most)
-
-
-def _source_of(pool: Pool, instance: Instance) -> str:
-    image = instance.image if pool.image_parameter else ""
-    return str(Source(template=pool.launch_template, version=instance.template_version, image=image))
 
 
 # Pools that left the fleet file while something of theirs is there: wound down by their last definition.
@@ -264,22 +263,6 @@ def _source_of(pool: Pool, instance: Instance) -> str:
 
 
 _BOOT_TIMEOUT_SECONDS, SETTLE_SECONDS = 900.0, 15.0
-
-
-class KnownPools(Protocol):
-    """A snapshot, or the stored state: what names pools."""
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """The agents on record."""
-
-    @property
-    def intents(self) -> tuple[Intent, ...]:
-        """The launches."""
-
-    @property
-    def memory(self) -> Memory:
-        """What is remembered."""
 
 
 def next_definitions(
@@ -309,19 +292,16 @@ def next_definitions(
     return {name: definition for name in sorted(names) if (definition := present.get(name) or memory.pool(name).definition)}
 
 
-def with_left(fleet: Fleet, of: KnownPools) -> Fleet:
+def with_left(fleet: Fleet, of: Known) -> Fleet:
     """Return the fleet with the pools that left its file, and have agents, launches or instances yet."""
-    left_pools = dict(_left_pools(fleet, of))
-    return fleet if left_pools == fleet.left_pools else replace(fleet, left_pools=left_pools)
-
-
-def _left_pools(fleet: Fleet, of: KnownPools) -> Iterator[tuple[str, Pool]]:
     named: dict[str, Record | Intent | Instance] = {}
     for thing in (*getattr(of, "instances", ()), *(intent for intent in of.intents if intent.open), *of.records):  # a record says most
         named[thing.pool] = thing
+    left_pools: dict[str, Pool] = {}
     for name in sorted(named.keys() - fleet.pools.keys() - {""}):
         definition = of.memory.pool(name).definition
-        yield name, _pool(name, definition, fleet) if definition else _pool_by(named[name], fleet)
+        left_pools[name] = _pool(name, definition, fleet) if definition else _pool_by(named[name], fleet)
+    return fleet if left_pools == fleet.left_pools else replace(fleet, left_pools=left_pools)
 
 
 def _types_of(offerings: Iterable[Offering]) -> tuple[PricedType, ...]:
@@ -353,6 +333,9 @@ def _pool(name: str, definition: LastDefinition, fleet: Fleet) -> Pool:
         )
         for priced in definition.types
     )
+    # What nobody knows the price of is priced like the dearest machine of the fleet, rather than as free.
+    known = [offering for pool in fleet.pools.values() for offering in pool.offerings]
+    dearest = max(known, key=lambda offering: offering.reserved_usd_per_hour, default=_UNPRICED)
     return replace(
         _WANTS_NOTHING,
         name=name,
@@ -360,7 +343,7 @@ def _pool(name: str, definition: LastDefinition, fleet: Fleet) -> Pool:
         controllers=definition.controllers,
         executors=definition.executors,
         platform=definition.platform,
-        offerings=offerings or (() if definition.of_hosts else _dearest(fleet)),
+        offerings=offerings or (() if definition.of_hosts else (dearest,)),
         exclusive=definition.exclusive,
         remote_dir=definition.remote_dir,
         boot_seconds=definition.boot_seconds,
@@ -375,7 +358,18 @@ def _pool(name: str, definition: LastDefinition, fleet: Fleet) -> Pool:
 def _pool_by(thing: Record | Intent | Instance, fleet: Fleet) -> Pool:
     """Make such a pool of what is known without its definition: of a record, a launch or an instance of it."""
     labels = tuple(label for label in thing.labels if label != fleet.ownership_label) if isinstance(thing, Record) else ()
-    types = (_type_of(thing),) if isinstance(thing, Record) and thing.is_instance else ()
+    types: tuple[PricedType, ...] = ()
+    if isinstance(thing, Record) and thing.is_instance:
+        volume = thing.volume_usd_per_hour
+        types = (
+            PricedType(
+                instance_type=thing.instance_type,
+                market=Market.ON_DEMAND,
+                usd_per_hour=thing.usd_per_hour - volume,
+                most_usd_per_hour=thing.reserved_usd_per_hour - volume,
+                volume_usd_per_hour=volume,
+            ),
+        )
     definition = LastDefinition(
         labels=labels,
         controllers=(thing.controller,),
@@ -390,24 +384,6 @@ def _pool_by(thing: Record | Intent | Instance, fleet: Fleet) -> Pool:
         types=types,
     )
     return _pool(thing.pool, definition, fleet)
-
-
-def _type_of(record: Record) -> PricedType:
-    volume = record.volume_usd_per_hour
-    return PricedType(
-        instance_type=record.instance_type,
-        market=Market.ON_DEMAND,
-        usd_per_hour=record.usd_per_hour - volume,
-        most_usd_per_hour=record.reserved_usd_per_hour - volume,
-        volume_usd_per_hour=volume,
-    )
-
-
-def _dearest(fleet: Fleet) -> tuple[Offering, ...]:
-    """Price what nobody knows the price of like the dearest machine of the fleet, rather than as free."""
-    offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
-    dearest = max(offerings, key=lambda offering: offering.reserved_usd_per_hour, default=None)
-    return (dearest,) if dearest else (_UNPRICED,)
 
 
 _UNPRICED = Offering(instance_type="", subnet="", market=Market.ON_DEMAND, usd_per_hour=0.0)

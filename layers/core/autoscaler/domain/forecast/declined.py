@@ -5,7 +5,7 @@ job has ended there, other pools tell, and the one where it ran fastest counts. 
 one pool may follow an hour in another. A job of which nobody has seen a build end is declined by no pool.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
@@ -38,14 +38,11 @@ def _seen(learned: Learned) -> dict[str, dict[str, tuple[float, ...]]]:
 def _too_long(pool: Pool, seen: Mapping[str, Mapping[str, tuple[float, ...]]]) -> Iterator[tuple[str, Decline]]:
     most = inf if pool.max_job_seconds is None else pool.max_job_seconds
     for job, by_pool in seen.items():
-        where, seconds = (pool.name, _median(by_pool[pool.name])) if pool.name in by_pool else _fastest(by_pool.items())
+        # Elsewhere where it takes least: if even that is too long, no pool is known where it would be short.
+        where = pool.name if pool.name in by_pool else min((_median(by_pool[name]), name) for name in by_pool)[1]
+        seconds = _median(by_pool[where])
         if seconds > most:
             yield job, Decline(pool=pool.name, seconds=seconds, builds=len(by_pool[where]), seen_in=where, most_seconds=most)
-
-
-def _fastest(by_pool: Iterable[tuple[str, tuple[float, ...]]]) -> tuple[str, float]:
-    """Find the pool where the job takes least: if even that is too long, no pool is known where it would be short."""
-    return min(((pool, _median(samples)) for pool, samples in by_pool), key=lambda pair: (pair[1], pair[0]))
 
 
 def _median(samples: tuple[float, ...]) -> float:

@@ -307,7 +307,7 @@ def note_refused(known: CapacityDelay | None, now: float) -> CapacityDelay:
     """Note that a launch of a pool was refused for want of capacity."""
     known = known or CapacityDelay()
     if known.since_at is not None and now - known.asked_at > _ONE_ASK_SECONDS:
-        known = _asked(known, _lasts(known, now))
+        known = _asked(known, now)
     return replace(known, asked_at=now, since_at=now if known.since_at is None else known.since_at)
 
 
@@ -316,7 +316,7 @@ def note_had(known: CapacityDelay | None, now: float) -> CapacityDelay:
     known = known or CapacityDelay()
     if known.since_at is None and now - known.asked_at <= _ONE_ASK_SECONDS:
         return known
-    return replace(_asked(known, _lasts(known, now)), asked_at=now)
+    return replace(_asked(known, now), asked_at=now)
 
 
 def expected_seconds(known: CapacityDelay | None, now: float, boot_seconds: float) -> float:
@@ -327,19 +327,14 @@ def expected_seconds(known: CapacityDelay | None, now: float, boot_seconds: floa
     if known is None:
         return 0.0
     if known.since_at is not None:
-        known = _asked(known, _lasts(known, now))
+        known = _asked(known, now)
     return (known.seconds + _GOES_ON_SHARE * known.squares / max(boot_seconds, 1.0)) / (known.asks + _BELIEVED_ASKS)
 
 
-def _lasts(known: CapacityDelay, now: float) -> float:
-    """Return how long a shortage has lasted; if nobody asks any more, until it was last confirmed."""
-    if known.since_at is None:
-        return 0.0
-    return (now if now - known.asked_at <= _ONE_ASK_SECONDS else known.asked_at) - known.since_at
-
-
-def _asked(known: CapacityDelay, seconds: float) -> CapacityDelay:
-    """Count one more request that waited this long."""
+def _asked(known: CapacityDelay, now: float) -> CapacityDelay:
+    """Count one more request, that waited as long as the shortage lasted; if nobody asks any more, until it was last confirmed."""
+    until_at = now if now - known.asked_at <= _ONE_ASK_SECONDS else known.asked_at
+    seconds = 0.0 if known.since_at is None else until_at - known.since_at
     return replace(
         known,
         asks=known.asks * _FADES + 1.0,

@@ -6,7 +6,7 @@ now and then, in vain.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -96,10 +96,20 @@ def _forecast(learned: Learned, pools: Mapping[str, Prospects], costs: Mapping[s
 
 
 def _of_burst(pool: Prospects, costs: AgentCosts, staged: int, now: float) -> int:
-    """``costs``: of the agents for it. A burst is followed for as long as a boot takes, whatever they are."""
-    needed, boot_seconds = Needed(present=pool.in_use, forecast=staged, returned=pool.returned), pool.costs.boot_seconds
-    burst = follow_burst(pool.window, needed, now, executors=costs.executors, boot_seconds=boot_seconds)
-    return to_come(burst, pool.growths, costs, now, boot_seconds)
+    """Count the executors worth having now beyond a burst's present need; 0 if there is no burst.
+
+    ``costs``: of the agents for it. A burst is followed for as long as a boot takes, whatever they are.
+    """
+    present, boot_seconds = Needed(present=pool.in_use, forecast=staged, returned=pool.returned), pool.costs.boot_seconds
+    burst = follow_burst(pool.window, present, now, executors=costs.executors, boot_seconds=boot_seconds)
+    if burst is None or is_burst_over(burst, now, boot_seconds):
+        return 0
+    executors, (rose_at, needed, _) = costs.executors, burst.rises[-1]
+    futures = [ahead for growth in pool.growths if (ahead := _ahead(growth, needed, now - rose_at)) is not None]
+    taken, more = ceil(needed / executors) * executors, 0  # whole agents
+    while _is_worth_having(futures, taken + more, costs):
+        more += executors
+    return taken + more - needed if more else 0
 
 
 def _jobs(
@@ -134,18 +144,6 @@ def note_growth(known: tuple[Growth, ...], burst: Burst) -> tuple[Growth, ...]:
     """Note how a burst that is over grew."""
     began_at = burst.rises[0][0]
     return (*known, Growth(steps=tuple((round(at - began_at, 1), beyond) for at, beyond, _ in burst.rises)))[-_BURSTS_KEPT:]
-
-
-def to_come(burst: Burst | None, growths: Iterable[Growth], costs: AgentCosts, now: float, boot_seconds: float) -> int:
-    """Count the executors worth having now beyond a burst's present need; 0 where there is no burst."""
-    if burst is None or is_burst_over(burst, now, boot_seconds):
-        return 0
-    executors, (rose_at, needed, _) = costs.executors, burst.rises[-1]
-    futures = [ahead for growth in growths if (ahead := _ahead(growth, needed, now - rose_at)) is not None]
-    taken, more = ceil(needed / executors) * executors, 0  # whole agents
-    while _is_worth_having(futures, taken + more, costs):
-        more += executors
-    return taken + more - needed if more else 0
 
 
 def _ahead(growth: Growth, needed: int, stayed_seconds: float) -> _Ahead | None:

@@ -97,7 +97,7 @@ class Noted:
 
 def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[str, AgentCosts], now: float) -> Noted:
     """Note what came and what did not, and look again for what announces it."""
-    in_vain = [kind for seen in before.arrivals.values() for kind in come_to_nothing(seen, now)]
+    in_vain = [e.kind for seen in before.arrivals.values() for e in seen.expected if e.kind and now > e.at + _TOLERANCE_SECONDS]
     borne = note_outcome(before.schedules, in_vain, came=False)
     known = {job: _rolled_on(seen, now) for job, seen in before.arrivals.items()}
     came = []
@@ -112,18 +112,13 @@ def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[st
     follows = dict(before.followers)
     for job in came:
         costs = pools.get(known[job].pool)
-        if costs is not None and is_time_to_look(known[job]):
+        if costs is not None and (known[job].count in _LOOKED_AT or known[job].count % _LOOKED_AT_EACH == 0):
             follows.pop(job, None)
             found = announcer_of(job, known, costs, now)
             if found is not None:
                 follows[job] = found
     kept = dict(list(known.items())[-_JOBS_KEPT:])
     return Noted(arrivals=kept, followers={job: follower for job, follower in follows.items() if job in kept}, schedules=borne)
-
-
-def _rolled_on(seen: Arrivals, now: float) -> Arrivals:
-    expected = roll_on(seen, now)
-    return seen if expected is seen.expected else replace(seen, expected=expected)
 
 
 _PERIODS_SECONDS = (3600.0, 86_400.0, 7 * 86_400.0)
@@ -158,11 +153,6 @@ def come_true(known: Arrivals, at: float) -> list[str]:
     return [e.kind for e in known.expected if e.kind and _is_it(e, at)]
 
 
-def come_to_nothing(known: Arrivals, now: float) -> list[str]:
-    """The kinds of the guesses that nothing has come of."""
-    return [e.kind for e in known.expected if e.kind and now > e.at + _TOLERANCE_SECONDS]
-
-
 def note_outcome(borne: Mapping[str, TrackRecord], kinds: Iterable[str], *, came: bool) -> dict[str, TrackRecord]:
     """Note whether guesses came true: where jobs come by the clock most do, where people's pushes only look like it, hardly any."""
     noted = dict(borne)
@@ -172,11 +162,11 @@ def note_outcome(borne: Mapping[str, TrackRecord], kinds: Iterable[str], *, came
     return noted
 
 
-def roll_on(known: Arrivals, now: float) -> tuple[Expected, ...]:
+def _rolled_on(seen: Arrivals, now: float) -> Arrivals:
     """Put off by a period what has not come; that is no new guess."""
-    if not known.expected or now <= min(e.at for e in known.expected) + _TOLERANCE_SECONDS:
-        return known.expected
-    return tuple(late for e in known.expected for late in _put_off(e, now))
+    if not seen.expected or now <= min(e.at for e in seen.expected) + _TOLERANCE_SECONDS:
+        return seen
+    return replace(seen, expected=tuple(late for e in seen.expected for late in _put_off(e, now)))
 
 
 def forecasts_by_time(known: Arrivals, now: float) -> Iterator[ArrivalForecast]:
@@ -227,11 +217,6 @@ _LOOKED_AT_EACH = 8
 _Outcome = tuple[float, float | None]
 
 
-def is_time_to_look(known: Arrivals) -> bool:
-    """Tell whether a job that has just arrived has been seen often enough since its announcer was last looked for."""
-    return known.count in _LOOKED_AT or known.count % _LOOKED_AT_EACH == 0
-
-
 def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, now: float) -> Follower | None:
     """Find the job after which this one, which has just arrived, was best expected; None where that would not have paid."""
     found: Follower | None = None
@@ -246,7 +231,9 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, 
         if not _is_trusted(outcomes):
             continue
         delays = tuple(round(delay, 1) for _, delay in outcomes if delay is not None)
-        usd = _worth_usd([delay for _, delay in outcomes], costs) / sum(at >= other.times[0] for at in mine)
+        half = len(outcomes) // 2
+        # Of many jobs some one always came before by chance: both halves must have paid.
+        usd = 2 * min(_saved_usd(outcomes[:half], costs), _saved_usd(outcomes[half:], costs)) / sum(at >= other.times[0] for at in mine)
         if usd > most_usd:
             found, most_usd = Follower(after=name, delays=delays, missed=len(outcomes) - len(delays)), usd
     return found
@@ -287,27 +274,18 @@ def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> li
 
 def _is_trusted(outcomes: Collection[_Outcome]) -> bool:
     often = len(outcomes) - _missed(outcomes) >= max(_HITS_TO_TRUST, _TRUSTED_SHARE * len(outcomes))
-    return often and _occasions(outcomes) >= _OCCASIONS_TO_TRUST
+    times = sorted(at + delay for at, delay in outcomes if delay is not None)
+    # Moments at which something followed; what came within a minute is one.
+    return often and sum(at - before >= _AT_LEAST_SECONDS for before, at in pairwise((-inf, *times))) >= _OCCASIONS_TO_TRUST
 
 
 def _missed(outcomes: Iterable[_Outcome]) -> int:
     return sum(delay is None for _, delay in outcomes)
 
 
-def _occasions(outcomes: Iterable[_Outcome]) -> int:
-    """Count the moments at which something followed; what came within a minute is one."""
-    times = sorted(at + delay for at, delay in outcomes if delay is not None)
-    return sum(at - before >= _AT_LEAST_SECONDS for before, at in pairwise((-inf, *times)))
-
-
-def _worth_usd(outcomes: list[float | None], costs: AgentCosts) -> float:
-    """What it would have saved to have agents in time. Of many jobs some one always came before by chance: both halves must have paid."""
-    half = len(outcomes) // 2
-    return 2 * min(_saved_usd(outcomes[:half], costs), _saved_usd(outcomes[half:], costs))
-
-
-def _saved_usd(outcomes: list[float | None], costs: AgentCosts) -> float:
-    delays = sorted(delay for delay in outcomes if delay is not None)
+def _saved_usd(outcomes: list[_Outcome], costs: AgentCosts) -> float:
+    """What it would have saved to have agents in time."""
+    delays = sorted(delay for _, delay in outcomes if delay is not None)
     ready = max(delays[len(delays) // 4], costs.boot_seconds + costs.look_seconds)
     saved = sum(max(0.0, costs.boot_seconds - max(0.0, ready - delay)) for delay in delays)
     in_vain = (len(outcomes) - len(delays) + _DOUBT / 2) * (costs.boot_seconds + delays[-1] - delays[0])

@@ -69,7 +69,9 @@ def follow_burst(window: Window | None, needed: Needed, now: float, *, executors
     if window is None or not window.peaks:
         return None
     burst = None if window.burst is None or is_burst_over(window.burst, now, boot_seconds) else window.burst
-    before = _with_returned(window, needed.returned, executors)
+    before = window.peaks
+    if needed.returned:  # builds that came back with their agents count as if they had been there at the last look
+        before = next_peaks(window, ceil((before[-1][1] * executors + needed.returned) / executors), window.seen_at, inf)
     peaks, rises, so_far = (burst.peaks, burst.rises, burst.rises[-1][1]) if burst else (before, (), 0)
     there = peaks[-1][1] * executors
     beyond = needed.present + needed.forecast - there
@@ -77,13 +79,6 @@ def follow_burst(window: Window | None, needed: Needed, now: float, *, executors
         return burst
     unexpected = max(0.0, needed.present - there - so_far - window.guessed)
     return Burst(peaks=peaks, rises=(*rises, (now, beyond, unexpected)))
-
-
-def _with_returned(window: Window, returned: int, executors: int) -> tuple[tuple[float, int], ...]:
-    """Count builds that came back with their agents as if they had been there at the last look."""
-    if not returned:
-        return window.peaks
-    return next_peaks(window, ceil((window.peaks[-1][1] * executors + returned) / executors), window.seen_at, inf)
 
 
 def is_burst_over(burst: Burst, now: float, boot_seconds: float) -> bool:
@@ -175,15 +170,10 @@ def note_returns(known: Mapping[str, IdleReturns], missed: Iterable[Missed], edg
     """Note the idle time of each agent that was needed again, and the waits that keeping it would have spared."""
     noted = {level: _fitted(returns, edges) for level, returns in known.items()}
     for agent in missed:
-        level, share = level_of(agent.number), 1.0 / _agents_like(agent.number)
+        level, share = level_of(agent.number), 1.0 / (1 << (agent.number.bit_length() - 1))  # of as many agents as the level has
         place, before = bisect_left(edges, agent.seconds), noted.get(level, _none(edges))
         noted[level] = IdleReturns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, agent.waits, share))
     return noted
-
-
-def _agents_like(number: int) -> int:
-    """Count the agents of a level."""
-    return 1 << (number.bit_length() - 1)
 
 
 def _added(sums: tuple[float, ...], place: int, amount: float, share: float) -> tuple[float, ...]:

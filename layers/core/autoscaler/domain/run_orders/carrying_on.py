@@ -102,11 +102,7 @@ def _queued(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
         return _began(one, facts.item.run, now)
     if facts.item.state is ItemState.CANCELLED:
         return _ended(one, Verdict.STOPPED if order.is_over else Verdict.ABORTED, now, "it was taken out of the queue")
-    return _left_the_queue(one, facts, now)
-
-
-def _left_the_queue(one: Try, facts: TryFacts, now: float) -> Try:
-    """Find what Jenkins does not know among its items any more."""
+    # Jenkins does not know it among its items any more.
     if not facts.job_asked or (facts.job_at or now) < one.at:
         return one
     if facts.job is None:
@@ -148,11 +144,6 @@ def _verdict(one: Try, run: Run, lost: LostBuild | None, order: RunOrder, now: f
     if lost is not None and is_lost(lost, LostFacts(run=run, unit=run)):
         # Its agent may only be late after a restart of Jenkins.
         return None if lost.how == MISSING and now - lost.since_at < DISCONNECT_GRACE_SECONDS else Verdict.LOST
-    return _by_its_own(one, run, now)
-
-
-def _by_its_own(one: Try, run: Run, now: float) -> Verdict | None:
-    """Say how a build ended whose agent is there, as far as is known yet."""
     if not run.interruptions and now - (one.ended_at or now) < SETTLE_SECONDS:
         return None
     return Verdict.ABORTED if run.result == "ABORTED" else Verdict.FAILED
@@ -308,26 +299,23 @@ def _wind_up(judged: Judged, now: float) -> Next:
     """End what still runs or waits; the order has ended once nothing does."""
     order = judged.order
     if not order.is_over:
-        return Next(order=replace(order, ended_at=now, parts=tuple(_part_given_up(part, now) for part in order.parts)))
-    parts = tuple(_never_sent(part, judged, now) for part in order.parts)
+        why = "nobody follows it any more"
+        parts = tuple(
+            part.with_last(_ended(replace(part.last, ended_at=None), Verdict.IN_DOUBT, now, why))
+            if part.last and part.last.is_open
+            else part
+            for part in order.parts
+        )
+        return Next(order=replace(order, ended_at=now, parts=parts))
+    why = "it was not started any more"
+    parts = tuple(
+        part.with_last(_ended(part.last, Verdict.STOPPED, now, why)) if part.last and part.last.id in judged.unsent else part
+        for part in order.parts
+    )
     order = replace(order, parts=parts)
     if not any(part.last and part.last.is_open for part in parts):
         return Next(order=replace(order, ended_at=now))
     return Next(order=order, actions=tuple(_endings(order)))
-
-
-def _part_given_up(part: Part, now: float) -> Part:
-    last = part.last
-    if last is None or not last.is_open:
-        return part
-    return part.with_last(replace(last, state=TryState.ENDED, verdict=Verdict.IN_DOUBT, ended_at=now, why="nobody follows it any more"))
-
-
-def _never_sent(part: Part, judged: Judged, now: float) -> Part:
-    last = part.last
-    if last is None or last.id not in judged.unsent:
-        return part
-    return part.with_last(replace(last, state=TryState.ENDED, verdict=Verdict.STOPPED, ended_at=now, why="it was not started any more"))
 
 
 def _endings(order: RunOrder) -> Iterator[Stop | Cancel]:

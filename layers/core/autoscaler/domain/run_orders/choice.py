@@ -46,7 +46,9 @@ class Prospect:
 def prospect(situation: Situation, pool: PoolView, job: str, count: int, tracker: JobTracker, rows: Iterable[JobRow]) -> Prospect:
     """Predict so many builds of a job that would be queued now for a pool alone, after all that waits already."""
     takes = _takes(pool.name, job, tracker, list(rows))
-    starts = _starts(situation, pool, job, count, tracker, takes)
+    queued, wants = if_queued(situation, pool, job, count)
+    by_item = starts_of(queued, pool.controller, tracker, {want.item.id: takes for want in wants if takes is not None})
+    starts = [by_item[want.item.id] for want in wants if want.item.id in by_item]
     return Prospect(starts=tuple(sorted(one.seconds for one in starts)), takes=takes, usd=_usd(pool, takes, starts))
 
 
@@ -57,12 +59,6 @@ def _takes(pool: str, job: str, tracker: JobTracker, rows: list[JobRow]) -> floa
         if estimate := duration_of(best_row(seen, tracker.skills), tracker):
             return estimate.mid
     return None
-
-
-def _starts(situation: Situation, pool: PoolView, job: str, count: int, tracker: JobTracker, takes: float | None) -> list[BareStart]:
-    queued, wants = if_queued(situation, pool, job, count)
-    starts = starts_of(queued, pool.controller, tracker, {want.item.id: takes for want in wants if takes is not None})
-    return [starts[want.item.id] for want in wants if want.item.id in starts]
 
 
 def _usd(pool: PoolView, takes: float | None, starts: list[BareStart]) -> float | None:
@@ -304,27 +300,16 @@ def _distribute(candidates: list[_Candidate], asked: Asked, left_out: list[str])
         return [best.take() for _ in range(asked.runs)]
     if asked.vary is None:
         return [min(candidates, key=lambda one: one.score).take() for _ in range(asked.runs)]
-    groups = _by_value(candidates)
+    groups: dict[str, list[_Candidate]] = {}  # of those that do not differ in what was asked, the best group first
+    for candidate in sorted(candidates, key=lambda one: one.score):
+        groups.setdefault(candidate.target.value, []).append(candidate)
     if len(groups) < asked.runs and asked.strict:
         of = {"zone": "zones", "kind": "kinds"}.get(asked.vary, f"{asked.vary.replace('_', ' ')}s")
         others = f"; left out: {'; '.join(left_out)}" if left_out else ""
         raise ChoiceError(f"only {len(groups)} different {of} satisfy it ({', '.join(groups)}){others}")
-    return list(_in_turn(groups, asked.runs))
-
-
-def _by_value(candidates: Iterable[_Candidate]) -> dict[str, list[_Candidate]]:
-    """Group candidates that do not differ in what was asked, the best group first."""
-    groups: dict[str, list[_Candidate]] = {}
-    for candidate in sorted(candidates, key=lambda one: one.score):
-        groups.setdefault(candidate.target.value, []).append(candidate)
-    return groups
-
-
-def _in_turn(groups: Mapping[str, list[_Candidate]], runs: int) -> Iterator[Target]:
-    """Give one run to each group in turn, and begin anew where there are fewer groups than runs."""
     values = list(groups)
-    for number in range(runs):
-        yield min(groups[values[number % len(values)]], key=lambda one: one.score).take()
+    # Each group in turn, and anew where there are fewer groups than runs.
+    return [min(groups[values[number % len(values)]], key=lambda one: one.score).take() for number in range(asked.runs)]
 
 
 def _ranking(search: _Search, asked: Asked) -> Iterator[str]:
