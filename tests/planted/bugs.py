@@ -111,8 +111,8 @@ BUGS = (
     Bug(
         name="an old Jenkins is cordoned by the mark alone, which drops what it hands over in that instant",
         function="cordon",
-        was="labels_first = may_drop and",
-        becomes="labels_first = False and",
+        was="if may_drop and",
+        becomes="if False and",
         found_by=(
             "tests/scenarios/test_cordons.py::test_labels_go_first_the_mark_comes_after_two_idle_looks_and_only_then_the_machine_goes",
         ),
@@ -164,7 +164,7 @@ BUGS = (
     Bug(
         name="a person's mark is overwritten",
         function="cordon",
-        was="    if before.temporarily_offline and not _may_be_replaced(before, step):\n",
+        was="    if before.temporarily_offline and not may_be_replaced:\n",
         becomes="    if False:\n",
         found_by=("tests/scenarios/test_marks.py::test_a_person_s_mark_is_never_overwritten",),
     ),
@@ -300,8 +300,8 @@ BUGS = (
     Bug(
         name="a launch is sent again with another token",
         function="_send_again",
-        was="settle(ports, pool, sent, ports.compute.launch(sent.request))",
-        becomes="settle(ports, pool, sent, ports.compute.launch(sent.request.replace('Token\": \"', 'Token\": \"x')))",
+        was="ports.compute.launch(sent.request).instances",
+        becomes="ports.compute.launch(sent.request.replace('Token\": \"', 'Token\": \"x')).instances",
         found_by=("tests/scenarios/test_faults.py::test_a_lost_launch_that_no_list_shows_yet_is_sent_again_with_the_same_token",),
     ),
     Bug(

@@ -86,9 +86,9 @@ RERUNS = (
     ),
     planted(
         "a build is its order's by what its parameter claims",
-        function="_is_ordered",
-        was="return order is not None and order.has_started(controller, named[1], item=item, run=run)",
-        becomes="return order is not None",
+        function="_claimed",
+        was="named is not None and order.has_started(lost.controller, named[1], item=run.item, run=lost.unit)",
+        becomes="named is not None",
         found_by=f"{_REPEATED}a_rebuild_of_an_ordered_build_is_no_build_of_its_order",
     ),
     planted(

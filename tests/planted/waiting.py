@@ -58,8 +58,8 @@ WAITING = (
     Bug(
         name="steps are noted when the pass ends",
         function="StepNotes.note",
-        was="        if not self._has_failed:\n            self._send()",
-        becomes="        if False:\n            self._send()",
+        was="        if not self._has_failed:\n            self.send()",
+        becomes="        if False:\n            self.send()",
         found_by=("tests/faults/test_noted_steps.py::test_each_launch_before_the_cut_off_is_noted",),
     ),
     Bug(

@@ -178,7 +178,7 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation
     for result, _ in take_all(acting, (step for step in plan.steps if isinstance(step, Forget)), invocation.ends_at):
         results.append(result)
         notes.note(result)
-    notes.finish()
+    notes.send()
     return Report(plan=plan, results=tuple(results), dry_run=False, unresponsive=frozenset(acting.unresponsive))
 
 

@@ -10,7 +10,6 @@ from autoscaler.control.statistics import learned_weights, note_costs, note_jobs
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import PluginWeight, Source
 from autoscaler.domain.facts.metering import month_name
-from autoscaler.domain.facts.nodes import Health
 from autoscaler.domain.facts.runs import Graphs, RunEnd, RunGraph
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.facts.telemetry import Telemetry, out_of_bounds
@@ -20,7 +19,7 @@ from autoscaler.domain.report.datum import COUNT, Datum, PassNotes, data_of_note
 from autoscaler.domain.report.limits import places_of
 from autoscaler.domain.report.messages import ABOUT, is_worth_saving, month_before, untold, write_messages, write_summary
 from autoscaler.domain.report.metrics import heartbeat, measure
-from autoscaler.domain.report.problems import Judged, Problem, Thresholds, facts_of, judge, nobody_is_told, problems_datum, rules
+from autoscaler.domain.report.problems import Problem, Thresholds, facts_of, judge, nobody_is_told, problems_datum, rules
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.domain.scale_in.replace import RESULTS_SECONDS, gone_since
 from autoscaler.domain.situation.builds import AskedItems, gone_blocks, items_of, runs_to_read
@@ -132,8 +131,11 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
         note_jobs(ports, situation, lessons, reports)
         note_costs(ports, situation, lessons)
     unread = {view.name for view in situation.views() if not view.complete}
-    asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
-    data = measure(situation, lessons, node_health(asked), reports)
+    asked = [controller for controller in ports.controllers if controller.name not in unread]
+    # Node monitors change once an hour, so a failed read can wait for the next minute.
+    told = ports.side_by_side([partial(ports.or_else, one.health, "health_not_read", otherwise=None, controller=one.name) for one in asked])
+    health = {controller.name: readings for controller, readings in zip(asked, told, strict=True) if readings is not None}
+    data = measure(situation, lessons, health, reports)
     return Measured(situation=situation, data=data, told=stored.told, passes=stored.passes)
 
 
@@ -149,17 +151,6 @@ def believable_telemetry(ports: Ports) -> Mapping[str, Telemetry]:
     for machine, problem in problems.items():
         ports.log("telemetry_dropped", machine=machine, problem=problem)
     return {machine: report for machine, report in reports.items() if machine not in problems}
-
-
-def node_health(ports: Ports) -> dict[str, Mapping[str, Health]]:
-    """Read the node monitors of each controller. They change once an hour, so a failed read can wait for the next minute."""
-    told = ports.side_by_side(
-        [
-            partial(ports.or_else, controller.health, "health_not_read", otherwise=None, controller=controller.name)
-            for controller in ports.controllers
-        ]
-    )
-    return {controller.name: health for controller, health in zip(ports.controllers, told, strict=True) if health is not None}
 
 
 def observe_and_learn(
@@ -178,15 +169,18 @@ def observe_and_learn(
         items = items_of(before, view, [end.item for end in ends.values() if end.item], snapshot.taken_at)
         if view.complete and controller in ports.builds:
             _ask_items(ports, controller, items, ask_until)
-        graphs = _graphs(ports, port, snapshot, ask_until, items.runs)
-        lesson = replace(learn_from_builds(situation, controller, results, graphs, items), ends={**_ends_of_pipelines(graphs), **ends})
+        gone = gone_blocks(before, view, snapshot.taken_at)
+        graphs = read_graphs(ports, port, runs_to_read(gone, before.blocks.runs, snapshot.taken_at), ask_until, items.runs)
+        # How long pipelines took that have ended; results are those of their node blocks.
+        of_pipelines = {run: RunEnd(result=None, seconds=graph.end.seconds) for run, graph in graphs.read.items() if graph and graph.end}
+        lesson = replace(learn_from_builds(situation, controller, results, graphs, items), ends={**of_pipelines, **ends})
         _log_blocks(ports, controller, lesson)
-        weights = learned_weights(ports, fleet, controller, snapshot.learned[controller].weights)
-        heavy = heavy_jobs(ports, fleet, port, snapshot.controllers[controller], snapshot.learned[controller].heavy_jobs)
-        short = next_short_of_disk(snapshot.learned[controller].short_of_disk, stored.records, controller, reports)
+        weights = learned_weights(ports, fleet, controller, before.weights)
+        heavy = heavy_jobs(ports, fleet, port, view, before.heavy_jobs)
+        short = next_short_of_disk(before.short_of_disk, stored.records, controller, reports)
         learned = replace(lesson.learned, weights=weights, heavy_jobs=heavy, short_of_disk=short)
         lesson = lessons[controller] = replace(lesson, learned=learned)
-        if not lesson.learned.tells_what(snapshot.learned[controller]):
+        if not lesson.learned.tells_what(before):
             try:
                 ports.state.save_learned(controller, lesson.learned)
             except ConflictError:
@@ -205,18 +199,6 @@ def _ask_items(ports: Ports, controller: str, items: AskedItems, ask_until: floa
             items.answers[item] = ports.builds[controller].item(item)
     except AutoscalerError as error:
         ports.log("item_not_read", controller=controller, error=f"{type(error).__name__}: {error}")
-
-
-def _graphs(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until: float, unseen: Collection[str]) -> Graphs:
-    """Read the graphs of the pipelines of which node blocks are gone."""
-    before = snapshot.learned[controller.name]
-    gone = gone_blocks(before, snapshot.controllers[controller.name], snapshot.taken_at)
-    return read_graphs(ports, controller, runs_to_read(gone, before.blocks.runs, snapshot.taken_at), ask_until, unseen)
-
-
-def _ends_of_pipelines(graphs: Graphs) -> dict[str, RunEnd]:
-    """Say how long pipelines took that have ended; results are those of their node blocks."""
-    return {run: RunEnd(result=None, seconds=graph.end.seconds) for run, graph in graphs.read.items() if graph and graph.end}
 
 
 def _log_blocks(ports: Ports, controller: str, lesson: Lesson) -> None:
@@ -285,22 +267,16 @@ def notify(
     """
     if ports.notifier is None and now_seen is None:
         return 0
-    after, messages = _to_tell(ports, told, situation, problems, now_seen)
+    after, messages = write_messages(now_seen or told, situation, ports.notifier.runbooks if ports.notifier else "", problems)
+    month, summary = last_month(ports, told, situation)
+    # What people know once all of these messages are sent.
+    after, messages = replace(after, month=month), [*messages, *([summary] if summary else [])]
     failed = {message.about for message in messages if not _sent(ports, ports.notifier, message, ends_at)}
     # What could not be sent stays untold, and keeps nothing else from being remembered as told.
     after = replace(after, troubles=untold(told, after, failed), month=told.month if ABOUT + after.month in failed else after.month)
     if len(messages) > len(failed) or is_worth_saving(told, after):
         ports.or_else(partial(ports.state.save_told, after), "message_failed", otherwise=None)
     return len(messages) - len(failed)
-
-
-def _to_tell(
-    ports: Ports, told: Told, situation: Situation, problems: Sequence[Problem], now_seen: Told | None
-) -> tuple[Told, list[Message]]:
-    """Return what people know once all of these messages are sent."""
-    after, messages = write_messages(now_seen or told, situation, ports.notifier.runbooks if ports.notifier else "", problems)
-    month, summary = last_month(ports, told, situation)
-    return replace(after, month=month), [*messages, *([summary] if summary else [])]
 
 
 def why_nobody_is_told(notifier: Notifier | None) -> str:
@@ -331,7 +307,10 @@ def publish_all(ports: Ports, fleet: str, measured: Measured, invocation: Invoca
 
 def publish_essential(ports: Ports, fleet: str, measured: Measured, invocation: Invocation, thresholds: Thresholds) -> int:
     """Send few metrics, log the rest, and judge here what an alarm each would; return how many metrics were sent."""
-    judged = judge_look(fleet, measured, thresholds)
+    situation = measured.situation
+    data = [*measured.data, *data_of_notes(fleet, measured.passes, situation.now)]
+    places = places_of(situation, measured.data) | places_of_notes(measured.passes)
+    judged = judge(measured.told, rules(thresholds), data, places, situation.now)
     for event, facts in lines_of(measured.data):
         ports.log(event, **facts)
     for problem in judged.began:
@@ -342,12 +321,4 @@ def publish_essential(ports: Ports, fleet: str, measured: Measured, invocation: 
         return ports.metrics.publish([*measured.data, beat, *problems], ports.clock())
     finally:
         told = replace(measured.told, spans=judged.spans)
-        notify(ports, measured.told, measured.situation, invocation.ends_at, judged.problems, told)
-
-
-def judge_look(fleet: str, measured: Measured, thresholds: Thresholds) -> Judged:
-    """Judge what one look measured, and what the passes noted."""
-    situation = measured.situation
-    data = [*measured.data, *data_of_notes(fleet, measured.passes, situation.now)]
-    places = places_of(situation, measured.data) | places_of_notes(measured.passes)
-    return judge(measured.told, rules(thresholds), data, places, situation.now)
+        notify(ports, measured.told, situation, invocation.ends_at, judged.problems, told)

@@ -14,7 +14,7 @@ from autoscaler.domain.facts.runs import RunAnswer
 from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause, Record, RecordState
 from autoscaler.domain.report.told import at_work
 from autoscaler.errors import ConflictError, DoubtfulError, TransientError
-from autoscaler.ports import Controller, Ports, StateStore, StoredState
+from autoscaler.ports import Controller, Ports, StateStore
 
 
 def cordon(controller: Controller, step: Cordon) -> Result:
@@ -24,7 +24,9 @@ def cordon(controller: Controller, step: Cordon) -> Result:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
     if step.over_monitor and not before.temporarily_offline:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="the monitor has taken its mark back: it is used again")
-    if before.temporarily_offline and not _may_be_replaced(before, step):
+    is_of_monitor = step.over_monitor and before.cause is not OfflineCause.PERSON
+    may_be_replaced = carries(before, step.replaces) if step.replaces else is_of_monitor
+    if before.temporarily_offline and not may_be_replaced:
         return Result(step=step, outcome=Outcome.SKIPPED, detail=f"somebody marked it offline first: {before.reason!r}")
     doubt = _doubt_about(lambda: controller.set_offline(step.node, step.mark.text))
     after = controller.node(step.node)
@@ -42,13 +44,6 @@ def _doubt_about(change: Callable[[], None]) -> DoubtfulError | None:
     except DoubtfulError as error:
         return error
     return None
-
-
-def _may_be_replaced(node: Node, step: Cordon) -> bool:
-    """Tell whether the mark on a node is the one that was decided to be replaced."""
-    if step.replaces:
-        return carries(node, step.replaces)
-    return step.over_monitor and node.cause is not OfflineCause.PERSON
 
 
 def uncordon(controller: Controller, step: Uncordon) -> Result:
@@ -147,17 +142,11 @@ def note(state: StateStore, record: Record, change: Change) -> Record | None:
     raise TransientError(f"the record of {record.instance_id} changes all the time")
 
 
-# Notes on the records that EC2 takes an instance back: no later pass can ask EC2 whether it said so.
+def note_interruption(ports: Ports, record: Record) -> Record:
+    """Note that EC2 takes an instance back, also if somebody changes its record at the same moment, as by registering.
 
-
-def note_interruption(ports: Ports, stored: StoredState, instance_id: str) -> StoredState:
-    """Note an announcement on all records of a machine, without the lease; return the state as it is then."""
-    noted = [_note_interrupted(ports, record) if record.machine == instance_id else record for record in stored.records]
-    return replace(stored, records=tuple(noted))
-
-
-def _note_interrupted(ports: Ports, record: Record) -> Record:
-    """Note it on one record, also if somebody changes that at the same moment, as by registering."""
+    No later pass can ask EC2 whether it said so. It needs no lease.
+    """
     now = ports.clock()
 
     def interrupted(read: Record) -> Record | None:

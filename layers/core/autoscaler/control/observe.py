@@ -11,9 +11,9 @@ from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS, truly_priced
 from autoscaler.domain.facts.nodes import described_instance
 from autoscaler.domain.facts.pools import Source, known_volumes, sources, with_true_volumes
-from autoscaler.domain.facts.runs import Parameter, RunAnswer, job_path_of
+from autoscaler.domain.facts.runs import Run, RunAnswer, job_path_of
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
-from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Rerun, RunOrder, claimed_try, origin_key, rerun_key
+from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Rerun, claimed_try, origin_key, rerun_key
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
 from autoscaler.domain.situation.builds import may_have_orders
@@ -72,12 +72,11 @@ def _ask(ports: Ports, controller: Controller, runs: Iterable[str]) -> dict[str,
             break
         try:
             answers[run] = controller.whether_ended(run)
-        except NoAnswerError as error:
-            ports.log("run_not_read", controller=controller.name, run=run, error=f"{type(error).__name__}: {error}")
-            break
         except AutoscalerError as error:
-            # It is asked again when its turn comes: what Jenkins refuses for ever must not keep others from theirs.
             ports.log("run_not_read", controller=controller.name, run=run, error=f"{type(error).__name__}: {error}")
+            if isinstance(error, NoAnswerError):
+                break
+            # It is asked again when its turn comes: what Jenkins refuses for ever must not keep others from theirs.
             answers[run] = RunAnswer.NOT_TOLD
     return answers
 
@@ -117,31 +116,19 @@ def _facts(ports: Ports, store: RerunStore, own: str, lost: LostBuild) -> LostFa
         return LostFacts(run=run, unit=unit, rerun=rerun)
     since = shown.ended_at if shown.ended_at is not None else shown.started_at
     upstream = tuple(up for path in shown.upstream if (up := builds.run(path)) is not None)
-    return LostFacts(
-        run=run,
-        unit=unit,
-        job=builds.job(job_path_of(lost.unit), since),
-        rerun=rerun,
-        upstream=upstream,
-        origin=_origin_of(store, lost.controller, shown.parameters, own),
-        is_ordered=_is_ordered(ports, lost.controller, shown.parameters, own, item=shown.item, run=lost.unit),
-    )
+    job = builds.job(job_path_of(lost.unit), since)
+    origin, is_ordered = _claimed(ports, store, own, lost, shown)
+    return LostFacts(run=run, unit=unit, job=job, rerun=rerun, upstream=upstream, origin=origin, is_ordered=is_ordered)
 
 
-def _origin_of(store: RerunStore, controller: str, parameters: Iterable[Parameter], own: str) -> Rerun | None:
-    """Read the answer that a build's own parameter claims to come from. ``own``: that parameter's name."""
-    keys = (origin_key(controller, parameter.value or "") for parameter in parameters if parameter.name == own)
+def _claimed(ports: Ports, store: RerunStore, own: str, lost: LostBuild, run: Run) -> tuple[Rerun | None, bool]:
+    """Read the answer that a build's own parameter claims to come from; ask the order that it names, open or not, whether it began it."""
+    keys = (origin_key(lost.controller, parameter.value or "") for parameter in run.parameters if parameter.name == own)
     key = next((key for key in keys if key is not None), None)
-    return store.rerun(key) if key is not None else None
-
-
-def _is_ordered(ports: Ports, controller: str, parameters: Iterable[Parameter], own: str, *, item: int, run: str = "") -> bool:
-    """Ask the order that a build's own parameter names, ended or not, whether it has started this very build."""
-    named = claimed_try(parameters, own)
-    if named is None or ports.run_orders is None:
-        return False
-    order = ports.run_orders.order(named[0])
-    return order is not None and order.has_started(controller, named[1], item=item, run=run)
+    origin = store.rerun(key) if key is not None else None
+    named = claimed_try(run.parameters, own)
+    order = ports.run_orders.order(named[0]) if named is not None and ports.run_orders is not None else None
+    return origin, order is not None and named is not None and order.has_started(lost.controller, named[1], item=run.item, run=lost.unit)
 
 
 def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> Snapshot:
@@ -151,9 +138,14 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
     instances = tuple(instance for instance in listed if instance.state is not InstanceState.FOREIGN)
     unlisted = _unlisted(stored, fleet, views.values(), listed)
     fates = dict(ports.compute.fates(unlisted)) if unlisted else {}
-    unknown_alone = _ask_alone(ports, stored, fates)
+    # EC2 is asked one by one for instances that have been missing for hours.
+    now = ports.clock()
+    asked = a_part_of(ids_to_ask_alone(stored.memory, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
+    fates |= {instance_id: ports.compute.fate(instance_id) for instance_id in asked}
     snapshot = _snapshot(ports, fleet, stored, views, invocation)
-    versions, images = _template_versions(ports, fleet), _images(ports, fleet)
+    # Where EC2 does not say which template versions would be launched now, no agent is outdated and no launch is a canary.
+    read_versions = partial(ports.compute.template_versions, fleet.launched.pools)
+    versions, images = _read_or(ports, read_versions, {}, "template_versions_not_read"), _images(ports, fleet)
     volumes = _volumes(ports, stored, sources(fleet, versions, images))
     return replace(
         snapshot,
@@ -162,14 +154,18 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         records=with_true_volumes(snapshot.records, fleet, {**known_volumes(stored), **volumes}, instances),
         volumes=volumes,
         fates=fates,
-        ended=_ended_lately(ports, stored),
+        # If nobody looked for a while, the state may have been lost or restored, and does not know what has ended lately.
+        ended=_read_or(ports, ports.compute.ended_lately, (), "ended_not_read") if is_gap(stored.memory, ports.clock()) else (),
         end_reasons=_end_reasons(ports, stored, instances, fates),
-        unknown_alone=unknown_alone,
+        unknown_alone=frozenset(instance_id for instance_id in asked if fates[instance_id] is InstanceState.NOT_FOUND),
         template_versions=versions,
         images=images,
         spot_prices=_spot_prices(ports, fleet, stored, instances),
         lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
-        run_orders=_run_orders(ports, fleet, stored),
+        # The fleet file lets people order runs, or did so while some were open.
+        run_orders=_read_or(ports, ports.run_orders.open_orders, None, "run_orders_not_read")
+        if ports.run_orders is not None and may_have_orders(fleet, stored.memory)
+        else (),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),
         ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
     )
@@ -235,22 +231,6 @@ def _read_or(ports: Ports, read: Callable[[], T], otherwise: D, event: str, **fa
         return otherwise
 
 
-def _ended_lately(ports: Ports, stored: StoredState) -> tuple[Instance, ...]:
-    """Ask what has ended lately, if nobody looked for a while: a state that was lost or restored does not know it."""
-    if not is_gap(stored.memory, ports.clock()):
-        return ()
-    return _read_or(ports, ports.compute.ended_lately, (), "ended_not_read")
-
-
-def _ask_alone(ports: Ports, stored: StoredState, fates: dict[str, InstanceState]) -> frozenset[str]:
-    """Ask EC2 one by one for instances that have been missing for hours, and note the answers in ``fates``."""
-    now = ports.clock()
-    asked = a_part_of(ids_to_ask_alone(stored.memory, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
-    for instance_id in asked:
-        fates[instance_id] = ports.compute.fate(instance_id)
-    return frozenset(instance_id for instance_id in asked if fates[instance_id] is InstanceState.NOT_FOUND)
-
-
 def a_part_of(things: Sequence[T], count: int, now: float) -> list[T]:
     """Choose so many, others a minute later, so that those asked for in vain do not keep the rest from their turn."""
     first = int(now // MINUTE_SECONDS) * count % max(1, len(things))
@@ -259,11 +239,8 @@ def a_part_of(things: Sequence[T], count: int, now: float) -> list[T]:
 
 def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view: ControllerView) -> frozenset[str]:
     """Ask which runs have ended that were on a node before the controller restarted. A run that cannot be read counts as running."""
-    runs = runs_to_ask_for(stored.memory.sessions.get(controller.name), view)
-    if not runs:
-        return frozenset()
     ended: set[str] = set()
-    for run in a_part_of(runs, RUNS_ASKED_A_LOOK, ports.clock()):
+    for run in a_part_of(runs_to_ask_for(stored.memory.sessions.get(controller.name), view), RUNS_ASKED_A_LOOK, ports.clock()):
         try:
             if controller.result(run) is not None:
                 ended.add(run)
@@ -282,11 +259,6 @@ def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance
     if not unknown:
         return ended
     return {**ended, **_read_or(ports, partial(ports.compute.end_reasons, unknown), {}, "end_reasons_not_read")}
-
-
-def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
-    """Ask which template versions would be launched now. Where EC2 does not say, no agent is outdated and no launch is a canary."""
-    return _read_or(ports, partial(ports.compute.template_versions, fleet.launched.pools), {}, "template_versions_not_read")
 
 
 def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
@@ -311,13 +283,6 @@ def _volumes(ports: Ports, stored: StoredState, wanted: Mapping[str, Source]) ->
     of, hint = [*dict.fromkeys(changed.values())], "they are priced as they were, or by volume_gib"
     read = _read_or(ports, partial(ports.compute.volumes, of), {}, "volumes_not_read", hint=hint)
     return {name: PoolVolumes(source=str(source), volumes=tuple(read[source])) for name, source in changed.items() if source in read}
-
-
-def _run_orders(ports: Ports, fleet: Fleet, stored: StoredState) -> tuple[RunOrder, ...] | None:
-    """Read the orders that are open, if the fleet file lets people order runs, or did so while some were open."""
-    if ports.run_orders is None or not may_have_orders(fleet, stored.memory):
-        return ()
-    return _read_or(ports, ports.run_orders.open_orders, None, "run_orders_not_read")
 
 
 def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Collection[Instance]) -> Mapping[str, float] | None:

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -13,7 +14,6 @@ from autoscaler.domain.facts.plan import (
     BootFailure,
     Cordon,
     FinishStop,
-    Held,
     Launch,
     LeaveLost,
     Plan,
@@ -25,7 +25,7 @@ from autoscaler.domain.facts.plan import (
     Terminate,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.report.datum import PassNotes, noted
+from autoscaler.domain.report.datum import noted
 from autoscaler.domain.report.told import Event
 from autoscaler.domain.wording import LONGEST_DETAIL, LONGEST_RESULT, shortened
 from autoscaler.errors import AutoscalerError, ConflictError
@@ -99,7 +99,11 @@ def as_json(report: Report) -> dict[str, Any]:
         "taken_at": datetime.fromtimestamp(report.plan.taken_at, UTC).isoformat(),
         "dry_run": report.dry_run,
         "steps": [step_json(result) for result in report.results],
-        "held": [_held_json(held) for held in report.plan.held],
+        "held": [
+            {"controller": held.controller, "pool": held.pool, "reason": str(held.reason), "detail": held.detail}
+            | ({"limit_of": held.limit_of} if held.limit_of else {})
+            for held in report.plan.held
+        ],
     }
 
 
@@ -130,11 +134,6 @@ def step_json(result: Result) -> dict[str, Any]:
     if result.detail:
         facts["result"] = shortened(result.detail, LONGEST_RESULT)
     return facts
-
-
-def _held_json(held: Held) -> dict[str, Any]:
-    facts = {"controller": held.controller, "pool": held.pool, "reason": str(held.reason), "detail": held.detail}
-    return facts | ({"limit_of": held.limit_of} if held.limit_of else {})
 
 
 # Counts of what passes did: the metrics of a scaling function.
@@ -202,20 +201,15 @@ def leave_note(
     try:
         for _ in range(_TRIES):
             notes = noted(ports.state.pass_notes(function), ports.clock(), counts, places, completed=completed)
-            if notes is None or _is_saved(ports, function, notes):
+            if notes is None:
+                return
+            with suppress(ConflictError):
+                ports.state.save_pass_notes(function, notes)
                 return
     except AutoscalerError as error:
         ports.log("pass_not_noted", function=function, error=f"{type(error).__name__}: {error}")
     else:
         ports.log("pass_not_noted", function=function, error="other invocations were faster")
-
-
-def _is_saved(ports: Ports, function: str, notes: PassNotes) -> bool:
-    try:
-        ports.state.save_pass_notes(function, notes)
-    except ConflictError:
-        return False
-    return True
 
 
 def places_of_reports(reports: Iterable[Report]) -> dict[str, list[str]]:
@@ -235,16 +229,11 @@ def _places(report: Report) -> Iterator[tuple[str, str]]:
         if held.reason in _HOLDS:
             yield _HOLDS[held.reason], f"pool {held.pool} of {held.controller}" if held.pool else held.detail
     for result in report.results:
-        if result.outcome is Outcome.DONE:
-            yield from _done(result.step)
-
-
-def _done(step: Step) -> Iterator[tuple[str, str]]:
-    match step:
-        case Cordon(pool=pool, node=node, mark=mark) if mark.kind is MarkClass.QUARANTINE:
-            yield "Quarantines", f"{node} of pool {pool}"
-        case LeaveLost(pool=pool, job=job) if step.reason is not Reason.REPEATED_BY_PERSON:
-            yield "BuildsLeft", f"{job} in pool {pool}"
+        match result:
+            case Result(outcome=Outcome.DONE, step=Cordon(pool=pool, node=node, mark=mark)) if mark.kind is MarkClass.QUARANTINE:
+                yield "Quarantines", f"{node} of pool {pool}"
+            case Result(outcome=Outcome.DONE, step=LeaveLost(pool=pool, job=job, reason=why)) if why is not Reason.REPEATED_BY_PERSON:
+                yield "BuildsLeft", f"{job} in pool {pool}"
 
 
 # Keeps the fleet's history: the steps of each pass with their reasons, which no pass reads.
@@ -277,33 +266,29 @@ def event_of(by: str, result: Result, at: float) -> Event:
 _EVENTS = (Outcome.DONE, Outcome.FAILED)
 
 
+@dataclass(slots=True)
 class StepNotes:
     """The notes of one pass. ``by``: the function or person that runs it."""
 
-    def __init__(self, ports: Ports, plan: Plan, by: str) -> None:
-        """Keep where they go."""
-        self._ports = ports
-        self._plan = plan
-        self._by = by
-        self._unsent: list[Event] = []
-        self._has_failed = False
+    ports: Ports
+    plan: Plan
+    by: str
+    _unsent: list[Event] = field(default_factory=list)
+    _has_failed: bool = False
 
     def note(self, result: Result) -> None:
         """Log a step and its outcome; add it to the history if it was taken or failed."""
-        self._ports.log("step", pass_id=self._plan.pass_id, **step_json(result))
+        self.ports.log("step", pass_id=self.plan.pass_id, **step_json(result))
         if result.outcome not in _EVENTS:
             return
-        self._unsent.append(event_of(self._by, result, self._ports.clock()))
+        self._unsent.append(event_of(self.by, result, self.ports.clock()))
         # A table that does not answer costs the pass one wait, and not one for each step.
         if not self._has_failed:
-            self._send()
+            self.send()
 
-    def finish(self) -> None:
-        """Try once more to add what could not be added before."""
+    def send(self) -> None:
+        """Add what is not added yet to the history."""
         if self._unsent:
-            self._send()
-
-    def _send(self) -> None:
-        self._has_failed = not note(self._ports, self._unsent)
+            self._has_failed = not note(self.ports, self._unsent)
         if not self._has_failed:
             self._unsent = []

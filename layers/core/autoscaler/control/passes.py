@@ -48,7 +48,9 @@ def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Repor
     """Cordon idle agents, wait without the lease, look again, and terminate those that stayed idle."""
     decision = partial(decide.scale_down, memo=invocation.memo)
     first = one_pass(ports, fleet, invocation, decision)
-    if invocation.dry_run or not _waits_for_second_look(first):
+    # Unless anything was cordoned or had drained, a second look could change nothing.
+    cordoned = any(isinstance(r.step, Cordon) and r.outcome is Outcome.DONE for r in first.results)
+    if invocation.dry_run or not (cordoned or any(held.reason is Reason.SECOND_LOOK for held in first.plan.held)):
         return [first]
     settle = max((pool.drain_settle_seconds for pool in fleet.pools.values()), default=SETTLE_SECONDS)
     if invocation.ends_at - ports.clock() < settle + 2 * STEP_RESERVE_SECONDS:
@@ -88,7 +90,8 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
     decision = partial(commands.handle, event=event)
     if event.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
         return [one_pass(ports, fleet, invocation, decision)], ()
-    stored = nodes.note_interruption(ports, stored, event.instance_id)
+    records = (nodes.note_interruption(ports, one) if one.machine == event.instance_id else one for one in stored.records)
+    stored = replace(stored, records=tuple(records))
     snapshot = observe(ports, fleet, stored, invocation)
     log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation)
@@ -116,12 +119,6 @@ def plan_only(ports: Ports, fleet: Fleet, invocation: Invocation, decision: Deci
     plan = decision(snapshot, fleet)
     planned = tuple(Result(step=step, outcome=Outcome.PLANNED) for step in plan.steps)
     return Report(plan=plan, results=planned, dry_run=invocation.dry_run)
-
-
-def _waits_for_second_look(report: Report) -> bool:
-    """Tell whether anything was cordoned or had drained: otherwise a second look could change nothing."""
-    cordoned = any(isinstance(r.step, Cordon) and r.outcome is Outcome.DONE for r in report.results)
-    return cordoned or any(held.reason is Reason.SECOND_LOOK for held in report.plan.held)
 
 
 def one_pass(ports: Ports, fleet: Fleet, invocation: Invocation, decision: Decision, *, may_launch: bool = False) -> Report:

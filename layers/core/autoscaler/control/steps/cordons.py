@@ -44,16 +44,13 @@ def cordon(acting: Acting, step: Cordon) -> Result:
     """
     controller, record = acting.controllers[step.controller], acting.record_of(step)
     may_drop = drops_handed_builds(acting.snapshot.controllers[step.controller])
-    labels_first = may_drop and record is not None and record.labels
-    if record is None or not labels_first or record.cordon == step.mark.text:
-        return nodes.cordon(controller, step)
-    before = controller.node(step.node)
-    if before is None or before.temporarily_offline:
-        # It says what is in the way, or changes the class of a mark of ours.
-        return nodes.cordon(controller, step)
-    taken = acting.write(_fitted(acting, replace(record, cordon=step.mark.text), before))
-    if _labels_taken(acting, step, taken, before, "cordoned_without_labels", record.cordon):
-        return done(step, "its labels were taken")
+    if may_drop and record is not None and record.labels and record.cordon != step.mark.text:
+        before = controller.node(step.node)
+        # On one that is marked: what follows says what is in the way, or changes a mark of ours.
+        if before is not None and not before.temporarily_offline:
+            taken = acting.write(_fitted(acting, replace(record, cordon=step.mark.text), before))
+            if _labels_taken(acting, step, taken, before, "cordoned_without_labels", record.cordon):
+                return done(step, "its labels were taken")
     return nodes.cordon(controller, step)
 
 
@@ -61,7 +58,11 @@ def uncordon(acting: Acting, step: Uncordon) -> Result:
     """Undo our mark, and give back the labels that were taken for it."""
     controller, record = acting.controllers[step.controller], acting.record_of(step)
     before = controller.node(step.node) if record is not None and record.labels else None
-    if record is None or before is None or _keeps_labels(acting, record, before):
+    if record is None or before is None:
+        return nodes.uncordon(controller, step)
+    # It may have its labels, and none that people have held since it was marked.
+    has_them = not (record.cordon or CORDONED_LABEL in before.labels)
+    if has_them and is_held_as_wanted(record, before, acting.fleet, acting.ports.clock()):
         return nodes.uncordon(controller, step)
     if before.temporarily_offline:
         result = nodes.uncordon(controller, step)
@@ -81,7 +82,8 @@ def relabel(acting: Acting, step: Relabel) -> Result:
     if fitted != record:
         fitted = acting.write(fitted)
     room = _set_labels(acting, step, fitted, before, step.weight)
-    if room and fitted.by_weight and not _is_fewer(acting, record, room):
+    pools = acting.fleet.pools
+    if room and fitted.by_weight and room.executors == pools[record.pool].executors:
         acting.write(replace(fitted, by_weight=False))
     return done(step)
 
@@ -170,23 +172,14 @@ def _set_labels(
     return room
 
 
-def _keeps_labels(acting: Acting, record: Record, node: Node) -> bool:
-    """Tell whether a node has its labels, and none that people have held since it was marked."""
-    has_them = not (record.cordon or CORDONED_LABEL in node.labels)
-    return has_them and is_held_as_wanted(record, node, acting.fleet, acting.ports.clock())
-
-
 def _fitted(acting: Acting, record: Record, before: Node, weight: int = 1) -> Record:
     """Note that a node is to show fewer executors than its pool has.
 
     Without weights it gets them back by this note alone.
     """
     room = room_on(record, before, acting.fleet, weight)
-    return replace(record, by_weight=True) if room and _is_fewer(acting, record, room) else record
-
-
-def _is_fewer(acting: Acting, record: Record, room: Room) -> bool:
-    return room.executors != acting.fleet.pools[record.pool].executors
+    is_fewer = room and room.executors != acting.fleet.pools[record.pool].executors
+    return replace(record, by_weight=True) if is_fewer else record
 
 
 # Reserves agents and their devices. The record says so first, then builds are kept away.

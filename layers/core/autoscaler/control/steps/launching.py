@@ -8,7 +8,7 @@
   new token.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ from autoscaler.errors import (
     TransientError,
     UnansweredError,
 )
-from autoscaler.ports import LaunchAnswer, Ports, StoredState
+from autoscaler.ports import Ports, StoredState
 
 # A launch that was not answered took effect within the client's time-out of 10 s, if it did, and is
 # listed 30 s later at most. Until then it is not sent again: should EC2 have forgotten the token,
@@ -122,7 +122,7 @@ def launch(acting: Acting, step: Launch) -> Result:
         )
         _note_refused(acting, step, [refusal])
         return failed(step, str(error))
-    settle(ports, pool, sent, answer)
+    settle(ports, pool, sent, answer.instances)
     types = frozenset(instance_type for _, instance_type, _ in answer.instances)
     got = len(answer.instances)
     refusals = [
@@ -181,14 +181,36 @@ def _written(ports: Ports, step: Launch) -> Intent:
     )
 
 
-def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> None:
-    """Give every instance of the answer a record, then close the intent.
+def settle(
+    ports: Ports,
+    pool: Pool,
+    intent: Intent,
+    launched: Collection[tuple[str, str, str]],
+    recorded: Collection[str] = (),
+) -> None:
+    """Give every instance that a launch has brought a record, then close the intent.
 
-    Cut off in between, the next pass does it again.
+    Cut off in between, the next pass does it again. ``recorded``: those that have one.
     """
-    for instance_id, instance_type, market in answer.instances:
-        _add_once(ports, _record(ports, pool, intent, instance_id, instance_type, market))
-    _close(ports, intent, (instance_id for instance_id, _, _ in answer.instances))
+    for instance_id, instance_type, market in launched:
+        record = Record(
+            instance_id=instance_id,
+            state=RecordState.REQUESTED,
+            pool=intent.pool,
+            bindings=(Binding(controller=intent.controller),),
+            launch=intent.id,
+            instance_type=instance_type,
+            **_prices(pool, instance_type, market),
+            launched_at=intent.created_at,
+            registered_at=None,
+            keep_until=intent.keep_until,
+            changed_at=ports.clock(),
+            version=intent.version,
+            reservation=intent.reservation,
+        )
+        _add_once(ports, record)
+    ids = tuple(sorted({*recorded, *(instance_id for instance_id, _, _ in launched)}))
+    _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
 
 
 def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
@@ -225,12 +247,12 @@ def unfinished(ports: Ports, stored: StoredState) -> list[Intent]:
     A settled launch lives on in its records; a person's is kept, since the same request may be
     repeated.
     """
-
-    def repeatable(intent: Intent) -> bool:
-        is_recent = ports.clock() - intent.created_at < REQUESTS_REMEMBERED_SECONDS
-        return intent.id.startswith(MANUAL_PREFIX) and is_recent
-
-    return [intent for intent in stored.intents if intent.open or not repeatable(intent)]
+    since = ports.clock() - REQUESTS_REMEMBERED_SECONDS
+    return [
+        intent
+        for intent in stored.intents
+        if intent.open or not (intent.id.startswith(MANUAL_PREFIX) and intent.created_at > since)
+    ]
 
 
 def adopt(acting: Acting, step: Adopt) -> Result:
@@ -294,7 +316,9 @@ def _recover(ports: Ports, pool: Pool, intent: Intent, brought: _Brought, *, on_
     now = ports.clock()
     age = now - intent.created_at
     if brought.ids and (len(brought.ids) >= intent.count or age >= LISTED_AFTER_SECONDS):
-        _settle_as_seen(ports, pool, intent, brought)
+        new = [one for one in brought.listed if one.id not in brought.recorded]
+        launched = [(one.id, one.instance_type, one.market) for one in new]
+        settle(ports, pool, intent, launched, brought.recorded)
     elif age < -LISTED_AFTER_SECONDS:  # it was written by a clock that was ahead
         ports.state.change_intent(replace(intent, created_at=now), expected=intent.state)
     elif age < LISTED_AFTER_SECONDS:
@@ -315,51 +339,15 @@ def _send_again(ports: Ports, pool: Pool, intent: Intent) -> None:
     if sent != intent:
         _advance(ports, intent, sent)
     try:
-        settle(ports, pool, sent, ports.compute.launch(sent.request))
+        settle(ports, pool, sent, ports.compute.launch(sent.request).instances)
     except (UnansweredError, MismatchError, LaunchRefusedError) as error:
         # A refusal now says nothing of the first time. It stays open, and is settled by tag.
         ports.log("launch_still_open", intent=intent.id, error=str(error))
 
 
-def _settle_as_seen(ports: Ports, pool: Pool, intent: Intent, brought: _Brought) -> None:
-    """Give every instance that is listed and has no record one, then close the intent."""
-    for instance in brought.listed:
-        if instance.id not in brought.recorded:
-            record = _record(
-                ports, pool, intent, instance.id, instance.instance_type, instance.market
-            )
-            _add_once(ports, record)
-    _close(ports, intent, brought.ids)
-
-
-def _close(ports: Ports, intent: Intent, instances: Iterable[str]) -> None:
-    ids = tuple(sorted(instances))
-    _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
-
-
 def _advance(ports: Ports, old: Intent, new: Intent) -> Intent:
     ports.state.change_intent(new, expected=old.state)
     return new
-
-
-def _record(
-    ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance_type: str, market: str
-) -> Record:
-    return Record(
-        instance_id=instance_id,
-        state=RecordState.REQUESTED,
-        pool=intent.pool,
-        bindings=(Binding(controller=intent.controller),),
-        launch=intent.id,
-        instance_type=instance_type,
-        **_prices(pool, instance_type, market),
-        launched_at=intent.created_at,
-        registered_at=None,
-        keep_until=intent.keep_until,
-        changed_at=ports.clock(),
-        version=intent.version,
-        reservation=intent.reservation,
-    )
 
 
 def _prices(pool: Pool, instance_type: str, market: str) -> dict[str, Any]:

@@ -121,11 +121,6 @@ class _Attempt:
         problems = self.problems.items()
         return {name: why for name, why in problems if isinstance(why, LaunchRefusedError)}
 
-    @property
-    def refused_machines(self) -> int:
-        """Count the refusals that another machine may not meet."""
-        return sum(_is_of_machine(why.code) for why in self.refusals.values())
-
 
 def start(acting: Acting, step: Start) -> Result:
     """Note the starts under the lease, ask EC2 for all at once, and take back what it refused.
@@ -133,7 +128,7 @@ def start(acting: Acting, step: Start) -> Result:
     Spares are started in their place.
     """
     attempts, spares = [_attempt(acting, step, step.instance_ids)], list(step.spares)
-    while spares and (more := attempts[-1].refused_machines):
+    while spares and (more := sum(map(_is_of_machine, attempts[-1].refusals.values()))):
         attempts.append(_attempt(acting, step, spares[:more]))
         spares = spares[more:]
     problems = {name: why for attempt in attempts for name, why in attempt.problems.items()}
@@ -201,7 +196,7 @@ def _stays_stopped(acting: Acting, record: Record, stopped_at: float) -> None:
 
 def _note_refused(acting: Acting, step: Start, name: str, refusal: LaunchRefusedError) -> None:
     """Note why a machine did not start: it counts as a failed start unless machines are short."""
-    is_of_machine, why = _is_of_machine(refusal.code), f"{EC2_ANSWERED}{refusal.named}"
+    is_of_machine, why = _is_of_machine(refusal), f"{EC2_ANSWERED}{refusal.named}"
     if not keeps_from_starting(refusal.code):
         acting.effects.append(
             FailedStart(pool=step.pool, instance_id=name, why=why, of_all=not is_of_machine)
@@ -210,9 +205,12 @@ def _note_refused(acting: Acting, step: Start, name: str, refusal: LaunchRefused
     acting.tried(step, key(step.controller, name), why)
 
 
-def _is_of_machine(code: str) -> bool:
-    """Tell whether a refusal is for one machine: nothing is short, nor is a right missing."""
-    return not (keeps_from_starting(code) or code == _NOT_ALLOWED)
+def _is_of_machine(refusal: LaunchRefusedError) -> bool:
+    """Tell whether a refusal is for one machine: nothing is short, nor is a right missing.
+
+    Another machine may not meet it.
+    """
+    return not (keeps_from_starting(refusal.code) or refusal.code == _NOT_ALLOWED)
 
 
 # Gives agents to other controllers. Cut off anywhere, the next pass deletes the node that was left.
