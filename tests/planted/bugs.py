@@ -89,9 +89,9 @@ BUGS = (
     ),
     Bug(
         name="a given up agent powers off under its build when it reconnects",
-        function="_Request._instead_of",
-        was="return (refused.status is Status.GONE and _at_work(self.ports, stored, self.id)) or refused",
-        becomes="return refused",
+        function="_Request._connect_instance",
+        was="return (verdict.status is Status.GONE and next(filter(None, at_work), None)) or verdict",
+        becomes="return verdict",
         found_by=("tests/scenarios/test_condemned.py::test_a_given_up_agent_that_is_at_work_is_not_told_to_power_off",),
     ),
     Bug(
@@ -278,7 +278,7 @@ BUGS = (
     Bug(
         name="a node that a person deleted is made again for whoever asks with the instance's role",
         function="grant",
-        was="has_node = claimed.record.node_life == claimed.record.life",
+        was="has_node = record.node_life == record.life",
         becomes="has_node = False",
         found_by=("tests/handlers/test_register_agent.py::test_a_node_that_a_person_deleted_is_not_made_again_within_one_life",),
     ),

@@ -140,7 +140,7 @@ SIDES = (
     ),
     Bug(
         name="a side without a record is left though a build is on it",
-        function="Machine._is_in_use",
+        function="Machine._is_lost_in_use",
         was='return self.ports.or_else(is_busy, "side_not_read", otherwise=True, machine=self.id, controller=controller.name)',
         becomes="return False",
         found_by=(f"{_LEFT}::test_a_build_on_a_machine_that_is_shared_no_more_ends_by_itself_though_the_state_was_lost",),
@@ -154,16 +154,16 @@ SIDES = (
     ),
     Bug(
         name="a side whose record cannot be read is left out of the answer, which ends its builds",
-        function="Machine._stays",
-        was="return self._kept(record) if record is not None and record.node is not None else self._as_it_says(controller)",
-        becomes="return self._kept(record) if record is not None else None",
+        function="Machine.told",
+        was="stays = self._kept(record) if record is not None and record.node is not None else self._as_it_says(controller)",
+        becomes="stays = self._kept(record) if record is not None else None",
         found_by=(f"{_TOLD}::test_a_side_whose_record_cannot_be_read_stays_connected",),
     ),
     Bug(
         name="a side whose record was made anew, and has no node yet, is left out of the answer, which ends its builds",
-        function="Machine._stays",
-        was="return self._kept(record) if record is not None and record.node is not None else self._as_it_says(controller)",
-        becomes="return self._kept(record) if record is not None else self._as_it_says(controller)",
+        function="Machine.told",
+        was="stays = self._kept(record) if record is not None and record.node is not None else self._as_it_says(controller)",
+        becomes="stays = self._kept(record) if record is not None else self._as_it_says(controller)",
         found_by=("tests/scenarios/test_hosts.py::test_if_its_record_is_lost_it_stays_connected_until_jenkins_answers_for_its_node",),
     ),
     Bug(
@@ -209,8 +209,8 @@ DEVICES = (
     Bug(
         name="a machine is told of people whose time is over",
         function="_Request._people",
-        was="for one in record.devices_for if not one.is_over(self.ports.clock()))",
-        becomes="for one in record.devices_for)",
+        was="tuple(one for one in self._reservations() if not one.is_over(self.ports.clock()))",
+        becomes="tuple(self._reservations())",
         found_by=("tests/handlers/test_register_polls.py::test_it_is_told_who_has_a_device_of_it_until_that_is_over",),
     ),
     Bug(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec, Share, agent_spec, user_for
+from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, NodeSpec, Pool, Share, agent_spec, user_for
 from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.nodes import (
     Mark,
@@ -53,13 +53,13 @@ def connected(ports: Ports, fleet: Fleet, record: Record) -> Connection | None:
     if pool is None or record.node is None:
         return None
     spec = replace(agent_spec(fleet, pool, record.machine, record.controller), name=record.node)
-    user, url = user_for(pool, record.controller), url_of(ports, record.controller)
-    return Connection(controller=record.controller, url=url, spec=spec, secret=None, user=user, life=record.life)
+    return as_it_is(ports, pool, record.controller, spec, record.life)
 
 
-def url_of(ports: Ports, controller: str) -> str:
-    """Return the address of a controller; "" once it has left the fleet file."""
-    return next((one.url for one in ports.controllers if one.name == controller), "")
+def as_it_is(ports: Ports, pool: Pool, controller: str, spec: NodeSpec, life: int) -> Connection:
+    """Leave a machine connected to a controller, which may have left the fleet file: then nobody knows its address."""
+    url = next((one.url for one in ports.controllers if one.name == controller), "")
+    return Connection(controller=controller, url=url, spec=spec, secret=None, user=user_for(pool, controller), life=life)
 
 
 def in_force(fleet: Fleet, stored: StoredState, now: float) -> Fleet:
@@ -78,32 +78,18 @@ def grant(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record
         slot = _take_slot(ports, fleet, controller, granted, records)
         return slot if isinstance(slot, Refused) else _connect(ports, fleet, controller, slot, user="", has_node=True)
     claimed = _claim_name(ports, fleet, granted)
-    has_node = claimed.record.node_life == claimed.record.life
-    if has_node and (answer := _if_deleted(ports, fleet, controller, claimed)):
-        return answer
-    return _connect(ports, fleet, controller, claimed, user=_user(fleet, claimed.record), has_node=has_node)
-
-
-def _if_deleted(ports: Ports, fleet: Fleet, controller: Controller, claimed: Granted) -> Connection | Refused | None:
-    """Make a node again that was deleted, or let the machine ask again; None where it is there."""
-    node = controller.node(claimed.spec.name)
-    if node is not None and not node.is_deleted:
-        return None
-    if _is_made_again(fleet, claimed.record):
-        return _connect(ports, fleet, controller, claimed, user=_user(fleet, claimed.record), has_node=False)
-    # One answer is no reason to power off: scale_down looks twice, and terminates it.
-    return Refused(status=Status.UNAVAILABLE, reason=f"its node {claimed.spec.name} was deleted") if node is None else None
-
-
-def _user(fleet: Fleet, record: Record) -> str:
-    pool = fleet.pool_of(record.pool, record.controller)
-    return user_for(pool, record.controller) if pool else ""
-
-
-def _is_made_again(fleet: Fleet, record: Record) -> bool:
-    """Tell whether a node that a person deleted is made again: the machine is there, and may be in use on other controllers."""
-    pool = fleet.pool_of(record.pool, record.controller)
-    return record.is_host or (pool is not None and pool.share is Share.COOPERATIVE)
+    record, pool = claimed.record, fleet.pool_of(claimed.record.pool, claimed.record.controller)
+    has_node = record.node_life == record.life
+    node = controller.node(claimed.spec.name) if has_node else None
+    if has_node and (node is None or node.is_deleted):
+        # A node that a person deleted is made again for a machine that may be in use on other controllers.
+        is_made_again = record.is_host or (pool is not None and pool.share is Share.COOPERATIVE)
+        if node is None and not is_made_again:
+            # One answer is no reason to power off: scale_down looks twice, and terminates it.
+            return Refused(status=Status.UNAVAILABLE, reason=f"its node {claimed.spec.name} was deleted")
+        has_node = not is_made_again
+    user = user_for(pool, record.controller) if pool else ""
+    return _connect(ports, fleet, controller, claimed, user=user, has_node=has_node)
 
 
 def _connect(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, *, user: str, has_node: bool) -> Connection:
@@ -120,9 +106,9 @@ def _connect(ports: Ports, fleet: Fleet, controller: Controller, granted: Grante
             ports.compute.name_instance(record.instance_id, granted.spec.name, controller.name)
         secret = controller.agent_secret(granted.spec.name)
     except AutoscalerError as error:
-        _noted(ports, record, replace(record, trouble=f"{type(error).__name__}: {error}"), "trouble_not_noted")
+        noted(ports, record, replace(record, trouble=f"{type(error).__name__}: {error}"), "trouble_not_noted")
         raise
-    _noted(ports, record, replace(record, trouble=""), "trouble_not_noted")
+    noted(ports, record, replace(record, trouble=""), "trouble_not_noted")
     return Connection(controller=controller.name, url=controller.url, spec=granted.spec, secret=secret, user=user, life=granted.record.life)
 
 
@@ -181,12 +167,7 @@ def _is_ours(node: Node | None, fleet: Fleet, record: Record) -> bool:
     return node is None or described_instance(fleet, node.name, node.description) == record.machine
 
 
-def note_problem(ports: Ports, record: Record, problem: str) -> Record:
-    """Note why a machine's last connection failed, as it says: whoever gives it up can name the reason."""
-    return _noted(ports, record, replace(record, problem=problem or record.problem), "problem_not_noted")
-
-
-def _noted(ports: Ports, record: Record, changed: Record, event: str) -> Record:
+def noted(ports: Ports, record: Record, changed: Record, event: str) -> Record:
     """Note on a record why its machine does not connect. If that fails, it asks again, and what is wrong is wrong then, too."""
     change = partial(ports.state.change_record, changed, expected=record.state)
     return record if changed == record else ports.or_else(change, event, otherwise=record, instance_id=record.instance_id)
@@ -197,7 +178,7 @@ def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
     record = granted.record
     if record.node is not None:
         node = controller.node(record.node)
-        return _as_it_is(granted, node) if node else Refused(status=Status.GONE, reason=f"its slot {record.node} was deleted")
+        return _as_labelled(granted, node) if node else Refused(status=Status.GONE, reason=f"its slot {record.node} was deleted")
     view = controller.look()
     if not view.complete:
         raise TransientError(f"{controller.name} could not be read: {view.problem}")
@@ -210,11 +191,11 @@ def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
                 raise  # somebody changed its own record: another slot would be refused, too
             ports.log("slot_taken", node=slot.name, instance_id=record.instance_id)
         else:
-            return _as_it_is(won, slot)
+            return _as_labelled(won, slot)
     return Refused(status=Status.NO_SLOT, reason=f"no slot of pool {record.pool} is free on {controller.name}")
 
 
-def _as_it_is(granted: Granted, slot: Node) -> Granted:
+def _as_labelled(granted: Granted, slot: Node) -> Granted:
     """Take the slot's own labels and executors."""
     labels = tuple(sorted(slot.labels - {slot.name}))
     return replace(granted, spec=replace(granted.spec, name=slot.name, labels=labels, executors=slot.executors))

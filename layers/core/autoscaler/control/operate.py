@@ -1,6 +1,6 @@
 """Orders of a person beyond one pass: holds, pool overrides, purges; and questions about the fleet."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -30,7 +30,6 @@ from autoscaler.domain.facts.orders import (
     hold,
     in_force,
     resume,
-    resume_budget,
 )
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
@@ -93,11 +92,6 @@ def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> t
     else:
         overrides = change(ports, invocation, partial(resume, scope=order.scope, name=order.name))
     return overrides, [passes.one_pass(ports, fleet, invocation, partial(commands.bring_back_for_a_person, order=order))]
-
-
-def lift_budget(ports: Ports, invocation: Invocation) -> Overrides:
-    """Lift the AWS budget's hold. What it let go is launched again by the next pass, if it is wanted."""
-    return change(ports, invocation, resume_budget)
 
 
 def close_breaker(ports: Ports, fleet: Fleet, invocation: Invocation, order: CloseBreaker) -> list[Report]:
@@ -219,12 +213,17 @@ def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> lis
 def _facts(ports: Ports, situation: Situation, subject: str, asked: str) -> list[str]:
     names, since = _names_and_since(situation, subject)
     events = _events(ports, names, since)
+    now = ports.clock()
+    lately = [event for event in events if now - event.at <= _HISTORY_SECONDS]
     return [
         *explain(situation.snapshot, situation.fleet, subject, asked, events),
         *told_of(situation, subject, telemetry_of(ports)),
         *told_etas(ports, situation, subject),
         *told_runs(ports, situation.fleet, subject),
-        *_done_with(events, ports.clock()),
+        *(
+            f"{duration(now - event.at)} ago, {event.outcome} by {event.by}: {event.what}, {event.reason}: {event.detail}"
+            for event in lately[-_LAST_EVENTS:]
+        ),
     ]
 
 
@@ -245,27 +244,17 @@ def _events(ports: Ports, names: Collection[str], since: float) -> list[Event]:
         return []
 
 
-def _done_with(events: Sequence[Event], now: float) -> list[str]:
-    """Say which steps were taken lately, by whom."""
-    lately = [event for event in events if now - event.at <= _HISTORY_SECONDS]
-    return [
-        f"{duration(now - event.at)} ago, {event.outcome} by {event.by}: {event.what}, {event.reason}: {event.detail}"
-        for event in lately[-_LAST_EVENTS:]
-    ]
-
-
 def as_json(overrides: Overrides) -> dict[str, Any]:
     """Write the overrides in force as an answer to a person."""
     return {
-        "holds": [_hold_json(hold) for hold in overrides.holds],
+        "holds": [
+            ({str(hold.scope): hold.name} if hold.name else {})
+            | {"freeze": hold.freeze, "since_at": hold.since_at, "until_at": hold.ends_at, "by": hold.by, "reason": hold.reason}
+            for hold in overrides.holds
+        ],
         "numbers": [{"pool": numbers.pool} | _numbers_json(numbers) for numbers in overrides.numbers],
         "teams": [{"team": numbers.team} | _numbers_json(numbers) for numbers in overrides.teams],
     }
-
-
-def _hold_json(hold: Hold) -> dict[str, Any]:
-    where = {str(hold.scope): hold.name} if hold.name else {}
-    return where | {"freeze": hold.freeze, "since_at": hold.since_at, "until_at": hold.ends_at, "by": hold.by, "reason": hold.reason}
 
 
 def _numbers_json(numbers: PoolOverride | TeamOverride) -> dict[str, Any]:

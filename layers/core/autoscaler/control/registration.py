@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from autoscaler.control import granting
-from autoscaler.control.granting import Connection, url_of
-from autoscaler.domain.facts.fleet import BUILD_USER, Fleet, Host, Pool, Share, agent_spec, user_for
+from autoscaler.control.granting import Connection
+from autoscaler.domain.facts.fleet import BUILD_USER, Fleet, Host, Pool, Share, agent_spec
 from autoscaler.domain.facts.metering import rotated
 from autoscaler.domain.facts.nodes import described_instance, has_static_node, is_wanted, side_id
 from autoscaler.domain.facts.pools import with_left
@@ -63,15 +63,6 @@ def claim_on(asked: Asked, controller: str, node: str) -> Claim | None:
     return next((claim for claim in claims(asked) if (claim.controller, claim.node) == (controller, node)), None)
 
 
-def as_claimed(ports: Ports, fleet: Fleet, pool: Pool, machine: str, claim: Claim) -> Connection | None:
-    """Leave a machine connected as it says that it is, also to a controller that nobody knows here; None where the node is not its own."""
-    spec = agent_spec(fleet, pool, machine, claim.controller)
-    if spec.name != claim.node:
-        return None
-    user, url = user_for(pool, claim.controller), url_of(ports, claim.controller)
-    return Connection(controller=claim.controller, url=url, spec=spec, secret=None, user=user, life=claim.life)
-
-
 def in_the_life_it_says(ports: Ports, record: Record, asked: Asked) -> Record:
     """Note a later life than the record knows: the record was lost, and the one that replaced it begins at the first life."""
     claim = claim_on(asked, record.controller, record.node) if record.node else None
@@ -103,21 +94,21 @@ class Machine:
         """Return how it connects to a controller. ``alone``: it serves no other one at the same time."""
         name = self.id if alone else side_id(self.id, controller)
         record = next((one for one in self.stored.records if one.instance_id == name), None)
+        serves = record.controller if record else controller
         try:
-            self._check(name, record.controller if record else controller)
+            if f"record#{name}" in self.stored.unread:
+                raise TransientError("its record cannot be read by this version")
+            if not self._is_known(serves):
+                raise TransientError(f"{serves} is not in the fleet file any more, so nobody knows what it does there")
             refused_or_granted = self._granted(record or self._new(name, controller))
         except AutoscalerError as error:
             self.ports.log("side_not_told", record=name, error=f"{type(error).__name__}: {error}")
             refused_or_granted = Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
         if isinstance(refused_or_granted, Refused) and refused_or_granted.status is not Status.GONE:
-            return self._stays(record, controller) or refused_or_granted
+            # A record that was made anew names no node before Jenkins has answered.
+            stays = self._kept(record) if record is not None and record.node is not None else self._as_it_says(controller)
+            return stays or refused_or_granted
         return refused_or_granted
-
-    def _check(self, name: str, controller: str) -> None:
-        if f"record#{name}" in self.stored.unread:
-            raise TransientError("its record cannot be read by this version")
-        if not self._is_known(controller):
-            raise TransientError(f"{controller} is not in the fleet file any more, so nobody knows what it does there")
 
     def left(self, wanted: Collection[str]) -> list[Connection]:
         """Return what it is connected to beside these of its records: it is not to serve these any more, and is yet to be drained there.
@@ -152,13 +143,11 @@ class Machine:
         mine = (record for record in self.stored.records if record.machine == self.id)
         served = {binding.controller for record in mine for binding in (*record.bindings, *record.leaves)}
         is_lost = side_id(self.id, claim.controller) not in wanted and claim.controller not in served
-        if not is_lost or claim.controller not in self.pool.controllers or not self._is_known(claim.controller):
+        controller = next((one for one in self.ports.controllers if one.name == claim.controller), None)
+        is_ours = claim.controller in self.pool.controllers and claim.node == self._name(claim.controller)
+        if not is_lost or not is_ours or controller is None:
             return False
-        return claim.node == self._name(claim.controller) and self._is_in_use(claim)
-
-    def _is_in_use(self, claim: Claim) -> bool:
-        """Tell whether its node there is at work; one that cannot be asked may be."""
-        controller = next(controller for controller in self.ports.controllers if controller.name == claim.controller)
+        # A node that cannot be asked may be at work.
         is_busy = partial(_is_busy, controller, claim)
         return self.ports.or_else(is_busy, "side_not_read", otherwise=True, machine=self.id, controller=controller.name)
 
@@ -189,17 +178,14 @@ class Machine:
 
     def _as_it_says(self, controller: str) -> Connection | None:
         """Leave it connected to a controller as it says that it is, where no record tells."""
-        claim = claim_on(self.asked, controller, self._name(controller))
-        return as_claimed(self.ports, self.fleet, self.pool, self.id, claim) if claim else None
+        spec = agent_spec(self.fleet, self.pool, self.id, controller)
+        claim = claim_on(self.asked, controller, spec.name)
+        return granting.as_it_is(self.ports, self.pool, controller, spec, claim.life) if claim else None
 
     def _kept(self, record: Record) -> Connection | None:
         """Leave it connected as it says that it is."""
         kept = granting.connected(self.ports, self.fleet, record)
         return kept if kept and kept.key in self.asked.connected else None
-
-    def _stays(self, record: Record | None, controller: str) -> Connection | None:
-        """Leave it connected as it says that it is. A record that was made anew names no node before Jenkins has answered."""
-        return self._kept(record) if record is not None and record.node is not None else self._as_it_says(controller)
 
     def _new(self, name: str, controller: str) -> Record:
         """Write a record of what was never launched; as long as it has no node, it asks who it is. One that was lost keeps its life."""
@@ -314,22 +300,20 @@ class _Request:
         """
         if self.asked.devices or any(pool.share is Share.COOPERATIVE for pool in self.fleet.pools.values()):
             self._read_people()
-        records = (record for record in self.known.values() if record is not None)
-        return tuple(one for record in records for one in record.devices_for if not one.is_over(self.ports.clock()))
+        return tuple(one for one in self._reservations() if not one.is_over(self.ports.clock()))
 
     def _read_people(self) -> None:
         # In a host's first side when it was reserved: the fleet file may name its controllers in another order by now.
         names = [side_id(self.id, controller) for controller in self.fleet.controllers] if self.host else [self.id]
         for name in names:
             self._record(name)
-        if self._is_held_by_others():
+        # Somebody may hold a device who is no build's user, and in none of the records that were read.
+        held = {device.user for device in self.asked.devices if device.user and not device.user.startswith(BUILD_USER)}
+        if held - {one.person for one in self._reservations()}:
             self._read()
 
-    def _is_held_by_others(self) -> bool:
-        """Tell whether somebody holds a device who is no build's user, and in none of the records that were read."""
-        known = {one.person for record in self.known.values() if record is not None for one in record.devices_for}
-        held = {device.user for device in self.asked.devices if device.user and not device.user.startswith(BUILD_USER)}
-        return bool(held - known)
+    def _reservations(self) -> Iterator[Reservation]:
+        return (one for record in self.known.values() if record is not None for one in record.devices_for)
 
     def _record(self, name: str) -> Record | None:
         """Read a record of it once for an answer."""
@@ -392,19 +376,19 @@ class _Request:
         fleet = with_left(self.fleet, stored)  # until it is drained, an agent whose pool left is what it was
         verdict = judge(self.caller, self.trust, identity, record, fleet)
         if isinstance(verdict, Refused):
-            return self._instead_of(verdict, record, stored)
+            if verdict.status is not Status.FORBIDDEN and record is not None and self._has_nowhere_to_go(record):
+                return self._serve_another(record, self.fleet.pools[record.pool].controllers[0])
+            # One that was given up asks again while a build may be on any of its nodes.
+            at_work = (granting.at_work(self.ports, stored, one) for one in stored.records if one.machine == self.id)
+            return (verdict.status is Status.GONE and next(filter(None, at_work), None)) or verdict
         if self._is_taken_back(verdict.record):
             return Refused(status=Status.GONE, reason="EC2 takes the instance back before it was an agent")
-        known = granting.note_problem(self.ports, in_the_life_it_says(self.ports, verdict.record, self.asked), self.asked.problem)
-        granted = replace(verdict, record=replace(known, role_id=self.caller.role_id))
+        known = in_the_life_it_says(self.ports, verdict.record, self.asked)
+        # Why its last connection failed, as it says: whoever gives it up can name the reason.
+        told = granting.noted(self.ports, known, replace(known, problem=self.asked.problem or known.problem), "problem_not_noted")
+        granted = replace(verdict, record=replace(told, role_id=self.caller.role_id))
         connection = granting.grant(self.ports, granting.in_force(fleet, stored, self.ports.clock()), granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]
-
-    def _instead_of(self, refused: Refused, record: Record | None, stored: StoredState) -> Refused:
-        """Tell an instance to ask again that is not to go yet, or not at all."""
-        if refused.status is not Status.FORBIDDEN and record is not None and self._has_nowhere_to_go(record):
-            return self._serve_another(record, self.fleet.pools[record.pool].controllers[0])
-        return (refused.status is Status.GONE and _at_work(self.ports, stored, self.id)) or refused
 
     def _is_taken_back(self, record: Record) -> bool:
         """Tell whether EC2 takes an instance back that was told no node yet in this life: it has no build, and is to get none."""
@@ -466,9 +450,3 @@ class _Request:
     def _machine(self, pool: Pool, stored: StoredState) -> Machine:
         fleet = with_left(self.fleet, stored)
         return Machine(ports=self.ports, fleet=fleet, pool=pool, stored=stored, caller=self.caller, asked=self.asked, id=self.id)
-
-
-def _at_work(ports: Ports, stored: StoredState, machine: str) -> Refused | None:
-    """Tell a machine that was given up to ask again while a build may be on any of its nodes; None where none is."""
-    mine = (record for record in stored.records if record.machine == machine)
-    return next((refused for record in mine if (refused := granting.at_work(ports, stored, record))), None)

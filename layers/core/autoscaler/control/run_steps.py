@@ -89,7 +89,8 @@ class OrderLookups:
 
     def _ask(self, order: RunOrder, controller: str, facts: dict[str, TryFacts]) -> None:
         tries = [(part, part.last) for part in _open_parts(order) if part.last and part.target.controller == controller]
-        if len(tries) > FEW_TRIES or any(self._is_unanswered(one) for _, one in tries):
+        is_unanswered = any(one.item is None and self.ports.clock() - one.at >= FIND_AFTER_SECONDS for _, one in tries)
+        if len(tries) > FEW_TRIES or is_unanswered:
             facts |= self._listed(tries, self._job(order, controller))
         # What was not answered has no name in Jenkins by which it could be asked for alone.
         unshown = [(part, one) for part, one in tries if one.id not in facts and one.state is not TryState.WRITTEN]
@@ -102,9 +103,6 @@ class OrderLookups:
     def _listed(self, tries: Iterable[_Open], seen: _JobSeen) -> dict[str, TryFacts]:
         shown = {one.id: self._by_list(part, one, seen) for part, one in tries}
         return {try_id: facts for try_id, facts in shown.items() if facts is not None}
-
-    def _is_unanswered(self, one: Try) -> bool:
-        return one.item is None and self.ports.clock() - one.at >= FIND_AFTER_SECONDS
 
     def _by_list(self, part: Part, one: Try, seen: _JobSeen) -> TryFacts | None:
         """Say what the job's list shows of a build; None if it shows nothing, so that the build has to be asked for alone."""
@@ -134,8 +132,10 @@ class OrderLookups:
         """Read a job once a look, whatever number of orders it has."""
         key = controller, order.job
         if key not in self.jobs:
-            at, builds = self.ports.clock(), self.ports.builds[controller]
-            self.jobs[key] = _seen(builds, order.job, self.since.get(key, at) - CLOCKS_APART_SECONDS, at)
+            at = self.ports.clock()
+            shown = self.ports.builds[controller].job(job_path(order.job), self.since.get(key, at) - CLOCKS_APART_SECONDS)
+            runs = {entry.run: entry.build for entry in (shown.entries if shown else ()) if entry.build is not None}
+            self.jobs[key] = _JobSeen(job=shown, at=at, runs=runs)
         return self.jobs[key]
 
 
@@ -152,12 +152,6 @@ def lookups(ports: Ports, memory: Memory, orders: Iterable[RunOrder], is_time: C
 
 def _open_parts(order: RunOrder) -> Iterable[Part]:
     return (part for part in order.parts if part.last is not None and part.last.is_open)
-
-
-def _seen(builds: Builds, job: str, since: float, at: float) -> _JobSeen:
-    shown = builds.job(job_path(job), since)
-    runs = {entry.run: entry.build for entry in shown.entries if entry.build is not None} if shown is not None else {}
-    return _JobSeen(job=shown, at=at, runs=runs)
 
 
 def _in_turn(tries: Sequence[_Open], order: RunOrder, now: float) -> list[_Open]:
@@ -235,19 +229,15 @@ class RunKeeper:
         judged = judge(given_up(order, self.ports.builds, now), asking.facts(order), now)
         following = carry_on(judged, now, self.starts)
         written = self._write(order, following.order)
-        if not written.is_open:
-            self._note_end(written)
-            return written
-        return self._write(written, self._act(written, following.actions))
+        if written.is_open:
+            return self._write(written, self._act(written, following.actions))
+        if outcome := outcome_of(written):
+            self.outcomes.append(outcome)
+        self._note(written, f"run-{outcome}", "", summary_of(written))
+        return written
 
     def _write(self, before: RunOrder, after: RunOrder) -> RunOrder:
         return before if after == before else self.store.change_order(after)
-
-    def _note_end(self, order: RunOrder) -> None:
-        outcome = outcome_of(order)
-        if outcome is not None:
-            self.outcomes.append(outcome)
-        self._note(order, f"run-{outcome}", "", summary_of(order))
 
     def _note(self, order: RunOrder, what: str, where: str, detail: str, *, failed: bool = False) -> None:
         event = Event(at=self.ports.clock(), by=f"run {order.id}", what=what, where=where, subject=order.job, detail=detail)
@@ -257,26 +247,21 @@ class RunKeeper:
         for action in actions:
             if not self._is_time():
                 break
+            controller, where = action.target.controller, f"{action.target.controller}/{action.target.pool}"
+            builds = self.ports.builds[controller]
             try:
-                order = self._act_once(order, action)
+                match action:
+                    case Start():
+                        order = self._start(order, action, builds, where)
+                    case Stop():
+                        builds.stop(action.run)
+                        self._note(order, "stop-run", where, action.run)
+                    case Cancel():
+                        builds.cancel(action.item)
+                        self._note(order, "cancel-run", where, f"queue item {action.item}")
             except AutoscalerError as error:
                 # What may have been done is looked for in the next looks; what surely was not, is done then.
-                controller = action.target.controller
                 self.ports.log("run_step_failed", order=order.id, controller=controller, error=f"{type(error).__name__}: {error}")
-        return order
-
-    def _act_once(self, order: RunOrder, action: Action) -> RunOrder:
-        builds = self.ports.builds[action.target.controller]
-        where = f"{action.target.controller}/{action.target.pool}"
-        match action:
-            case Start():
-                return self._start(order, action, builds, where)
-            case Stop():
-                builds.stop(action.run)
-                self._note(order, "stop-run", where, action.run)
-            case Cancel():
-                builds.cancel(action.item)
-                self._note(order, "cancel-run", where, f"queue item {action.item}")
         return order
 
     def _start(self, order: RunOrder, action: Start, builds: Builds, where: str) -> RunOrder:

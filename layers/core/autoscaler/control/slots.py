@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from math import ceil
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
@@ -25,11 +26,8 @@ def announce_looks(ports: Ports, tick_at: float) -> None:
 
 
 def slots_of(tick_at: float, every: float) -> Iterator[float]:
-    """Yield the times at which the minute of a tick is looked at once more."""
-    number = 1
-    while number * every < MINUTE_SECONDS:
-        yield tick_at + number * every
-        number += 1
+    """List the times at which the minute of a tick is looked at once more."""
+    return (tick_at + number * every for number in range(1, ceil(MINUTE_SECONDS / every)))
 
 
 def ask_for_look(ports: Ports, fleet: Fleet) -> bool:

@@ -9,7 +9,6 @@ from autoscaler.control.observe import Invocation, observe
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts, Source
 from autoscaler.domain.facts.job_stats import JobRow, Subject
-from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import day_name, month_name
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
@@ -59,7 +58,10 @@ def note_jobs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson],
 
 
 def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, reports: Mapping[str, Telemetry]) -> None:
-    if _is_as_before(situation.snapshot.learned[controller], lesson.learned) and not (reports or lesson.blocks):
+    before, after = situation.snapshot.learned[controller], lesson.learned
+    # Nothing began, ended, came or left.
+    is_as_before = before.running.keys() == after.running.keys() and before.waiting.keys() == after.waiting.keys()
+    if is_as_before and not (reports or lesson.blocks):
         return
     tracker = ports.jobs.tracker(controller)
     changes = changes_of(tracker, situation, controller, lesson.learned)
@@ -84,11 +86,6 @@ def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, r
 def _by_place(rows: Iterable[JobRow]) -> dict[tuple[Subject, str], JobRow]:
     """Name rows by what they are about, and their pool."""
     return {(row.subject, row.pool): row for row in rows}
-
-
-def _is_as_before(before: Learned, after: Learned) -> bool:
-    """Tell whether nothing began, ended, came or left."""
-    return before.running.keys() == after.running.keys() and before.waiting.keys() == after.waiting.keys()
 
 
 def learned_weights(ports: Ports, fleet: Fleet, controller: str, before: Mapping[str, int]) -> Mapping[str, int]:

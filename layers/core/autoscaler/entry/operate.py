@@ -23,6 +23,7 @@ from autoscaler.domain.facts.orders import (
     TeamOverride,
     override_pool,
     override_team,
+    resume_budget,
 )
 from autoscaler.domain.facts.pools import fleet_at
 from autoscaler.domain.facts.reasons import Reason
@@ -125,20 +126,16 @@ def _carry_out(wired: Runtime, invocation: Invocation, operation: Operation, ord
     log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
     log_reports("operate", reports)
     if not operation.dry_run and _is_event(order, reports, changed=overrides != before):
-        note(wired.ports, [_event_of(operation, wired.ports.clock())])
+        names = ("controller", "pool", "team", "label", "breaker", "target")
+        place = "/".join(str(named) for name in names if (named := getattr(operation, name, None)))
+        itself = Event(at=wired.ports.clock(), by=operation.by, what=operation.action, where=place, detail=operation.reason)
+        note(wired.ports, [itself])
     in_force = {} if overrides is None else operate.as_json(overrides)
     if isinstance(order, PoolOverride | TeamOverride) and overrides is not None:
         in_force |= {"limits": operate.limits(fleet_at(wired.fleet, wired.ports.clock()), overrides, order)}
     if isinstance(order, Reserve):
         in_force |= {"reservations": [asdict(one) for one in operate.reserved(wired.ports, wired.fleet, order, bootstrap.access())]}
     return in_force | ({"plan": merged_json(reports)} if reports else {})
-
-
-def _event_of(operation: Operation, at: float) -> Event:
-    """Make an event of the order itself."""
-    names = ("controller", "pool", "team", "label", "breaker", "target")
-    place = "/".join(str(named) for name in names if (named := getattr(operation, name, None)))
-    return Event(at=at, by=operation.by, what=operation.action, where=place, detail=operation.reason)
 
 
 def _is_event(order: FleetOrder, reports: Iterable[Report], *, changed: bool) -> bool:
@@ -179,7 +176,8 @@ def _applied(wired: Runtime, invocation: Invocation, order: FleetOrder) -> tuple
         case Resume():
             return operate.lift(ports, fleet, invocation, order)
         case ResumeBudget():
-            return operate.lift_budget(ports, invocation), []
+            # What the AWS budget's hold let go is launched again by the next pass, if it is wanted.
+            return operate.change(ports, invocation, resume_budget), []
         case CloseBreaker():
             return None, operate.close_breaker(ports, fleet, invocation, order)
         case Purge():
@@ -227,7 +225,8 @@ def _about_jobs(wired: Runtime, invocation: Invocation, question: Jobs | Needs |
 
 def _history(wired: Runtime, question: Events) -> list[Event]:
     now = wired.ports.clock()
-    return [event for event in wired.ports.history.since(now - question.hours * 3600.0, now) if question.is_about(event.where)]
+    events = wired.ports.history.since(now - question.hours * 3600.0, now)
+    return [event for event in events if question.pool in {None, event.where.rpartition("/")[2]}]
 
 
 def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]:
@@ -242,7 +241,13 @@ def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]
         case "names":
             return {"names": operate.names(ports, fleet)}
         case "overview":
-            told = _overview(wired, invocation)
+            status, agents, queue = operate.overview(ports, fleet, invocation)
+            told = {
+                "status": asdict(status),
+                "agents": [asdict(entry) for entry in agents],
+                "queue": [asdict(entry) for entry in queue],
+                "events": [asdict(event) for event in _history(wired, Events(action="events"))[-_EVENTS_OF_OVERVIEW:]],
+            }
         case "plan":
             told = {"plan": merged_json(operate.plan(ports, fleet, invocation))}
         case _:
@@ -250,14 +255,3 @@ def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]
     now = ports.clock()
     schedules = [asdict(entry) for entry in list_schedules(fleet, now)]
     return operate.as_json(ports.state.read().overrides.at(now)) | {"schedules": schedules} | told
-
-
-def _overview(wired: Runtime, invocation: Invocation) -> dict[str, Any]:
-    status, agents, queue = operate.overview(wired.ports, wired.fleet, invocation)
-    lately = _history(wired, Events(action="events"))
-    return {
-        "status": asdict(status),
-        "agents": [asdict(entry) for entry in agents],
-        "queue": [asdict(entry) for entry in queue],
-        "events": [asdict(event) for event in lately[-_EVENTS_OF_OVERVIEW:]],
-    }

@@ -1,6 +1,7 @@
 """Reads the events of ``operate``, from a person or the AWS budget: one model an action."""
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, model_validator
 
@@ -27,13 +28,16 @@ from autoscaler.domain.facts.orders import (
 )
 from autoscaler.domain.facts.pools import pool_at
 from autoscaler.domain.facts.started_builds import Until
-from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, parse
+from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.report.costs import By
 from autoscaler.domain.run_orders.choice import Asked, CancelRun, Choose, OrderRuns, Vary
-from autoscaler.domain.run_orders.criteria import Condition, ConditionError, read_condition
+from autoscaler.domain.run_orders.criteria import ConditionError, read_condition
 from autoscaler.domain.wording import shortened
 from autoscaler.entry.events import SCALE_DOWN, Manual, RequestId, Text, checked, known_pool, read_trigger
 from autoscaler.errors import EventRefusedError
+
+T = TypeVar("T")
+_Named = TypeVar("_Named", str, str | None)
 
 # What every event of ``operate`` is: an order, which it makes for the domain, or a question.
 
@@ -96,19 +100,17 @@ class Run(Operation):
 
     def order(self, fleet: Fleet, _now: float) -> OrderRuns:
         """Check what the fleet file must know, and translate."""
-        if self.controller is not None and self.controller not in fleet.controllers:
-            known = ", ".join(fleet.controllers)
-            raise EventRefusedError(f"event refused: controller ({shortened(self.controller)}): is not one of the controllers ({known})")
+        controller = _known_controller(fleet, self.controller)
         asked = Asked(
             job=self.job.strip("/"),
             runs=self.runs,
-            expression=_expression(self.on),
-            conditions=tuple(map(_condition, self.where)),
+            expression=_read("on", self.on, parse) if self.on and self.on.strip() else None,
+            conditions=tuple(_read("where", text, read_condition) for text in self.where),
             vary=self.vary,
             same=self.same,
             strict=self.strict,
             choose=self.choose,
-            controller=self.controller,
+            controller=controller,
         )
         return OrderRuns(
             asked=asked,
@@ -141,20 +143,11 @@ class Runs(Operation):
     most: Annotated[int, Field(ge=1, le=500)] = 50
 
 
-def _expression(text: str | None) -> LabelExpression | None:
-    if text is None or not text.strip():
-        return None
+def _read(field: str, text: str, read: Callable[[str], T]) -> T:
     try:
-        return parse(text)
-    except LabelSyntaxError as error:
-        raise EventRefusedError(f"event refused: on ({shortened(text)}): {error}") from error
-
-
-def _condition(text: str) -> Condition:
-    try:
-        return read_condition(text)
-    except ConditionError as error:
-        raise EventRefusedError(f"event refused: where ({shortened(text)}): {error}") from error
+        return read(text)
+    except (LabelSyntaxError, ConditionError) as error:
+        raise EventRefusedError(f"event refused: {field} ({shortened(text)}): {error}") from error
 
 
 # Reads orders and questions about agents, pools and the fleet.
@@ -270,21 +263,18 @@ class _Drain(Operation):
     fleet: bool = False
 
     def order(self, fleet: Fleet, _now: float) -> DrainSome | DrainNodes | DrainAll:
-        if self.nodes is None and self.count is None and (self.fleet or self.pool is not None or self.controller is not None):
-            return self._all(fleet)
-        if self.fleet:
+        is_of_place = self.pool is not None or self.controller is not None
+        is_of_agents = self.nodes is not None or self.count is not None
+        if self.fleet and (is_of_place or is_of_agents):
             raise EventRefusedError("event refused: fleet (true): is the whole fleet, and is given alone")
+        if (self.fleet or is_of_place) and not is_of_agents:
+            pool = None if self.pool is None else known_pool(fleet, self.pool)
+            controller = _known_controller(fleet, self.controller)
+            return DrainAll(pool=pool, controller=controller, reason=self.reason, request_id=self.request_id)
         order = read_trigger(SCALE_DOWN, self.model_dump(exclude={"action", "by", "fleet"}, exclude_unset=True), fleet).order
         if not isinstance(order, DrainSome | DrainNodes):
             raise EventRefusedError("event refused: nodes: missing, and so are pool, controller and fleet")
         return order
-
-    def _all(self, fleet: Fleet) -> DrainAll:
-        if self.fleet and (self.pool is not None or self.controller is not None):
-            raise EventRefusedError("event refused: fleet (true): is the whole fleet, and is given alone")
-        pool = None if self.pool is None else known_pool(fleet, self.pool)
-        controller = None if self.controller is None else _known_controller(fleet, self.controller)
-        return DrainAll(pool=pool, controller=controller, reason=self.reason, request_id=self.request_id)
 
 
 class _Purge(Operation):
@@ -293,8 +283,7 @@ class _Purge(Operation):
     controller: Text | None = None
 
     def order(self, fleet: Fleet, _now: float) -> Purge:
-        controller = None if self.controller is None else _known_controller(fleet, self.controller)
-        return Purge(label=self.label, controller=controller, reason=self.reason)
+        return Purge(label=self.label, controller=_known_controller(fleet, self.controller), reason=self.reason)
 
 
 class _Reserve(Operation):
@@ -365,10 +354,6 @@ class Events(Operation):
     action: Literal["events"]
     hours: Annotated[float, Field(gt=0, le=336)] = 12.0
     pool: Text | None = None
-
-    def is_about(self, where: str) -> bool:
-        """Tell whether an event at this place, ``controller/pool``, is asked for."""
-        return self.pool is None or self.pool == where.rpartition("/")[2]
 
 
 class Jobs(Operation):
@@ -494,8 +479,8 @@ def _budget_spent(event: Any) -> "_BudgetSpent":
     )
 
 
-def _known_controller(fleet: Fleet, controller: str) -> str:
-    if controller not in fleet.controllers:
+def _known_controller(fleet: Fleet, controller: _Named) -> _Named:
+    if controller is not None and controller not in fleet.controllers:
         raise EventRefusedError(
             f"event refused: controller ({shortened(controller)}): is not one of the controllers ({', '.join(fleet.controllers)})"
         )
