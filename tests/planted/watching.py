@@ -91,9 +91,9 @@ WATCHING = (
     ),
     Bug(
         name="a request of any size is read",
-        function="_is_too_large",
-        was="return len(body[: most_bytes + 1]",
-        becomes="return len(body[:most_bytes]",
+        function="read_body",
+        was="len(body[: most_bytes + 1]",
+        becomes="len(body[:most_bytes]",
         found_by=("tests/handlers/test_large_requests.py::test_an_agent_whose_report_is_too_large_is_told_who_it_is_and_the_log_names_it",),
     ),
 )

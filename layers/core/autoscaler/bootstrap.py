@@ -123,6 +123,7 @@ def runtime() -> Runtime:
     controllers = tuple(_controller(name, settings) for name in settings.controllers)
     table = partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name
     state, asks = DynamoState(*table, sleep=_sleep), DynamoAsks(*table, sleep=_sleep)
+    topic, queue = os.environ.get("ALARM_TOPIC"), os.environ.get("LOOKS_QUEUE")
     ports = Ports(
         controllers=controllers,
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
@@ -134,24 +135,21 @@ def runtime() -> Runtime:
         history=DynamoHistory(*table),
         jobs=DynamoJobs(*table),
         costs=DynamoCosts(*table, sleep=_sleep),
-        notifier=_notifier(),
+        notifier=SnsTopic(partial(_client, "sns"), topic, os.environ.get("RUNBOOK_BASE_URL") or "docs") if topic else None,
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
         sleep=_sleep,
         new_id=lambda: uuid.uuid4().hex,
         shuffled=lambda slots: Random().sample(slots, len(slots)),  # noqa: S311 - to seldom meet, not to be secret
         log=log,
-        **_looks(table),
+        look_every_seconds=float(_one_of("LOOK_EVERY_SECONDS", "60", ("5", "10", "15", "20", "30", "60"))),
+        slots=SqsSlots(partial(_client, "sqs"), queue, *table) if queue else None,
         side_by_side=lambda calls: _TIME.side_by_side(calls),  # noqa: PLW0108
         telemetry=asks,
-        **_single_builds(controllers, table),
+        builds={controller.name: JenkinsBuilds(controller.connection) for controller in controllers},
+        reruns=DynamoReruns(*table, sleep=_sleep),
+        run_orders=DynamoRunOrders(*table, sleep=_sleep),
     )
     return Runtime(ports=ports, fleet=fleet, essential=_is_essential())
-
-
-def _single_builds(controllers: Sequence[JenkinsController], table: Any) -> dict[str, Any]:
-    """Wire what runs lost builds again, and what people order."""
-    builds = {controller.name: JenkinsBuilds(controller.connection) for controller in controllers}
-    return {"builds": builds, "reruns": DynamoReruns(*table, sleep=_sleep), "run_orders": DynamoRunOrders(*table, sleep=_sleep)}
 
 
 def _sleep(seconds: float) -> None:
@@ -172,19 +170,20 @@ def access() -> Access:
     """Read what lets people into agents: ``AGENT_SESSION_MANAGER`` is yes or no, of the launch templates that this stack has made."""
     name = runtime().fleet.name
     templates = frozenset(f"autoscaler-{kind}-{name}" for kind in ("linux", "windows", "arm64"))
-    return Access(allowed=_is_yes("AGENT_SESSION_MANAGER"), templates=templates)
+    return Access(allowed=_one_of("AGENT_SESSION_MANAGER", "no", ("yes", "no")) == "yes", templates=templates)
 
 
 def refuses_orders() -> bool:
     """Read whether this function only answers: ``REFUSES_ORDERS`` is yes or no."""
-    return _is_yes("REFUSES_ORDERS")
+    return _one_of("REFUSES_ORDERS", "no", ("yes", "no")) == "yes"
 
 
-def _is_yes(name: str) -> bool:
-    text = os.environ.get(name, "no")
-    if text not in {"yes", "no"}:
-        raise refused(name, text, "must be yes or no")
-    return text == "yes"
+def _one_of(name: str, default: str, words: Sequence[str]) -> str:
+    """Read a variable that is one of these words."""
+    text = os.environ.get(name, default)
+    if text not in words:
+        raise refused(name, text, f"must be {', '.join(words[:-1])} or {words[-1]}")
+    return text
 
 
 @cache
@@ -273,41 +272,19 @@ def _credentials(override: str, settings: ControllerSettings) -> Credentials | N
     return read_credentials(partial(_client, "secretsmanager"), settings.secret) if settings.secret else None
 
 
-def _notifier() -> SnsTopic | None:
-    topic = os.environ.get("ALARM_TOPIC")
-    return SnsTopic(partial(_client, "sns"), topic, os.environ.get("RUNBOOK_BASE_URL") or "docs") if topic else None
-
-
 def _metrics() -> Metrics:
     metrics = CloudWatchMetrics(partial(_client, "cloudwatch"), os.environ.get("METRIC_NAMESPACE", "JenkinsFleet"))
     return EssentialMetrics(metrics) if _is_essential() else metrics
 
 
 def _is_essential() -> bool:
-    level = os.environ.get("METRICS_LEVEL", "essential")
-    if level not in {"essential", "full"}:
-        raise refused("METRICS_LEVEL", level, "must be essential or full")
-    return level == "essential"
+    return _one_of("METRICS_LEVEL", "essential", ("essential", "full")) == "essential"
 
 
 @cache
 def thresholds() -> Thresholds:
     """Read the numbers of the alarms; only `publish_metrics` is given them."""
     return read_thresholds(os.environ)
-
-
-def _looks(table: Any) -> dict[str, Any]:
-    """Wire how often is looked, and what wakes a function between two ticks."""
-    queue = os.environ.get("LOOKS_QUEUE")
-    slots = SqsSlots(partial(_client, "sqs"), queue, *table) if queue else None
-    return {"look_every_seconds": _look_every_seconds(), "slots": slots}
-
-
-def _look_every_seconds() -> float:
-    text = os.environ.get("LOOK_EVERY_SECONDS", "60")
-    if text not in {"5", "10", "15", "20", "30", "60"}:
-        raise refused("LOOK_EVERY_SECONDS", text, "must be 5, 10, 15, 20, 30 or 60")
-    return float(text)
 
 
 def _required(name: str) -> str:

@@ -1,6 +1,7 @@
 """Checks whether the functions can reach and do all that they need, with the calls that passes make."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -149,7 +150,16 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
         if view.complete and not invocation.dry_run:
             found += _permissions(controller, view, fleet, ports.builds.get(controller.name))
     found += _account(ports, account, fleet.launched, snapshot.images if snapshot else {})
-    found += _price_ages(ports, fleet)
+    # Nobody knows whether carried prices that are old are still today's.
+    found += [
+        Finding(
+            about="prices",
+            what=f"listed on {one.listed_on}",
+            fine=None if one.old else True,
+            detail=f"{one.told}; {WAY_OUT}" if one.old else one.told,
+        )
+        for one in price_ages(fleet, ports.clock())
+    ]
     found += _instance_stores(fleet.launched)
     situation = assess(snapshot, fleet) if snapshot else None
     found += _long_jobs(situation.fleet if situation else fleet)
@@ -229,10 +239,8 @@ def _attempts(controller: Controller, view: ControllerView, spec: NodeSpec) -> I
 
 
 def _create(controller: Controller, spec: NodeSpec) -> None:
-    try:
+    with suppress(ConflictError):  # left by a doctor who was cut off; this one deletes it
         controller.create_node(spec)
-    except ConflictError:
-        return  # left by a doctor who was cut off; this one deletes it
 
 
 def _account(ports: Ports, account: Account, fleet: Fleet, images: Mapping[str, str]) -> Iterator[Finding]:
@@ -377,14 +385,6 @@ def _telemetry(ports: Ports, situation: Situation) -> Iterator[Finding]:
         names = f"{len(quiet)} of {counted(due, 'agent')} do not: {', '.join(quiet[:5])}"
         detail = f"{names}; their service is older than version 4, or cannot read the machine: journalctl -u autoscaler-agent"
         yield Finding(about="agents", what=what, fine=None, detail=detail)
-
-
-def _price_ages(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
-    """Tell how old the carried prices are that limits and costs go by."""
-    for one in price_ages(fleet, ports.clock()):
-        # Nobody knows whether old ones are still today's.
-        detail = f"{one.told}; {WAY_OUT}" if one.old else one.told
-        yield Finding(about="prices", what=f"listed on {one.listed_on}", fine=None if one.old else True, detail=detail)
 
 
 def _executions(account: Account) -> Iterator[Finding]:

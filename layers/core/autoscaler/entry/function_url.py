@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from autoscaler import bootstrap
 from autoscaler.control import registration
 from autoscaler.control.granting import Connection
-from autoscaler.control.registration import Heard, Registered
+from autoscaler.control.registration import Heard
 from autoscaler.domain.facts.telemetry import MOST_BUILDS, MOST_GPUS, BuildUse, Device, GpuUse, Telemetry, out_of_bounds
 from autoscaler.domain.report.registration import ASK_AGAIN_SECONDS, TOO_MANY_REQUESTS_WAIT_SECONDS, Asked, Caller, Refused, Status
 from autoscaler.domain.wording import shortened
@@ -162,7 +162,16 @@ def register(event: Any) -> dict[str, Any]:
     for one in answer.connections:
         if one.secret is not None:
             log("registered", instance_id=caller.session, node=one.spec.name, controller=one.controller)
-    return _url_answer(Status.REGISTERED, _registered_json(answer))
+    spec = answer.connections[0].spec
+    told = {
+        "node": spec.name,
+        "connections": [_connection_json(one) for one in answer.connections],
+        "executors": spec.executors,
+        "labels": list(spec.labels),
+        "remote_dir": spec.remote_dir,
+        "poll_seconds": answer.poll_seconds,
+    } | ({"people": [{"person": one.person, "until": one.until_at} for one in answer.people]} if answer.people else {})
+    return _url_answer(Status.REGISTERED, told)
 
 
 def read_caller(event: Any) -> Caller:
@@ -177,7 +186,9 @@ def read_caller(event: Any) -> Caller:
 def read_body(event: Any, caller: Caller) -> Asked:
     """Read what an agent says of itself; nothing where it says nothing, or what cannot be read: it is told who it is all the same."""
     body, is_encoded = event.get("body"), event.get("isBase64Encoded")
-    if isinstance(body, str) and _is_too_large(body, 4 * -(-MOST_BYTES // 3) if is_encoded else MOST_BYTES):
+    most_bytes = 4 * -(-MOST_BYTES // 3) if is_encoded else MOST_BYTES
+    # It is told so without reading more of it than that.
+    if isinstance(body, str) and len(body[: most_bytes + 1].encode(errors="surrogatepass")) > most_bytes:
         log("report_too_large", machine=caller.session, characters=len(body), most_bytes=MOST_BYTES)
         return registration.NOTHING_SAID
     try:
@@ -185,24 +196,15 @@ def read_body(event: Any, caller: Caller) -> Asked:
     except (TypeError, ValueError):
         return registration.NOTHING_SAID
     devices = tuple(Device(**device.model_dump()) for device in said.devices)
+    # People read a line of it, in the machine's own words, in messages and on screens.
+    words = " ".join(said.problem.split()) if isinstance(said.problem, str) else ""
     return Asked(
         connected=said.connected,
-        problem=_a_line(said.problem),
+        problem="".join(letter for letter in words if letter.isprintable())[:_PROBLEM_CHARACTERS],
         devices=devices,
         waiting=said.waiting,
         telemetry=_telemetry(said.telemetry, caller),
     )
-
-
-def _is_too_large(body: str, most_bytes: int) -> bool:
-    """Tell so without reading more of it than that."""
-    return len(body[: most_bytes + 1].encode(errors="surrogatepass")) > most_bytes
-
-
-def _a_line(said: Any) -> str:
-    """Keep a line of what a machine says in its own words: people read it in messages and on screens."""
-    words = " ".join(said.split()) if isinstance(said, str) else ""
-    return "".join(letter for letter in words if letter.isprintable())[:_PROBLEM_CHARACTERS]
 
 
 def _telemetry(said: Any, caller: Caller) -> Telemetry | None:
@@ -214,18 +216,6 @@ def _telemetry(said: Any, caller: Caller) -> Telemetry | None:
     except ConfigError as error:
         log("telemetry_refused", machine=caller.session, problem=str(error))
         return None
-
-
-def _registered_json(answer: Registered) -> dict[str, Any]:
-    spec = answer.connections[0].spec
-    return {
-        "node": spec.name,
-        "connections": [_connection_json(one) for one in answer.connections],
-        "executors": spec.executors,
-        "labels": list(spec.labels),
-        "remote_dir": spec.remote_dir,
-        "poll_seconds": answer.poll_seconds,
-    } | ({"people": [{"person": one.person, "until": one.until_at} for one in answer.people]} if answer.people else {})
 
 
 def _connection_json(told: Connection) -> dict[str, Any]:

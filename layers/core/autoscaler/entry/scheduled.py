@@ -35,7 +35,6 @@ from autoscaler.ports import Ports
 from autoscaler.telemetry import log, log_reports, send_metrics
 
 Pass = Callable[[Ports, Fleet, Invocation], list[Report]]
-Look = Callable[[Runtime, Trigger, Invocation], None]
 
 
 @answers_refusals
@@ -70,21 +69,18 @@ def scale_down(event: Any, context: Context) -> dict[str, Any]:
 @answers_refusals
 def publish_metrics(event: Any, context: Context) -> dict[str, Any]:
     """Publish metrics; return how many there were."""
-    counts: list[int] = []
-    trigger = _look("publish_metrics", TICK, event, context, lambda wired, _, invocation: counts.append(_measure(wired, invocation)))
-    if trigger is None:
+    begun = _begun("publish_metrics", TICK, event, context)
+    if begun is None:
         return {"metrics": 0, "skipped": "stale-tick"}
-    return {"metrics": sum(counts)} | ({"dry_run": True} if trigger.dry_run else {})
+    wired, invocation, trigger = begun
+    return {"metrics": _measure(wired, invocation)} | ({"dry_run": True} if trigger.dry_run else {})
 
 
 def _scale(function: str, shapes: Shapes, event: Any, context: Context, ordinary: Pass) -> dict[str, Any]:
-    reports: list[Report] = []
-
-    def look(wired: Runtime, trigger: Trigger, invocation: Invocation) -> None:
-        reports.extend(_scale_once(function, wired, invocation, trigger, ordinary))
-
-    if _look(function, shapes, event, context, look) is None:
+    begun = _begun(function, shapes, event, context)
+    if begun is None:
         return {"skipped": "stale-tick"}
+    reports = _scale_once(function, *begun, ordinary)
     return merged_json(reports) if reports else {"skipped": "lease-held"}
 
 
@@ -132,8 +128,8 @@ def _carry_runs_on(wired: Runtime, invocation: Invocation, reports: list[Report]
     tell_counts(wired, "scale_down", ended)
 
 
-def _look(function: str, shapes: Shapes, event: Any, context: Context, look: Look) -> Trigger | None:
-    """Take the look of an invocation; None for a stale tick."""
+def _begun(function: str, shapes: Shapes, event: Any, context: Context) -> tuple[Runtime, Invocation, Trigger] | None:
+    """Begin the look of an invocation; None for a stale tick."""
     wired = bootstrap.runtime()
     trigger = read_trigger(shapes, event, wired.fleet)
     if trigger.stale(wired.ports.clock()):
@@ -141,8 +137,7 @@ def _look(function: str, shapes: Shapes, event: Any, context: Context, look: Loo
         return None
     if trigger.tick_at is not None:
         announce_looks(wired.ports, trigger.tick_at)
-    look(wired, trigger, _invocation(function, wired, context, trigger))
-    return trigger
+    return wired, _invocation(function, wired, context, trigger), trigger
 
 
 def _invocation(function: str, wired: Runtime, context: Context, trigger: Trigger) -> Invocation:
