@@ -111,7 +111,7 @@ def _atoms(jobs: list[dict[str, Any]]) -> Iterator[str]:
 def _clouds(session: JenkinsSession) -> tuple[tuple[tuple[str, Mapping[str, Any]], ...], str]:
     """Return the clouds in the export of the plugin Configuration as Code, or why there is none."""
     try:
-        exported = yaml.safe_load(session.post_for_text("configuration-as-code/export").body)
+        exported = yaml.safe_load(session.post("configuration-as-code/export", with_text=True).body)
         clouds = (exported.get("jenkins") or {}).get("clouds") or []
         return tuple((str(kind), settings) for cloud in clouds for kind, settings in cloud.items() if isinstance(settings, dict)), ""
     except (AutoscalerError, yaml.YAMLError, AttributeError, TypeError, RecursionError) as error:

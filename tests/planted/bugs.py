@@ -34,8 +34,8 @@ BUGS = (
     Bug(
         name="a run whose name is encoded is asked for under another name, so that how it ended is never known",
         function="JenkinsController.result",
-        was='read_result(self._get(f"{run}/{jenkins.INFO}"',
-        becomes='read_result(self._get(f"{quote(run)}/{jenkins.INFO}"',
+        was='read_result(self.connection.get(f"{run}/{jenkins.INFO}"',
+        becomes='read_result(self.connection.get(f"{quote(run)}/{jenkins.INFO}"',
         found_by=("tests/contract/test_jenkins_names.py::test_a_job_of_any_name_is_followed_from_the_queue_to_its_result",),
     ),
     Bug(

@@ -37,7 +37,7 @@ class LiveSession(JenkinsSession):
     """The autoscaler's own session, and what it takes to make jobs and agents."""
 
     def create_item(self, path: str, name: str, config: str) -> Answer:
-        return self.post_xml(path, config.encode(), {"name": name})
+        return self.post(path, {"name": name}, config.encode(), with_text=True)
 
     def fetch(self, path: str) -> bytes:
         return self.get(path).body

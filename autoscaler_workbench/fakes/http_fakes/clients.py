@@ -39,16 +39,13 @@ class LocalSession:
             raise TooLargeError(f"Jenkins' answer is larger than {patience.most_bytes} bytes")
         return answer
 
-    def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
-        """POST."""
-        answer = self._call("POST", path, query or {}, data or {})
-        answer.must_be_done(with_text=False)
-        return answer
-
-    def post_xml(self, path: str, body: bytes) -> Answer:
-        """POST a document."""
-        answer = self._call("POST", path, {}, {}, body)
-        answer.must_be_done(with_text=True)
+    def post(
+        self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | bytes = b"", *, with_text: bool = False
+    ) -> Answer:
+        """POST a form, or a document."""
+        form, body = ({}, data) if isinstance(data, bytes) else (data, b"")
+        answer = self._call("POST", path, query or {}, form, body)
+        answer.must_be_done(with_text=with_text)
         return answer
 
     def _call(self, method: str, path: str, query: Mapping[str, str], form: Mapping[str, str], body: bytes = b"") -> Answer:

@@ -276,16 +276,16 @@ class JenkinsBuilds:
 
     def run(self, path: str) -> Run | None:
         """Ask the run itself. A 404 says no more than that this account is not shown it."""
-        return if_there(lambda: read_run(self._get(f"{path}/{jenkins.INFO}", RUN_TREE).json(), path), None)
+        return if_there(lambda: read_run(self._connection.get(f"{path}/{jenkins.INFO}", RUN_TREE).json(), path), None)
 
     def job(self, path: str, since: float) -> Job | None:
         """Ask the queue first: what leaves it in between is among the builds then. Four requests at most."""
         try:
-            queue = self._get(QUEUE, QUEUED_TREE)
-            shown = self._get(f"{path}/{jenkins.INFO}", JOB_TREE % BUILDS_LISTED[0]).json()
+            queue = self._connection.get(QUEUE, QUEUED_TREE)
+            shown = self._connection.get(f"{path}/{jenkins.INFO}", JOB_TREE % BUILDS_LISTED[0]).json()
             more: list[object] = []
             while builds := next_builds(shown, more, since):
-                more.append(self._get(f"{path}/{jenkins.INFO}", MORE_BUILDS_TREE % builds).json())
+                more.append(self._connection.get(f"{path}/{jenkins.INFO}", MORE_BUILDS_TREE % builds).json())
         except NotThereError:
             return None
         return read_job(shown, queue.json(), path, since, self._connection.ask(lambda session: session.username), more)
@@ -293,7 +293,7 @@ class JenkinsBuilds:
     def item(self, item: int) -> Item:
         """Ask for the item itself, which Jenkins knows until five minutes after it left the queue."""
         unknown = Item(state=ItemState.UNKNOWN)
-        return if_there(lambda: read_item(self._get(f"queue/item/{item}/{jenkins.INFO}", ITEM_TREE).json()), unknown)
+        return if_there(lambda: read_item(self._connection.get(f"queue/item/{item}/{jenkins.INFO}", ITEM_TREE).json()), unknown)
 
     def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
         """Ask for a build at once, without the job's quiet period."""
@@ -316,7 +316,7 @@ class JenkinsBuilds:
     def stop(self, path: str) -> None:
         """Ask as a person does who presses the red button: a build ends some seconds after the answer, which is the way to its page."""
         try:
-            answer = self._post(f"{path}/stop", {})
+            answer = self._connection.post(f"{path}/stop", {})
         except NotThereError:
             return
         except LackingPermissionError as error:
@@ -326,7 +326,7 @@ class JenkinsBuilds:
     def cancel(self, item: int) -> bool:
         """Take it out of the queue. Jenkins fails (500) for one that left within five minutes, and for one that begins right now."""
         try:
-            self._post(_CANCEL, {"id": str(item)})
+            self._connection.post(_CANCEL, {"id": str(item)})
         except NotThereError:
             return False
         except RefusedRequestError as error:
@@ -338,12 +338,6 @@ class JenkinsBuilds:
                 raise
             return state is ItemState.CANCELLED
         return True
-
-    def _post(self, path: str, query: Mapping[str, str]) -> Answer:
-        return self._connection.ask(lambda session: session.post(path, query))
-
-    def _get(self, path: str, tree: str) -> Answer:
-        return self._connection.ask(lambda session: session.get(path, tree))
 
 
 def _refuse_other_page(answer: Answer, path: str, doing: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape, unescape
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import jenkins
@@ -139,7 +139,7 @@ def read_whole_or_in_parts(session: JenkinsSession, monotonic: Callable[[], floa
         whole = session.get(QUEUE, tree, Patience(WHOLE_BYTES, WHOLE_SECONDS))
     except TooLargeError as error:
         return _in_parts(session, monotonic, until - _LEFT_SECONDS, tree, str(error))
-    return QueueAnswer(whole, _sessions(whole), whole.json())
+    return QueueAnswer(whole, frozenset({whole.session}), whole.json())
 
 
 def _in_parts(session: JenkinsSession, monotonic: Callable[[], float], until: float, tree: str, problem: str) -> QueueAnswer:
@@ -150,7 +150,7 @@ def _in_parts(session: JenkinsSession, monotonic: Callable[[], float], until: fl
     parts.read()
     needed = sum(needs_why(entry) for entry in entries)
     summary = f"{problem}; of {len(entries)} items {needed} do not tell their label, and of {len(parts.whys)} Jenkins' reason was read"
-    return QueueAnswer(items, _sessions(items) | parts.sessions, body, parts.whys, summary)
+    return QueueAnswer(items, parts.sessions | {items.session}, body, parts.whys, summary)
 
 
 @dataclass(slots=True)
@@ -174,7 +174,7 @@ class _Parts:
         self._item_bytes = max(WHOLE_BYTES / max(1, len(self.entries)), _LEAST_ITEM_BYTES)
         end: int | None = None  # open: whatever has come since moved the next ones beyond the end
         while needed and self.monotonic() < self.until:
-            first = self._first_of_part(needed)
+            first = next(place for place in needed if place > needed[-1] - self._count)
             try:
                 self._read_part(first, end)
             except TooLargeError:
@@ -187,9 +187,6 @@ class _Parts:
                 needed = [place for place in needed if place < first]
                 end = needed[-1] + 1 if needed else 0
 
-    def _first_of_part(self, needed: list[int]) -> int:
-        return next(place for place in needed if place > needed[-1] - self._count)
-
     @property
     def _count(self) -> int:
         """How many items one part is likely to hold."""
@@ -201,7 +198,7 @@ class _Parts:
         self.session.allow_seconds(max(0.0, self.until - self.monotonic()))
         part = self.session.get(QUEUE, tree, Patience(_MOST_PART_BYTES))
         entries = [entry for entry in entries_of(part.json(), "items") if isinstance(entry, dict) and isinstance(entry.get("id"), int)]
-        self.sessions |= _sessions(part)
+        self.sessions |= {part.session}
         self.whys |= {entry["id"]: entry["why"] for entry in entries if isinstance(entry.get("why"), str)}
         # A few short reasons do not say that all are short.
         self._item_bytes = max(len(part.body) / max(1, len(entries)), self._item_bytes / 4, _LEAST_ITEM_BYTES)
@@ -211,14 +208,8 @@ class _Parts:
                 return
 
 
-def _sessions(answer: Answer) -> frozenset[str | None]:
-    return frozenset({answer.session})
-
-
 # Implements the Controller port.
 
-
-T = TypeVar("T")
 
 # All three GETs together; the rest of an invocation is for acting.
 LOOK_SECONDS = 15.0
@@ -253,21 +244,11 @@ class JenkinsController:
         tell_apart: JobParameters = NOTHING_TELLS_APART,
     ) -> None:
         """Keep what is needed to connect."""
-        self._name = name
-        self._url = url
+        self.name = name
+        self.url = url  # where agents reach it
         self.connection = Connection(connect)
         self._monotonic = monotonic
         self.tell_apart = tell_apart
-
-    @property
-    def name(self) -> str:
-        """The controller's name in the fleet file."""
-        return self._name
-
-    @property
-    def url(self) -> str:
-        """Where agents reach it."""
-        return self._url
 
     def look(self) -> ControllerView:
         """Read queue, nodes and state; the state last, so that a shutdown that began in between is seen."""
@@ -285,13 +266,13 @@ class JenkinsController:
                 session.allow_seconds(None)
 
         try:
-            return self._view(*self._ask(read), began)
+            return self._view(*self.connection.ask(read), began)
         except AutoscalerError as error:
-            return ControllerView.of_nothing(self._name, f"{type(error).__name__}: {error}", self._monotonic() - began)
+            return ControllerView.of_nothing(self.name, f"{type(error).__name__}: {error}", self._monotonic() - began)
 
     def node(self, name: str) -> Node | None:
         """Read one node now."""
-        answer = if_there(lambda: self._get(_of(name, _NODE), NODE_FIELDS), None)
+        answer = if_there(lambda: self.connection.get(_of(name, _NODE), NODE_FIELDS), None)
         try:
             return None if answer is None else read_node(answer.json(), read_date(answer.headers.get("Date")))
         except ValidationError as error:
@@ -299,21 +280,21 @@ class JenkinsController:
 
     def set_offline(self, name: str, reason: str) -> None:
         """Mark it by the call that sets and never toggles."""
-        self._post(_of(name, _CHANGE_OFFLINE_CAUSE), {"offlineMessage": reason})
+        self.connection.post(_of(name, _CHANGE_OFFLINE_CAUSE), {"offlineMessage": reason})
 
     def toggle_offline(self, name: str, reason: str) -> None:
         """Toggle, since no call only brings online. Jenkins reads the reason only where it marks offline."""
-        self._post(_of(name, _TOGGLE_OFFLINE), {"offlineMessage": reason})
+        self.connection.post(_of(name, _TOGGLE_OFFLINE), {"offlineMessage": reason})
 
     def set_labels(
         self, name: str, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool, executors: int | None = None
     ) -> None:
         """Edit the node's config.xml. It holds the offline mark, too, so a marked node is left as it is."""
         path = _of(name, jenkins.CONFIG_NODE)
-        document = relabelled(self._get(path).document(), labels, instead_of=instead_of, exclusive=exclusive)
+        document = relabelled(self.connection.get(path).document(), labels, instead_of=instead_of, exclusive=exclusive)
         if executors is not None:
             document = with_executors(document, executors)
-        self._ask(lambda session: session.post_xml(path, document))
+        self.connection.ask(lambda session: session.post(path, data=document, with_text=True))
 
     def create_node(self, spec: NodeSpec) -> None:
         """Create a node that waits for an inbound agent over WebSocket."""
@@ -333,7 +314,7 @@ class JenkinsController:
         }
         names = {"name": spec.name, "type": jenkins.NODE_TYPE}
         try:
-            self._ask(lambda session: session.post(jenkins.CREATE_NODE, names, {**names, "json": json.dumps(form)}))
+            self.connection.ask(lambda session: session.post(jenkins.CREATE_NODE, names, {**names, "json": json.dumps(form)}))
         except RefusedRequestError as error:
             node = self.node(spec.name)
             if node is None or node.is_deleted:
@@ -342,63 +323,56 @@ class JenkinsController:
 
     def delete_node(self, name: str) -> None:
         """Delete a node."""
-        if_there(partial(self._post, _of(name, jenkins.DELETE_NODE), {}), None)
+        if_there(partial(self.connection.post, _of(name, jenkins.DELETE_NODE), {}), None)
 
     def cancel_item(self, item: int) -> bool:
         """Cancel it. Jenkins answers 404 for an item it does not know (for one that left within minutes 500: that reads as a failure)."""
         try:
-            self._post(_CANCEL, {"id": str(item)})
+            self.connection.post(_CANCEL, {"id": str(item)})
         except NotThereError:
             return False
         return True
 
     def result(self, run: str) -> RunEnd | None:
         """Ask the run itself: one small answer. A 404 proves nothing: it may be deleted, or hidden from this account."""
-        return if_there(lambda: read_result(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json()), None)
+        return if_there(lambda: read_result(self.connection.get(f"{run}/{jenkins.INFO}", RESULT_TREE).json()), None)
 
     def graph(self, run: str, most_steps: int) -> RunGraph | None:
         """Ask the run itself: of a usual run some 2 to 4 KB."""
-        answer = if_there(lambda: self._get(f"{run}/{jenkins.INFO}", GRAPH_TREE % most_steps), None)
+        answer = if_there(lambda: self.connection.get(f"{run}/{jenkins.INFO}", GRAPH_TREE % most_steps), None)
         return None if answer is None else read_graph(answer.json(), len(answer.body), most_steps)
 
     def node_of_block(self, run: str, step: int) -> str:
         """Read the log of the step that asked for the node: a line or a few. Nothing in the REST API names the node."""
         log = f"{run}/execution/node/{step}/log/logText/progressiveText"
-        return if_there(lambda: read_node_of_block(self._get(log).body), "")
+        return if_there(lambda: read_node_of_block(self.connection.get(log).body), "")
 
     def whether_ended(self, run: str) -> RunAnswer:
         """Ask the run itself."""
-        return if_there(lambda: read_whether_ended(self._get(f"{run}/{jenkins.INFO}", WHETHER_ENDED_TREE).json()), RunAnswer.NOT_TOLD)
+        return if_there(
+            lambda: read_whether_ended(self.connection.get(f"{run}/{jenkins.INFO}", WHETHER_ENDED_TREE).json()), RunAnswer.NOT_TOLD
+        )
 
     def health(self) -> dict[str, Health]:
         """Read all nodes in one GET. Without Agent/Connect the monitors are empty."""
-        return read_health(self._get(_NODES, HEALTH_TREE).json())
+        return read_health(self.connection.get(_NODES, HEALTH_TREE).json())
 
     def heavy_weight(self, job: str) -> int:
         """Read the job's configuration: the plugin shows nothing in the REST API."""
-        found = if_there(lambda: _HEAVY.search(self._get(f"{job_path(job)}/config.xml").document()), None)
+        found = if_there(lambda: _HEAVY.search(self.connection.get(f"{job_path(job)}/config.xml").document()), None)
         return max(1, min(int(found[1]), _MOST_WEIGHT)) if found else 1
 
     def sees_jobs(self) -> bool:
         """Ask for the first one."""
-        root = self._get(jenkins.INFO, "jobs[name]{0,1}").json()
+        root = self.connection.get(jenkins.INFO, "jobs[name]{0,1}").json()
         return isinstance(root, dict) and bool(root.get("jobs"))
 
     def agent_secret(self, name: str) -> str:
         """Read it from the file that a person would download; the REST API does not tell it."""
-        found = _SECRET.search(self._get(_of(name, _AGENT_FILE)).document())
+        found = _SECRET.search(self.connection.get(_of(name, _AGENT_FILE)).document())
         if found is None:
             raise TransientError(f"node {name}: its jenkins-agent.jnlp holds no secret")
         return found[1].decode()
-
-    def _post(self, path: str, query: dict[str, str]) -> None:
-        self._ask(lambda session: session.post(path, query))
-
-    def _get(self, path: str, tree: str | None = None) -> Answer:
-        return self._ask(lambda session: session.get(path, tree))
-
-    def _ask(self, call: Callable[[JenkinsSession], T]) -> T:
-        return self.connection.ask(call)
 
     def _view(self, queue: QueueAnswer, computers: Answer, root: Answer, began: float) -> ControllerView:
         in_turn = (*sorted(queue.sessions, key=str), *(answer.session for answer in (computers, root)))
@@ -413,7 +387,7 @@ class JenkinsController:
         if not isinstance(state, dict) or not isinstance(state.get("quietingDown"), bool):
             raise TransientError("Jenkins' answer does not say whether it is quieting down")
         return ControllerView(
-            name=self._name,
+            name=self.name,
             problem=problem,
             session=session or "",
             sessions=tuple(map(str, in_turn)) if len({*in_turn}) > len(queue.sessions) == 1 else (),

@@ -64,14 +64,15 @@ def read_whether_ended(body: object) -> RunAnswer:
     """Read whether a run has ended, and how sure that is."""
     run = read_as(_Run, body, "a run")
     if run.building or run.inProgress:
-        return RunAnswer.WAITS_FOR_INPUT if _waits_for_input(run.actions) else RunAnswer.RUNS
+        steps = [step for steps in _lists_of_steps(run.actions) for step in steps if isinstance(step, dict)]
+        waits = any(step.get("running") is True and step.get("displayName") == _INPUT for step in steps)
+        return RunAnswer.WAITS_FOR_INPUT if waits else RunAnswer.RUNS
     return RunAnswer.MAY_HAVE_ENDED if run.inProgress is None else RunAnswer.ENDED
 
 
-def _waits_for_input(actions: Any) -> bool:
-    graphs = [action.get("nodes") for action in actions if isinstance(action, dict)] if isinstance(actions, list) else []
-    steps = [step for graph in graphs if isinstance(graph, list) for step in graph if isinstance(step, dict)]
-    return any(step.get("running") is True and step.get("displayName") == _INPUT for step in steps)
+def _lists_of_steps(actions: Any) -> list[list[Any]]:
+    actions = actions if isinstance(actions, list) else []
+    return [action["nodes"] for action in actions if isinstance(action, dict) and isinstance(action.get("nodes"), list)]
 
 
 def read_health(body: object) -> dict[str, Health]:
@@ -168,7 +169,7 @@ class _Step:
 def read_graph(body: object, size: int, most_steps: int) -> RunGraph:
     """Read the graph of a run, of which at most so many steps were asked for; `TransientError` where it is not understood."""
     end = read_result(body)
-    lists = [action["nodes"] for action in _actions(body) if isinstance(action.get("nodes"), list)]
+    lists = _lists_of_steps(read_as(_Run, body, "a run").actions)
     if not lists:
         return RunGraph(size=size, end=end, shows_steps=False)
     if len(lists[0]) >= most_steps:
@@ -182,11 +183,6 @@ def read_node_of_block(log: bytes) -> str:
     """Read on which node a block ran from the log of the step that asked for it; "" if it does not say so."""
     told = _RUNNING_ON.search(log.decode(errors="replace"))
     return told[1] if told else ""
-
-
-def _actions(body: object) -> list[dict[str, Any]]:
-    actions = body.get("actions") if isinstance(body, dict) else None
-    return [action for action in actions if isinstance(action, dict)] if isinstance(actions, list) else []
 
 
 def _step(raw: Any) -> _Step:
@@ -249,7 +245,9 @@ _ENDS = {"blue": BlockEnd.SUCCEEDED, "red": BlockEnd.FAILED, "yellow": BlockEnd.
 def _end_of(closed: _Step, inside: list[_Step]) -> BlockEnd:
     """Say how a block ended, from the colour of what closes it and of what is in it."""
     end = _ENDS.get(closed.color, BlockEnd.ABORTED)
-    if end is BlockEnd.FAILED and any(_fails_inside(step) for step in inside):
+    # A node block inside ended with an error.
+    failed = (step.start for step in inside if step.closes and step.color == "red")
+    if end is BlockEnd.FAILED and any(start is not None and start.name == _ALLOCATE for start in failed):
         return BlockEnd.FAILED_INSIDE
     if end is not BlockEnd.SUCCEEDED:
         return end
@@ -263,11 +261,6 @@ def _own(inside: list[_Step]) -> Iterator[_Step]:
     """Leave out the node blocks in a block, which count for nodes of their own."""
     deeper = {step.id for block in inside if block.opens and block.name == _ALLOCATE for step in (block, *block.all_inside())}
     return (step for step in inside if step.id not in deeper and not (step.start and step.start.id in deeper))
-
-
-def _fails_inside(step: _Step) -> bool:
-    """Tell whether it ends a node block with an error."""
-    return step.closes and step.color == "red" and step.start is not None and step.start.name == _ALLOCATE
 
 
 def _catches(step: _Step) -> bool:

@@ -65,25 +65,10 @@ def waits_for_quiet_mode(why: str) -> bool:
 
 def named_nodes(why: str, node_names: Collection[str]) -> tuple[str, ...]:
     """Find node names, with blanks or not, that stand in a text between other words: whatever it says, it may wait for them."""
-    return tuple(sorted(name for name in filter(why.__contains__, node_names) if name and _stands_alone(name, why)))
-
-
-def told_label(why: str) -> str | None:
-    """Find the label that an item asks for beside causes of plugins: Jenkins names the nodes that do not have it."""
-    causes = (_MISSING.fullmatch(_TIMES.sub("", part)) for part in _SEPARATOR.split(why))
-    return next((cause[2] for cause in causes if cause), None)
-
-
-def unknown_words(why: str) -> str:
-    """Leave out what Jenkins itself says of other nodes; all of it is kept if nothing else is there."""
-    causes = dict.fromkeys(_TIMES.sub("", part) for part in _SEPARATOR.split(why))
-    unknown = [cause for cause in causes if not any(known.fullmatch(cause) for known in (_MISSING, _NODE, _RESERVED))]
-    return "; ".join(unknown) or why
-
-
-def _stands_alone(name: str, why: str) -> bool:
     # A full stop ends a sentence; within a word it is a part of it.
-    return re.search(rf"(?<![^{_BETWEEN_WORDS}]){re.escape(name)}(?=\.?(?:[{_BETWEEN_WORDS}]|$))", why) is not None
+    before, after = rf"(?<![^{_BETWEEN_WORDS}])", rf"(?=\.?(?:[{_BETWEEN_WORDS}]|$))"
+    names = [name for name in filter(why.__contains__, node_names) if name]
+    return tuple(sorted(name for name in names if re.search(f"{before}{re.escape(name)}{after}", why)))
 
 
 def _read_causes_of_nodes(why: str) -> Wait | None:
@@ -263,7 +248,8 @@ def read_queue(
         try:
             item = _Item.model_validate(raw)
         except ValidationError as error:
-            aside.append(f"queue item {_name_of(raw, 'id')}: {error.error_count()} fields not understood")
+            name = repr(raw.get("id"))[:100] if isinstance(raw, dict) else type(raw).__name__
+            aside.append(f"queue item {name}: {error.error_count()} fields not understood")
             items.append(_unparsed_item(raw, node_names))
             continue
         why = item.why if whys is None else whys.get(item.id)
@@ -361,10 +347,6 @@ def entries_of(body: object, key: str) -> list[Any]:
     return entries
 
 
-def _name_of(raw: Any, key: str) -> str:
-    return repr(raw.get(key))[:100] if isinstance(raw, dict) else type(raw).__name__
-
-
 def _unparsed_item(raw: Any, node_names: Collection[str]) -> QueueItem:
     """Stand for an entry that was not understood: no demand, but whatever node it mentions may be what it waits for."""
     wait = unknown_wait(json.dumps(raw, ensure_ascii=False, default=str), node_names)
@@ -373,9 +355,13 @@ def _unparsed_item(raw: Any, node_names: Collection[str]) -> QueueItem:
 
 def unknown_wait(why: str, node_names: Collection[str]) -> Wait:
     """Stand for a wording that is not understood. Whatever node it mentions may be what it waits for, but for a list of all nodes."""
-    label = told_label(why)
+    causes = dict.fromkeys(_TIMES.sub("", part) for part in _SEPARATOR.split(why))
+    # Beside causes of plugins Jenkins names the nodes that do not have the label that an item asks for.
+    label = next((found[2] for found in map(_MISSING.fullmatch, causes) if found), None)
     nodes = named_nodes(why, node_names) if label is None else ()
-    return Wait(for_executor=False, label=label, nodes=nodes, unclear=unknown_words(why)[:_WHY_KEPT] or "(nothing)")
+    # Without what Jenkins itself says of other nodes, unless nothing else is there.
+    unknown = "; ".join(cause for cause in causes if not any(known.fullmatch(cause) for known in (_MISSING, _NODE, _RESERVED)))
+    return Wait(for_executor=False, label=label, nodes=nodes, unclear=(unknown or why)[:_WHY_KEPT] or "(nothing)")
 
 
 def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime, tell_apart: JobParameters) -> QueueItem:
@@ -395,7 +381,7 @@ def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime, tell_apart: J
         waiting_seconds=max(0.0, date.timestamp() - since / 1000.0) if since is not None else 0.0,
         in_quiet_mode=waits_for_quiet_mode(item.why),
         signature=stage_of(task.name) if placeholder else tell_apart.signature(job, parameters_of(item.actions)),
-        display=_display_of_item(task, job, of_pipeline=placeholder),
+        display=_display_of(task.name, job) if placeholder else _other_name(task.displayName, job.rpartition("/")[2]),
     )
 
 
@@ -434,10 +420,6 @@ def _display_of(heading: str, job: str) -> str:
     """Return the name that a job has for display in the heading of one of its builds; "" if it is the job's own name."""
     found = _HEADING.match(heading)
     return _other_name(found[1], job) if found else ""
-
-
-def _display_of_item(task: _Task, job: str, *, of_pipeline: bool) -> str:
-    return _display_of(task.name, job) if of_pipeline else _other_name(task.displayName, job.rpartition("/")[2])
 
 
 def _other_name(display: str, job: str) -> str:

@@ -49,11 +49,6 @@ def is_of_jenkins(headers: Mapping[str, str], text: str) -> bool:
     )
 
 
-def has_title(text: str) -> bool:
-    """Tell whether a page has a title, by which its sender may be known."""
-    return _TITLE.search(text) is not None
-
-
 def reason_of(headers: Mapping[str, str], text: str) -> str:
     """Return why a request was refused, for people: only Jetty's answers have the header (recorded: e06), so no decision rests on it."""
     found = _REASON.search(text)
@@ -210,7 +205,7 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         self.server = url if url.endswith("/") else f"{url}/"
         self.timeout = READ_SECONDS
         self.crumb = None
-        self._username = username
+        self.username = username  # the account that it speaks as; None: nobody
         self.auth = None if username is None or token is None else HTTPBasicAuth(username.encode(), token.encode())
         self._auths = [("basic" if self.auth else "anonymous", self.auth)]
         self._auth_resolved = True  # it never tries Kerberos first
@@ -228,11 +223,6 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         """Trust the certificate authorities in this file, and only those."""
         self._session.verify = bundle
 
-    @property
-    def username(self) -> str | None:
-        """The account that it speaks as; None: nobody."""
-        return self._username
-
     def allow_seconds(self, seconds: float | None) -> None:
         """Set the deadline of all calls from now on; None: each call has its own again."""
         self._until = None if seconds is None else self._monotonic() + seconds
@@ -245,23 +235,16 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         finally:
             self._patience = None
 
-    def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
-        """POST a form; `DoubtfulError` where the answer is not one that Jenkins gives when it has done so."""
-        answer = self._post(requests.Request("POST", self._url(path, query or {}), data=dict(data or {})))
-        answer.must_be_done(with_text=False)
-        return answer
+    def post(
+        self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | bytes = b"", *, with_text: bool = False
+    ) -> Answer:
+        """POST a form, or a document; `DoubtfulError` where the answer is not one that Jenkins gives when it has done so.
 
-    def post_for_text(self, path: str) -> Answer:
-        """POST, and read the text that comes back."""
-        answer = self._post(requests.Request("POST", self._url(path, {})))
-        answer.must_be_done(with_text=True)
-        return answer
-
-    def post_xml(self, path: str, body: bytes, query: Mapping[str, str] | None = None) -> Answer:
-        """POST a document."""
-        xml = {"Content-Type": "application/xml"}
-        answer = self._post(requests.Request("POST", self._url(path, query or {}), data=body, headers=xml))
-        answer.must_be_done(with_text=True)
+        ``with_text``: it may be a text.
+        """
+        headers = {"Content-Type": "application/xml"} if data and isinstance(data, bytes) else {}
+        answer = self._post(requests.Request("POST", self._url(path, query or {}), data=data, headers=headers))
+        answer.must_be_done(with_text=with_text)
         return answer
 
     def maybe_add_crumb(self, req: requests.Request) -> None:
@@ -338,16 +321,11 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
                 raise lost("Jenkins was too slow: the time ran out while reading its answer")
             if now - began > patience.seconds and len(plain) > patience.slow_bytes:
                 raise TooLargeError(f"Jenkins' answer is larger than {len(plain)} bytes, and comes slowly")
-        if is_ok:
-            _refuse_part_of(plain, limit, unpack)
+        if is_ok and len(plain) >= limit:
+            raise TooLargeError(f"Jenkins' answer is larger than {limit} bytes")
+        if is_ok and unpack is not None and not unpack.eof:
+            raise TransientError("Jenkins' answer ended in the middle")
         return bytes(plain)
-
-
-def _refuse_part_of(plain: bytes | bytearray, limit: int, unpack: "zlib._Decompress | None") -> None:
-    if len(plain) >= limit:
-        raise TooLargeError(f"Jenkins' answer is larger than {limit} bytes")
-    if unpack is not None and not unpack.eof:
-        raise TransientError("Jenkins' answer ended in the middle")
 
 
 def _unpacked(unpack: "zlib._Decompress | None", piece: bytes, most: int) -> bytes:
@@ -379,7 +357,7 @@ def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerEr
     """Name what an error status means for the loop."""
     own = is_of_jenkins(headers, text)
     # Only a page with a title says that another has sent it: a proxy gives Jenkins' answers its own Server header.
-    sender = another_sender(headers, text) if has_title(text) and not own else "Jenkins"
+    sender = another_sender(headers, text) if _TITLE.search(text) and not own else "Jenkins"
     if status == requests.codes.unauthorized:
         return RefusedCredentialsError(f"{sender} refused the credentials (401): check the controller's secret")
     if status == requests.codes.forbidden:
@@ -430,6 +408,14 @@ class Connection:
         """Keep how to connect."""
         self._connect = connect
         self._connected: JenkinsSession | None = None
+
+    def get(self, path: str, tree: str | None = None) -> Answer:
+        """GET a part of the API, or a file."""
+        return self.ask(lambda session: session.get(path, tree))
+
+    def post(self, path: str, query: Mapping[str, str]) -> Answer:
+        """POST what the query says."""
+        return self.ask(lambda session: session.post(path, query))
 
     def ask(self, call: Callable[[JenkinsSession], T]) -> T:
         """Make a call; where the credentials are refused, read them again and make it once more.
