@@ -86,7 +86,7 @@ def _validate_live(fleet: Fleet, path: Path, *, as_json: bool) -> None:
     import boto3  # noqa: PLC0415 - takes longer to import than all that needs no AWS
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
-    from autoscaler.adapters.account import findings_of, images_of, read_templates  # noqa: PLC0415
+    from autoscaler.adapters.account import findings_of, read_templates  # noqa: PLC0415
 
     try:
         client, stacks, parameters = boto3.client("ec2"), boto3.client("cloudformation"), boto3.client("ssm")
@@ -94,7 +94,9 @@ def _validate_live(fleet: Fleet, path: Path, *, as_json: bool) -> None:
         raise ConfigError(f"AWS cannot be asked: {error}") from error
     launched, denied = _images_by_parameter(fleet, parameters)
     read = read_templates(fleet, client, launched)
-    findings, warnings = findings_of(fleet, read), [*denied, *_billed_otherwise(path, images_of(read))]
+    ids = {name: data.get("ImageId", "") for name, data in read.data.items() if data}
+    images = {name: read.images.images[image] for name, image in ids.items() if image in read.images.images}
+    findings, warnings = findings_of(fleet, read), [*denied, *_billed_otherwise(path, images)]
     warnings += _subnets_of_one_zone(fleet, client)
     others = _of_no_stack(fleet, client, stacks)
     templates = {name: f"{fleet.pools[name].launch_template} {fleet.pools[name].launch_template_version}" for name in findings}

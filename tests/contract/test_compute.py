@@ -152,7 +152,7 @@ def test_instances_are_listed_in_pages_as_large_as_ec2_gives(here, monkeypatch):
     send(here, 12)
     assert len(here.compute.instances()) == 12
     assert asked == [1000]
-    monkeypatch.setattr(ec2, "_INSTANCES_A_PAGE", 5)
+    monkeypatch.setitem(ec2._IN_PAGES, "PageSize", 5)
     assert len({instance.id for instance in here.compute.instances()}) == 12
     assert asked == [1000, 5, 5, 5]
 

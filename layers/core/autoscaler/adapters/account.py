@@ -32,18 +32,6 @@ class Images:
     architectures: Mapping[str, Collection[str]]
 
 
-def read_images(client: Any, ids: Iterable[str], types: Iterable[str]) -> Images:
-    """Ask twice for all pools; what EC2 does not know is left out."""
-    images = filtered(client, "describe_images", "image-id", sorted(set(ids)))
-    kinds = filtered(client, "describe_instance_types", "instance-type", sorted(set(types)))
-    return Images(
-        images={raw["ImageId"]: raw for page in images for raw in page["Images"]},
-        architectures={
-            raw["InstanceType"]: raw["ProcessorInfo"]["SupportedArchitectures"] for page in kinds for raw in page["InstanceTypes"]
-        },
-    )
-
-
 def image_findings(pool: Pool, data: Mapping[str, Any], known: Images) -> Iterator[str]:
     """Say what is wrong with the image of a launch template, a line each."""
     image_id = data.get("ImageId", "")
@@ -172,20 +160,18 @@ def findings_of(fleet: Fleet, templates: Templates) -> dict[str, list[str]]:
     }
 
 
-def images_of(templates: Templates) -> dict[str, Mapping[str, Any]]:
-    """Return the image of each pool as EC2 describes it; pools whose image is not known are left out."""
-    ids = {name: data.get("ImageId", "") for name, data in templates.data.items() if data}
-    return {name: templates.images.images[image] for name, image in ids.items() if image in templates.images.images}
-
-
 def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None = None) -> Templates:
     """Ask EC2 for the launch templates, and for the images and subnets that they name."""
     told = {pool.name: _with_image(_data(client, pool), (launched or {}).get(pool.name)) for pool in fleet.pools.values()}
     offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
     ids = {data["ImageId"] for data in told.values() if data and data.get("ImageId", "").startswith("ami-")}
-    images = read_images(client, ids, {offering.instance_type for offering in offerings})
+    described = filtered(client, "describe_images", "image-id", sorted(ids))
+    images = {raw["ImageId"]: raw for page in described for raw in page["Images"]}
+    kinds = filtered(client, "describe_instance_types", "instance-type", sorted({offering.instance_type for offering in offerings}))
+    types = (raw for page in kinds for raw in page["InstanceTypes"])
+    known = Images(images=images, architectures={raw["InstanceType"]: raw["ProcessorInfo"]["SupportedArchitectures"] for raw in types})
     ways = read_ways(client, {offering.subnet for offering in offerings} - {""})
-    return Templates(data=told, images=images, ways=ways)
+    return Templates(data=told, images=known, ways=ways)
 
 
 def _with_image(data: dict[str, Any] | None, image: str | None) -> dict[str, Any] | None:
@@ -230,7 +216,9 @@ def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Ima
         yield "DisableApiTermination must be off: the autoscaler could not terminate what it launched"
     yield from _market(pool, data)
     yield from _storage(fleet, data)
-    yield from _network(data)
+    for interface in data.get("NetworkInterfaces", []):
+        if interface.get("SubnetId"):
+            yield "NetworkInterfaces.SubnetId must not be set: the fleet file's subnets decide"
     yield from _user_data(data)
     if pool_at_its_widest(pool).warm_pool and data.get("DisableApiStop"):
         yield "DisableApiStop must be off: no agent could be stopped (warm_pool)"
@@ -261,12 +249,6 @@ def _storage(fleet: Fleet, data: dict[str, Any]) -> Iterator[str]:
     if {"Key": "autoscaler:fleet", "Value": fleet.name} not in tags:
         other = next((f", not {tag['Value']}: the template is of that fleet" for tag in tags if tag["Key"] == "autoscaler:fleet"), "")
         yield f"TagSpecifications must tag volumes with autoscaler:fleet={fleet.name}{other or ': EC2 Fleet cannot'}"
-
-
-def _network(data: dict[str, Any]) -> Iterator[str]:
-    for interface in data.get("NetworkInterfaces", []):
-        if interface.get("SubnetId"):
-            yield "NetworkInterfaces.SubnetId must not be set: the fleet file's subnets decide"
 
 
 def _user_data(data: dict[str, Any]) -> Iterator[str]:
@@ -300,8 +282,12 @@ class AwsAccount:
 
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
         """Ask twice for all pools: where their subnets are, and which types are offered there."""
-        wanted = sorted({offering.subnet for offering in self._offerings()} - {""})
-        zone_of, offered = zones(self._clients("ec2"), wanted), self._offered(self._types())
+        wanted = sorted({offering.subnet for pool in self._fleet.pools.values() for offering in pool.offerings} - {""})
+        zone_of, kinds = zones(self._clients("ec2"), wanted), self._types()
+        places = filtered(
+            self._clients("ec2"), "describe_instance_type_offerings", "instance-type", kinds, LocationType="availability-zone"
+        )
+        offered = {(raw["InstanceType"], raw["Location"]) for page in places for raw in page["InstanceTypeOfferings"]}
         found = {name: tuple(_lacking(pool.offerings, zone_of, offered)) for name, pool in self._fleet.pools.items()}
         return {name: lines for name, lines in found.items() if lines}
 
@@ -346,17 +332,8 @@ class AwsAccount:
         limit, unreserved = int(limits["ConcurrentExecutions"]), int(limits["UnreservedConcurrentExecutions"])
         return Executions(limit=limit, unreserved=unreserved, public=self._public, for_each=self._for_each)
 
-    def _offerings(self) -> Iterator[Offering]:
-        for pool in self._fleet.pools.values():
-            yield from pool.offerings
-
     def _types(self) -> list[str]:
-        return sorted({offering.instance_type for offering in self._offerings()})
-
-    def _offered(self, types: list[str]) -> set[tuple[str, str]]:
-        """Return instance type and zone of everything that is offered."""
-        found = filtered(self._clients("ec2"), "describe_instance_type_offerings", "instance-type", types, LocationType="availability-zone")
-        return {(raw["InstanceType"], raw["Location"]) for page in found for raw in page["InstanceTypeOfferings"]}
+        return sorted({offering.instance_type for pool in self._fleet.pools.values() for offering in pool.offerings})
 
 
 def _lacking(offerings: Iterable[Offering], zones: Mapping[str, str], offered: Collection[tuple[str, str]]) -> Iterator[str]:

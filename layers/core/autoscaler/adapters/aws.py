@@ -22,21 +22,17 @@ def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
         yield from client.get_paginator(method).paginate(**request)
 
 
-def _by_its_code(error: ClientError, action: str) -> TransientError:
-    return TransientError(f"{action}: {code_of(error)}")
-
-
 @contextmanager
 def translated(
     action: str,
-    refusal: Callable[[ClientError, str], TransientError] = _by_its_code,
+    refusal: Callable[[ClientError, str], TransientError] | None = None,
     unanswered: type[TransientError] = TransientError,
 ) -> Iterator[None]:
     """Translate boto3's errors; by default those of a call that may be repeated. `TransientError`."""
     try:
         yield
     except ClientError as error:
-        raise refusal(error, action) from error
+        raise (refusal(error, action) if refusal else TransientError(f"{action}: {code_of(error)}")) from error
     except BotoCoreError as error:
         raise unanswered(f"{action} was not answered ({type(error).__name__})") from error
 
@@ -69,7 +65,7 @@ def secret_value(client: Callable[[], Any], secret: str) -> str:
         raise TransientError(f"secret {secret}: Secrets Manager did not answer ({type(error).__name__})") from error
 
 
-def filtered(client: Any, method: str, name: str, values: Sequence[str], **more: str) -> Iterator[Any]:
+def filtered(client: Any, method: str, name: str, values: Sequence[str], **more: Any) -> Iterator[Any]:
     """Ask by a filter, page by page: unknown values fail nothing, and without values nothing is asked."""
     for start in range(0, len(values), _VALUES_A_FILTER):
         filters = [{"Name": name, "Values": list(values[start : start + _VALUES_A_FILTER])}]

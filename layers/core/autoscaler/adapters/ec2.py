@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -28,20 +28,6 @@ if TYPE_CHECKING:
 
 
 # Volumes of a pool's agents: what its launch template and its image make, against what the fleet file counts.
-
-
-def read_volumes(client: Any, of: Collection[Source]) -> dict[Source, tuple[Volume, ...]]:
-    """Ask EC2 for launch templates and images; what it does not know is left out."""
-    templates = {source: data for source in of if (data := _data(client, source)) is not None}
-    used = {source: source.image or str(data.get("ImageId", "")) for source, data in templates.items()}
-    answers = filtered(client, "describe_images", "image-id", sorted({image for image in used.values() if image.startswith("ami-")}))
-    images = {raw["ImageId"]: raw for page in answers for raw in page["Images"]}
-    return {source: volumes_of(data, images.get(used[source])) for source, data in templates.items()}
-
-
-def _data(client: Any, source: Source) -> Mapping[str, Any] | None:
-    with translated("DescribeLaunchTemplateVersions"):
-        return template_data(client, source.template, source.version)
 
 
 def volumes_of(data: Mapping[str, Any], image: Mapping[str, Any] | None) -> tuple[Volume, ...]:
@@ -87,8 +73,8 @@ _FLEET_ID_TAG, _GROUP_TAG = "aws:ec2:fleet-id", "aws:autoscaling:groupName"
 _VERSION_NUMBER = {"$Default": "DefaultVersionNumber", "$Latest": "LatestVersionNumber"}
 _CONSOLE_CHARACTERS = 8000  # of the end: why it did not boot stands there
 _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
-_INSTANCES_A_PAGE = 1000  # the most EC2 gives; without it all come in one answer, whose parsing takes 40 KB of memory an instance
-_IDS_A_CALL = 200  # values a filter takes
+# The most EC2 gives; without it all come in one answer, whose parsing takes 40 KB of memory an instance.
+_IN_PAGES = {"PageSize": 1000}
 _SERVER_ERROR = 500
 # Protected against it, a one-time spot request, or a disk that does not outlive the machine: it will not be otherwise next time.
 _NEVER_STOPS = frozenset({"OperationNotPermitted", "UnsupportedOperation"})
@@ -126,23 +112,17 @@ class Ec2Compute:
 
     def _in_states(self, states: list[str], *more: Any) -> tuple[Instance, ...]:
         ours = {"Name": f"tag:{FLEET_TAG}", "Values": [self._fleet.name]}
-        return tuple(instance_of(raw) for raw in self._describe([ours, {"Name": "instance-state-name", "Values": states}, *more]))
+        filters = [ours, {"Name": "instance-state-name", "Values": states}, *more]
+        answer = pages(self._client(), "describe_instances", {"Filters": filters, "PaginationConfig": _IN_PAGES})
+        return tuple(instance_of(raw) for raw in _instances_in(answer))
 
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
         """Ask by id with a filter: one unknown id must not fail the whole call."""
-        fates = dict.fromkeys(ids, InstanceState.NOT_FOUND)
-        ordered = sorted(ids)
-        for start in range(0, len(ordered), _IDS_A_CALL):
-            for raw in self._describe([{"Name": "instance-id", "Values": ordered[start : start + _IDS_A_CALL]}]):
-                fates[raw["InstanceId"]] = _state_of(raw)
-        return fates
+        return dict.fromkeys(ids, InstanceState.NOT_FOUND) | {raw["InstanceId"]: _state_of(raw) for raw in self._by_id(ids)}
 
     def end_reasons(self, ids: Collection[str]) -> Mapping[str, str]:
         """Ask by id with a filter, as for fates."""
-        ordered = sorted(ids)
-        parts = (ordered[start : start + _IDS_A_CALL] for start in range(0, len(ordered), _IDS_A_CALL))
-        shown = (raw for part in parts for raw in self._describe([{"Name": "instance-id", "Values": part}]))
-        return {raw["InstanceId"]: code for raw in shown if (code := raw.get("StateReason", {}).get("Code"))}
+        return {raw["InstanceId"]: code for raw in self._by_id(ids) if (code := raw.get("StateReason", {}).get("Code"))}
 
     def fate(self, instance_id: str) -> InstanceState:
         """Ask without a filter: an id that EC2 does not know is an error then, no empty answer."""
@@ -153,14 +133,13 @@ class Ec2Compute:
                 if code_of(error) != "InvalidInstanceID.NotFound":
                     raise
                 return InstanceState.NOT_FOUND
-        found = [raw for reservation in answer["Reservations"] for raw in reservation.get("Instances", [])]
-        if not found:
-            raise TransientError(f"DescribeInstances shows nothing of {instance_id}, and does not say that it is unknown")
-        return _state_of(found[0])
+        for raw in _instances_in([answer]):
+            return _state_of(raw)
+        raise TransientError(f"DescribeInstances shows nothing of {instance_id}, and does not say that it is unknown")
 
     def identity(self, instance_id: str) -> Identity | None:
         """Ask by id with a filter, whatever tags the instance has: an unknown id is then an empty answer."""
-        for raw in self._describe([{"Name": "instance-id", "Values": [instance_id]}]):
+        for raw in self._by_id([instance_id]):
             tags = _tags(raw)
             return Identity(
                 instance_id=raw["InstanceId"],
@@ -274,7 +253,9 @@ class Ec2Compute:
             self._client().terminate_instances(InstanceIds=[instance_id])
         except ClientError as error:
             if code_of(error) != "InvalidInstanceID.NotFound":
-                raise _end_error(error) from error
+                # Whatever EC2 refuses but for its own troubles it refuses until a person has done something.
+                told = f"TerminateInstances: {code_of(error)}"
+                raise (TransientError(told) if _passes(error) else StuckError(f"{told}: {_sentence(error)}")) from error
         except BotoCoreError as error:
             raise UnansweredError(f"TerminateInstances was not answered ({type(error).__name__})") from error
 
@@ -336,8 +317,18 @@ class Ec2Compute:
         return versions
 
     def volumes(self, of: Collection[Source]) -> Mapping[Source, Sequence[Volume]]:
-        """Ask for each version of a launch template, and for all images at once."""
-        return read_volumes(self._client(), of)
+        """Ask for each version of a launch template, and for all images at once; what EC2 does not know is left out."""
+        templates: dict[Source, Mapping[str, Any]] = {}
+        for source in of:
+            with translated("DescribeLaunchTemplateVersions"):
+                data = template_data(self._client(), source.template, source.version)
+            if data is not None:
+                templates[source] = data
+        used = {source: source.image or str(data.get("ImageId", "")) for source, data in templates.items()}
+        ids = sorted({image for image in used.values() if image.startswith("ami-")})
+        answer = filtered(self._client(), "describe_images", "image-id", ids)
+        images = {raw["ImageId"]: raw for page in answer for raw in page["Images"]}
+        return {source: volumes_of(data, images.get(used[source])) for source, data in templates.items()}
 
     def _templates(self, names: Collection[str]) -> dict[str, Any]:
         """Launch templates by name and by id."""
@@ -349,10 +340,12 @@ class Ec2Compute:
         templates = [raw for page in found for raw in page["LaunchTemplates"]]
         return {raw[key]: raw for raw in templates for key in ("LaunchTemplateId", "LaunchTemplateName")}
 
-    def _describe(self, filters: list[Any]) -> Iterator[Any]:
-        for page in pages(self._client(), "describe_instances", {"Filters": filters, "PaginationConfig": {"PageSize": _INSTANCES_A_PAGE}}):
-            for reservation in page["Reservations"]:
-                yield from reservation.get("Instances", [])
+    def _by_id(self, ids: Iterable[str]) -> Iterator[Any]:
+        return _instances_in(filtered(self._client(), "describe_instances", "instance-id", sorted(ids), PaginationConfig=_IN_PAGES))
+
+
+def _instances_in(answer: Iterable[Any]) -> Iterator[Any]:
+    return (raw for page in answer for reservation in page["Reservations"] for raw in reservation.get("Instances", []))
 
 
 def _override(offering: Offering, place: int | None, image: str) -> dict[str, Any]:
@@ -418,14 +411,6 @@ def _denied(code: str, message: str, action: str) -> str:
     return named[1] if named else f"ec2:{action}"
 
 
-def _end_error(error: ClientError) -> TransientError:
-    """Say what a refused end means. Whatever EC2 refuses but for its own troubles it refuses until a person has done something."""
-    action = "TerminateInstances"
-    return (
-        TransientError(f"{action}: {code_of(error)}") if _passes(error) else StuckError(f"{action}: {code_of(error)}: {_sentence(error)}")
-    )
-
-
 def _sentence(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Message", ""))
 
@@ -469,11 +454,10 @@ def instances_of_no_stack(ec2: Any, cloudformation: Any, fleet: str) -> Mapping[
     """
     others: dict[str, list[str]] = {}
     filters = [{"Name": "tag-key", "Values": [FLEET_TAG]}, {"Name": "instance-state-name", "Values": _THERE}]
-    for page in pages(ec2, "describe_instances", {"Filters": filters}):
-        for raw in (raw for reservation in page["Reservations"] for raw in reservation["Instances"]):
-            name = next((tag["Value"] for tag in raw.get("Tags", []) if tag["Key"] == FLEET_TAG), fleet)
-            if name != fleet:
-                others.setdefault(name, []).append(raw["InstanceId"])
+    for raw in _instances_in(pages(ec2, "describe_instances", {"Filters": filters})):
+        name = _tags(raw).get(FLEET_TAG, fleet)
+        if name != fleet:
+            others.setdefault(name, []).append(raw["InstanceId"])
     stacks = _fleets_of_stacks(cloudformation) if others else set()
     return {name: tuple(sorted(ids)) for name, ids in sorted(others.items()) if name not in stacks}
 
