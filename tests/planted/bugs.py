@@ -222,7 +222,7 @@ BUGS = (
     Bug(
         name="what a person marked is deleted as an orphan",
         function="_orphans",
-        was=" or _marked_by_a_person(situation, node):",
+        was=" or by_a_person:",
         becomes=":",
         found_by=("tests/unit/test_orphans.py::test_nobody_elses_node_is_touched",),
     ),

@@ -63,8 +63,8 @@ HELD = (
     planted(
         "while nobody knows what was ordered, labels on hold are given back",
         function="_relabel",
-        was=" or (HELD_LABEL in node.labels and situation.overrides.are_unknown)",
-        becomes="",
+        was="if HELD_LABEL in node.labels and situation.overrides.are_unknown:",
+        becomes="if False:",
         found_by=f"{_CUT_OFF}while_nobody_knows_what_was_ordered_the_label_is_not_given_back",
     ),
 )

@@ -52,9 +52,9 @@ NO_BUILD_IS_KILLED = (
     breaks(
         "a_node_that_a_person_or_another_fleet_marked_is_never_touched",
         "a node that a person marked is relabelled",
-        function="_may_be_relabelled",
-        was="not (node.temporarily_offline or is_unclear or node.is_deleted)",
-        becomes="not (is_unclear or node.is_deleted)",
+        function="_relabel",
+        was="if not record.labels or node.temporarily_offline or is_unclear or node.is_deleted:",
+        becomes="if not record.labels or is_unclear or node.is_deleted:",
     ),
     breaks(_IDLE_TEST, "a drain does not look whether the agent is idle", function="Agent.idle", was=_IDLE, becomes="return True"),
     breaks(

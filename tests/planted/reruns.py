@@ -30,7 +30,7 @@ RERUNS = (
     ),
     planted(
         "a matrix that a restart took begins to count anew",
-        function="times_before",
+        function="again_or_left",
         was="unit.item in {origin.item, NO_ITEM}",
         becomes="unit.item == origin.item",
         found_by=f"{_RESTARTS}what_is_lost_in_two_restarts_is_run_again_no_more_often_than_is_allowed",
@@ -66,7 +66,7 @@ RERUNS = (
     planted(
         "what a person started before the loss answers for it",
         function="_is_repeat",
-        was=" or entry.at < _lost_since(lost, unit):",
+        was=" or entry.at < since:",
         becomes=":",
         found_by=f"{_REPEATED}what_a_person_started_before_the_loss_answers_for_nothing",
     ),
@@ -79,7 +79,7 @@ RERUNS = (
     ),
     planted(
         "a build has been run again as often as its parameter claims",
-        function="times_before",
+        function="again_or_left",
         was="is_origin = origin is not None and (",
         becomes="is_origin = origin is not None or (",
         found_by=f"{_REPEATED}a_rebuild_of_what_we_started_is_lost_for_the_first_time",
@@ -203,7 +203,7 @@ RERUNS = (
     planted(
         "of two builds that may be the one that was started any is taken",
         function="find",
-        was="    if not is_told and _is_ambiguous(situation, lost, found):\n",
+        was="    if not is_told and is_ambiguous:\n",
         becomes="    if False:\n",
         found_by=f"{_AGAIN}what_our_account_started_twice_meanwhile_is_in_doubt_and_nothing_is_sent",
     ),

@@ -1,8 +1,9 @@
 """Jenkins' label expressions: the grammar in full, Jenkins' normalised text, and its refusals."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from operator import and_, eq, le, or_
 
 _TOKEN = re.compile(
     r"""
@@ -15,6 +16,8 @@ _TOKEN = re.compile(
 )
 # Tightest last; an expression may hold one "->" at each level only, since (a->b)->c and a->(b->c) differ.
 _PRECEDENCE = {"<->": 1, "->": 2, "||": 3, "&&": 4, "!": 5}
+# Of two truth values: one implies the other where it is not the greater one.
+_COMBINED: dict[str, Callable[[bool, bool], bool]] = {"&&": and_, "||": or_, "->": le, "<->": eq}
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 _JAVA_BLANKS = "".join(map(chr, range(33)))
 _UNSAFE = frozenset("?*/\\%!@#$^&|<>[]:; ()")
@@ -52,7 +55,7 @@ class LabelExpression:
                 stack.append(not stack.pop())
             else:
                 right, left = stack.pop(), stack.pop()
-                stack.append(_combine(part, left=left, right=right))
+                stack.append(_COMBINED[part](left, right))
         return stack.pop()
 
 
@@ -67,18 +70,6 @@ def parse(text: str) -> LabelExpression:
 def one_label(label: str) -> LabelExpression:
     """Read ``label`` as a single label, whatever it contains: what Jenkins does with a text that does not parse."""
     return LabelExpression(label, (_Atom(label),))
-
-
-def _combine(operator: str, *, left: bool, right: bool) -> bool:
-    match operator:
-        case "&&":
-            return left and right
-        case "||":
-            return left or right
-        case "->":
-            return not left or right
-        case _:
-            return left == right
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:

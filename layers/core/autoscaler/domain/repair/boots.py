@@ -70,16 +70,15 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
     by_id = {record.instance_id: record for record in situation.snapshot.records}
     by_node = {(record.controller, record.node): record for record in by_id.values()}
     decided = list(decided)
-    counted, not_started = boots_counted(memory), _why_not_started(decided)
+    counted, ended = boots_counted(memory), {step.instance_id: step for step in decided if isinstance(step, Terminate)}
     failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory)}
-    failed |= _over(situation)
-    nodeless = _nodeless(decided)
+    failed |= {agent.record.instance_id: agent.record for agent in situation.agents if _is_over(situation, agent)}
     return tuple(
         BootFailure(
             controller=record.controller,
             pool=record.pool,
             instance_id=record.instance_id,
-            why=_why(situation, record, not_started, node_gone=record.instance_id in nodeless),
+            why=_why(situation, record, ended.get(record.instance_id)),
             version=situation.versions.get(record.instance_id, ""),
             launched_at=record.began_at,
             launch=record.launch if not record.life else "",
@@ -91,19 +90,14 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
     )
 
 
-def _over(situation: Situation) -> dict[str, Record]:
-    return {agent.record.instance_id: agent.record for agent in situation.agents if _is_over(situation, agent)}
-
-
-def _nodeless(decided: Iterable[Step | Held]) -> set[str]:
-    return {step.instance_id for step in decided if isinstance(step, Terminate) and step.reason is Reason.NODE_GONE}
-
-
-def _why(situation: Situation, record: Record, not_started: Mapping[str, str], *, node_gone: bool) -> str:
-    if why := record.trouble or not_started.get(record.instance_id):
-        return why
+def _why(situation: Situation, record: Record, end: Terminate | None) -> str:
+    if record.trouble:
+        return record.trouble
+    if end and end.reason is Reason.START_FAILED and end.detail:  # what EC2 said of the start
+        return end.detail
     agent = next((agent for agent in situation.agents if agent.record.instance_id == record.instance_id), None)
     pool = agent.pool if agent else situation.fleet.pools.get(record.pool)
+    node_gone = end is not None and end.reason is Reason.NODE_GONE
     return why_not_booted(record, agent, pool, situation.snapshot.end_reasons.get(record.machine, ""), node_gone=node_gone)
 
 
@@ -114,16 +108,6 @@ def _is_over(situation: Situation, agent: Agent) -> bool:
         return False
     late = agent.phase is Phase.LOST and never_connected(agent.record, situation.memory)
     return (late and look.condition == Condition.LOST) or (agent.phase is Phase.OVERDUE and look.condition == Condition.OVERDUE)
-
-
-def _why_not_started(decided: Iterable[Step | Held]) -> dict[str, str]:
-    """Say what EC2 said of the starts that it ended, by instance id."""
-    return {step.instance_id: step.detail for step in decided if isinstance(step, Terminate) and step.reason is Reason.START_FAILED}
-
-
-def _was_to_come(record: Record) -> bool:
-    """Tell whether it was on its way: what is stopped, and kept no longer, fails nothing."""
-    return record.state is not RecordState.STOPPED
 
 
 def _never_was_one(record: Record) -> bool:
@@ -139,7 +123,8 @@ def _failed(
 ) -> Iterator[Record]:
     for step in decided:
         match step:
-            case Terminate(reason=Reason.BOOT_TIMEOUT) | Terminate(reason=Reason.START_FAILED) if _was_to_come(by_id[step.instance_id]):
+            case Terminate(reason=Reason.BOOT_TIMEOUT | Reason.START_FAILED) if by_id[step.instance_id].state is not RecordState.STOPPED:
+                # What is stopped, and kept no longer, fails nothing.
                 yield by_id[step.instance_id]
             case Terminate(reason=Reason.NODE_GONE) if never_connected(by_id[step.instance_id], memory):
                 # Its node was never made, or was gone before it connected: the next one would fare as it did.

@@ -56,17 +56,6 @@ def is_covered(pool: Pool, run: str) -> bool:
     return pool.rerun is not None and pool.rerun.covers(job_name_of(run))
 
 
-def times_before(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run) -> int:
-    """Count how often a build had been run again when it was lost, by what was noted of its queue item.
-
-    Its parameter only names the answer that it may come from: a person who rebuilds what we started copies that, and begins anew. Where
-    its queue item is not known, the parameter counts.
-    """
-    again, origin = situation.memory.reruns.get(f"{lost.controller}#{unit.item}"), facts.origin
-    is_origin = origin is not None and (unit.item in {origin.item, NO_ITEM} or (origin.item is None and origin.state is RerunState.WRITTEN))
-    return max(again.times if again else 0, origin.times if origin is not None and is_origin else 0)
-
-
 def wants_on_demand(memory: Memory, controller: str, item: int) -> bool:
     """Tell whether an on-demand agent is to be launched for a queue item: it was lost more often than chance explains."""
     again = memory.reruns.get(f"{controller}#{item}")
@@ -87,8 +76,14 @@ def new_rerun(situation: Situation, lost: LostBuild, unit: Run | None, times: in
 
 
 def again_or_left(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, policy: RerunPolicy) -> RunAgain | LeaveLost:
-    """Start a build again, unless it was lost as often as is allowed."""
-    times = times_before(situation, lost, facts, unit)
+    """Start a build again, unless it was lost as often as is allowed, by what was noted of its queue item.
+
+    Its parameter only names the answer that it may come from: a person who rebuilds what we started copies that, and begins anew. Where
+    its queue item is not known, the parameter counts.
+    """
+    again, origin = situation.memory.reruns.get(f"{lost.controller}#{unit.item}"), facts.origin
+    is_origin = origin is not None and (unit.item in {origin.item, NO_ITEM} or (origin.item is None and origin.state is RerunState.WRITTEN))
+    times = max(again.times if again else 0, origin.times if origin is not None and is_origin else 0)
     if times >= policy.most:
         told = f"it has been run again {times} times, and was lost each time"
         return leave(situation, lost, facts, Reason.LOST_TOO_OFTEN, told)
@@ -291,10 +286,9 @@ def _with_its_node(lost: LostBuild, look: Look) -> LostBuild:
     if lost.node_gone_at is not None:
         return lost
     records = [record for record in look.snapshot.records if record.instance_id == lost.instance_id]
-    for record in records:
-        for place in (*record.bindings, *record.leaves):
-            if (place.controller, place.node) == (lost.controller, lost.node) and place.deleted_at:
-                return replace(lost, node_gone_at=place.deleted_at)
+    for place in (place for record in records for place in (*record.bindings, *record.leaves)):
+        if (place.controller, place.node) == (lost.controller, lost.node) and place.deleted_at:
+            return replace(lost, node_gone_at=place.deleted_at)
     return replace(lost, node_gone_at=look.now) if _shows_no_node(look.snapshot.controllers.get(lost.controller), lost.node) else lost
 
 
@@ -344,17 +338,15 @@ def leave_repeated(situation: Situation, lost: LostBuild, facts: LostFacts, unit
 
 def _is_repeat(situation: Situation, lost: LostBuild, unit: Run, entry: Entry) -> bool:
     """Tell whether a person asked for this since the build was lost, and for the same: it names the build, or has its parameters."""
-    if not entry.is_by_person or entry.item <= unit.item or entry.at < _lost_since(lost, unit):
+    # When it was lost, as far as that is known: a pipeline ends minutes later, and people do not wait for that.
+    since = min(at for at in (lost.lost_at, unit.ended_at, lost.since_at) if at is not None)
+    if not entry.is_by_person or entry.item <= unit.item or entry.at < since:
         return False
-    if entry.repeats:
-        return unit.path in entry.repeats
-    own = situation.fleet.rerun_parameter
+    return unit.path in entry.repeats if entry.repeats else _is_alike(entry, unit, situation.fleet.rerun_parameter)
+
+
+def _is_alike(entry: Entry, unit: Run, own: str) -> bool:
     return {given for given in entry.parameters if given.name != own} == {given for given in unit.parameters if given.name != own}
-
-
-def _lost_since(lost: LostBuild, unit: Run) -> float:
-    """Say when a build was lost, as far as that is known: a pipeline ends minutes later, and people do not wait for that."""
-    return min(at for at in (lost.lost_at, unit.ended_at, lost.since_at) if at is not None)
 
 
 # Starts of lost builds that Jenkins did not answer: each is found, was surely not done, or is in doubt, and then nothing is sent.
@@ -373,7 +365,9 @@ def find(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, rep
     is_told = parameter in job.declares
     # A person who rebuilds what we started copies the parameter: ours is the first that has it.
     found = sorted(one.item for one in job.entries if one.has(parameter, rerun.id)) if is_told else _by_time(parameter, unit, job)
-    if not is_told and _is_ambiguous(situation, lost, found):
+    # It may be any of several, or is another lost build's already.
+    is_ambiguous = len(found) > 1 or any(f"{lost.controller}#{item}" in situation.memory.reruns for item in found)
+    if not is_told and is_ambiguous:
         told = f"queue items {', '.join(map(str, found))} may be it; a job that declares {parameter} leaves no doubt"
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, told)
     if found:
@@ -393,20 +387,11 @@ def _once_more(situation: Situation, lost: LostBuild, facts: LostFacts, rerun: R
     return leave(situation, lost, facts, Reason.RERUN_UNWANTED, why)
 
 
-def _is_ambiguous(situation: Situation, lost: LostBuild, found: list[int]) -> bool:
-    """Tell whether it may be any of several, or is another lost build's already."""
-    return len(found) > 1 or any(f"{lost.controller}#{item}" in situation.memory.reruns for item in found)
-
-
 def _by_time(parameter: str, unit: Run, job: Job) -> list[int]:
     """Find what our account asked for since the build was lost, with the same parameters. Jenkins keeps no other trace of a start."""
     since = unit.ended_at if unit.ended_at is not None else unit.started_at
-
-    def is_it(entry: Entry) -> bool:
-        alike = {one for one in entry.parameters if one.name != parameter} == {one for one in unit.parameters if one.name != parameter}
-        return entry.is_ours and entry.at >= since and entry.item != unit.item and alike
-
-    return sorted({entry.item for entry in job.entries if is_it(entry)})
+    ours = (entry for entry in job.entries if entry.is_ours and entry.at >= since and entry.item != unit.item)
+    return sorted({entry.item for entry in ours if _is_alike(entry, unit, parameter)})
 
 
 # Which builds are lost, and the answer for each.
@@ -492,7 +477,9 @@ def _failed_before(lost: LostBuild, run: Run) -> bool:
 
 def _answer(situation: Situation, lost: LostBuild, repeats: Collection[str]) -> RunAgain | LeaveLost | Held | None:
     facts, pool = situation.snapshot.lost.get(lost.key), situation.fleet.pools.get(lost.pool)
-    if facts is None or not _may_judge(situation, lost):
+    # Agents come back within seconds of a restart, some within minutes.
+    is_early = lost.how == MISSING and situation.seen_seconds(lost.controller, lost.since_at) < DISCONNECT_GRACE_SECONDS
+    if facts is None or is_early or situation.no_giving_up(lost.controller):
         return None
     if not is_run_again(situation.fleet, lost) and not facts.may_have_been_started:
         return None
@@ -508,12 +495,6 @@ def _answer(situation: Situation, lost: LostBuild, repeats: Collection[str]) -> 
     if facts.rerun or pool is None:
         return find(situation, lost, facts, unit, repeats)
     return leave_repeated(situation, lost, facts, unit, repeats) or _first_answer(situation, lost, facts, unit, pool)
-
-
-def _may_judge(situation: Situation, lost: LostBuild) -> bool:
-    """Tell whether what Jenkins shows can be believed now; agents come back within seconds of a restart, some within minutes."""
-    is_early = lost.how == MISSING and situation.seen_seconds(lost.controller, lost.since_at) < DISCONNECT_GRACE_SECONDS
-    return not is_early and not situation.no_giving_up(lost.controller)
 
 
 def _first_answer(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, pool: Pool) -> RunAgain | LeaveLost:

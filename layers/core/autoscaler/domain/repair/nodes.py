@@ -55,12 +55,8 @@ def keep_beacons(situation: Situation, controller: str, _decided: Decided) -> De
     for name, node in there.items():
         given = frozenset(wanted[name].labels) - {name} if name in wanted else None
         is_right = given == beacon_labels(name, node.description, node.labels) and given <= node.labels
-        if not is_right and _is_unused(node):
+        if not is_right and node.offline and node.idle and not node.builds:
             yield RemoveBeacon(controller=controller, node=name, reason=Reason.BEACON_LEFT, detail=name)
-
-
-def _is_unused(node: Node) -> bool:
-    return node.offline and node.idle and not node.builds
 
 
 def relabels(situation: Situation, decided: Decided) -> Iterator[Relabel]:
@@ -80,21 +76,21 @@ def relabels_for_holds(situation: Situation, controller: str, decided: Decided) 
     if not (situation.fleet.held_labels or any(HELD_LABEL in node.labels for node in nodes)):
         return
     changed = {step.node for step in decided if isinstance(step, Cordon | Uncordon) and step.controller == controller}
-    for agent in situation.agents:
-        if agent.record.controller == controller and agent.node and agent.node.name not in changed:
-            yield from _for_holds(situation, agent, agent.node)
-
-
-def _for_holds(situation: Situation, agent: Agent, node: Node) -> Iterator[Relabel]:
-    is_right = agent.record.cordon or is_held_as_wanted(agent.record, node, situation.fleet, situation.now)
-    if not is_right and (step := _relabel(situation, agent, node)):
-        yield step
+    for agent, node in ((agent, agent.node) for agent in situation.agents if agent.record.controller == controller):
+        if node and node.name not in changed:
+            is_right = agent.record.cordon or is_held_as_wanted(agent.record, node, situation.fleet, situation.now)
+            if not is_right and (step := _relabel(situation, agent, node)):
+                yield step
 
 
 def _relabel(situation: Situation, agent: Agent, node: Node) -> Relabel | None:
     """Decide whether a node's labels and executors are set anew; None if they are as they are to be, or not ours to change."""
     fleet, record = situation.fleet, agent.record
-    if not _may_be_relabelled(record, node, fleet) or (HELD_LABEL in node.labels and situation.overrides.are_unknown):
+    # Beside builds that have ended its executors cannot be counted.
+    is_unclear = bool(node.ended) and (bool(fleet.weights) or record.by_weight)
+    if not record.labels or node.temporarily_offline or is_unclear or node.is_deleted:
+        return None
+    if HELD_LABEL in node.labels and situation.overrides.are_unknown:
         return None
     heaviest = _heaviest(situation, agent)
     room = room_on(record, node, fleet, heaviest.weight if heaviest else 1)
@@ -112,12 +108,6 @@ def _relabel(situation: Situation, agent: Agent, node: Node) -> Relabel | None:
     )
 
 
-def _may_be_relabelled(record: Record, node: Node, fleet: Fleet) -> bool:
-    """Tell whether a node's labels and executors are ours to change; beside builds that have ended its executors cannot be counted."""
-    is_unclear = bool(node.ended) and (bool(fleet.weights) or record.by_weight)
-    return bool(record.labels) and not (node.temporarily_offline or is_unclear or node.is_deleted)
-
-
 def _heaviest(situation: Situation, agent: Agent) -> Want | None:
     """Find the heaviest item that waits for an agent of this pool; None where none weighs more than an executor."""
     demand = situation.demands.get(agent.record.controller) if situation.fleet.weights else None
@@ -130,23 +120,17 @@ def _heaviest(situation: Situation, agent: Agent) -> Want | None:
 def _why_relabelled(situation: Situation, agent: Agent, node: Node, room: Room | None, heaviest: Want | None) -> tuple[Reason, str]:
     is_without = bool(agent.record.cordon) or (room is not None and room.is_full)
     if not is_without and not is_held_as_wanted(agent.record, node, situation.fleet, situation.now):
-        return _why_for_holds(situation, agent, node)
+        taken = situation.fleet.held_labels.intersection(agent.record.labels)
+        if not taken:
+            return Reason.LABELS_RELEASED, f"nobody holds labels of {node.name} any more"
+        holds = text_of(situation.overrides.holds_of(taken), situation.now)
+        return Reason.LABELS_HELD, f"{node.name} is without {listed(sorted(taken))}: {holds}"
     if room is None or agent.record.cordon:
         reason = Reason.LABELS_TAKEN if agent.record.cordon else Reason.LABELS_TO_GIVE_BACK
         return reason, f"the labels of {node.name} are not what its record says"
     waits = f", and {heaviest.item.job}, which weighs {heaviest.weight}, waits" if heaviest else ""
     detail = f"the builds on {node.name} weigh {room.taken} of {room.of}{waits}"
     return (Reason.FULL, detail) if room.is_full else (Reason.HAS_ROOM, f"{detail}: {counted(room.executors, 'executor')}")
-
-
-def _why_for_holds(situation: Situation, agent: Agent, node: Node) -> tuple[Reason, str]:
-    taken = situation.fleet.held_labels.intersection(agent.record.labels)
-    if taken:
-        return (
-            Reason.LABELS_HELD,
-            f"{node.name} is without {listed(sorted(taken))}: {text_of(situation.overrides.holds_of(taken), situation.now)}",
-        )
-    return Reason.LABELS_RELEASED, f"nobody holds labels of {node.name} any more"
 
 
 # Uncordon at once agents that a build may be bound to: a build that waits for a cordoned agent waits forever.
@@ -366,25 +350,12 @@ def leave_slot(situation: Situation, agent: Agent, ended_since: float) -> Iterat
         )
 
 
-def free_left_slot(controller: str, pool: str, node: str, mark: Mark) -> FreeSlot:
-    """Free a static node that no instance has."""
-    return FreeSlot(
-        controller=controller,
-        pool=pool,
-        node=node,
-        instance_id=None,
-        fate=None,
-        mark=mark,
-        reason=Reason.SLOT_LEFT_OFFLINE,
-        detail="it carries our mark, and no instance has it",
-    )
-
-
 def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
     """Find slots that carry our mark though no record and no living instance has them: the state was lost, or a pass cut off."""
     if situation.snapshot.unread_records:
         return  # a record that cannot be read may have any slot
-    known = _known(situation.snapshot)
+    # By a record, or by a living instance.
+    known = _recorded(situation.snapshot) | {(one.controller, one.node) for one in situation.snapshot.instances if not one.state.ended}
     for controller, node in situation.believed_nodes():
         mark = read_mark(node.reason, situation.fleet.name)
         is_slot = situation.fleet.ownership_label in node.labels and not is_made_by_us(situation.fleet, node)
@@ -392,10 +363,9 @@ def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
             yield controller, node, mark
 
 
-def _known(snapshot: Snapshot) -> set[tuple[str, str | None]]:
-    """The nodes that a record or a living instance has, by controller and name."""
-    recorded = {(record.controller, record.node) for record in snapshot.records if record.state is not RecordState.GONE}
-    return recorded | {(instance.controller, instance.node) for instance in snapshot.instances if not instance.state.ended}
+def _recorded(snapshot: Snapshot) -> set[tuple[str, str | None]]:
+    """The nodes that a record has, by controller and name."""
+    return {(record.controller, record.node) for record in snapshot.records if record.state is not RecordState.GONE}
 
 
 def unrecorded_seen(situation: Situation) -> dict[str, Condition]:
@@ -409,11 +379,29 @@ def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[
     """Adopt instances, so that the other rules judge them; free static nodes; delete nodes of instances that are gone."""
     for instance in _strays(situation):
         if instance.id in facts:
-            yield _adopt(situation, instance)
+            # EC2 shows the name that we gave it, or the node's description names the instance.
+            name = instance.node or node_named_after(situation, instance.controller, instance.id)
+            yield Adopt(
+                controller=instance.controller,
+                pool=instance.pool,
+                instance_id=instance.id,
+                node=name,
+                reason=Reason.UNKNOWN_INSTANCE,
+                detail=f"{instance.id} carries our tags and has no record; {f'its node is {name}' if name else 'it has no node'}",
+            )
     for controller, node, mark in left_offline(situation):
         if f"{controller}/{node.name}" in facts:
             pool = situation.fleet.pool_of_slot(controller, node.labels)
-            yield free_left_slot(controller, pool.name if pool else "", node.name, mark)
+            yield FreeSlot(
+                controller=controller,
+                pool=pool.name if pool else "",
+                node=node.name,
+                instance_id=None,
+                fate=None,
+                mark=mark,
+                reason=Reason.SLOT_LEFT_OFFLINE,
+                detail="it carries our mark, and no instance has it",
+            )
     for controller, node, instance_id in _orphans(situation):
         fact = facts.get(f"{controller}/{node.name}")
         if fact and situation.seen_seconds(controller, fact.first_at) >= _doubtful_seconds(situation, controller, node):
@@ -437,10 +425,8 @@ def _doubtful_seconds(situation: Situation, controller: str, node: Node) -> floa
 
 def node_named_after(situation: Situation, controller: str, instance_id: str) -> str | None:
     """Find the node of ours whose description names this instance. Its labels may have been edited by a person."""
-    for node in situation.snapshot.controllers[controller].nodes:
-        if described_instance(situation.fleet, node.name, node.description) == instance_id:
-            return node.name
-    return None
+    nodes = situation.snapshot.controllers[controller].nodes
+    return next((node.name for node in nodes if described_instance(situation.fleet, node.name, node.description) == instance_id), None)
 
 
 def _strays(situation: Situation) -> Iterator[Instance]:
@@ -455,24 +441,12 @@ def _strays(situation: Situation) -> Iterator[Instance]:
             yield instance
 
 
-def _adopt(situation: Situation, instance: Instance) -> Adopt:
-    # EC2 shows the name that we gave it, or the node's description names the instance.
-    node = instance.node or node_named_after(situation, instance.controller, instance.id)
-    return Adopt(
-        controller=instance.controller,
-        pool=instance.pool,
-        instance_id=instance.id,
-        node=node,
-        reason=Reason.UNKNOWN_INSTANCE,
-        detail=f"{instance.id} carries our tags and has no record; {f'its node is {node}' if node else 'it has no node'}",
-    )
-
-
 def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
     """Nodes that we made and that have no record, offline and not by a person, with their instances, which EC2 says are gone."""
-    recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
+    recorded = _recorded(situation.snapshot)
     for controller, node in situation.believed_nodes():
-        if (controller, node.name) in recorded or node.is_deleted or not node.offline or _marked_by_a_person(situation, node):
+        by_a_person = node.temporarily_offline and read_mark(node.reason, situation.fleet.name) is None
+        if (controller, node.name) in recorded or node.is_deleted or not node.offline or by_a_person:
             continue
         instance_id = described_instance(situation.fleet, node.name, node.description)
         if instance_id is not None and _is_gone(situation, node, instance_id):
@@ -492,7 +466,3 @@ def _is_gone(situation: Situation, node: Node, instance_id: str) -> bool:
     after_seconds = FORGOTTEN_AFTER_SECONDS if node.idle and not node.builds else FORGOTTEN_BUSY_AFTER_SECONDS
     is_forgotten = fate is InstanceState.NOT_FOUND and situation.forgotten.get(instance_id, 0.0) >= after_seconds
     return fate is InstanceState.TERMINATED or is_forgotten
-
-
-def _marked_by_a_person(situation: Situation, node: Node) -> bool:
-    return node.temporarily_offline and read_mark(node.reason, situation.fleet.name) is None
