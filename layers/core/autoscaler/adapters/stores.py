@@ -311,7 +311,9 @@ class DynamoHistory(Table):
 
     def since(self, at: float, now: float) -> list[Event]:
         """Read the last events of each day from then on."""
-        found = [event for day in _days(at, now) for event in self._read(day)]
+        first = max(at, now - EVENT_DAYS_KEPT * DAY_SECONDS)
+        days = (_day(number * DAY_SECONDS) for number in range(int(first // DAY_SECONDS), int(now // DAY_SECONDS) + 1))
+        found = [event for day in days for event in self._read(day)]
         return sorted((event for event in found if event.at >= at), key=lambda event: event.at)
 
     def _read(self, day: str) -> list[Event]:
@@ -324,12 +326,3 @@ class DynamoHistory(Table):
 
 def _day(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
-
-
-def _days(at: float, now: float) -> Iterator[str]:
-    """Name the days from one instant to another, both included, as far back as they are kept."""
-    first = max(at, now - EVENT_DAYS_KEPT * DAY_SECONDS)
-    number = 0
-    while _day(first + number * DAY_SECONDS) <= _day(now):
-        yield _day(first + number * DAY_SECONDS)
-        number += 1
