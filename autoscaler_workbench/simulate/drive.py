@@ -11,7 +11,6 @@ from autoscaler.adapters.cloudwatch import EssentialMetrics
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
-from autoscaler.build_ports import Builds
 from autoscaler.control import measure, passes
 from autoscaler.control.measure import notify, publish_essential
 from autoscaler.control.observe import Invocation
@@ -23,7 +22,7 @@ from autoscaler.domain.lifecycle import Announced, InstanceEvent
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.report.problems import Thresholds
 from autoscaler.errors import AutoscalerError
-from autoscaler.ports import Compute, LookSlots, Ports
+from autoscaler.ports import Builds, Compute, LookSlots, Ports
 from autoscaler_workbench.fakes.costs import InMemoryCosts
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession, LocalSsmClient

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from autoscaler.build_ports import Builds
 from autoscaler.control import ordering_runs
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
 from autoscaler.domain.labels import parse
 from autoscaler.domain.run_orders.choice import Asked, CancelRun, OrderRuns, Vary
 from autoscaler.errors import UnansweredError
+from autoscaler.ports import Builds
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.live_scene import needs_label_parameters
 

@@ -76,7 +76,6 @@ DOORS = (
     Door(room="autoscaler.bootstrap"),
     # What the adapters and the world both promise.
     Door(room="autoscaler.ports"),
-    Door(room="autoscaler.build_ports"),
     # What ports take and give beside facts.
     Door(room="autoscaler.domain.report", names=_PORT_VALUES),
     # Each implements a port, which the contract suites judge. They reach Jenkins by a session.

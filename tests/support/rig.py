@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
-from autoscaler.build_ports import Builds
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.runs import ItemState, Run
-from autoscaler.ports import Controller
+from autoscaler.ports import Builds, Controller
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import islice
 from math import inf
 
-from autoscaler.build_ports import Builds
 from autoscaler.control.measure import believable_telemetry, why_nobody_is_told
 from autoscaler.control.observe import Invocation, observe, spot_types
 from autoscaler.control.steps.launching import in_one_request, told_later
@@ -35,7 +34,7 @@ from autoscaler.errors import (
     TransientError,
     UnansweredError,
 )
-from autoscaler.ports import Account, Compute, Controller, Ports
+from autoscaler.ports import Account, Builds, Compute, Controller, Ports
 
 # Tries whether the account may build and cancel: by requests of which Jenkins looks at the permission first, and then does nothing.
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from autoscaler.build_ports import RerunStore
 from autoscaler.domain.facts.fleet import HOST, Fleet, Market, PoolVolumes
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS, truly_priced
@@ -19,7 +18,7 @@ from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_as
 from autoscaler.domain.situation.builds import may_have_orders
 from autoscaler.domain.situation.looks import RUNS_ASKED_A_LOOK, is_gap, runs_to_ask, runs_to_ask_for
 from autoscaler.errors import AutoscalerError, NoAnswerError, TransientError
-from autoscaler.ports import Controller, D, Ports, StoredState, T
+from autoscaler.ports import Controller, D, Ports, RerunStore, StoredState, T
 
 # The invocation that a pass runs in.
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from hashlib import sha256
 
-from autoscaler.build_ports import RunOrderStore
 from autoscaler.control.observe import Invocation, observe
 from autoscaler.control.run_steps import STARTS_A_LOOK, RunKeeper
 from autoscaler.domain.facts.fleet import Fleet
@@ -14,7 +13,7 @@ from autoscaler.domain.report.ordered import RunEntry, entry_of, told
 from autoscaler.domain.run_orders.choice import CancelRun, ChoiceError, Chosen, OrderRuns, Statistics, choose, new_order, refusal_of
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import AutoscalerError, ConflictError, EventRefusedError, TransientError
-from autoscaler.ports import Ports
+from autoscaler.ports import Ports, RunOrderStore
 
 _TRIES = 3
 _LAST_TOLD = 20

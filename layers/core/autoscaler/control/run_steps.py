@@ -7,7 +7,6 @@ that, a build may have been started: the next look finds it by its parameter, or
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from autoscaler.build_ports import Builds, RunOrderStore
 from autoscaler.control.apply import STEP_RESERVE_SECONDS
 from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Report, note
@@ -34,7 +33,7 @@ from autoscaler.domain.run_orders.carrying_on import (
 )
 from autoscaler.domain.situation.builds import may_have_orders
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
-from autoscaler.ports import Ports
+from autoscaler.ports import Builds, Ports, RunOrderStore
 
 # Looks up what Jenkins says of the builds of open orders: by the list of their job, and one by one what that does not show.
 #

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from autoscaler.build_ports import CostStore
 from autoscaler.control.observe import Invocation, observe
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts, Source
@@ -37,7 +36,7 @@ from autoscaler.domain.report.ordered import jobs_of_items, known_names, meant
 from autoscaler.domain.report.tracking import changes_of, follow_uses, note_changes, note_uses
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
-from autoscaler.ports import Ports
+from autoscaler.ports import CostStore, Ports
 
 # Keeps the job statistics, and answers questions about them. No pass reads them.
 

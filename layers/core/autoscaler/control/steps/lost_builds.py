@@ -6,7 +6,6 @@ next look finds what it started, or that it started nothing.
 
 from dataclasses import replace
 
-from autoscaler.build_ports import Builds, RerunStore
 from autoscaler.control.outcomes import Result
 from autoscaler.control.steps.acting import Acting, done, skipped
 from autoscaler.domain.facts.effects import LostAnswer
@@ -15,6 +14,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.runs import job_path_of
 from autoscaler.domain.facts.started_builds import Rerun, RerunState
 from autoscaler.errors import ConfigError, ConflictError, RefusedBuildError
+from autoscaler.ports import Builds, RerunStore
 
 _NO_STORE = "there is no store of what was run again"
 _ANSWERED_BEFORE = "it was answered for before, or another pass acts by now"
