@@ -7,10 +7,10 @@ from itertools import count
 from typing import Any, Protocol
 
 from autoscaler.adapters.account import SsmImages
-from autoscaler.adapters.cloudwatch import EssentialMetrics
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.adapters.telling import EssentialMetrics
 from autoscaler.control import measure, passes
 from autoscaler.control.measure import notify, publish_essential
 from autoscaler.control.observe import Invocation

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 from pydantic import TypeAdapter
 
-from autoscaler.adapters.build_stores import DynamoReruns, DynamoRunOrders
 from autoscaler.adapters.dynamodb import _KINDS, DynamoState, _Entry
-from autoscaler.adapters.stores import DynamoCosts, DynamoJobs, _Batch, _Month
+from autoscaler.adapters.stores import DynamoCosts, DynamoJobs, DynamoReruns, DynamoRunOrders, _Batch, _Month
 from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker
 from autoscaler.domain.facts.memory import Learned, Memory

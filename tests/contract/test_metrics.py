@@ -7,8 +7,8 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from autoscaler.adapters.cloudwatch import CloudWatchMetrics, EssentialMetrics
 from autoscaler.adapters.secrets import read_credentials
+from autoscaler.adapters.telling import CloudWatchMetrics, EssentialMetrics
 from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.fakes.state import InMemoryMetrics

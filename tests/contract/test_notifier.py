@@ -6,7 +6,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 from moto.sns.models import sns_backends
 
-from autoscaler.adapters.sns import SnsTopic
+from autoscaler.adapters.telling import SnsTopic
 from autoscaler.domain.report.told import Message
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.state import InMemoryNotifier

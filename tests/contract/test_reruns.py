@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.adapters.build_stores import DynamoReruns
 from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.adapters.stores import DynamoReruns
 from autoscaler.domain.facts.started_builds import Rerun, RerunState, origin_key, rerun_key, times_of
 from autoscaler.errors import ConflictError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE

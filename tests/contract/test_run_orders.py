@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from autoscaler.adapters.build_stores import MOST_BYTES, MOST_BYTES_NEW, DynamoRunOrders
+from autoscaler.adapters.stores import MOST_ORDER_BYTES, MOST_ORDER_BYTES_NEW, DynamoRunOrders
 from autoscaler.domain.facts.started_builds import Part, RunOrder, Target, Try, TryState, Until, Verdict
 from autoscaler.errors import ConfigError, ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
@@ -263,17 +263,17 @@ def of_bytes(count):
 
 def test_an_order_that_is_too_large_is_refused_in_a_line_before_it_is_written(dynamo, table):
     with pytest.raises(ConfigError, match=r"order r-1: 2\d\d,\d\d\d bytes in 2 runs; an order may take 195,000: order less at once"):
-        table.add_order(of_bytes(MOST_BYTES_NEW))
+        table.add_order(of_bytes(MOST_ORDER_BYTES_NEW))
     assert items(dynamo, OPEN) == []
 
 
 def test_what_was_started_for_a_large_order_still_has_room(dynamo, table):
-    table.add_order(of_bytes(MOST_BYTES_NEW * 6 // 7))
-    grown = replace(widest(), parameters=of_bytes(MOST_BYTES_NEW * 6 // 7).parameters)
+    table.add_order(of_bytes(MOST_ORDER_BYTES_NEW * 6 // 7))
+    grown = replace(widest(), parameters=of_bytes(MOST_ORDER_BYTES_NEW * 6 // 7).parameters)
     over = table.change_order(replace(grown, ended_at=NOW))
     assert table.ended(1) == (over,)
     with pytest.raises(ConfigError):
-        table.change_order(of_bytes(MOST_BYTES))
+        table.change_order(of_bytes(MOST_ORDER_BYTES))
     assert max(map(size_of, items(dynamo, ENDED))) < ITEM_BYTES
 
 

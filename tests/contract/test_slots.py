@@ -3,7 +3,7 @@
 import boto3
 import pytest
 
-from autoscaler.adapters.build_stores import SqsSlots
+from autoscaler.adapters.stores import SqsSlots
 from autoscaler.errors import TransientError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.slots import InMemorySlots

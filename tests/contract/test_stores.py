@@ -7,9 +7,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from botocore.stub import Stubber
 
-from autoscaler.adapters.build_stores import DynamoReruns, DynamoRunOrders, SqsSlots
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.adapters.stores import DynamoAsks, DynamoCosts, DynamoHistory, DynamoJobs
+from autoscaler.adapters.stores import DynamoAsks, DynamoCosts, DynamoHistory, DynamoJobs, DynamoReruns, DynamoRunOrders, SqsSlots
 from autoscaler.domain.facts.job_stats import JobTracker, Subject
 from autoscaler.domain.facts.orders import Overrides
 from autoscaler.domain.facts.snapshot import IntentState, RecordState

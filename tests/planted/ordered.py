@@ -21,7 +21,7 @@ ORDERED = (
     planted(
         "an order that has ended is ordered anew under its id",
         function="DynamoRunOrders.add_order",
-        was=", self.check((_ENDED, put.key[1]), NEW), has_token",
+        was=", self.check((_ENDED_RUNS, put.key[1]), NEW), has_token",
         becomes=", has_token",
         found_by=f"{_STORE}of_two_orders_with_one_id_the_second_is_refused_though_the_first_has_ended",
     ),

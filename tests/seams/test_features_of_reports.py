@@ -135,7 +135,7 @@ def message(slot, at):
     return sqs_event(f'{{"slot": "{slot}", "at": {at}}}')
 
 
-@feature("entry/webhook.py", "adapters/build_stores.py", "entry/scheduled.py")
+@feature("entry/webhook.py", "adapters/stores.py", "entry/scheduled.py")
 def test_after_a_webhook_an_agent_is_launched_as_soon_as_the_job_counts_as_demand():
     with scene(one_pool("queue_maturity_seconds: 10"), _LOOKS) as here:
         here.minutes(1)
@@ -148,7 +148,7 @@ def test_after_a_webhook_an_agent_is_launched_as_soon_as_the_job_counts_as_deman
         assert [machine.launched_at for machine in here.machines()] == [at]
 
 
-@feature("adapters/build_stores.py", "entry/scheduled.py")
+@feature("adapters/stores.py", "entry/scheduled.py")
 def test_with_looks_each_fifteen_seconds_a_job_is_launched_for_at_the_first_of_them():
     with scene(one_pool("queue_maturity_seconds: 0"), _LOOKS | {"LOOK_EVERY_SECONDS": "15"}) as here:
         here.here.call("scale_up", event("tick"))

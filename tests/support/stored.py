@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyItemAlreadyExistsError, IdempotencyItemNotFoundError
 from aws_lambda_powertools.utilities.idempotency.persistence.base import BasePersistenceLayer, DataRecord
 
-from autoscaler.adapters.cloudwatch import EssentialMetrics
+from autoscaler.adapters.telling import EssentialMetrics
 from autoscaler.bootstrap import Runtime
 from autoscaler_workbench.fakes.costs import InMemoryCosts
 from autoscaler_workbench.fakes.run_orders import InMemoryRunOrders

@@ -17,16 +17,14 @@ from botocore.config import Config
 
 from autoscaler.adapters.account import AwsAccount, SsmImages
 from autoscaler.adapters.aws import session_with_quick_times
-from autoscaler.adapters.build_stores import DynamoReruns, DynamoRunOrders, SqsSlots
-from autoscaler.adapters.cloudwatch import CloudWatchMetrics, EssentialMetrics
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.adapters.secrets import Credentials, SharedSecret, read_credentials
-from autoscaler.adapters.sns import SnsTopic
-from autoscaler.adapters.stores import DynamoAsks, DynamoCosts, DynamoHistory, DynamoJobs
+from autoscaler.adapters.stores import DynamoAsks, DynamoCosts, DynamoHistory, DynamoJobs, DynamoReruns, DynamoRunOrders, SqsSlots
+from autoscaler.adapters.telling import CloudWatchMetrics, EssentialMetrics, SnsTopic
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
 from autoscaler.config.problems import read_thresholds, refused
 from autoscaler.config.sections import job_parameters

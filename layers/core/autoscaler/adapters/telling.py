@@ -1,19 +1,22 @@
-"""Implements the Metrics port with CloudWatch's PutMetricData."""
+"""Tells CloudWatch and people: the Metrics port with PutMetricData, the Notifier port with a topic of SNS."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from autoscaler.adapters.aws import translated
 from autoscaler.domain.report.datum import essential
+from autoscaler.domain.report.problems import Subscription
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
     from autoscaler.domain.report.datum import Datum
+    from autoscaler.domain.report.told import Message
     from autoscaler.ports import Metrics
 
 _VALUES_A_DATUM, _DATA_A_CALL = 150, 1000
@@ -62,3 +65,25 @@ def _parts(datum: Datum, at: float) -> Iterator[Any]:
             "Counts": [float(count) for _, count in chunk],
             "Unit": datum.unit,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class SnsTopic:
+    """One topic. ``client`` makes the client at the first use."""
+
+    client: Callable[[], Any]
+    arn: str
+    runbooks: str
+
+    def send(self, message: Message) -> None:
+        """Publish it; `TransientError`."""
+        with translated("Publish"):
+            self.client().publish(TopicArn=self.arn, Subject=message.subject, Message=message.text)
+
+    def subscriptions(self) -> Sequence[Subscription]:
+        """Ask for the first hundred; `TransientError`."""
+        with translated("ListSubscriptionsByTopic"):
+            answer = self.client().list_subscriptions_by_topic(TopicArn=self.arn)
+        return [
+            Subscription(address=raw["Endpoint"], confirmed=raw["SubscriptionArn"].startswith("arn:")) for raw in answer["Subscriptions"]
+        ]
