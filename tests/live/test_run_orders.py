@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from autoscaler.control import ordering_runs
+from autoscaler.control import operate
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
 from autoscaler.domain.labels import parse
 from autoscaler.domain.run_orders.choice import Asked, CancelRun, OrderRuns, Vary
@@ -63,12 +63,12 @@ def order(scene, runs, *, pool=None, until=Until.EACH, resubmit=1):
         reason="",
         request_id=f"{scene.live.prefix}-{scene.live.now()}",
     )
-    entry = ordering_runs.order_runs(scene.ports, scene.fleet, scene.invocation(), request)
+    entry = operate.order_runs(scene.ports, scene.fleet, scene.invocation(), request)
     return entry.id
 
 
 def told(scene, order_id):
-    [entry] = ordering_runs.list_runs(scene.ports, scene.fleet, 1, order_id)
+    [entry] = operate.list_runs(scene.ports, scene.fleet, 1, order_id)
     return entry
 
 
@@ -133,7 +133,7 @@ def test_a_cancelled_order_ends_what_runs_and_what_waits(scene, pools, kind):
     live.until(lambda: not live.node(node).idle, "one runs, the other one waits")
     scene.look()
     cancelled = CancelRun(id=order_id, by="bob", reason="")
-    ordering_runs.cancel(scene.ports, scene.fleet, scene.invocation(), cancelled)
+    operate.cancel_runs(scene.ports, scene.fleet, scene.invocation(), cancelled)
     assert ended(scene, order_id).outcome == "cancelled"
     assert (states(scene, order_id), left_over(scene, job)) == (["stopped", "stopped"], [])
     live.until(lambda: live.node(node).idle, "its executor is free")
@@ -176,7 +176,7 @@ def test_a_pipeline_that_is_lost_is_started_again_by_its_order_once_jenkins_has_
     scene.until(lambda: told(scene, order_id).parts[0].tries == 2, "its order starts it again")
     scene.minutes_later()
     assert (scene.state.reruns, len(scene.ports.builds["main"].job(job, 0.0).entries)) == ({}, 2)
-    ordering_runs.cancel(scene.ports, scene.fleet, scene.invocation(), CancelRun(id=order_id, by="bob", reason=""))
+    operate.cancel_runs(scene.ports, scene.fleet, scene.invocation(), CancelRun(id=order_id, by="bob", reason=""))
     assert ended(scene, order_id).outcome == "cancelled"
 
 
@@ -191,6 +191,6 @@ def test_a_start_whose_answer_is_lost_is_found_by_its_parameter_and_not_started_
     scene.minutes_later(1.5)
     entries = scene.ports.builds["main"].job(job, 0.0).entries
     assert [entry.has(RUN_ID, f"{order_id}.1.1") for entry in entries] == [True]
-    ordering_runs.cancel(scene.ports, scene.fleet, scene.invocation(), CancelRun(id=order_id, by="bob", reason=""))
+    operate.cancel_runs(scene.ports, scene.fleet, scene.invocation(), CancelRun(id=order_id, by="bob", reason=""))
     assert ended(scene, order_id).outcome == "cancelled"
     assert left_over(scene, job) == []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any
 
-from autoscaler.control import measure, observe, operate, ordering_runs, passes, statistics
+from autoscaler.control import measure, observe, operate, passes, statistics
 from autoscaler.control.outcomes import merged_json
 from autoscaler.domain.facts.orders import CloseBreaker, DrainSome, LaunchSome, Reserve
 from autoscaler.domain.facts.started_builds import Until
@@ -118,7 +118,7 @@ def _ask(fleet: InMemory, note: Callable[[str], None]) -> None:
         lambda: asdict(statistics.list_jobs(ports, "*", 50)),
         lambda: asdict(statistics.list_needs(ports, settings, "*", 50)),
         lambda: asdict(statistics.list_month(ports, settings, None, By.JOB)),
-        lambda: [asdict(one) for one in ordering_runs.list_runs(ports, settings, 20, None)],
+        lambda: [asdict(one) for one in operate.list_runs(ports, settings, 20, None)],
         lambda: operate.as_json(ports.state.read().overrides.at(ports.clock())),
         *((lambda subject=subject: operate.why(ports, settings, invocation, subject)) for subject in subjects),
         *((lambda subject=subject: [asdict(one) for one in statistics.eta(ports, settings, invocation, subject)]) for subject in subjects),
@@ -147,7 +147,7 @@ def _order(fleet: InMemory, note: Callable[[str], None]) -> None:
             for pool in settings.pools
         ),
         *(
-            lambda number=number, asked=asked: ordering_runs.order_runs(
+            lambda number=number, asked=asked: operate.order_runs(
                 ports, settings, invocation, OrderRuns(asked=asked, request_id=f"of-runs-{number}", **orders)
             )
             for number, asked in enumerate(runs)

@@ -262,7 +262,7 @@ def parts(here):
 _TWO_POOLS = "runs: {}\npools: {a: {$pool, executors: 1, max_agents: 3}, b: {$pool, executors: 1, max_agents: 3}}"
 
 
-@feature("domain/run_orders/choice.py", "control/ordering_runs.py", "control/run_steps.py", "domain/run_orders/carrying_on.py")
+@feature("domain/run_orders/choice.py", "control/operate.py", "control/run_steps.py", "domain/run_orders/carrying_on.py")
 def test_an_order_runs_a_build_on_each_pool_and_has_passed_at_the_look_after_the_last_one():
     with scene(_TWO_POOLS) as here:
         a_job_to_order(here, 4)
@@ -306,7 +306,7 @@ def test_a_build_of_an_order_that_is_lost_with_its_machine_is_started_again_with
         assert parts(here) == ("passed", [("cpu", "passed")])
 
 
-@feature("control/ordering_runs.py", "control/run_steps.py")
+@feature("control/operate.py", "control/run_steps.py")
 def test_builds_of_an_order_that_is_cancelled_are_out_of_the_queue_within_two_minutes():
     with scene(_TWO_POOLS) as here:
         a_job_to_order(here, 5)

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from autoscaler.control import ordering_runs
+from autoscaler.control import operate
 from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy, Until
 from autoscaler.domain.report.ordered import outcome_of
 from autoscaler.domain.run_orders.choice import CancelRun
@@ -128,7 +128,7 @@ def a_worker_of_the_gang_passes(scene: OrderedScene) -> None:
 
 def _cancel(scene: OrderedScene, job: str) -> None:
     request = CancelRun(id=scene.orders[job], by="bob", reason="")
-    ordering_runs.cancel(scene.fleet.ports, scene.fleet.fleet, scene.fleet.invocation(), request)
+    operate.cancel_runs(scene.fleet.ports, scene.fleet.fleet, scene.fleet.invocation(), request)
 
 
 PAIRS = (

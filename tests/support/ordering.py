@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autoscaler.control import ordering_runs
+from autoscaler.control import operate
 from autoscaler.domain.facts.started_builds import RunPolicy, Until
 from autoscaler.domain.labels import parse
 from autoscaler.domain.run_orders.choice import Asked, CancelRun, OrderRuns, Vary
@@ -51,17 +51,17 @@ def order(day, what, *, until=Until.EACH, resubmit=1, replacing=None, parameters
         reason="",
         request_id=request_id,
     )
-    return ordering_runs.order_runs(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(dry_run=dry_run), request)
+    return operate.order_runs(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(dry_run=dry_run), request)
 
 
 def cancel(day, order_id):
     """Cancel it as `operate` does."""
-    return ordering_runs.cancel(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CancelRun(id=order_id, by="bob", reason=""))
+    return operate.cancel_runs(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CancelRun(id=order_id, by="bob", reason=""))
 
 
 def told(day, order_id):
     """What `operate` tells of an order now."""
-    [entry] = ordering_runs.list_runs(day.fleet.ports, day.fleet.fleet, 1, order_id)
+    [entry] = operate.list_runs(day.fleet.ports, day.fleet.fleet, 1, order_id)
     return entry
 
 

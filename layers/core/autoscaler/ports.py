@@ -531,9 +531,4 @@ class Ports:
 
     def is_done(self, call: Callable[[], None], event: str, **facts: object) -> bool:
         """Tell whether a call succeeds. If it fails, log the event with the error."""
-        try:
-            call()
-        except AutoscalerError as error:
-            self.log(event, **facts, error=f"{type(error).__name__}: {error}")
-            return False
-        return True
+        return self.or_else(call, event, otherwise=False, caught=AutoscalerError, **facts) is None

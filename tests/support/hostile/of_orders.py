@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
-from autoscaler.control import operate, ordering_runs, passes
+from autoscaler.control import operate, passes
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.orders import BUDGET, Hold, Release, Reserve, Scope, hold, resume_budget
 from autoscaler.domain.facts.started_builds import Until
@@ -48,7 +48,7 @@ def _order(draw: Draw, asked: Asked, request: str) -> None:
     more = {"resubmit": draw.chance.choice([0, 1, 3]), "replace": 2 if until is Until.ALL else None}
     what = OrderRuns(asked=asked, parameters=(), until=until, by="alice", reason="", request_id=request, **more)
     try:
-        entry = ordering_runs.order_runs(life.fleet.ports_of("operate"), life.fleet.fleet, life.fleet.invocation(), what)
+        entry = operate.order_runs(life.fleet.ports_of("operate"), life.fleet.fleet, life.fleet.invocation(), what)
     except AutoscalerError:
         return  # no key `runs`, or nobody can serve it now
     draw.bite()
@@ -60,7 +60,7 @@ def _order(draw: Draw, asked: Asked, request: str) -> None:
 def _take_back(draw: Draw, order: str) -> None:
     fleet = draw.life.fleet
     try:
-        ordering_runs.cancel(fleet.ports_of("operate"), fleet.fleet, fleet.invocation(), CancelRun(id=order, by="bob", reason=""))
+        operate.cancel_runs(fleet.ports_of("operate"), fleet.fleet, fleet.invocation(), CancelRun(id=order, by="bob", reason=""))
     except AutoscalerError:
         return
 

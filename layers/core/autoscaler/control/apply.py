@@ -8,7 +8,7 @@ from typing import Any
 
 from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Outcome, Report, Result, StepNotes
-from autoscaler.control.steps import beacons, cordons, ending, launching, lost_builds, stopping
+from autoscaler.control.steps import cordons, ending, in_jenkins, launching, stopping
 from autoscaler.control.steps.acting import Acting, failed, skipped
 from autoscaler.domain.facts.effects import ConsoleRead, Effect, ImageRefused, NotLaunched
 from autoscaler.domain.facts.fleet import Fleet
@@ -129,9 +129,9 @@ SLOW_STEP_SECONDS = 8.0
 
 # What carries each step out.
 CARRIED_OUT_BY: Mapping[type[Step], Callable[[Acting, Any], Result]] = {
-    CreateBeacon: beacons.create_beacon,
-    RemoveBeacon: beacons.remove_beacon,
-    CancelItem: beacons.cancel_item,
+    CreateBeacon: in_jenkins.create_beacon,
+    RemoveBeacon: in_jenkins.remove_beacon,
+    CancelItem: in_jenkins.cancel_item,
     Cordon: cordons.cordon,
     Uncordon: cordons.uncordon,
     Relabel: cordons.relabel,
@@ -152,8 +152,8 @@ CARRIED_OUT_BY: Mapping[type[Step], Callable[[Acting, Any], Result]] = {
     DeleteNode: ending.delete_node,
     FreeSlot: ending.free_slot,
     Forget: ending.forget,
-    RunAgain: lost_builds.run_again,
-    LeaveLost: lost_builds.leave_lost,
+    RunAgain: in_jenkins.run_again,
+    LeaveLost: in_jenkins.leave_lost,
 }
 
 

@@ -12,8 +12,7 @@ from autoscaler.control.outcomes import Outcome, Report, merged_json, places_of_
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.lifecycle import Announced, InstanceEvent
 from autoscaler.domain.wording import shortened
-from autoscaler.entry.counts import tell_counts
-from autoscaler.entry.events import Context, checked
+from autoscaler.entry.events import Context, checked, tell_counts
 from autoscaler.errors import EventRefusedError, TransientError
 from autoscaler.telemetry import log, log_reports
 

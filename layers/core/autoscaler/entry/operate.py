@@ -7,7 +7,7 @@ from typing import Any
 
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
-from autoscaler.control import operate, ordering_runs, passes, statistics
+from autoscaler.control import operate, passes, statistics
 from autoscaler.control.doctor import examine
 from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Report, merged_json, note
@@ -151,9 +151,9 @@ def _ordered(wired: Runtime, invocation: Invocation, operation: Operation, order
     """Order builds, or end an order."""
     if isinstance(order, OrderRuns):
         order = order if order.request_id else replace(order, request_id=invocation.request_id)
-        entry = ordering_runs.order_runs(wired.ports, wired.fleet, invocation, order)
+        entry = operate.order_runs(wired.ports, wired.fleet, invocation, order)
     else:
-        entry = ordering_runs.cancel(wired.ports, wired.fleet, invocation, order)
+        entry = operate.cancel_runs(wired.ports, wired.fleet, invocation, order)
     log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
     if not operation.dry_run:
         itself = Event(
@@ -220,7 +220,7 @@ def _about_jobs(wired: Runtime, invocation: Invocation, question: Jobs | Needs |
             of_days = (span := question.day or question.days) and statistics.list_days(ports, fleet, span, question.by)
             return asdict(of_days or statistics.list_month(ports, fleet, question.month, question.by))
         case Runs():
-            return {"runs": [asdict(one) for one in ordering_runs.list_runs(ports, fleet, question.most, question.id)]}
+            return {"runs": [asdict(one) for one in operate.list_runs(ports, fleet, question.most, question.id)]}
 
 
 def _history(wired: Runtime, question: Events) -> list[Event]:

@@ -17,7 +17,6 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import heartbeat, held_by_teams, scaling
 from autoscaler.domain.report.ordered import Outcome as RunOutcome
-from autoscaler.entry.counts import tell_counts
 from autoscaler.entry.events import (
     SCALE_DOWN,
     SCALE_UP,
@@ -29,6 +28,7 @@ from autoscaler.entry.events import (
     is_woken,
     read_trigger,
     read_woken,
+    tell_counts,
 )
 from autoscaler.errors import LeaseHeldError
 from autoscaler.ports import Ports

@@ -1,7 +1,7 @@
-"""Answers for builds that are lost, each once.
+"""Steps in Jenkins alone: beacons, items of its queue, and answers for builds that are lost.
 
-The answer is written down before Jenkins is asked. Cut off after that, it may have been sent: the
-next look finds what it started, or that it started nothing.
+Each lost build is answered for once. The answer is written down before Jenkins is asked. Cut off
+after that, it may have been sent: the next look finds what it started, or that it started nothing.
 """
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ from dataclasses import replace
 from autoscaler.control.outcomes import Result
 from autoscaler.control.steps.acting import Acting, done, skipped
 from autoscaler.domain.facts.effects import LostAnswer
-from autoscaler.domain.facts.plan import LeaveLost, RunAgain
+from autoscaler.domain.facts.plan import CancelItem, CreateBeacon, LeaveLost, RemoveBeacon, RunAgain
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.runs import job_path_of
 from autoscaler.domain.facts.started_builds import Rerun, RerunState
@@ -91,3 +91,34 @@ def _is_repeated_by_now(builds: Builds, step: RunAgain) -> bool:
     new = [entry for entry in entries if entry.is_by_person and entry.item > step.newest]
     started = [{one.name: one.value or "" for one in entry.parameters} for entry in new]
     return any(given.items() <= parameters.items() for parameters in started)
+
+
+# Beacons, and items of the queue.
+
+
+def create_beacon(acting: Acting, step: CreateBeacon) -> Result:
+    """Create the beacon, unless it is there already."""
+    try:
+        acting.controllers[step.controller].create_node(step.spec)
+    except ConflictError:
+        return done(step, "it is there already")
+    return done(step)
+
+
+def remove_beacon(acting: Acting, step: RemoveBeacon) -> Result:
+    """Delete a beacon, unless somebody connected an agent to it."""
+    controller = acting.controllers[step.controller]
+    node = controller.node(step.node)
+    if node is None:
+        return skipped(step, "it is not there any more")
+    if not node.offline or not node.idle or node.builds:
+        return skipped(step, "somebody uses it")
+    controller.delete_node(step.node)
+    return done(step)
+
+
+def cancel_item(acting: Acting, step: CancelItem) -> Result:
+    """Take an item out of the queue, if it is still there."""
+    if acting.controllers[step.controller].cancel_item(step.item):
+        return done(step)
+    return skipped(step, "it left the queue by itself")
