@@ -8,9 +8,9 @@ _CONTRACT = "tests/contract/test_compute_reserved.py::test_"
 CAPACITY = (
     Bug(
         name="agents of a block go on taking builds until EC2 ends them",
-        function="CORDONING",
-        was="    capacity_ends,  # its capacity is about to end, and with it the machine\n",
-        becomes="",
+        function="used_up",
+        was="if pool.spec.capacity and situation.now >= pool.closes_at else",
+        becomes="if False else",
         found_by=(f"{_DAYS}no_build_is_lost_with_a_block_that_ends_if_builds_take_no_longer_than_usual",),
     ),
     Bug(

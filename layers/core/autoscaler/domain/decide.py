@@ -42,7 +42,7 @@ from autoscaler.domain.scale_in.make_room import hand_over, let_bound_start, mak
 from autoscaler.domain.scale_in.replace import free_from_ended, replace_agents
 from autoscaler.domain.scale_in.reserved import keep_reserved
 from autoscaler.domain.scale_in.sides import drain_together, finish_rotations, left_the_file
-from autoscaler.domain.scale_in.surplus import capacity_ends, drain_left, not_worth_keeping, surplus, used_up
+from autoscaler.domain.scale_in.surplus import drain_left, not_worth_keeping, surplus, used_up
 from autoscaler.domain.situation.agents import failed_by_marks
 from autoscaler.domain.situation.situation import Decided, Situation, plan_of
 
@@ -71,8 +71,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     drain_again,  # came back only for a pipeline that has resumed
     free_from_ended,  # its executors show builds that have ended
     replace_agents,  # suspect, refuses builds, marked by a monitor, or outdated: at most a share of a pool in an hour
-    used_up,  # had as many builds as are wanted on one agent
-    capacity_ends,  # its capacity is about to end, and with it the machine
+    used_up,  # had as many builds as are wanted on one agent, or its capacity is about to end, and with it the machine
     stop_for_month_limit,  # the month's money is spent, or the hours of the day are used
     left_the_file,  # a host, or a further side of a machine, that the fleet file does not name any more
     drain_together,  # drained for good on another controller that its machine serves at once

@@ -22,7 +22,7 @@ from autoscaler.domain.scale_in.surplus import told_hold, why_left
 from autoscaler.domain.situation import states
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import failing_labels
-from autoscaler.domain.situation.left import is_controller_left, is_left, is_on_hold, unseen_sides, why_not_wanted
+from autoscaler.domain.situation.left import is_controller_left, is_on_hold, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.states import FOREIGN, AgentState, in_state, seen_seconds, state_named
 from autoscaler.domain.wording import clock, counted, dollars, duration, end_command, listed, moment
@@ -38,7 +38,7 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Tell of pools that left, and of controllers that left, with the agents that they leave behind."""
     pools: dict[str, list[Agent]] = {}
     for agent in situation.agents:
-        if is_left(agent) and not agent.instance_ended and not is_controller_left(situation, agent.record.controller):
+        if agent.pool.has_left and not agent.instance_ended and not is_controller_left(situation, agent.record.controller):
             pools.setdefault(agent.pool.name, []).append(agent)
     for pool, agents in pools.items():
         becomes = dict.fromkeys(_what_becomes_of(situation, agent) for agent in agents)
@@ -70,7 +70,7 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 def left_behind(situation: Situation) -> tuple[str, ...]:
     """Name each agent without a pool, each host and side that left, and each agent that nobody sees, a sentence each."""
-    drained = (agent for agent in situation.agents if is_left(agent) and not is_controller_left(situation, agent.record.controller))
+    drained = (agent for agent in situation.agents if agent.pool.has_left and not is_controller_left(situation, agent.record.controller))
     lines = [f"{_name(agent.record)}: {line}" for agent in drained if not agent.instance_ended for line in told_left(situation, agent)]
     lines += _hosts_and_sides(situation)
     for (controller, _), names in _unseen(situation).items():
@@ -81,7 +81,7 @@ def left_behind(situation: Situation) -> tuple[str, ...]:
 
 def _hosts_and_sides(situation: Situation) -> Iterator[str]:
     for agent in situation.agents:
-        if is_left(agent) or agent.instance_ended or is_controller_left(situation, agent.record.controller):
+        if agent.pool.has_left or agent.instance_ended or is_controller_left(situation, agent.record.controller):
             continue
         if why := why_not_wanted(situation, agent):
             yield f"{_name(agent.record)}: {why}: {_what_becomes_of(situation, agent)}"
@@ -92,7 +92,7 @@ def told_left(situation: Situation, agent: Agent) -> Iterator[str]:
     controller = agent.record.controller
     if is_controller_left(situation, controller):
         yield f"{_nobody_sees(controller)}; put the controller back, or run: {_end(agent.record.machine)}"
-    elif is_left(agent):
+    elif agent.pool.has_left:
         yield f"{why_left(situation, agent)}: {_what_becomes_of(situation, agent)}"
 
 

@@ -241,7 +241,8 @@ class DisruptionBudget:
         taken = leaving(decided, controller)
         for pool in situation.pools_of(controller).values():
             staying = [agent for agent in self.candidates(pool) if agent.record.node not in taken]
-            wrong = self._wrong(situation, staying)
+            faults = ((agent, why) for agent in staying if (why := self.wrong_with(situation, agent)))
+            wrong = {agent.record.instance_id: why for agent, why in faults if not situation.protected(agent)}
             if wrong and pool.on_hold:
                 yield self._held(pool, Reason.HELD, f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}")
             elif wrong:
@@ -250,11 +251,6 @@ class DisruptionBudget:
                 yield from (cordon(situation, agent, self.kind, *wrong[agent.record.instance_id]) for agent in chosen[:allowed])
                 if left := len(chosen[allowed:]):
                     yield self._held(pool, self.reason, f"{left} more agents are {self.adjective}; {self.pace(situation, pool)}")
-
-    def _wrong(self, situation: Situation, agents: Iterable[Agent]) -> dict[str, tuple[Reason, str]]:
-        """What is wrong with each of these agents that no build may be bound to, by instance id."""
-        wrong = ((agent, why) for agent in agents if (why := self.wrong_with(situation, agent)))
-        return {agent.record.instance_id: why for agent, why in wrong if not situation.protected(agent)}
 
     def _held(self, pool: PoolView, reason: Reason, detail: str) -> Held:
         return Held(pool=pool.name, controller=pool.controller, reason=reason, detail=detail)
@@ -432,7 +428,7 @@ def free_from_ended(situation: Situation, controller: str, decided: Decided) -> 
         if kept and pool.on_hold:
             detail = f"{told_ended(kept[0])}; {pool.paused_detail}"
             yield Held(pool=pool.name, controller=controller, reason=Reason.HELD, detail=detail)
-        else:
+        elif kept:
             yield from (_cordon(situation, agent) for agent in kept if not agent.executors)
             yield from (_cordon(situation, agent) for agent in [agent for agent in kept if agent.executors][: _places(pool)])
 

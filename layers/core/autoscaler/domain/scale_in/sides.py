@@ -85,7 +85,8 @@ def finish_rotations(situation: Situation, _decided: Decided) -> Iterator[Finish
             elif left.node is not None and not situation.no_giving_up(left.controller):
                 step = _finish(record, left.controller, left.node, f"{record.instance_id} serves {record.controller} now")
                 yield replace(step, is_bound=situation.is_bound(left.controller, left.node))
-    yield from _forgotten_nodes_of_hosts(situation)
+    if any(record.is_host for record in situation.snapshot.records):
+        yield from _forgotten_nodes_of_hosts(situation)
 
 
 def _forgotten_nodes_of_hosts(situation: Situation) -> Iterator[FinishRotation]:
@@ -270,7 +271,7 @@ def left_the_file(situation: Situation, controller: str, decided: Decided) -> It
     for agent in situation.agents:
         if agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
             continue
-        if why := why_not_wanted(situation, agent) or _why_beside_unseen(situation, agent):
+        if why := why_not_wanted(situation, agent) or (_why_beside_unseen(situation, agent) if situation.left_controllers else None):
             yield from _take_out(situation, agent, why)
 
 
@@ -308,13 +309,13 @@ def why_used_elsewhere(situation: Situation, agent: Agent) -> tuple[Reason, str]
     record = agent.record
     if record.is_instance and (unseen := next(unseen_sides(situation, record.machine), None)):
         return Reason.USED_ELSEWHERE, told_unseen(record.machine, unseen[1])
-    if record.is_instance and (where := next(_in_use_where_it_was(situation, agent), None)):
+    if record.is_instance and record.leaves and (where := next(_in_use_where_it_was(situation, agent), None)):
         return Reason.USED_ELSEWHERE, where
     is_shared = agent.pool.share is Share.COOPERATIVE or any(side.record.is_side for side in situation.sides.get(record.machine, ()))
     if record.is_instance and is_shared and (where := next(_in_use(situation, agent), None)):
         return Reason.USED_ELSEWHERE, where
     # A side may go alone, unless it is the one that says who has the devices.
-    reserved = devices_reserved(situation, record.machine) if record.is_instance or record.devices_for else ()
+    reserved = devices_reserved(situation, record.machine) if (record.is_instance and is_shared) or record.devices_for else ()
     return (Reason.RESERVED, told_people(reserved, record.node)) if reserved else None
 
 

@@ -29,7 +29,7 @@ from autoscaler.domain.situation.canary import (
 )
 from autoscaler.domain.situation.demand import Unmet
 from autoscaler.domain.situation.distrust import Want, is_on_trial
-from autoscaler.domain.situation.left import is_left, is_on_hold
+from autoscaler.domain.situation.left import is_on_hold
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, leaving, terminate
 from autoscaler.domain.situation.supply import agent_remaining_seconds, builds_left
@@ -252,35 +252,31 @@ def floor_here(situation: Situation, pool: PoolView) -> int:
     return max(0, pool.spec.min_agents - elsewhere)
 
 
-# Agents that have had as many builds as their operator allows: they take no more, and are replaced.
+# Agents that take no more builds, whatever the demand: they have had as many as their operator allows, or their capacity ends.
 
 
 def used_up(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:
-    """Cordon what may have no further build, at once and without a pace: builds must not share it. Those that run there go on."""
+    """Cordon what may have no further build, at once, for good and without a pace: builds must not share it. Those that run go on."""
     taken = leaving(decided, controller)
     for pool in situation.pools_of(controller).values():
-        for agent in pool.ready if pool.spec.max_builds is not None else ():
-            if agent.record.node not in taken and not situation.protected(agent) and builds_left(situation, agent) == 0:
+        closed = _why_closed(situation, pool) if pool.spec.capacity and situation.now >= pool.closes_at else ""
+        for agent in pool.ready if closed or pool.spec.max_builds is not None else ():
+            if agent.record.node in taken or situation.protected(agent):
+                continue
+            if builds_left(situation, agent) == 0:
                 detail = f"it has had {counted(pool.spec.max_builds or 0, 'build')}, and no more are wanted on one agent"
                 yield cordon(situation, agent, MarkClass.USED_UP, Reason.MAX_BUILDS, detail)
+            elif closed:
+                yield cordon(situation, agent, MarkClass.USED_UP, Reason.CAPACITY_ENDS, closed)
 
 
-# Agents in capacity that ends: they take no new builds in time, so that EC2 ends no build with their machines.
-
-
-def capacity_ends(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:
-    """Cordon the agents of a reservation or a block that is about to end, at once and for good; builds on them go on."""
-    taken = leaving(decided, controller)
-    for pool in situation.pools_of(controller).values():
-        capacity = pool.spec.capacity
-        if capacity is None or situation.now < pool.closes_at:
-            continue
-        left = capacity.leaves_at - situation.now
-        what = f"EC2 ends the machines of {capacity.id}" if capacity.block else f"{capacity.id} ends"
-        detail = f"{what} in {duration(left)}" if left > 0 else f"{capacity.id} is over"
-        for agent in pool.ready:
-            if agent.record.node not in taken and not situation.protected(agent):
-                yield cordon(situation, agent, MarkClass.USED_UP, Reason.CAPACITY_ENDS, detail)
+def _why_closed(situation: Situation, pool: PoolView) -> str:
+    """Say when the reservation or block of a pool ends: its agents take no new builds in time, so that EC2 ends none with them."""
+    capacity = pool.spec.capacity
+    if capacity is None or situation.now >= capacity.leaves_at:
+        return f"{capacity.id if capacity else pool.name} is over"
+    what = f"EC2 ends the machines of {capacity.id}" if capacity.block else f"{capacity.id} ends"
+    return f"{what} in {duration(capacity.leaves_at - situation.now)}"
 
 
 # Agents whose pool left the fleet file, or does not serve their controller any more: drained like any surplus.
@@ -295,7 +291,7 @@ def drain_left(situation: Situation, controller: str, decided: Decided) -> Itera
     """Cordon the agents of a controller that have no pool any more, and let go of those that are stopped. Reserved ones stay."""
     taken = leaving(decided, controller)
     for agent in situation.agents:
-        if agent.record.controller != controller or not is_left(agent) or agent.instance_ended or agent.record.node in taken:
+        if agent.record.controller != controller or not agent.pool.has_left or agent.instance_ended or agent.record.node in taken:
             continue
         if agent.phase is Phase.STOPPED and agent.instance is InstanceState.STOPPED:
             yield from _unless_held(situation, agent, terminate(agent, Reason.POOL_LEFT, why_left(situation, agent)))

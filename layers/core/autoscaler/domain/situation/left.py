@@ -21,15 +21,10 @@ def left_pools(memory: Memory, look: Look) -> tuple[set[str], float]:
     drained for an hour.
     """
     living = [agent for agent in look.agents if agent.record.is_instance and not agent.instance_ended]
-    left = {agent.record.instance_id for agent in living if is_left(agent)}
+    left = {agent.record.instance_id for agent in living if agent.pool.has_left}
     since = [memory.agent(name).pool_left_at for name in left]
     lately, until = sum(at is None or look.now - at < HOUR_SECONDS for at in since), look.now + HOUR_SECONDS
     return left, until if None in since and lately * 2 > len(living) else min(memory.fleet.hold_until, until)
-
-
-def is_left(agent: Agent) -> bool:
-    """Tell whether the pool of an agent left the fleet file, or does not serve its controller any more."""
-    return agent.pool.has_left
 
 
 def is_controller_left(situation: Look, controller: str) -> bool:
@@ -39,7 +34,7 @@ def is_controller_left(situation: Look, controller: str) -> bool:
 
 def is_on_hold(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent without a pool is not drained yet, since most of the fleet's agents lost theirs at once."""
-    return is_left(agent) and situation.now < situation.memory.fleet.hold_until
+    return agent.pool.has_left and situation.now < situation.memory.fleet.hold_until
 
 
 # What of a machine is not to serve its controller any more: hosts and sides that left the fleet file, and sides that nobody can see.

@@ -270,7 +270,7 @@ def next_session(
         return replace(seen, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
     if life.session != view.session:
         return replace(
-            seen, began_at=life.began_at, restarted=True, suspects=_but_empty({name: _may_be_missing(life, name) for name in nodes})
+            seen, began_at=life.began_at, restarted=True, suspects={name: runs for name in nodes if (runs := _may_be_missing(life, name))}
         )
     seen_seconds = now - life.since_at - blind_seconds(looks, life.since_at, now)
     limits = {_UNKNOWN: min(UNSEEN_RESUME_SECONDS, timeout_seconds)}
@@ -280,7 +280,13 @@ def next_session(
         if name in nodes
     }
     began_at = now if begun_since(life, view) else life.began_at
-    return replace(seen, since_at=life.since_at, began_at=began_at, restarted=life.restarted, suspects=_but_empty(still))
+    return replace(
+        seen,
+        since_at=life.since_at,
+        began_at=began_at,
+        restarted=life.restarted,
+        suspects={name: runs for name, runs in still.items() if runs},
+    )
 
 
 def begun_since(life: ControllerSession | None, view: ControllerView) -> dict[str, list[Build]]:
@@ -296,10 +302,6 @@ def begun_since(life: ControllerSession | None, view: ControllerView) -> dict[st
         for node in agents
     }
     return {name: builds for name, builds in begun.items() if builds}
-
-
-def _but_empty(runs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    return {name: those for name, those in runs.items() if those}
 
 
 def next_sessions(
