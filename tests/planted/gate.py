@@ -29,7 +29,7 @@ GATE = (
         "an agent ends since a wrong fleet file lacks its pool for some minutes",
         "a wrong fleet file lacks the pool for some minutes",
         function="_why_not_ended",
-        was="if kept := why_in_doubt(situation, agent) if not isinstance(step, Rotate) else None:",
+        was="if kept := why_in_doubt(situation, agent) if agent.pool.has_left and not isinstance(step, Rotate) else None:",
         becomes="if kept := None:",
     ),
     guards(

@@ -15,7 +15,8 @@ pool whose hours of the day are used, until midnight.
 If a controller was not read completely, or its queue in parts, restarted lately or is about to shut down, none of the three happens.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
@@ -23,7 +24,7 @@ from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.gate import gate
 from autoscaler.domain.launch.placement import take_back
 from autoscaler.domain.launch.queue import launch_for_queue, try_what_had_no_room, try_what_was_refused
-from autoscaler.domain.launch.turns import controllers_in_turn
+from autoscaler.domain.launch.turns import controllers_in_turn, has_lines
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.lifecycle import cordon_interrupted, lifecycle
 from autoscaler.domain.memo import FOR_EVER, Memo
@@ -43,7 +44,7 @@ from autoscaler.domain.scale_in.replace import free_from_ended, replace_agents
 from autoscaler.domain.scale_in.reserved import keep_reserved
 from autoscaler.domain.scale_in.sides import drain_together, finish_rotations, left_the_file
 from autoscaler.domain.scale_in.surplus import drain_left, not_worth_keeping, surplus, used_up
-from autoscaler.domain.situation.agents import failed_by_marks
+from autoscaler.domain.situation.agents import Phase, failed_by_marks
 from autoscaler.domain.situation.situation import Decided, Situation, plan_of
 
 # A rule looks at the situation and at what the rules before it have decided in this pass; it returns steps, and what is not done and why.
@@ -88,6 +89,32 @@ REPAIRING: tuple[FleetRule, ...] = (
     finish_rotations,  # nodes that agents have left for another controller
 )
 
+# What a rule is about, where that is not always there: a fleet without it does not enter the rule.
+ONLY_WHERE: Mapping[object, Callable[[Situation], bool]] = {
+    **dict.fromkeys((bring_back_pinned, let_resume, let_bound_start), lambda situation: bool(situation.out_of_use)),
+    keep_reserved: lambda situation: any(agent.phase is Phase.RESERVED for agent in situation.agents),
+    drain_left: lambda situation: any(agent.pool.has_left for agent in situation.agents),
+    drain_again: lambda situation: any(past.owed for past in situation.memory.agents.values()),
+    free_from_ended: lambda situation: any(agent.node is not None and agent.node.ended for agent in situation.agents),
+    used_up: lambda situation: any(pool.max_builds is not None or pool.capacity for pool in situation.fleet.pools.values()),
+    stop_for_month_limit: lambda situation: bool(situation.stopped_levels),
+    left_the_file: lambda situation: (
+        bool(situation.left_controllers) or any(agent.pool.of_hosts or not agent.record.is_instance for agent in situation.agents)
+    ),
+    drain_together: lambda situation: bool(situation.sides),
+    not_worth_keeping: lambda situation: any(agent.phase is Phase.STOPPED for agent in situation.agents),
+    make_room: lambda situation: any(demand.wants for demand in situation.demands.values()),
+    make_way: lambda situation: any(demand.wants for demand in situation.demands.values()),
+    hand_over: lambda situation: has_lines(situation.fleet),
+    run_again: lambda situation: bool(situation.memory.lost),
+    finish_rotations: lambda situation: any(record.leaves or record.is_host for record in situation.snapshot.records),
+}
+_Rule = TypeVar("_Rule", FleetRule, ControllerRule)
+
+
+def _of_use(rules: Iterable[_Rule], situation: Situation) -> list[_Rule]:
+    return [rule for rule in rules if rule not in ONLY_WHERE or ONLY_WHERE[rule](situation)]
+
 
 def scale_up(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Plan:
     """Decide what to bring back and what to launch. What it sees of the world, `scale_down` sees too, and remembers."""
@@ -109,17 +136,18 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
     """Decide what to cordon, what to give up, and what to repair."""
     situation = watch(assess(snapshot, fleet, memo))
     decided: list[Step | Held] = []
+    resuming, cordoning = _of_use(RESUMING, situation), _of_use(CORDONING, situation)
     for controller in snapshot.controllers:
-        for rule in RESUMING:
+        for rule in resuming:
             decided += rule(situation, controller, decided)
         if reason := situation.no_giving_up(controller):
             view = snapshot.controllers[controller]
             problem = view.problem or view.in_parts or situation.disagreement or "nothing is given up meanwhile"
             decided.append(Held(pool="", controller=controller, reason=reason, detail=problem))
             continue
-        for rule in CORDONING:
+        for rule in cordoning:
             decided += rule(situation, controller, decided)
-    for fleet_rule in REPAIRING:
+    for fleet_rule in _of_use(REPAIRING, situation):
         decided += fleet_rule(situation, decided)
     decided = gate(situation, decided)
     failures = failed_boots(situation, decided)

@@ -208,7 +208,7 @@ def _why_not_ended(situation: Situation, agent: Agent, step: Step) -> _Answer:
     """Say what keeps a machine from its end."""
     if kept := why_used_elsewhere(situation, agent) if not isinstance(step, Rotate) else None:
         return hold_back(agent, *kept)
-    if kept := why_in_doubt(situation, agent) if not isinstance(step, Rotate) else None:
+    if kept := why_in_doubt(situation, agent) if agent.pool.has_left and not isinstance(step, Rotate) else None:
         return hold_back(agent, *kept)
     # Nothing runs on a machine that is off; and without a node of ours no build can be.
     if agent.instance in OFF or step.node is None or agent.node is None:

@@ -33,7 +33,7 @@ from autoscaler.domain.situation.states import (
     STOPS_SECONDS,
     AgentState,
     Condition,
-    facts_of,
+    is_fact,
     state_of,
 )
 from autoscaler.domain.situation.supply import is_leaving
@@ -154,7 +154,8 @@ class Following:
         self.situation = situation
         self.coming_back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
         self.room = WarmRoom(situation)
-        self.facts = facts_of(situation)
+        looks = ((name, past.look) for name, past in situation.memory.agents.items())
+        self.facts = {name: look for name, look in looks if look is not None and is_fact(situation, look)}
 
     def fact(self, agent: Agent, condition: Condition) -> Observation | None:
         """Return since when two looks saw this of an agent; None where they did not."""
@@ -193,9 +194,9 @@ def _end(here: Following, agent: Agent, seen: str) -> Step | Held:
         return rotate(situation, agent, seen)
     if not agent.record.is_instance:
         return _end_side_or_host(situation, agent, seen)
-    if here.room.takes(agent):
+    if agent.pool.warm_pool and here.room.takes(agent):
         return stop(agent, Reason.KEPT_STOPPED, seen)
-    done = why_disk_is_done(situation, agent)
+    done = why_disk_is_done(situation, agent) if agent.pool.warm_pool else None
     return terminate(agent, done[0], f"{seen}; {done[1]}") if done else terminate(agent, Reason.DRAINED, seen)
 
 

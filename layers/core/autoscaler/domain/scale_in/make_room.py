@@ -21,7 +21,6 @@ from autoscaler.domain.launch.turns import (
     Wish,
     controllers_in_turn,
     hand_out,
-    has_lines,
     has_waited,
     may_be_refused,
     order_of,
@@ -200,8 +199,6 @@ def let_bound_start(situation: Situation, controller: str, _decided: Decided) ->
 
 def hand_over(situation: Situation, decided: Decided) -> Iterator[Cordon]:
     """Cordon as few agents as it takes for those to fit whose turn it is, once the agents that leave already have left."""
-    if not has_lines(situation.fleet):
-        return
     leaving = _already_leaving(situation, decided)
     if wishes := wishes_in_turn(situation, leaving):
         yield from _Handover(situation, leaving, wishes).cordons()

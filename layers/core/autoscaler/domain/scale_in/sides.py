@@ -271,7 +271,7 @@ def left_the_file(situation: Situation, controller: str, decided: Decided) -> It
     for agent in situation.agents:
         if agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
             continue
-        if why := why_not_wanted(situation, agent) or (_why_beside_unseen(situation, agent) if situation.left_controllers else None):
+        if why := why_not_wanted(situation, agent) or _why_beside_unseen(situation, agent):
             yield from _take_out(situation, agent, why)
 
 

@@ -215,8 +215,9 @@ def why_it_stays(situation: Situation, agent: Agent, *, for_room: bool = False) 
         return pool.paused_detail
     if situation.protected(agent):
         return "a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
-    is_tried = not for_room and situation.distrust[record.controller].is_tried(record.node or "")
-    if is_tried or is_on_trial(situation.memory.controller(record.controller).free_nodes.get(record.node or ""), now):
+    free_node = situation.memory.controller(record.controller).free_nodes.get(record.node or "")
+    is_tried = free_node and not for_room and situation.distrust[record.controller].is_tried(record.node or "")
+    if is_tried or (free_node and is_on_trial(free_node, now)):
         return "jobs wait that it did not take so far: some agents take none for minutes after they connected"
     reserved = devices_reserved(situation, record.machine) if agent.pool.share is Share.COOPERATIVE else ()
     return told_people(reserved, record.node) if reserved else None

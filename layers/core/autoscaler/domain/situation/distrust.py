@@ -131,9 +131,9 @@ def refusers(want: Want, distrust: Distrust, refusing: Iterable[tuple[Node, str 
     return tuple(node.name for node, pool in refusing if distrust.refuses(node.name, want.item.job) and may_take(want, node, pool))
 
 
-def is_on_trial(free_node: FreeNode | None, now: float) -> bool:
+def is_on_trial(free_node: FreeNode, now: float) -> bool:
     """Tell whether a node stands free beside a job, and not yet for so long that it is known to refuse it."""
-    if free_node is None or not free_node.looks or free_node.refused or free_node.is_useless:
+    if not free_node.looks or free_node.refused or free_node.is_useless:
         return False
     return now - free_node.seen_at <= LOOK_GAP_SECONDS and not is_broken(free_node, now)
 

@@ -112,8 +112,10 @@ _OF_CONTROLLER = "lost_at"  # by Jenkins' own clock, which may be ahead for good
 
 def turned_back(snapshot: Snapshot) -> Snapshot:
     """Return a look as if all that a clock that was ahead has noted were noted now."""
-    now = snapshot.taken_at
-    mended = {"memory": not_ahead(snapshot.memory, now), "learned": not_ahead(snapshot.learned, now), "records": _launched(snapshot)}
+    now, latest = snapshot.taken_at, snapshot.taken_at + _DIFFER_SECONDS
+    mended = {"memory": not_ahead(snapshot.memory, now), "learned": not_ahead(snapshot.learned, now)}
+    if any(record.launched_at > latest for record in snapshot.records):
+        mended["records"] = _launched(snapshot, latest)
     return _mended(snapshot, mended)
 
 
@@ -148,11 +150,10 @@ def _as_of_now(noted: Any, now: float) -> Any:
     return replace(noted, **{name: at - ahead_seconds for name, at in times.items() if at > now})
 
 
-def _launched(snapshot: Snapshot) -> tuple[Record, ...]:
+def _launched(snapshot: Snapshot, latest: float) -> tuple[Record, ...]:
     """Correct when agents were launched for the first time: their boots have no longer than others."""
-    latest = snapshot.taken_at + _DIFFER_SECONDS
     ahead = {record.instance_id for record in snapshot.records if record.launched_at > latest and not record.starts}
-    times = {instance.id: instance.launched_at for instance in snapshot.instances if instance.id in ahead} if ahead else {}
+    times = {instance.id: instance.launched_at for instance in snapshot.instances if instance.id in ahead}
     return tuple(
         replace(record, launched_at=times[record.instance_id]) if record.instance_id in times else record for record in snapshot.records
     )

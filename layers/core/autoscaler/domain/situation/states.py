@@ -556,12 +556,6 @@ def is_fact(situation: Situation, look: Observation) -> bool:
     return look.last_at == situation.now and not is_new and situation.now - look.first_at >= SECOND_LOOK_SECONDS
 
 
-def facts_of(situation: Situation) -> dict[str, Observation]:
-    """Return what two looks saw, by instance id or node."""
-    looks = {name: past.look for name, past in situation.memory.agents.items() if past.look}
-    return {name: look for name, look in looks.items() if is_fact(situation, look)}
-
-
 def in_state(memory: Memory, state: str) -> dict[str, InState]:
     """Return what was last seen in a state, by instance id."""
     states = {name: past.state for name, past in memory.agents.items() if past.state}
