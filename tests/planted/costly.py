@@ -250,9 +250,9 @@ COSTLY = (
     ),
     Bug(
         name="agents of the stack's own launch templates stay at their first version for ever",
-        function="FleetSettings._version_of",
-        was='return "$Latest" if template in',
-        becomes='return "$Default" if template in',
+        function="FleetSettings._launched",
+        was='by_default = "$Latest" if template in',
+        becomes='by_default = "$Default" if template in',
         found_by=("tests/unit/test_config.py::test_the_stacks_own_launch_templates_are_used_by_their_latest_version",),
     ),
 )

@@ -52,18 +52,11 @@ def billing_warnings(settings: FleetSettings, images: Mapping[str, Mapping[str, 
         if billed != listed.system:
             known_as = f"{details} ({operation})" if details and operation else details or operation
             said = f"the image {image.get('ImageId', '')} is billed as {known_as}, and the pool is priced as {listed.system}"
-            text = f"pools.{name}.{_key(pool)} ({listed.system}): {said}; {_cure(pool, listed, billed)}"
-            yield Problem(place=("pools", name, *_place(pool)), text=text)
-
-
-def _key(pool: PoolSettings) -> str:
-    return "prices.system" if pool.prices and pool.prices.system else "platform"
-
-
-def _place(pool: PoolSettings) -> tuple[str, ...]:
-    if pool.prices and pool.prices.system:
-        return ("prices", "system")
-    return ("platform",) if "platform" in pool.model_fields_set else ("launch_template",)
+            key, place = "platform", ["platform" if "platform" in pool.model_fields_set else "launch_template"]
+            if pool.prices and pool.prices.system:
+                key, place = "prices.system", ["prices", "system"]
+            text = f"pools.{name}.{key} ({listed.system}): {said}; {_cure(pool, listed, billed)}"
+            yield Problem(place=("pools", name, *place), text=text)
 
 
 def _cure(pool: PoolSettings, listed: PriceList, billed: str) -> str:
@@ -110,10 +103,6 @@ def _of_template(settings: FleetSettings, name: str, pool: PoolSettings) -> Iter
         key = "platform" if "platform" in pool.model_fields_set else "launch_template"
         prices = "" if pool.usd_per_hour is not None else f", and the pool is priced as {price_list_of(settings, name).system}"
         yield (key,), f"platform ({pool.platform}): {own[0]} launches {launched}{prices}; write platform: {launched}"
-    yield from _of_processor(pool, own)
-
-
-def _of_processor(pool: PoolSettings, own: re.Match[str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     wanted = "arm64" if own["kind"] == "arm64" else "x86_64"
     if other := next((kind for kind in types_of(pool) if architecture(kind) != wanted), None):
         key = "instance_types" if pool.instance_types else "instance_requirements"
@@ -178,7 +167,9 @@ def warnings_in(path: Path, prefix: str = SECRET_PREFIX, now: float | None = Non
     """
     settings = load_settings(path)
     fleet = settings.domain()
-    problems = located([*warnings_of(settings, prefix, fleet), *_old_prices(fleet, now)], path.read_bytes())
+    old = [one for one in price_ages(fleet, now) if one.old] if now is not None else []
+    of_prices = [Problem(place=("pools", one.pools[0]), text=f"{one.told}; {WAY_OUT}") for one in old]
+    problems = located([*warnings_of(settings, prefix, fleet), *of_prices], path.read_bytes())
     return list(FleetFileError(str(path), problems).lines)
 
 
@@ -186,14 +177,10 @@ def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX, fleet: Fle
     """Return the warnings for settings, and for the ``fleet`` that they make."""
     fleet = fleet or settings.domain()
     of_controllers = (*_secrets(settings, prefix), *_addresses(settings))
-    of_pools = (*_without_hosts(settings), *_subnets(settings), *_twins(fleet), *_money(fleet), *template_warnings(settings))
+    rule = "it has no host and no launch_template, so nothing serves its jobs; what it had is drained"
+    unserved = [Problem(place=("pools", name), text=f"pools.{name}: {rule}") for name in without_hosts(settings)]
+    of_pools = (*unserved, *_subnets(settings), *_twins(fleet), *_money(fleet), *template_warnings(settings))
     return [*of_controllers, *of_pools, *warm_pool_warnings(settings)]
-
-
-def _old_prices(fleet: Fleet, now: float | None) -> Iterator[Problem]:
-    for one in price_ages(fleet, now) if now is not None else ():
-        if one.old:
-            yield Problem(place=("pools", one.pools[0]), text=f"{one.told}; {WAY_OUT}")
 
 
 def readable(secret: str, prefix: str) -> bool:
@@ -220,12 +207,6 @@ def _addresses(settings: FleetSettings) -> Iterator[Problem]:
         if at.scheme == "http" and at.hostname not in _LOOPBACK and controller.secret is not None:
             text = f"controllers.{name}.url ({controller.url}): over http the token is sent in the clear, use https"
             yield Problem(place=("controllers", name, "url"), text=text)
-
-
-def _without_hosts(settings: FleetSettings) -> Iterator[Problem]:
-    for name in without_hosts(settings):
-        text = f"pools.{name}: it has no host and no launch_template, so nothing serves its jobs; what it had is drained"
-        yield Problem(place=("pools", name), text=text)
 
 
 def _subnets(settings: FleetSettings) -> Iterator[Problem]:

@@ -151,23 +151,13 @@ def _tag_problem(discriminator: str, tag: str | None = None, expected_tags: str 
 
 _SECTIONS: dict[str, type[BaseModel]] = {
     "limits": LimitSettings,
-    "controllers": ControllerSettings,
-    "kinds": KindSettings,
-    "defaults": Tuning,
-    "pools": PoolSettings,
-    "hosts": HostSettings,
-    "teams": TeamSettings,
+    "an entry of controllers": ControllerSettings,
+    "an entry of kinds": KindSettings,
+    "defaults or a pool": Tuning,
+    "a pool": PoolSettings,
+    "an entry of hosts": HostSettings,
+    "an entry of teams": TeamSettings,
     "runs": RunSettings,
-}
-_PLACES = {
-    "limits": "limits",
-    "controllers": "an entry of controllers",
-    "kinds": "an entry of kinds",
-    "defaults": "defaults or a pool",
-    "pools": "a pool",
-    "hosts": "an entry of hosts",
-    "teams": "an entry of teams",
-    "runs": "runs",
 }
 # What an earlier version knew, and what is to be done instead.
 _GONE = {"estimates": ", delete it: AWS Cost Explorer says what addresses and NAT gateways cost"}
@@ -262,7 +252,7 @@ def _suggestion(place: Place) -> str:
         return f", did you mean {_SYNONYMS.get(word, word)}?"
     belongs = next((name for name, model in _SECTIONS.items() if key in model.model_fields), None)
     if belongs:
-        return f" here, it belongs in {_PLACES[belongs]}"
+        return f" here, it belongs in {belongs}"
     return f", known here: {', '.join(known)}" if len(known) <= _FEW else ""
 
 

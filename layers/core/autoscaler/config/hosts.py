@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 
@@ -14,8 +14,9 @@ from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, Host, Lending,
 from autoscaler.domain.wording import shortened
 
 if TYPE_CHECKING:
-    from autoscaler.config.settings import FleetSettings, PoolSettings
+    from autoscaler.config.settings import FleetSettings, KindSettings, PoolSettings
 
+    Kinds = Mapping[str, KindSettings]
 
 # Hosts: machines of your own, as an operator writes them; and the pools that they make up.
 
@@ -140,25 +141,25 @@ def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:
 def of_pool(settings: "FleetSettings", name: str, pool: "PoolSettings") -> Iterator[tuple[str, str]]:
     """Yield the key and the text of what is missing in a pool of EC2 instances, or is too much in one of hosts."""
     if not is_of_hosts(settings, name):
-        yield from ((key, f"{key}: missing") for key in _missing(pool))
+        instead = {"instance_types": pool.instance_requirements}
+        yield from ((key, f"{key}: missing") for key in _NEEDED if not (getattr(pool, key) or instead.get(key)))
         return
     for key in _given(pool):
         yield key, f"{key}: the pool is of hosts ({listed(hosts_of(settings, name))}), which are not launched, stopped or ended"
-    served = pool.controllers or settings.controllers
-    if any(settings.controllers[one].nodes == "slots" for one in served if one in settings.controllers):
+    if has_static_nodes(settings, pool):
         yield "controllers", "controllers: hosts do not take static nodes (nodes: slots), each gets a node of its own"
+
+
+def has_static_nodes(settings: "FleetSettings", pool: "PoolSettings") -> bool:
+    """Tell whether a controller of a pool has static nodes, which agents take (nodes: slots)."""
+    served = [settings.controllers[name] for name in pool.controllers or settings.controllers if name in settings.controllers]
+    return any(controller.nodes == "slots" for controller in served)
 
 
 def _given(pool: "PoolSettings") -> Iterator[str]:
     """Name the keys of a pool that say how EC2 instances are bought, started and ended."""
     default = type(pool).model_fields
     return (key for key in _OF_EC2 if getattr(pool, key) not in (default[key].default, []))
-
-
-def _missing(pool: "PoolSettings") -> Iterator[str]:
-    """Name the keys that a pool of EC2 instances lacks."""
-    instead = {"instance_types": pool.instance_requirements}
-    return (key for key in _NEEDED if not (getattr(pool, key) or instead.get(key)))
 
 
 # One Jenkins controller, as an operator writes it; how its URL is judged, and how environment variables spell its name.
@@ -222,26 +223,14 @@ def environment_name(controller: str) -> str:
 # ``a+c``. Any other kind names what it is a speciality of (``of``).
 
 
-class Kind(Protocol):
-    """What an operator wrote of a kind."""
-
-    @property
-    def of(self) -> list[str]:
-        """The kinds that it is a speciality of, beside those that its name tells."""
-
-    @property
-    def labels(self) -> list[str] | None:
-        """Labels of its agents; None: those that its name tells."""
-
-
-def labels_of(name: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
+def labels_of(name: str, kinds: "Kinds") -> frozenset[str]:
     """Return the labels that jobs ask for which need this kind."""
     written = kinds[name].labels
     _, *modifiers = name.split("+")
     return frozenset(written) if written is not None else frozenset((name, *modifiers))
 
 
-def general_kinds(name: str, kinds: Mapping[str, Kind]) -> set[str]:
+def general_kinds(name: str, kinds: "Kinds") -> set[str]:
     """Return all kinds that this one is a speciality of, directly or by way of others."""
     known = _known(kinds)
     if name not in known:
@@ -256,12 +245,12 @@ def general_kinds(name: str, kinds: Mapping[str, Kind]) -> set[str]:
 
 
 @of_the_last
-def _known(_kinds: Mapping[str, Kind]) -> dict[str, set[str]]:
+def _known(_kinds: "Kinds") -> dict[str, set[str]]:
     """Return a place for the general kinds of each kind."""
     return {}
 
 
-def lent_labels(name: str | None, own: Collection[str], kinds: Mapping[str, Kind]) -> frozenset[str]:
+def lent_labels(name: str | None, own: Collection[str], kinds: "Kinds") -> frozenset[str]:
     """Return the labels of more general kinds that an agent with these labels of its own carries only while it is lent."""
     if name is None or name not in kinds:
         return frozenset()
@@ -290,14 +279,14 @@ def _usd_per_executor(pool: Pool) -> float:
     return pool.offerings[0].billed_usd_per_hour / pool.executors
 
 
-def _direct(name: str, kinds: Mapping[str, Kind]) -> Iterator[str]:
+def _direct(name: str, kinds: "Kinds") -> Iterator[str]:
     yield from (kind for kind in kinds[name].of if kind in kinds)
     base, *modifiers = name.split("+")
     yield from (other for other, others in _by_base(kinds).get(base, ()) if others < set(modifiers))
 
 
 @of_the_last
-def _by_base(kinds: Mapping[str, Kind]) -> dict[str, list[tuple[str, set[str]]]]:
+def _by_base(kinds: "Kinds") -> dict[str, list[tuple[str, set[str]]]]:
     """Return the kinds and their modifiers by what stands before the first +."""
     by_base: dict[str, list[tuple[str, set[str]]]] = {}
     for name in kinds:

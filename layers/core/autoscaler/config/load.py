@@ -4,12 +4,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from autoscaler.config import hosts
-from autoscaler.config.hosts import environment_name, general_kinds, labels_of, url_problem
+from autoscaler.config.hosts import environment_name, general_kinds, has_static_nodes, labels_of, url_problem
 from autoscaler.config.prices import of_capacity, types_of
 from autoscaler.config.problems import FleetFileError, Problem, listed
 from autoscaler.config.sections import ScheduleSettings, WarmPoolSettings
@@ -41,26 +42,16 @@ def kind_of_pool(settings: FleetSettings, pool: PoolSettings) -> Iterator[tuple[
     elif pool.kind not in settings.kinds:
         yield "kind", f"kind ({pool.kind}) is not one of kinds ({listed(settings.kinds, 'there are none')})"
     else:
-        yield from _labels(settings, pool, pool.kind)
-        if pool.lend not in {None, Lending.NEVER}:
-            yield from _lend(settings, pool, pool.kind)
-
-
-def _labels(settings: FleetSettings, pool: PoolSettings, kind: str) -> Iterator[tuple[str, str]]:
-    kinds = settings.kinds
-    general = {label: one for one in sorted(general_kinds(kind, kinds)) for label in labels_of(one, kinds)}
-    for label in pool.labels or ():
-        if label in general and label not in labels_of(kind, kinds):
-            rule = f"it is a label of the kind {general[label]}, which agents of {kind} carry only while they are lent"
-            yield "labels", f"labels ({label}): {rule}"
-
-
-def _lend(settings: FleetSettings, pool: PoolSettings, kind: str) -> Iterator[tuple[str, str]]:
-    served = [settings.controllers[name] for name in pool.controllers or settings.controllers if name in settings.controllers]
-    if not general_kinds(kind, settings.kinds):
-        yield "lend", f"lend ({pool.lend}): the kind {kind} is no speciality of another one"
-    elif any(controller.nodes == "slots" for controller in served):
-        yield "lend", f"lend ({pool.lend}): agents on static nodes (nodes: slots) are not lent, their labels are their operator's"
+        kinds, own = settings.kinds, labels_of(pool.kind, settings.kinds)
+        general = {label: one for one in sorted(general_kinds(pool.kind, kinds)) for label in labels_of(one, kinds)}
+        for label in pool.labels or ():
+            if label in general and label not in own:
+                rule = f"it is a label of the kind {general[label]}, which agents of {pool.kind} carry only while they are lent"
+                yield "labels", f"labels ({label}): {rule}"
+        if pool.lend not in {None, Lending.NEVER} and not general_kinds(pool.kind, kinds):
+            yield "lend", f"lend ({pool.lend}): the kind {pool.kind} is no speciality of another one"
+        elif pool.lend not in {None, Lending.NEVER} and has_static_nodes(settings, pool):
+            yield "lend", f"lend ({pool.lend}): agents on static nodes (nodes: slots) are not lent, their labels are their operator's"
 
 
 # Rules between teams and their pools.
@@ -100,7 +91,12 @@ _SUBNET = re.compile(r"^subnet-[0-9a-z]+$")
 
 def contradictions(settings: FleetSettings) -> Iterator[Problem]:
     """Yield what cannot be, in the order of the file."""
-    yield from _between_controllers(settings)
+    for name, controller in settings.controllers.items():
+        if problem := url_problem(controller.url):
+            yield Problem(place=("controllers", name, "url"), text=f"controllers.{name}.url {problem}")
+    if len({environment_name(name) for name in settings.controllers}) != len(settings.controllers):
+        text = f"controllers ({listed(settings.controllers)}) must differ when written as environment variables"
+        yield Problem(place=("controllers",), text=text)
     yield from between_kinds(settings)
     yield from between_teams(settings)
     yield from hosts.between_hosts(settings)
@@ -120,19 +116,14 @@ def architecture(instance_type: str) -> str:
     return "arm64" if _ARM64.match(instance_type) else "x86_64"
 
 
-def _between_controllers(settings: FleetSettings) -> Iterator[Problem]:
-    for name, controller in settings.controllers.items():
-        if problem := url_problem(controller.url):
-            yield Problem(place=("controllers", name, "url"), text=f"controllers.{name}.url {problem}")
-    if len({environment_name(name) for name in settings.controllers}) != len(settings.controllers):
-        text = f"controllers ({listed(settings.controllers)}) must differ when written as environment variables"
-        yield Problem(place=("controllers",), text=text)
-
-
 def _of_pool(pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield the key and the text of what is wrong within a pool."""
     if pool.max_agents is not None:
-        yield from _minima(pool, pool.max_agents)
+        most = pool.max_agents * pool.executors
+        if pool.min_agents > pool.max_agents:
+            yield "min_agents", f"min_agents ({pool.min_agents}) exceeds max_agents ({pool.max_agents})"
+        if pool.warm_executors > most:
+            yield "warm_executors", f"warm_executors ({pool.warm_executors}) exceeds max_agents x executors ({most})"
     for key in ("labels", "controllers", "instance_types", "subnets"):
         values = getattr(pool, key) or []
         if len(set(values)) != len(values):
@@ -141,14 +132,6 @@ def _of_pool(pool: PoolSettings) -> Iterator[tuple[str, str]]:
     for subnet in pool.subnets:
         if not _SUBNET.match(subnet):
             yield "subnets", f"subnets ({subnet}) is not a subnet's id, such as subnet-0a1b2c3d4e5f60718"
-
-
-def _minima(pool: PoolSettings, max_agents: int) -> Iterator[tuple[str, str]]:
-    if pool.min_agents > max_agents:
-        yield "min_agents", f"min_agents ({pool.min_agents}) exceeds max_agents ({max_agents})"
-    most = max_agents * pool.executors
-    if pool.warm_executors > most:
-        yield "warm_executors", f"warm_executors ({pool.warm_executors}) exceeds max_agents x executors ({most})"
 
 
 def _machines(pool: PoolSettings) -> Iterator[tuple[str, str]]:
@@ -180,7 +163,10 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
     yield from kind_of_pool(settings, pool)
     yield from of_capacity(settings, name, pool)
     yield from _shared(settings, name, pool)
-    yield from _run_again(settings, name, pool)
+    # What ``defaults`` ask of a pool of spot agents only is not done there.
+    rerun = settings.tuned("rerun", name)
+    if pool.rerun and rerun.lost.second == "on-demand" and pool.market == "spot":
+        yield "rerun", "rerun.lost.second (on-demand): the pool buys spot agents only (market), use spot-then-on-demand"
     timeout, boot = (settings.tuned(key, name) for key in ("boot_timeout_seconds", "boot_seconds"))
     if timeout <= boot:
         key = "boot_timeout_seconds" if pool.boot_timeout_seconds is not None else "boot_seconds"
@@ -193,14 +179,10 @@ def _shared(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[
         return
     if len(served) < 2:
         yield "share", f"share ({pool.share}): the pool serves one controller only"
-    elif any(settings.controllers[one].nodes == "slots" for one in served):
+    elif has_static_nodes(settings, pool):
         yield "share", f"share ({pool.share}): agents on static nodes (nodes: slots) stay where they are"
-    if pool.share is Share.COOPERATIVE:
-        yield from _cooperative(settings, name, pool)
-
-
-def _cooperative(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
-    """Yield what an agent cannot be that serves several controllers at once."""
+    if pool.share is not Share.COOPERATIVE:
+        return
     if pool.lend not in {None, Lending.NEVER}:
         yield "lend", f"lend ({pool.lend}): an agent of several controllers at once (share: cooperative) is not lent"
     if pool.warm_pool:
@@ -209,13 +191,6 @@ def _cooperative(settings: FleetSettings, name: str, pool: PoolSettings) -> Iter
         yield "share", f"share ({pool.share}): builds of several controllers share the machine, so max_builds and reuse: never cannot hold"
     if pool.platform is Platform.WINDOWS:
         yield "share", f"share ({pool.share}): on Windows an agent connects to one controller"
-
-
-def _run_again(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the lost builds of a pool; what ``defaults`` ask of a pool of spot agents only is not done there."""
-    rerun = settings.tuned("rerun", name)
-    if pool.rerun and rerun.lost.second == "on-demand" and pool.market == "spot":
-        yield "rerun", "rerun.lost.second (on-demand): the pool buys spot agents only (market), use spot-then-on-demand"
 
 
 def _of_schedule(settings: FleetSettings, name: str, schedule: ScheduleSettings) -> Iterator[tuple[str, str]]:
@@ -296,21 +271,15 @@ def _bytes(path: Path) -> bytes:
 
 
 def _content(raw: bytes, path: Path) -> object:
-    known = _checked(path.with_suffix(".json"))
-    if "fleet" in known and known.get("sha256") == hashlib.sha256(raw).hexdigest():
+    known: object = None
+    checked = path.with_suffix(".json")
+    with suppress(OSError, ValueError, RecursionError):  # it is no such JSON, but somebody's own
+        known = json.loads(checked.read_text(encoding="utf-8")) if checked.exists() else None
+    if isinstance(known, dict) and "fleet" in known and known.get("sha256") == hashlib.sha256(raw).hexdigest():
         return known["fleet"]
     from autoscaler.config.yaml_file import parse  # noqa: PLC0415 - not in the warm path: a checked JSON stands beside the deployed file
 
     return parse(raw)
-
-
-def _checked(path: Path) -> dict[str, object]:
-    """Return what was checked before; nothing of a file that is no such JSON, but somebody's own."""
-    try:
-        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return known if isinstance(known, dict) else {}
 
 
 def _located(problems: Iterable[Problem], raw: bytes, path: Path) -> FleetFileError:

@@ -9,9 +9,9 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, PoolSchedule, Team, WarmPool
-from autoscaler.domain.facts.job_settings import JobParameters, JobWeights, Source
+from autoscaler.domain.facts.job_settings import JobParameters, Source
 from autoscaler.domain.facts.pools import DAY_MINUTES, NUMBERS
-from autoscaler.domain.facts.started_builds import RerunPolicy, RunPolicy
+from autoscaler.domain.facts.started_builds import RerunPolicy
 
 # What all sections of the fleet file share: how strict they are, and what counts and dollars are.
 
@@ -193,11 +193,6 @@ JobWeightsKey = Annotated[
 ]
 
 
-def job_weights(settings: JobWeightsKey) -> JobWeights:
-    """Translate to the domain's value."""
-    return JobWeights(by_pattern=tuple(settings.items()))
-
-
 # The key that says which parameters tell the builds of a job apart.
 
 
@@ -230,11 +225,6 @@ class RunSettings(Section):
         "declare it, and rerun_parameter beside it.",
     )
     max_open: Annotated[int, Field(ge=1, le=200)] = Field(20, description="How many orders may be open at the same time.")
-
-
-def run_policy(settings: RunSettings | None) -> RunPolicy | None:
-    """Translate to the domain's value; None: nobody may order runs."""
-    return RunPolicy(label_parameter=settings.label_parameter, max_open=settings.max_open) if settings else None
 
 
 # The keys of a warm pool.
@@ -339,13 +329,16 @@ class TeamSettings(Section):
     max_usd_per_month: UsdPerMonth = None
 
 
-def ceilings(agents: int | None, launches: int | None, usd_per_hour: float | None, usd_per_month: float | None) -> Ceilings:
+def ceilings(
+    agents: int | None, launches: int | None, usd_per_hour: float | None, usd_per_month: float | None, hours: float | None = None
+) -> Ceilings:
     """Translate limits; infinite where none is written."""
     return Ceilings(
         max_agents=inf if agents is None else agents,
         max_launches_per_hour=inf if launches is None else launches,
         max_usd_per_hour=inf if usd_per_hour is None else usd_per_hour,
         max_usd_per_month=inf if usd_per_month is None else usd_per_month,
+        max_hours_per_day=inf if hours is None else hours,
     )
 
 

@@ -1,6 +1,5 @@
 """The keys of the fleet file, as an operator writes them; the schema and the reference page are made from here."""
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
@@ -9,6 +8,7 @@ from autoscaler.config.hosts import (
     ControllerSettings,
     HostSettings,
     general_kinds,
+    has_static_nodes,
     host,
     hosts_of,
     is_of_hosts,
@@ -57,14 +57,14 @@ from autoscaler.config.sections import (
     WarmPoolKey,
     ceilings,
     job_parameters,
-    job_weights,
     pool_schedules,
     rerun_policy,
-    run_policy,
     team,
     warm_pool_of,
 )
-from autoscaler.domain.facts.fleet import Ceilings, Fleet, Lending, Limits, Platform, Pool, Quarantine, Share
+from autoscaler.domain.facts.fleet import Fleet, Lending, Limits, Platform, Pool, Quarantine, Share
+from autoscaler.domain.facts.job_settings import JobWeights
+from autoscaler.domain.facts.started_builds import RunPolicy
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 LABEL = r"^[^\s\"]+$"
@@ -323,7 +323,8 @@ class FleetSettings(Section):
                 pools[name] = self._pool(name, pool)
             except FleetFileError as error:
                 problems += error.problems
-        pools = with_lending(pools, {name: pool.lend for name, pool in self.pools.items()}, self._general_kinds())
+        general = {name: general_kinds(pool.kind, self.kinds) for name, pool in self.pools.items() if pool.kind in self.kinds}
+        pools = with_lending(pools, {name: pool.lend for name, pool in self.pools.items()}, general)
         fleet = self._fleet(pools)
         if problems := [*problems, *unaffordable_minima(fleet), *dear_minima(fleet), *impossible_hours(fleet)]:
             raise FleetFileError("", problems)
@@ -338,9 +339,9 @@ class FleetSettings(Section):
             teams={name: team(name, one, pools) for name, one in self.teams.items()},
             rerun_parameter=self.rerun_parameter,
             job_parameters=job_parameters(self.job_parameters),
-            weights=job_weights(self.weights),
+            weights=JobWeights(by_pattern=tuple(self.weights.items())),
             ignored_labels=tuple(self.ignore_labels),
-            runs=run_policy(self.runs),
+            runs=RunPolicy(label_parameter=self.runs.label_parameter, max_open=self.runs.max_open) if self.runs else None,
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             controller_hosts={one.host_role_id: name for name, one in self.controllers.items() if one.host_role_id},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
@@ -359,10 +360,9 @@ class FleetSettings(Section):
         tuned = {key: self.tuned(key, name) for key in Tuning.model_fields}
         prices = {key: tuned.pop(key) for key in _PRICES}
         tuned.pop("prices")
-        never = tuned.pop("reuse") == "never"
-        warm = tuned.pop("warm_pool")
-        hosts = is_of_hosts(self, name)
+        never, warm, hosts = tuned.pop("reuse") == "never", tuned.pop("warm_pool"), is_of_hosts(self, name)
         most = len(hosts_of(self, name)) or pool.max_agents or 0
+        stopped = warm_pool_of(warm, pool.max_agents or 0) if warm and not never and self.may_stop(pool) else None
         tuned["rerun"] = rerun_policy(tuned["rerun"], only_spot=pool.market == "spot")
         return Pool(
             name=name,
@@ -374,7 +374,7 @@ class FleetSettings(Section):
             executors=pool.executors,
             platform=pool.platform,
             max_agents=most,
-            ceilings=self._ceilings(pool),
+            ceilings=ceilings(None, pool.max_launches_per_hour, pool.max_usd_per_hour, pool.max_usd_per_month, pool.max_hours_per_day),
             priority=pool.priority,
             min_agents=pool.min_agents,
             warm_executors=pool.warm_executors,
@@ -383,30 +383,22 @@ class FleetSettings(Section):
             schedules=pool_schedules(pool.schedules, most),
             **tuned
             | {"max_job_seconds": pool.max_job_seconds, **({"max_builds": 1} if never else {})}
-            | (of_hosts(tuned) if hosts else self._launched(name, pool, prices) | self._stopped(pool, None if never else warm)),
+            | (of_hosts(tuned) if hosts else self._launched(name, pool, prices) | {"warm_pool": stopped}),
         )
 
     def _launched(self, name: str, pool: PoolSettings, prices: dict[str, float | None]) -> dict[str, Any]:
         """Translate what is launched for a pool."""
-        template = pool.launch_template or ""
+        template, own = pool.launch_template or "", {f"autoscaler-{kind}-{self.fleet}" for kind in (*Platform, "arm64")}
+        # The latest of the stack's own templates, whose default a deployment never moves.
+        by_default = "$Latest" if template in own else "$Default"
         return {
             "launch_template": template,
-            "launch_template_version": pool.launch_template_version or self._version_of(template),
+            "launch_template_version": pool.launch_template_version or by_default,
             "image_parameter": pool.image_parameter or "",
             **with_capacity(pool, offerings(name, pool, types_of(pool), prices, price_list_of(self, name))),
             "allocation": allocation_of(pool),
             **counted_volumes(pool, prices),
         }
-
-    def _stopped(self, pool: PoolSettings, warm: Any) -> dict[str, Any]:
-        """Translate which agents of a pool are stopped."""
-        stops = warm and self.may_stop(pool)
-        return {"warm_pool": warm_pool_of(warm, pool.max_agents or 0) if stops else None}
-
-    @staticmethod
-    def _ceilings(pool: PoolSettings) -> Ceilings:
-        own = ceilings(None, pool.max_launches_per_hour, pool.max_usd_per_hour, pool.max_usd_per_month)
-        return own if pool.max_hours_per_day is None else replace(own, max_hours_per_day=pool.max_hours_per_day)
 
     def own_labels(self, pool: str) -> frozenset[str]:
         """Return the labels that a pool's agents always carry."""
@@ -415,22 +407,9 @@ class FleetSettings(Section):
             return frozenset(written or [pool])
         return frozenset(written or ()) | labels_of(kind, self.kinds)
 
-    def _general_kinds(self) -> dict[str, set[str]]:
-        return {name: general_kinds(pool.kind, self.kinds) for name, pool in self.pools.items() if pool.kind in self.kinds}
-
     def may_stop(self, pool: PoolSettings) -> bool:
         """Tell whether agents of a pool can be stopped: not those that are spot, serve several at once, or have static nodes."""
-        return (
-            pool.market != "spot"
-            and pool.share is not Share.COOPERATIVE
-            and not any(
-                name in self.controllers and self.controllers[name].nodes == "slots" for name in pool.controllers or self.controllers
-            )
-        )
-
-    def _version_of(self, template: str) -> str:
-        """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""
-        return "$Latest" if template in {f"autoscaler-{kind}-{self.fleet}" for kind in (*Platform, "arm64")} else "$Default"
+        return pool.market != "spot" and pool.share is not Share.COOPERATIVE and not has_static_nodes(self, pool)
 
 
 # Makes the JSON schema of the fleet file, for editors and for the reference page, from the keys' own definitions.
