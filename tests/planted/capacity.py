@@ -51,8 +51,8 @@ CAPACITY = (
     Bug(
         name="builds pay for reserved machines that nobody launched",
         function="note_look",
-        was="    for pool, usd in _unlaunched(look, now - batch.seen_at):\n",
-        becomes="    for pool, usd in ():\n",
+        was="        if capacity := spec.capacity:  #",
+        becomes="        if capacity := None:  #",
         found_by=(f"{_DAYS}all_jobs_and_what_nobody_used_together_cost_what_was_counted",),
     ),
     Bug(

@@ -176,11 +176,10 @@ def warnings_in(path: Path, prefix: str = SECRET_PREFIX, now: float | None = Non
 def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX, fleet: Fleet | None = None) -> list[Problem]:
     """Return the warnings for settings, and for the ``fleet`` that they make."""
     fleet = fleet or settings.domain()
-    of_controllers = (*_secrets(settings, prefix), *_addresses(settings))
     rule = "it has no host and no launch_template, so nothing serves its jobs; what it had is drained"
     unserved = [Problem(place=("pools", name), text=f"pools.{name}: {rule}") for name in without_hosts(settings)]
     of_pools = (*unserved, *_subnets(settings), *_twins(fleet), *_money(fleet), *template_warnings(settings))
-    return [*of_controllers, *of_pools, *warm_pool_warnings(settings)]
+    return [*_secrets(settings, prefix), *of_pools, *warm_pool_warnings(settings)]
 
 
 def readable(secret: str, prefix: str) -> bool:
@@ -199,10 +198,6 @@ def _secrets(settings: FleetSettings, prefix: str) -> Iterator[Problem]:
         if controller.secret is not None and not readable(controller.secret, prefix):
             rule = f"the functions may read only secrets whose names begin with {prefix} (the stack's ControllerSecretPrefix)"
             yield Problem(place=("controllers", name, "secret"), text=f"controllers.{name}.secret ({controller.secret}): {rule}")
-
-
-def _addresses(settings: FleetSettings) -> Iterator[Problem]:
-    for name, controller in settings.controllers.items():
         at = urlsplit(controller.url)
         if at.scheme == "http" and at.hostname not in _LOOPBACK and controller.secret is not None:
             text = f"controllers.{name}.url ({controller.url}): over http the token is sent in the clear, use https"
@@ -236,10 +231,6 @@ def _twins(fleet: Fleet) -> Iterator[Problem]:
 
 
 def _money(fleet: Fleet) -> Iterator[Problem]:
-    for pool in fleet.pools.values():
-        if (usd := cheapest(pool.offerings)) > fleet.limits.max_usd_per_hour:
-            limit = f"limits.max_usd_per_hour (${fleet.limits.max_usd_per_hour:,.2f})"
-            yield Problem(place=("pools", pool.name), text=f"pools.{pool.name}: one agent costs ${usd:,.2f} an hour, more than {limit}")
     yield from dear_agents(fleet)
     usd = HOURS_A_MONTH * sum(average(pool, always_there) * cheapest(pool.offerings) for pool in fleet.pools.values())
     if usd > fleet.limits.max_usd_per_month:

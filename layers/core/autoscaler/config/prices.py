@@ -510,9 +510,10 @@ def dear_minima(fleet: Fleet) -> Iterator[Problem]:
 
 
 def dear_agents(fleet: Fleet) -> Iterator[Problem]:
-    """Warn of limits of teams and pools that not one agent of a pool fits in."""
-    for level in levels(fleet):
-        for name in sorted(level.pools) if level.kind is not LevelKind.FLEET else ():
+    """Warn of limits of the fleet, of teams and of pools that not one agent of a pool fits in."""
+    *narrow, whole = levels(fleet)
+    for level in (whole, *narrow):
+        for name in sorted(level.pools):
             if (usd := cheapest(fleet.pools[name].offerings)) > level.ceilings.max_usd_per_hour:
                 limit = f"{_key(level)}.max_usd_per_hour (${level.ceilings.max_usd_per_hour:,.2f})"
                 text = f"pools.{name}: one agent costs ${usd:,.2f} an hour, more than {limit}"
@@ -524,4 +525,4 @@ def _place(level: Level) -> Place:
 
 
 def _key(level: Level) -> str:
-    return ".".join(map(str, _place(level)))
+    return "limits" if level.kind is LevelKind.FLEET else ".".join(map(str, _place(level)))

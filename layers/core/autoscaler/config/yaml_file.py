@@ -46,13 +46,10 @@ class Loader(yaml.SafeLoader):
             raise _refused(f"is nested more than {_LEVELS} levels deep", at)
         node = super().compose_node(parent, index)
         self._level -= 1
-        if node is not None:
-            self._measure(node, at, alias=isinstance(event, yaml.AliasEvent))
-        return node
-
-    def _measure(self, node: yaml.Node, at: tuple[int, int], *, alias: bool) -> None:
-        """Count what is within a node, and refuse what is too much."""
-        if not alias:
+        if node is None:
+            return None
+        # Count what is within it, and refuse what is too much.
+        if not isinstance(event, yaml.AliasEvent):
             parts = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
             sizes = [] if isinstance(node, yaml.ScalarNode) else [self._sizes[id(part)] for part in parts]
             self._sizes[id(node)] = (1 + sum(values for values, _ in sizes), 1 + max((levels for _, levels in sizes), default=0))
@@ -64,6 +61,7 @@ class Loader(yaml.SafeLoader):
             raise _refused(f"aliases (*) repeat more than {_REPEATED:,} values", at)
         if self._level + self._sizes[id(node)][1] > _LEVELS:
             raise _refused(f"is nested more than {_LEVELS} levels deep", at)
+        return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - as PyYAML calls it
         """Read a value; a tag (!!) that makes something of it that no fleet file holds is refused."""

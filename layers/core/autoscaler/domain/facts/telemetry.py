@@ -141,15 +141,10 @@ _OF_A_BUILD = {"seconds": (0.0, _YEAR), "memory": _MEMORY, "cpu": (0.0, _YEAR * 
 
 def out_of_bounds(report: Telemetry) -> str:
     """Say which figure no machine can have, and never what was reported; "" if there is none."""
-    return next(_wrong(report), "")
-
-
-def _wrong(report: Telemetry) -> Iterator[str]:
-    yield from _wrong_of(report, BOUNDS, "")
-    for number, card in enumerate(report.gpus):
-        yield from _wrong_of(card, _OF_A_CARD, f"gpus.{number}.")
-    for number, build in enumerate(report.builds):
-        yield from _wrong_of(build, _OF_A_BUILD, f"builds.{number}.")
+    parts: list[tuple[object, Mapping[str, tuple[float, float]], str]] = [(report, BOUNDS, "")]
+    parts += [(card, _OF_A_CARD, f"gpus.{number}.") for number, card in enumerate(report.gpus)]
+    parts += [(build, _OF_A_BUILD, f"builds.{number}.") for number, build in enumerate(report.builds)]
+    return next((wrong for part in parts for wrong in _wrong_of(*part)), "")
 
 
 def _wrong_of(figures: object, bounds: Mapping[str, tuple[float, float]], place: str) -> Iterator[str]:

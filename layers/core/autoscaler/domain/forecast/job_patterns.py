@@ -228,7 +228,10 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, 
         if not any(_AT_LEAST_SECONDS <= now - at <= _AT_MOST_SECONDS for at in reversed(other.times)):
             continue
         outcomes = _outcomes(other.times, mine, now)
-        if not _is_trusted(outcomes):
+        often = len(outcomes) - _missed(outcomes) >= max(_HITS_TO_TRUST, _TRUSTED_SHARE * len(outcomes))
+        times = sorted(at + delay for at, delay in outcomes if delay is not None)
+        # Moments at which something followed; what came within a minute is one.
+        if not often or sum(at - before >= _AT_LEAST_SECONDS for before, at in pairwise((-inf, *times))) < _OCCASIONS_TO_TRUST:
             continue
         delays = tuple(round(delay, 1) for _, delay in outcomes if delay is not None)
         half = len(outcomes) // 2
@@ -270,13 +273,6 @@ def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> li
         elif now - at > _AT_MOST_SECONDS and at > then[0] - _AT_MOST_SECONDS:
             outcomes.append((at, None))
     return outcomes
-
-
-def _is_trusted(outcomes: Collection[_Outcome]) -> bool:
-    often = len(outcomes) - _missed(outcomes) >= max(_HITS_TO_TRUST, _TRUSTED_SHARE * len(outcomes))
-    times = sorted(at + delay for at, delay in outcomes if delay is not None)
-    # Moments at which something followed; what came within a minute is one.
-    return often and sum(at - before >= _AT_LEAST_SECONDS for before, at in pairwise((-inf, *times))) >= _OCCASIONS_TO_TRUST
 
 
 def _missed(outcomes: Iterable[_Outcome]) -> int:
@@ -353,30 +349,24 @@ def due(
     """
     counts: Counter[str] = Counter()
     for path, run in learned.runs.items():
-        if needed := _due_of(learned, run, pools, now, is_worth):
-            own = Counter(run.builds.values())  # these will have ended by then
-            for name, count in needed.items():
-                if not (declined and (job_name_of(path), name) in declined):
-                    counts[name] += max(0, count - own[name])
+        needed: dict[str, int] = {}  # for its next stage, and the one after it where that comes as soon
+        stage, elapsed, ahead, share = run.stage, now - run.since_at, 0.0, 1.0
+        for _ in range(_STAGES_AHEAD):
+            history = learned.stages.get(_key(run.project, stage))
+            next_one = _next_of(history, elapsed) if history else None
+            if next_one is None:
+                break
+            arrival, come = next_one
+            arrival = replace(arrival, soon=ahead + arrival.soon, late=ahead + arrival.late, share=share * arrival.share)
+            for name, count in come.items():
+                if name in pools and is_worth(arrival, pools[name], count):
+                    needed[name] = max(needed.get(name, 0), count)
+            stage, elapsed, ahead, share = stage_name(come), 0.0, arrival.soon, arrival.share
+        own = Counter(run.builds.values() if needed else ())  # these will have ended by then
+        for name, count in needed.items():
+            if not (declined and (job_name_of(path), name) in declined):
+                counts[name] += max(0, count - own[name])
     return counts
-
-
-def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, AgentCosts], now: float, is_worth: Worth) -> dict[str, int]:
-    """Return what one run will need: its next stage, and the one after it where that comes as soon."""
-    needed: dict[str, int] = {}
-    stage, elapsed, ahead, share = run.stage, now - run.since_at, 0.0, 1.0
-    for _ in range(_STAGES_AHEAD):
-        history = learned.stages.get(_key(run.project, stage))
-        next_one = _next_of(history, elapsed) if history else None
-        if next_one is None:
-            break
-        arrival, come = next_one
-        arrival = replace(arrival, soon=ahead + arrival.soon, late=ahead + arrival.late, share=share * arrival.share)
-        for name, count in come.items():
-            if name in pools and is_worth(arrival, pools[name], count):
-                needed[name] = max(needed.get(name, 0), count)
-        stage, elapsed, ahead, share = stage_name(come), 0.0, arrival.soon, arrival.share
-    return needed
 
 
 def _next_of(history: StageSeen, elapsed: float) -> tuple[ArrivalForecast, Counter[str]] | None:

@@ -89,22 +89,17 @@ def is_burst_over(burst: Burst, now: float, boot_seconds: float) -> bool:
 def agents_missed(burst: Burst, *, executors: int, boot_seconds: float) -> Iterator[Missed]:
     """Name the agents that a burst needed again, each with the waits of the jobs on its own executors."""
     boot_seconds, there = max(boot_seconds, 1.0), burst.peaks[-1][1]
-    came = list(_came(burst))
-    for more, first in enumerate(range(0, len(came), executors), start=1):
-        its_own, at = came[first : first + executors], came[first][0]
-        waits = sum(max(0.0, 1.0 - (later - at) / boot_seconds) for later, alone in its_own if alone)
-        seconds = next((at - peak for peak, needed in reversed(burst.peaks) if needed >= there + more), inf)
-        yield Missed(number=there + more, seconds=seconds, waits=waits)
-
-
-def _came(burst: Burst) -> Iterator[tuple[float, bool]]:
-    """List when each executor beyond the present agents was first needed, and whether for an unexpected job."""
-    so_far = 0
+    # When each executor beyond the present agents was first needed, and whether for an unexpected job.
+    came, so_far = list[tuple[float, bool]](), 0
     for at, beyond, unexpected in burst.rises:
         alone = min(round(unexpected), beyond - so_far)
-        yield from [(at, True)] * alone
-        yield from [(at, False)] * (beyond - so_far - alone)
+        came += [(at, True)] * alone + [(at, False)] * (beyond - so_far - alone)
         so_far = beyond
+    for more, first in enumerate(range(0, len(came), executors), start=1):
+        its_own, at = came[first : first + executors], came[first][0]
+        waits = sum(max(0.0, 1.0 - (later - at) / boot_seconds) for later, is_alone in its_own if is_alone)
+        seconds = next((at - peak for peak, needed in reversed(burst.peaks) if needed >= there + more), inf)
+        yield Missed(number=there + more, seconds=seconds, waits=waits)
 
 
 def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, now: float) -> float:

@@ -47,9 +47,21 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
     for view in situation.views():
         unread, quiet = f"{UNREAD}{view.name}", f"{QUIET}{view.name}"
         if not view.complete and (usd := _cost_of_unseen(situation, view.name)):
-            yield unread, _unread(situation, view, dollars(usd))
-        if ended := [name for name, one in situation.memory.controller(view.name).asked.items() if one.over_at]:
-            yield f"{ENDED}{view.name}", _ended(view, ended)
+            agents = sum(record.controller == view.name for record in situation.snapshot.living)
+            since = _seen_at(situation, view.name)
+            text = f"It was last read at {moment(since)}, {duration(situation.now - since)} ago: {view.problem}.\n"
+            cost = f"{counted(agents, 'agent')} there cost {dollars(usd)} an hour."
+            then = f"{cost} Nobody can tell whether they are needed: none is launched or terminated."
+            title, runbook = f"controller {view.name} cannot be read", "operations.md#controller-unread"
+            yield unread, Seen(title, text + then, runbook, "autoscaler status", daily=True)
+        # By the node, the executor and the run of each.
+        if ended := [name.split("/", 2) for name, one in situation.memory.controller(view.name).asked.items() if one.over_at]:
+            lines = [f"{run} on {node}" for node, _, run in ended]
+            says = "Executors show builds whose own pages say that they have ended. They take no other build until their node is deleted."
+            then = "Agents are drained, terminated and replaced by demand. On a host, or a static node, only a restart of Jenkins helps."
+            text = "\n".join([says, *lines_of(lines, _NAMES), then])
+            title, runbook = f"executors of {view.name} show builds that have ended", "operations.md#builds-that-have-ended"
+            yield f"{ENDED}{view.name}", Seen(title, text, runbook, "autoscaler plan")
         if quiet in told if not view.complete else view.quieting_down and (quiet in told or _is_quiet_too_long(situation, view)):
             yield quiet, _quiet(situation, view)
 
@@ -97,23 +109,6 @@ def _cost_of_unseen(situation: Situation, controller: str) -> float:
     if situation.now - _seen_at(situation, controller) < UNREAD_SECONDS:
         return 0.0
     return sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.controller == controller)
-
-
-def _unread(situation: Situation, view: ControllerView, cost: str) -> Seen:
-    agents = sum(record.controller == view.name for record in situation.snapshot.living)
-    since = _seen_at(situation, view.name)
-    text = f"It was last read at {moment(since)}, {duration(situation.now - since)} ago: {view.problem}.\n"
-    then = f"{counted(agents, 'agent')} there cost {cost} an hour. Nobody can tell whether they are needed: none is launched or terminated."
-    return Seen(f"controller {view.name} cannot be read", text + then, "operations.md#controller-unread", "autoscaler status", daily=True)
-
-
-def _ended(view: ControllerView, names: list[str]) -> Seen:
-    """Tell of builds that have ended. ``names``: the node, the executor and the run of each."""
-    lines = [f"{run} on {node}" for node, _, run in (name.split("/", 2) for name in names)]
-    says = "Executors show builds whose own pages say that they have ended. They take no other build until their node is deleted."
-    then = "Agents are drained, terminated and replaced by demand. On a host, or a static node, only a restart of Jenkins helps."
-    text = "\n".join([says, *lines_of(lines, _NAMES), then])
-    return Seen(f"executors of {view.name} show builds that have ended", text, "operations.md#builds-that-have-ended", "autoscaler plan")
 
 
 def _is_quiet_too_long(situation: Situation, view: ControllerView) -> bool:
@@ -171,7 +166,11 @@ def others_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[s
             if name.startswith(begins) and (other := name.removeprefix(begins)) not in others:
                 yield name, _other(situation, view, other, [])
         if sessions := two_sessions(view, situation.memory.sessions.get(view.name)):
-            yield f"{TWO_SESSIONS}{view.name}", _sessions(view, sessions)
+            says = f"T{_two(view, sessions)[1:]} (X-Jenkins-Session).\nA controller that restarts never returns to an earlier session."
+            then = "Each change looks like a restart, so nothing is terminated."
+            mend = "Give each controller an address of its own, or let the load balancer send all requests to one of them."
+            title = f"two controllers behind the address of {view.name}: {sessions[0]} and {sessions[1]}"
+            yield f"{TWO_SESSIONS}{view.name}", Seen(title, f"{says} {then}\n{mend}", _RUNBOOK, "autoscaler status")
 
 
 def told_others(situation: Situation, view: ControllerView) -> Iterator[str]:
@@ -188,7 +187,10 @@ def told_others(situation: Situation, view: ControllerView) -> Iterator[str]:
 def _others(situation: Situation, view: ControllerView) -> dict[str, list[Node]]:
     """Find the nodes that other autoscalers of our labels, or of our name, made or took, by the name of the fleet."""
     others: dict[str, list[Node]] = {}
-    elsewhere = _elsewhere(situation)
+    # If an instance without a record that EC2 has not known for minutes is connected, it runs in another region.
+    missing = ((name, past.missing) for name, past in situation.snapshot.memory.agents.items() if past.missing)
+    unknown = {name for name, known in missing if situation.now - known.since_at >= FORGOTTEN_ASK_AGAIN_SECONDS}
+    elsewhere = unknown - {record.machine for record in situation.snapshot.records}
     for node in view.nodes:
         if node.agent and (other := _fleet_of(situation.fleet, node, elsewhere)):
             others.setdefault(other, []).append(node)
@@ -217,14 +219,6 @@ def _fleet_of(fleet: Fleet, node: Node, elsewhere: Collection[str]) -> str:
     return next((name for name in (named, *labels) if name and name != fleet.name), "")
 
 
-def _elsewhere(situation: Situation) -> set[str]:
-    """Name the instances without a record that EC2 has not known for minutes: if one is connected, it runs in another region."""
-    missing = ((name, past.missing) for name, past in situation.snapshot.memory.agents.items() if past.missing)
-    return {name for name, known in missing if situation.now - known.since_at >= FORGOTTEN_ASK_AGAIN_SECONDS} - {
-        record.machine for record in situation.snapshot.records
-    }
-
-
 def _both(situation: Situation, view: ControllerView, other: str) -> str:
     return f"two autoscalers act on {view.name}: fleet {situation.fleet.name}{in_home(situation.fleet)}, and fleet {other}"
 
@@ -245,14 +239,6 @@ def _other(situation: Situation, view: ControllerView, other: str, nodes: list[N
 def _two(view: ControllerView, sessions: tuple[str, str]) -> str:
     first, second = sessions
     return f"two controllers answer at the address of {view.name} in turn: their sessions are {first} and {second}"
-
-
-def _sessions(view: ControllerView, sessions: tuple[str, str]) -> Seen:
-    says = f"T{_two(view, sessions)[1:]} (X-Jenkins-Session).\n"
-    then = "A controller that restarts never returns to an earlier session. Each change looks like a restart, so nothing is terminated.\n"
-    mend = "Give each controller an address of its own, or let the load balancer send all requests to one of them."
-    title = f"two controllers behind the address of {view.name}: {sessions[0]} and {sessions[1]}"
-    return Seen(title, says + then + mend, _RUNBOOK, "autoscaler status")
 
 
 # Queues that are too large to be read in one answer: people are told, since nothing is scaled in on their controllers.

@@ -54,13 +54,17 @@ def is_news(batch: CostBatch, look: CostLook) -> bool:
 def note_look(batch: CostBatch, look: CostLook) -> CostBatch:
     """Add what agents were used for since the last look, and what the meter of the same month counted."""
     batch, now = note_metered(batch, look.metered), look.snapshot.taken_at
-    used, unused = dict(batch.used), dict(batch.unused)
-    for pool, by_key, usd in _machines(look, now - batch.seen_at):
+    used, unused, since_seconds = dict(batch.used), dict(batch.unused), now - batch.seen_at
+    for pool, by_key, usd in _machines(look, since_seconds):
         for key, one in by_key.items():
             used[key] = used.get(key, Used()).plus(one)
         unused[pool] = unused.get(pool, 0.0) + usd
-    for pool, usd in _unlaunched(look, now - batch.seen_at):
-        unused[pool] = unused.get(pool, 0.0) + usd
+    for name, spec in look.fleet.pools.items():
+        if capacity := spec.capacity:  # reserved machines that are not launched cost the same
+            launched = sum(record.pool == name and is_paid_by_capacity(record) for record in look.snapshot.living)
+            seconds = capacity.paid_seconds(now - since_seconds, now)
+            usd = max(0, capacity.count - launched) * capacity.usd_per_hour * seconds / HOUR_SECONDS
+            unused[name] = unused.get(name, 0.0) + usd
     return replace(batch, seen_at=now, used=bounded(used), unused={pool: usd for pool, usd in unused.items() if usd})
 
 
@@ -95,9 +99,14 @@ def holds_anything(batch: CostBatch) -> bool:
 
 
 def share_out(month: MonthCosts, batch: CostBatch) -> MonthCosts:
-    """Add a batch to its month, and what the meter has beyond all batches."""
+    """Add a batch to its month; and as unused what the meter has and no batch: from before its first look, or of what was lost."""
     after = replace(_shared(month, batch, ROWS_KEPT), metered_usd=sum(batch.metered.values()), parts=batch.parts)
-    return _topped_up(after, batch.metered)
+    known = dict(after.unused)
+    for key, one in after.used.items():
+        known[key.pool] = known.get(key.pool, 0.0) + one.usd
+    missing = {pool: max(0.0, usd - known.get(pool, 0.0)) for pool, usd in batch.metered.items()}
+    unused = {pool: after.unused.get(pool, 0.0) + missing.get(pool, 0.0) for pool in {**after.unused, **missing}}
+    return replace(after, unused={pool: usd for pool, usd in unused.items() if usd})
 
 
 def share_out_day(day: MonthCosts, batch: CostBatch) -> MonthCosts:
@@ -130,16 +139,6 @@ def _shared(month: MonthCosts, batch: CostBatch, rows: int) -> MonthCosts:
         unseen = 0.0 if pool in rates else usd
         unused[pool] = unused.get(pool, 0.0) + batch.unused.get(pool, 0.0) * rates.get(pool, 0.0) + unseen
     return replace(month, used=bounded(used, rows), unused=unused)
-
-
-def _topped_up(month: MonthCosts, metered: Mapping[str, float]) -> MonthCosts:
-    """Add as unused what the meter has and no batch has: from before the first look of the month, or of what was lost."""
-    known = dict(month.unused)
-    for key, one in month.used.items():
-        known[key.pool] = known.get(key.pool, 0.0) + one.usd
-    missing = {pool: max(0.0, usd - known.get(pool, 0.0)) for pool, usd in metered.items()}
-    unused = {pool: month.unused.get(pool, 0.0) + missing.get(pool, 0.0) for pool in {**month.unused, **missing}}
-    return replace(month, unused={pool: usd for pool, usd in unused.items() if usd})
 
 
 def bounded(used: Mapping[CostKey, Used], most: int = ROWS_KEPT) -> dict[CostKey, Used]:
@@ -197,15 +196,6 @@ def _machines(look: CostLook, since_seconds: float) -> Iterator[tuple[str, dict[
 def _capacity_usd(pool: Pool | None, record: Record) -> float:
     """Return what an agent's place in reserved capacity costs an hour."""
     return pool.capacity.usd_per_hour if pool and pool.capacity and is_paid_by_capacity(record) else 0.0
-
-
-def _unlaunched(look: CostLook, since_seconds: float) -> Iterator[tuple[str, float]]:
-    """Say what reserved machines cost since the last look that are not launched."""
-    for name, pool in look.fleet.pools.items():
-        if capacity := pool.capacity:
-            launched = sum(record.pool == name and is_paid_by_capacity(record) for record in look.snapshot.living)
-            seconds = capacity.paid_seconds(look.snapshot.taken_at - since_seconds, look.snapshot.taken_at)
-            yield name, max(0, capacity.count - launched) * capacity.usd_per_hour * seconds / HOUR_SECONDS
 
 
 def _sides(snapshot: Snapshot) -> dict[str, list[tuple[str, str]]]:
@@ -274,9 +264,7 @@ def in_day(day: MonthCosts, batch: CostBatch, metered: Month) -> MonthCosts:
 
 def in_month(month: MonthCosts, batch: CostBatch, metered: Month) -> MonthCosts:
     """Return the costs of a month as they are now, with those of the batch that is not added yet."""
-    if batch.month != month.name:
-        return month
-    return share_out(month, note_metered(batch, metered))
+    return share_out(month, note_metered(batch, metered)) if batch.month == month.name else month
 
 
 def spread_unused(month: MonthCosts) -> dict[CostKey, float]:
@@ -364,7 +352,9 @@ def _group(key: CostKey, fleet: Fleet, by: By) -> tuple[str, str]:
         case By.JOB:
             return _job(key.job), key.controller
         case By.FOLDER:
-            return _folder_of_job(key.job), key.controller
+            if key.job.startswith(RESERVED):
+                return "(reservations)", key.controller
+            return _job(key.job) if key.job in {"", OTHERS} else folder_of(key.job) or "(no folder)", key.controller
         case By.POOL:
             return key.pool, ""
         case By.LABEL:
@@ -382,9 +372,3 @@ def _job(job: str) -> str:
         person = job.removeprefix(RESERVED)
         return f"(reserved for {'others' if person == OTHERS else person})"
     return {"": _NOBODY, OTHERS: "(small jobs)"}.get(job, job)
-
-
-def _folder_of_job(job: str) -> str:
-    if job.startswith(RESERVED):
-        return "(reservations)"
-    return _job(job) if job in {"", OTHERS} else folder_of(job) or "(no folder)"

@@ -34,11 +34,6 @@ class _DeclinedItem:
     declines: tuple[Decline, ...]
     takers: tuple[str, ...]
 
-    @property
-    def subject(self) -> str:
-        """What one message is about."""
-        return _subject(self.item)
-
 
 def declines_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
     """Name the jobs that a pool declines or that no pool takes: from when one of them waits, as long as it would be declined again."""
@@ -77,15 +72,19 @@ def _of_waiting(situation: Situation, controller: str, begins: str) -> Iterator[
         ask, why = f"autoscaler why {quote(entry.item.job)}", "\n".join(f"{_why(decline, entry.item.job)}." for decline in entry.declines)
         if not entry.takers:
             then = "No pool takes it. It waits until Jenkins starts it on an executor that is free anyway, or somebody changes the limit."
-            yield name_of_untaken(controller, entry.item), Seen(_title("", entry.subject), f"{why}\n{then}", _RUNBOOK, ask)
+            yield name_of_untaken(controller, entry.item), Seen(_title("", _subject(entry.item)), f"{why}\n{then}", _RUNBOOK, ask)
         for decline in entry.declines if entry.takers else ():
             text = f"{_why(decline, entry.item.job)}.\n{_takers(entry)}."
-            yield f"{begins}{decline.pool}:{entry.subject}", Seen(_title(decline.pool, entry.subject), text, _RUNBOOK, ask)
+            yield f"{begins}{decline.pool}:{_subject(entry.item)}", Seen(_title(decline.pool, _subject(entry.item)), text, _RUNBOOK, ask)
 
 
 def _still_told(situation: Situation, controller: str, names_told: Iterable[str]) -> Iterator[tuple[str, Seen]]:
     """Carry on what people were told of jobs that do not wait now, and that would be declined again."""
-    waiting, declined = {entry.subject for entry in _declined_items(situation, controller)}, _declined_subjects(situation, controller)
+    waiting = {_subject(entry.item) for entry in _declined_items(situation, controller)}
+    by_pool = situation.fleet.declined.by_pool if situation.fleet.declined else {}
+    jobs = {(pool, job) for (name, pool), declines in by_pool.items() if name == controller for job in declines}
+    # Pipelines, too, whose branches these may be; with the pool, and with none.
+    declined = {(where, subject) for pool, job in jobs for where in (pool, "") for subject in (job, _branches(job))}
     for name in names_told:
         pool, _, subject = name.partition(":")
         if subject not in waiting and (pool, subject) in declined:
@@ -112,21 +111,9 @@ def _declined_items(situation: Situation, controller: str) -> Iterator[_Declined
     wants = ((want.item, want.declined_by, tuple(pool.name for pool in want.pools)) for want in demand.wants)
     for item, names, takers in (*wants, *((unmet.item, unmet.declined_by, ()) for unmet in demand.unmet)):
         pools = [name for name in sorted(names) if item.waiting_seconds >= situation.fleet.pools[name].queue_maturity_seconds]
-        if declines := tuple(_declines(situation, controller, pools, item)):
+        why = [situation.fleet.declines(controller, pool, item.job, of_pipeline=bool(item.run)) for pool in pools]
+        if declines := tuple(filter(None, why)):
             yield _DeclinedItem(item=item, declines=declines, takers=takers)
-
-
-def _declines(situation: Situation, controller: str, pools: Iterable[str], item: QueueItem) -> Iterator[Decline]:
-    for pool in pools:
-        if decline := situation.fleet.declines(controller, pool, item.job, of_pipeline=bool(item.run)):
-            yield decline
-
-
-def _declined_subjects(situation: Situation, controller: str) -> set[tuple[str, str]]:
-    """Name the jobs that pools would decline, and the pipelines whose branches they may be, with the pool, and with none."""
-    by_pool = situation.fleet.declined.by_pool if situation.fleet.declined else {}
-    jobs = {(pool, job) for (name, pool), declines in by_pool.items() if name == controller for job in declines}
-    return {(where, subject) for pool, job in jobs for where in (pool, "") for subject in (job, _branches(job))}
 
 
 def _branches(job: str) -> str:

@@ -72,19 +72,15 @@ def left_behind(situation: Situation) -> tuple[str, ...]:
     """Name each agent without a pool, each host and side that left, and each agent that nobody sees, a sentence each."""
     drained = (agent for agent in situation.agents if agent.pool.has_left and not is_controller_left(situation, agent.record.controller))
     lines = [f"{_name(agent.record)}: {line}" for agent in drained if not agent.instance_ended for line in told_left(situation, agent)]
-    lines += _hosts_and_sides(situation)
-    for (controller, _), names in _unseen(situation).items():
-        lines += [f"{name}: {_nobody_sees(controller)}; {_end(instance)}" for instance, name in names.items()]
-    lines += [told_foreign(situation.fleet, [name]) for name in _foreign(situation)]
-    return tuple(lines)
-
-
-def _hosts_and_sides(situation: Situation) -> Iterator[str]:
     for agent in situation.agents:
         if agent.pool.has_left or agent.instance_ended or is_controller_left(situation, agent.record.controller):
             continue
         if why := why_not_wanted(situation, agent):
-            yield f"{_name(agent.record)}: {why}: {_what_becomes_of(situation, agent)}"
+            lines.append(f"{_name(agent.record)}: {why}: {_what_becomes_of(situation, agent)}")
+    for (controller, _), names in _unseen(situation).items():
+        lines += [f"{name}: {_nobody_sees(controller)}; {_end(instance)}" for instance, name in names.items()]
+    lines += [told_foreign(situation.fleet, [name]) for name in _foreign(situation)]
+    return tuple(lines)
 
 
 def told_left(situation: Situation, agent: Agent) -> Iterator[str]:

@@ -268,7 +268,14 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
 def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
     """Tell of the items that pools may serve, that free executors do not take, that are on hold, and that no pool takes."""
     demand, starts = situation.demands[controller], expected_starts(situation, controller)
-    unknown = _unknown_on(situation, controller, starts)
+    learned, unknown = situation.snapshot.learned[controller], dict[PlannedStart, tuple[float, str]]()
+    for want in demand.wants:
+        start = starts.get(want.item.id)
+        if start is None or any(quantiles_of_job(learned, want.item.job, pool.name) for pool in want.pools):
+            continue
+        # The first item on each executor whose job has no known duration: later starts there are a guess.
+        place, first = _executor(start), (start.seconds, want.item.job)
+        unknown[place] = min(first, unknown.get(place, first))
     for want in demand.wants:
         yield want.item, _of_want(situation, controller, want, starts, unknown), tuple(pool.name for pool in want.pools)
     for refused in demand.refused:
@@ -299,18 +306,6 @@ def _entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...]
         because=fate.because or detail,
         starts_in_seconds=fate.starts_in_seconds,
     )
-
-
-def _unknown_on(situation: Situation, controller: str, starts: Mapping[int, PlannedStart]) -> Mapping[PlannedStart, tuple[float, str]]:
-    """Find the first item on each executor whose job has no known duration: later starts there are a guess."""
-    learned, unknown = situation.snapshot.learned[controller], dict[PlannedStart, tuple[float, str]]()
-    for want in situation.demands[controller].wants:
-        start = starts.get(want.item.id)
-        if start is None or any(quantiles_of_job(learned, want.item.job, pool.name) for pool in want.pools):
-            continue
-        place, first = _executor(start), (start.seconds, want.item.job)
-        unknown[place] = min(first, unknown.get(place, first))
-    return unknown
 
 
 def _executor(start: PlannedStart) -> PlannedStart:

@@ -167,7 +167,19 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
 def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     """Say how long agents of a pool are kept running, and then stopped, and by which prices."""
     yield told_starts(pool)
-    yield from _keeping(pool)
+    if (stopped := pool.keep.stopped) is not None:
+        keep, runs, in_all = pool.keep, pool.keep.seconds(1), pool.keep.seconds_in_all(1)
+        boot, start = keep.costs.boot_usd + keep.costs.wait_usd, stopped.start_usd + stopped.wait_usd
+        day = (
+            f"{dollars(keep.costs.usd_per_second * DAY_SECONDS)} a day running and {dollars(stopped.usd_per_second * DAY_SECONDS)} stopped"
+        )
+        yield f"an agent costs {day}; a start costs {dollars(start)} and a boot {dollars(boot)}, with the waiting for it"
+        fixed = " (idle_seconds)" if keep.fixed_seconds else ""
+        told = f"after it was last needed, agent 1 of {pool.name} runs for {duration(runs)}{fixed}"
+        if in_all <= runs:
+            yield f"{told}, and is terminated then: to keep it stopped does not pay"
+        else:
+            yield f"{told}, is stopped then, and terminated after {duration(in_all)}: the cheapest, by how soon agents were needed again"
     yield from told_disks(pool)
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped
@@ -212,22 +224,6 @@ def told_starts(pool: PoolView) -> str:
     else:
         how = f"{STARTS_TAKE_SHARE:g} of a boot; {counted(seen, 'start')} seen so far"
     return f"a start of {pool.name} takes {duration(pool.start_seconds)} ({how})"
-
-
-def _keeping(pool: PoolView) -> Iterator[str]:
-    """Say the two times of the first agent, and what decides them."""
-    keep, stopped = pool.keep, pool.keep.stopped
-    if stopped is None:
-        return
-    runs, in_all = keep.seconds(1), keep.seconds_in_all(1)
-    boot, start = keep.costs.boot_usd + keep.costs.wait_usd, stopped.start_usd + stopped.wait_usd
-    day = f"{dollars(keep.costs.usd_per_second * DAY_SECONDS)} a day running and {dollars(stopped.usd_per_second * DAY_SECONDS)} stopped"
-    yield f"an agent costs {day}; a start costs {dollars(start)} and a boot {dollars(boot)}, with the waiting for it"
-    told = f"after it was last needed, agent 1 of {pool.name} runs for {duration(runs)}{' (idle_seconds)' if keep.fixed_seconds else ''}"
-    if in_all <= runs:
-        yield f"{told}, and is terminated then: to keep it stopped does not pay"
-    else:
-        yield f"{told}, is stopped then, and terminated after {duration(in_all)}: the cheapest, by how soon agents were needed again"
 
 
 def of_stopped(situation: Situation, agent: Agent) -> Iterator[str]:

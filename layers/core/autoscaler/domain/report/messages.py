@@ -13,7 +13,6 @@ from datetime import datetime
 
 from autoscaler.domain.facts.fleet import Fleet, Offering
 from autoscaler.domain.facts.job_settings import MonthCosts
-from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Reservation, parts_of
@@ -197,7 +196,13 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools, images and controllers of which no new agent becomes one."""
     for pool, failed in by_pool(situation.memory, of_boot).items():
         if is_tripped(failed):
-            yield f"breaker/{pool}", _breaker(pool, failed)
+            last = f"The last one: {failed.failed[-1]}" if failed.failed else "Which ones is not known"
+            said = f", whose console ends with: {failed.said}" if failed.said else "; its console says nothing"
+            then = f"From {moment(failed.until_at)} on one agent at a time is tried until one connects; nothing else is launched there."
+            told = told_boots(failed)
+            text, title = f"{told[0].upper()}{told[1:]}. {last}{said}.\n{then}", f"agents of {pool} do not boot"
+            seen = Seen(title, text, "operations.md#breakers-open", f"autoscaler why {pool}", cure=once_mended(pool))
+            yield f"breaker/{pool}", seen
     for controller, refused in by_pool(situation.memory, of_connections).items():
         if refused.is_open:
             then = f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
@@ -208,7 +213,12 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
     yield from _beacons(situation)
     for pool, canary in by_pool(situation.memory, of_image).items():
         if canary.is_open:
-            yield f"image/{pool}", _image(pool, canary)
+            image = parts_of(canary.version)[1]
+            last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
+            then = f"Agents are launched from the image that booted before; {image} is tried again from {moment(canary.until_at)} on."
+            text, title = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}", f"the new image of {pool} does not boot"
+            seen = Seen(title, text, "operations.md#new-images", f"autoscaler why {pool}", cure=once_mended(pool))
+            yield f"image/{pool}", seen
 
 
 def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
@@ -242,25 +252,6 @@ def _by_ec2(situation: Situation, pool: str, offerings: Sequence[Offering]) -> I
         then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
         text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
         yield f"stops/{pool}", Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", ask)
-
-
-def _breaker(pool: str, failed: Trial) -> Seen:
-    last = f"The last one: {failed.failed[-1]}" if failed.failed else "Which ones is not known"
-    said = f", whose console ends with: {failed.said}" if failed.said else "; its console says nothing"
-    then = f"From {moment(failed.until_at)} on one agent at a time is tried until one connects; nothing else is launched there."
-    told = told_boots(failed)
-    text = f"{told[0].upper()}{told[1:]}. {last}{said}.\n{then}"
-    title, ask = f"agents of {pool} do not boot", f"autoscaler why {pool}"
-    return Seen(title, text, "operations.md#breakers-open", ask, cure=once_mended(pool))
-
-
-def _image(pool: str, canary: Trial) -> Seen:
-    image = parts_of(canary.version)[1]
-    last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
-    then = f"Agents are launched from the image that booted before; {image} is tried again from {moment(canary.until_at)} on."
-    text = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}"
-    title, ask = f"the new image of {pool} does not boot", f"autoscaler why {pool}"
-    return Seen(title, text, "operations.md#new-images", ask, cure=once_mended(pool))
 
 
 def _lost(agent: Agent, reservation: Reservation) -> Seen:

@@ -45,8 +45,13 @@ def needs(fleet: Fleet, quotas: Iterable[Quota], vcpus: Mapping[str, int]) -> It
     for quota in quotas:
         sizes = {pool.name: _largest(pool, quota, vcpus) for pool in fleet.pools.values()}
         under = {name: size for name, size in sizes.items() if size}
+        left, most = fleet.limits.max_agents, 0
+        for name in sorted(under, key=under.__getitem__, reverse=True):
+            # At the limits of the pools and of the fleet, the largest agents first.
+            agents = min(left, pool_at_its_widest(fleet.pools[name]).max_agents)
+            left, most = left - agents, most + agents * under[name]
         if under:
-            yield Need(quota=quota, pools=tuple(under), vcpus=_most(fleet, under))
+            yield Need(quota=quota, pools=tuple(under), vcpus=most)
 
 
 def counts_against(quota: Quota, instance_type: str, market: Market) -> bool:
@@ -62,15 +67,6 @@ def counts_against(quota: Quota, instance_type: str, market: Market) -> bool:
 
 def _largest(pool: Pool, quota: Quota, vcpus: Mapping[str, int]) -> int:
     return max((vcpus.get(o.instance_type, 0) for o in pool.offerings if counts_against(quota, o.instance_type, o.market)), default=0)
-
-
-def _most(fleet: Fleet, sizes: Mapping[str, int]) -> int:
-    """Sum up at the limits of the pools and of the fleet, the largest agents first."""
-    left, most = fleet.limits.max_agents, 0
-    for name in sorted(sizes, key=lambda name: -sizes[name]):
-        agents = min(left, pool_at_its_widest(fleet.pools[name]).max_agents)
-        left, most = left - agents, most + agents * sizes[name]
-    return most
 
 
 # Whether Lambda's concurrent executions are enough, and how many of them the functions that others may call can take.

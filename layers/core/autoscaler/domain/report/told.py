@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import MostMarked
 from autoscaler.domain.facts.metering import DAY_SECONDS
-from autoscaler.domain.facts.nodes import Mark, MarkClass
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Node
 from autoscaler.domain.situation.agents import MARKED_SECONDS, TRY_EVERY_SECONDS, Agent, Phase
@@ -147,7 +147,11 @@ def told_mark(situation: Situation, agent: Agent, events: Collection[Event]) -> 
     mark = agent.mark
     if mark is None:
         return ""
-    if event := _set_by(mark, agent, events):
+    here = [one for one in events if one.subject == agent.record.node and one.where == "/".join(agent.key)]
+    cordons = [one for one in here if one.what == _CORDON and one.outcome == "done"]
+    set_by = [one for one in cordons if (one.reason == Reason.MANUAL) is (mark.kind is MarkClass.OPERATOR)]
+    if set_by:
+        event = set_by[-1]
         why = _THEN.sub("", event.detail)
         reason = "" if event.reason == Reason.MANUAL else event.reason
         return ": ".join(filter(None, (f"taken offline by {event.by} at {_time(event.at, situation.now)}", reason, why)))
@@ -156,16 +160,6 @@ def told_mark(situation: Situation, agent: Agent, events: Collection[Event]) -> 
     if mark.kind is MarkClass.OPERATOR:
         return f"taken offline by a person who drains it{when}"
     return f"taken offline by the autoscaler{when}: {mark.written or _MEANS[mark.kind]}"
-
-
-def _set_by(mark: Mark, agent: Agent, events: Collection[Event]) -> Event | None:
-    """Find the last event that set such a mark."""
-    by_a_person = mark.kind is MarkClass.OPERATOR
-    for event in reversed([*events]):
-        is_here = event.subject == agent.record.node and event.where == "/".join(agent.key)
-        if is_here and event.what == _CORDON and event.outcome == "done" and (event.reason == Reason.MANUAL) is by_a_person:
-            return event
-    return None
 
 
 def _time(at: float, now: float) -> str:
@@ -192,7 +186,15 @@ def marks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             yield f"most-marked/{controller}", Seen(title, f"{words}\n{then}\n{tried}", _RUNBOOK, "autoscaler agents")
     for (controller, name), pool in situation.pools.items():
         if agents := [agent for agent in pool.agents if _is_told(situation, agent)]:
-            yield f"marked/{controller}/{name}", _marked(situation, controller, name, agents)
+            marks = {agent.record.node: mark for agent in agents if (mark := situation.past(agent).mark)}
+            lines = [f"{node}, for {duration(situation.now - mark.since_at)}: {mark.words}" for node, mark in marks.items()]
+            hosts = [agent for agent in agents if agent.record.is_host]
+            lines = [f"Monitors of {controller} took {counted(len(marks), 'agent')} of {name} offline.", *lines_of(lines, _NAMED)]
+            if len(hosts) < len(agents):
+                lines.append("They take no builds. Others are launched, and these end once idle.")
+            lines += ["Hosts stay as they are: see to them."] if hosts else []
+            title, ask = f"Jenkins took agents of {name} offline", f"autoscaler why {next(iter(marks))}"
+            yield f"marked/{controller}/{name}", Seen(title, "\n".join(lines), _RUNBOOK, ask)
 
 
 def _is_told(situation: Situation, agent: Agent) -> bool:
@@ -202,16 +204,6 @@ def _is_told(situation: Situation, agent: Agent) -> bool:
     most_marked = situation.memory.controller(agent.record.controller).most_marked
     until_at = most_marked.since_at if most_marked else situation.now  # what comes after that is told of the controller
     return until_at - mark.since_at >= MARKED_SECONDS
-
-
-def _marked(situation: Situation, controller: str, pool: str, agents: list[Agent]) -> Seen:
-    marks = {agent.record.node: mark for agent in agents if (mark := situation.past(agent).mark)}
-    lines = [f"{node}, for {duration(situation.now - mark.since_at)}: {mark.words}" for node, mark in marks.items()]
-    hosts = "\nHosts stay as they are: see to them." if any(agent.record.is_host for agent in agents) else ""
-    others = "" if all(agent.record.is_host for agent in agents) else "\nThey take no builds. Others are launched, and these end once idle."
-    title = f"Monitors of {controller} took {counted(len(marks), 'agent')} of {pool} offline."
-    text = "\n".join([title, *lines_of(lines, _NAMED)]) + others + hosts
-    return Seen(f"Jenkins took agents of {pool} offline", text, _RUNBOOK, f"autoscaler why {next(iter(marks))}")
 
 
 def told_next(situation: Situation, most_marked: MostMarked) -> str:

@@ -126,7 +126,17 @@ def changes_of(tracker: JobTracker, situation: Situation, controller: str, after
     fresh = {key: sighting for key, sighting in after.running.items() if key not in before.running and key not in running}
     return Changes(
         tracker=replace(tracker, waiting=waiting, running=running),
-        ended=tuple(_ended(gone, before, last_at, now)),
+        ended=tuple(
+            EndedBuild(
+                key=key,
+                sighting=before.running[key],
+                build=build,
+                seen_seconds=(last_at + now) / 2 - build.since_at,
+                gap_seconds=now - last_at,
+            )
+            for key, build in gone.items()
+            if key in before.running
+        ),
         begun=dict(_begun(situation, controller, fresh, left, last_at)) if last_at < now else {},
         came=tuple(want for item, want in wants.items() if item not in waiting)[: max(0, ITEMS_FOLLOWED - len(waiting))],
     )
@@ -135,13 +145,6 @@ def changes_of(tracker: JobTracker, situation: Situation, controller: str, after
 def _parted(known: Mapping[str, T], there: Collection[str]) -> tuple[dict[str, T], dict[str, T]]:
     """Part what is still there from what is not."""
     return {key: one for key, one in known.items() if key in there}, {key: one for key, one in known.items() if key not in there}
-
-
-def _ended(gone: Mapping[str, RunningBuild], before: Learned, last_at: float, now: float) -> Iterator[EndedBuild]:
-    for key, build in gone.items():
-        if key in before.running:
-            seen_seconds = (last_at + now) / 2 - build.since_at
-            yield EndedBuild(key=key, sighting=before.running[key], build=build, seen_seconds=seen_seconds, gap_seconds=now - last_at)
 
 
 def _begun(
@@ -192,7 +195,20 @@ def note_changes(
     known: Rows = {**rows, **changed}
     for key, begun in changes.begun.items():
         tracker = _note_begun(tracker, known, key, begun)
-    return _predict(tracker, known, changes.came, situation, controller), tuple(changed.values())
+    # Predict when the items start that were not there in the last look, and how long they take.
+    durations = {want.item.id: item_duration(want, known, tracker) for want in changes.came}
+    takes = {item: duration.mid for item, duration in durations.items() if duration}
+    starts = starts_of(situation, controller, tracker, takes) if durations else {}
+    predicted: dict[str, WaitingItem] = {}
+    for want in changes.came:
+        bare = starts.get(want.item.id)
+        item = WaitingItem(signature=want.item.signature, asked_at=situation.now, duration=durations[want.item.id])
+        if bare:
+            kinds = start_kinds(bare.waits_for, bare.server, mature=want.mature)
+            start, corrected = start_of(bare.seconds, kinds, tracker)
+            item = replace(item, start=start, bare_seconds=bare.seconds, corrected_seconds=corrected, kinds=kinds)
+        predicted[str(want.item.id)] = item
+    return replace(tracker, waiting={**tracker.waiting, **predicted}), tuple(changed.values())
 
 
 def _note_ended(
@@ -238,24 +254,6 @@ def _note_begun(tracker: JobTracker, rows: Rows, key: str, begun: BegunBuild) ->
         return tracker
     build = RunningBuild(signature=begun.signature, since_at=since_at, waited=begun.waited, on_time=on_time, duration=takes)
     return replace(tracker, running={**tracker.running, key: build})
-
-
-def _predict(tracker: JobTracker, rows: Rows, came: Iterable[Want], situation: Situation, controller: str) -> JobTracker:
-    """Predict when the items start that were not there in the last look, and how long they take."""
-    durations = {want.item.id: item_duration(want, rows, tracker) for want in came}
-    if not durations:
-        return tracker
-    starts = starts_of(situation, controller, tracker, {item: duration.mid for item, duration in durations.items() if duration})
-    predicted: dict[str, WaitingItem] = {}
-    for want in came:
-        bare = starts.get(want.item.id)
-        item = WaitingItem(signature=want.item.signature, asked_at=situation.now, duration=durations[want.item.id])
-        if bare:
-            kinds = start_kinds(bare.waits_for, bare.server, mature=want.mature)
-            start, corrected = start_of(bare.seconds, kinds, tracker)
-            item = replace(item, start=start, bare_seconds=bare.seconds, corrected_seconds=corrected, kinds=kinds)
-        predicted[str(want.item.id)] = item
-    return replace(tracker, waiting={**tracker.waiting, **predicted})
 
 
 def item_duration(want: Want, rows: Rows, tracker: JobTracker) -> Estimate | None:

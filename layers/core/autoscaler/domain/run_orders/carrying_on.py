@@ -64,24 +64,19 @@ def judge(order: RunOrder, facts: Mapping[str, TryFacts], now: float) -> Judged:
 def _carried_on(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
     match one.state:
         case TryState.WRITTEN:
-            return _written(one, facts, order, now)
+            if not facts.job_asked:
+                return one
+            if facts.job is None:
+                return _ended(one, Verdict.REFUSED, now, _GONE)
+            if entry := _entry(one, facts, order):
+                return _found(one, entry, now)
+            why = "Jenkins did not answer, and the job has had too many builds since to find it among them"
+            is_lost_sight_of = _is_old_enough(one, facts, now) and not facts.job.is_whole
+            return _ended(one, Verdict.IN_DOUBT, now, why) if is_lost_sight_of else one
         case TryState.QUEUED:
             return _queued(one, facts, order, now)
         case _:
             return _running(one, facts, order, now)
-
-
-def _written(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
-    """Find what may have been sent."""
-    if not facts.job_asked:
-        return one
-    if facts.job is None:
-        return _ended(one, Verdict.REFUSED, now, _GONE)
-    if entry := _entry(one, facts, order):
-        return _found(one, entry, now)
-    if _is_old_enough(one, facts, now) and not facts.job.is_whole:
-        return _ended(one, Verdict.IN_DOUBT, now, "Jenkins did not answer, and the job has had too many builds since to find it among them")
-    return one
 
 
 def _is_surely_absent(one: Try, facts: TryFacts, order: RunOrder, now: float) -> bool:

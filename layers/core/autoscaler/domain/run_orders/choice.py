@@ -1,7 +1,7 @@
 """Where runs take place that a person orders: pools that satisfy what was asked, ranked, and as many of them as differ as was asked."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 from math import inf
@@ -175,7 +175,6 @@ class Chosen:
 class _Candidate:
     """A pool that satisfies what was asked. ``chosen``: how many runs it has so far."""
 
-    view: PoolView
     target: Target
     prospect: Prospect
     assumed: float  # seconds a build takes, where none was seen there
@@ -202,44 +201,28 @@ class _Candidate:
         return self.target
 
 
-@dataclass(slots=True)
-class _Search:
-    """Pools that were looked at: those that will do, and why others will not."""
-
-    candidates: list[_Candidate] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-
-
 def choose(situation: Situation, asked: Asked, statistics: Statistics) -> Chosen:
     """Choose where each run takes place; raise `ChoiceError` where there is no such pool, or too few different ones."""
-    search = _Search()
-    for controller in [asked.controller] if asked.controller else list(situation.snapshot.controllers):
-        _look_on(situation, controller, asked, statistics, search)
-    if not search.candidates:
-        raise ChoiceError("no pool satisfies it: " + ("; ".join(search.left_out) or "the fleet has none there"))
-    targets = _distribute(search.candidates, asked, search.left_out)
-    return Chosen(targets=tuple(targets), ranking=tuple(_ranking(search, asked)))
-
-
-def _look_on(situation: Situation, controller: str, asked: Asked, statistics: Statistics, search: _Search) -> None:
-    view = situation.snapshot.controllers[controller]
-    if not view.complete:
-        search.left_out.append(f"{controller}: {view.problem}")
-        return
-    found: list[tuple[PoolView, Target, Prospect]] = []
-    for pool in situation.pools_of(controller).values():
-        where = f"{pool.name} on {controller}" if len(situation.snapshot.controllers) > 1 else pool.name
-        target = _target(situation, pool, asked)
-        if isinstance(target, str):
-            search.left_out.append(f"{where}: {target}")
-        else:
-            tracker, rows = statistics.trackers.get(controller, JobTracker()), statistics.rows.get(controller, ())
-            found.append((pool, target, prospect(situation, pool, asked.job, asked.runs, tracker, rows)))
-    known = [one.takes for _, _, one in found if one.takes is not None]
-    assumed = fmean(known) if known else 0.0
-    search.candidates += [
-        _Candidate(view=pool, target=target, prospect=one, assumed=assumed, choose=asked.choose) for pool, target, one in found
-    ]
+    controllers, candidates, left_out = situation.snapshot.controllers, list[_Candidate](), list[str]()
+    for controller in [asked.controller] if asked.controller else list(controllers):
+        if not controllers[controller].complete:
+            left_out.append(f"{controller}: {controllers[controller].problem}")
+            continue
+        found: list[tuple[Target, Prospect]] = []
+        tracker, rows = statistics.trackers.get(controller, JobTracker()), statistics.rows.get(controller, ())
+        for pool in situation.pools_of(controller).values():
+            target = _target(situation, pool, asked)
+            if isinstance(target, str):
+                left_out.append(f"{pool.name}{f' on {controller}' if len(controllers) > 1 else ''}: {target}")
+            else:
+                found.append((target, prospect(situation, pool, asked.job, asked.runs, tracker, rows)))
+        known = [one.takes for _, one in found if one.takes is not None]
+        assumed = fmean(known) if known else 0.0
+        candidates += [_Candidate(target=target, prospect=one, assumed=assumed, choose=asked.choose) for target, one in found]
+    if not candidates:
+        raise ChoiceError("no pool satisfies it: " + ("; ".join(left_out) or "the fleet has none there"))
+    targets = _distribute(candidates, asked, left_out)
+    return Chosen(targets=tuple(targets), ranking=tuple(_ranking(candidates, asked, left_out)))
 
 
 def _target(situation: Situation, pool: PoolView, asked: Asked) -> Target | str:
@@ -312,15 +295,15 @@ def _distribute(candidates: list[_Candidate], asked: Asked, left_out: list[str])
     return [min(groups[values[number % len(values)]], key=lambda one: one.score).take() for number in range(asked.runs)]
 
 
-def _ranking(search: _Search, asked: Asked) -> Iterator[str]:
+def _ranking(candidates: list[_Candidate], asked: Asked, left_out: list[str]) -> Iterator[str]:
     """Say of each pool what it would come to, and what became of it."""
-    for candidate in sorted(search.candidates, key=lambda one: (-one.chosen, one.score)):
+    for candidate in sorted(candidates, key=lambda one: (-one.chosen, one.score)):
         place = candidate.target
-        name = place.pool if len({one.target.controller for one in search.candidates}) == 1 else f"{place.pool} on {place.controller}"
+        name = place.pool if len({one.target.controller for one in candidates}) == 1 else f"{place.pool} on {place.controller}"
         varied = f" ({place.value})" if asked.vary and place.value not in {place.pool, place.controller} else ""
         taken = f"{candidate.chosen} of {asked.runs} runs" if candidate.chosen else "not chosen"
         yield f"{name}{varied}: {taken}; {_told(candidate)}"
-    yield from (f"{line}; left out" for line in search.left_out)
+    yield from (f"{line}; left out" for line in left_out)
 
 
 def _told(candidate: _Candidate) -> str:
