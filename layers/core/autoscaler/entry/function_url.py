@@ -2,9 +2,11 @@
 
 import json
 from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, create_model
 
 from autoscaler import bootstrap
 from autoscaler.control import registration
@@ -32,53 +34,36 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Gpu(_Model):
-    memory: _Amount
-    used: _Amount
-    use: _Amount = 0.0
+_KINDS: Mapping[Any, Any] = {float: _Amount, float | None: _Amount | None}
 
 
-class _Build(_Model):
-    node: _Name
-    executor: _Short
-    run: _Path
-    seconds: _Amount
-    memory: _Amount
-    cpu: _Amount
-    gpu_memory: _Amount = 0.0
-    gpu: bool = False
-    alone: bool = False
+def _model_of(name: str, of: type[GpuUse | BuildUse | Telemetry], **others: Any) -> Any:
+    """Make the model that checks these facts: each figure is an amount. ``others``: what is no figure."""
+    told = [one for one in fields(of) if one.name != "told_at"]  # which no machine tells
+    kinds = {one.name: others.get(one.name, _KINDS.get(one.type, one.type)) for one in told}
+    facts: dict[str, Any] = {one.name: (kinds[one.name], ... if one.default is MISSING else one.default) for one in told}
+    return create_model(name, __base__=_Model, **facts)
 
 
-class _Report(_Model):
-    seconds: _Amount
-    cores: _Amount
-    memory_total: _Amount
-    memory_available: _Amount
-    memory_least: _Amount | None = None
-    memory_ahead: _Amount | None = None
-    swap_used: _Amount | None = None
-    cpu_mean: _Amount | None = None
-    sent: _Amount | None = None
-    root_free: _Amount | None = None
-    root_total: _Amount | None = None
-    work_free: _Amount | None = None
-    work_total: _Amount | None = None
-    gpus: Annotated[tuple[_Gpu, ...], Field(max_length=MOST_GPUS, fail_fast=True)] = ()
-    builds: Annotated[tuple[_Build, ...], Field(max_length=MOST_BUILDS, fail_fast=True)] = ()
+_Gpu, _Build = _model_of("_Gpu", GpuUse), _model_of("_Build", BuildUse, node=_Name, executor=_Short, run=_Path)
+_Report = _model_of(
+    "_Report",
+    Telemetry,
+    gpus=Annotated[tuple[_Gpu, ...], Field(max_length=MOST_GPUS, fail_fast=True)],  # type: ignore[valid-type]
+    builds=Annotated[tuple[_Build, ...], Field(max_length=MOST_BUILDS, fail_fast=True)],  # type: ignore[valid-type]
+)
 
 
 def read_telemetry(said: Any) -> Telemetry:
     """Check one report; `ConfigError` in one line, which never holds what was sent."""
     try:
-        report = _Report.model_validate(said)
+        told = _Report.model_validate(said).model_dump()
     except ValidationError as error:
         [first, *_] = error.errors(include_input=False, include_url=False)
         place = shortened(".".join(str(part) for part in first["loc"]))
         raise ConfigError(f"telemetry {place}: {first['msg'][:200]}") from None
-    figures = report.model_dump(exclude={"gpus", "builds"})
-    gpus = tuple(GpuUse(**gpu.model_dump()) for gpu in report.gpus)
-    telemetry = Telemetry(**figures, gpus=gpus, builds=tuple(BuildUse(**build.model_dump()) for build in report.builds))
+    gpus, builds = tuple(GpuUse(**gpu) for gpu in told.pop("gpus")), tuple(BuildUse(**build) for build in told.pop("builds"))
+    telemetry = Telemetry(**told, gpus=gpus, builds=builds)
     if problem := out_of_bounds(telemetry):
         raise ConfigError(f"telemetry {problem}")
     return telemetry
