@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from autoscaler.adapters.account import check_templates
+from autoscaler.adapters.account import AwsAccount
 from autoscaler.domain.facts.fleet import CapacityReservation
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
@@ -86,11 +86,11 @@ def test_a_template_that_names_no_such_capacity_or_not_as_a_block_is_refused(her
 def test_a_launch_template_must_name_the_capacity_of_its_pool_and_of_no_other():
     with stand("memory", a_fleet(BLOCK, RESERVATION, a_pool("cpu"))) as here:
         client = LocalEc2Client(Ec2Api(here.world.ec2, here.faults))
-        named = {name: [line for line in lines if "apacity" in line] for name, lines in check_templates(here.fleet, client).items()}
-        assert named == {"block": [], "reservation": [], "cpu": []}
+        account = AwsAccount(lambda _service: client, here.fleet)
+        assert [line for lines in account.unsafe_templates({}).values() for line in lines if "apacity" in line] == []
         data = here.world.ec2.template_data
         data["block"], data["cpu"] = data["cpu"], data["reservation"]
-        told = check_templates(here.fleet, client)
+        told = account.unsafe_templates({})
         wanted = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"
         assert f"{wanted} (missing) must be cr-block (capacity_reservation)" in told["block"]
         assert any("MarketType must be capacity-block" in line for line in told["block"])

@@ -9,7 +9,7 @@ import pytest
 import tree_sitter_powershell
 from tree_sitter import Language, Parser
 
-from autoscaler.adapters.account import USER_DATA_BYTES, check_templates
+from autoscaler.adapters.account import USER_DATA_BYTES, AwsAccount
 from autoscaler.entry import function_url
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
 from autoscaler_workbench.fakes.world.ec2.account import image_of
@@ -236,4 +236,4 @@ def test_what_validate_finds_unsafe_in_others_is_not_in_ours(platform):
         here.world.ec2.account.images[IMAGE] = image_of(
             platform, ImageId=IMAGE, Architecture=architecture
         )  # as Amazon's own: their root devices are the defaults
-        assert check_templates(here.fleet, LocalEc2Client(here.ec2_face)) == {"cpu": []}
+        assert AwsAccount(lambda _service: LocalEc2Client(here.ec2_face), here.fleet).unsafe_templates({}) == {}

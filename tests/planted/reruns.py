@@ -128,9 +128,9 @@ RERUNS = (
     ),
     planted(
         "what a restart of Jenkins ended counts as lost though its agent is back",
-        function="_is_back",
-        was="(lost.how == MISSING or (lost.how == _CUT_OFF and resumed))",
-        becomes="(lost.how == _CUT_OFF and resumed)",
+        function="_seen_now",
+        was="if lost.how == MISSING or (lost.how == _CUT_OFF and resumed):",
+        becomes="if lost.how == _CUT_OFF and resumed:",
         found_by=f"{_LOST}a_build_that_a_restart_of_jenkins_ended_is_not_lost",
     ),
     planted(

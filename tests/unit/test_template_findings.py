@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from autoscaler.adapters.account import check_templates
+from autoscaler.adapters.account import AwsAccount
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
@@ -31,7 +31,11 @@ def findings(*, subnet="", warm=None, **changes):
         here.world.ec2.template_data["cpu"] = deepcopy(SAFE) | changes
         here.world.ec2.account.images |= IMAGES
         here.world.ec2.account.routes |= {"subnet-public": "igw-1", "subnet-closed": ""}
-        return check_templates(here.fleet, LocalEc2Client(here.ec2_face))["cpu"]
+        return [*unsafe(here).get("cpu", ())]
+
+
+def unsafe(here):
+    return AwsAccount(lambda _service: LocalEc2Client(here.ec2_face), here.fleet).unsafe_templates({})
 
 
 def test_a_safe_template_has_nothing_to_be_said_of():
@@ -117,9 +121,7 @@ def test_an_image_that_ec2_looks_up_at_each_launch_is_not_judged():
 def test_a_template_that_is_not_there_is_said():
     with stand("memory", a_fleet(a_pool("cpu"))) as here:
         here.world.ec2.templates.clear()
-        assert check_templates(here.fleet, LocalEc2Client(here.ec2_face)) == {
-            "cpu": ["there is no such launch template, or not that version of it"]
-        }
+        assert unsafe(here) == {"cpu": ("there is no such launch template, or not that version of it",)}
 
 
 @pytest.mark.parametrize(("fault", "error"), [({"status": 403, "code": "UnauthorizedOperation"}, TransientError), ({}, ConfigError)])
@@ -127,4 +129,4 @@ def test_no_way_to_aws_is_one_line(fault, error):
     with stand("memory", a_fleet(a_pool("cpu"))) as here:
         here.faults.plan(Fault("ec2 DescribeLaunchTemplateVersions", **fault))
         with pytest.raises(error):
-            check_templates(here.fleet, LocalEc2Client(here.ec2_face))
+            unsafe(here)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from autoscaler.config import ControllerSettings
     from autoscaler.domain.facts.fleet import Fleet
     from autoscaler.domain.report.problems import Thresholds
-    from autoscaler.ports import Account, Clock, Metrics, SideBySide, Sleep
+    from autoscaler.ports import Account, Clock, SideBySide, Sleep
 
 # Clients may be used by several threads, and be made by one at a time only.
 _ONE_AT_A_TIME = Lock()
@@ -122,6 +122,7 @@ def runtime() -> Runtime:
     table = partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name
     state, asks = DynamoState(*table, sleep=_sleep), DynamoAsks(*table, sleep=_sleep)
     topic, queue = os.environ.get("ALARM_TOPIC"), os.environ.get("LOOKS_QUEUE")
+    metrics = CloudWatchMetrics(partial(_client, "cloudwatch"), os.environ.get("METRIC_NAMESPACE", "JenkinsFleet"))
     ports = Ports(
         controllers=controllers,
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
@@ -129,7 +130,7 @@ def runtime() -> Runtime:
         state=state,
         rate_limiter=asks,
         lease=state,
-        metrics=_metrics(),
+        metrics=EssentialMetrics(metrics) if _is_essential() else metrics,
         history=DynamoHistory(*table),
         jobs=DynamoJobs(*table),
         costs=DynamoCosts(*table, sleep=_sleep),
@@ -268,11 +269,6 @@ def _credentials(override: str, settings: ControllerSettings) -> Credentials | N
     if user is not None and token is not None:
         return Credentials(username=user, token=token)
     return read_credentials(partial(_client, "secretsmanager"), settings.secret) if settings.secret else None
-
-
-def _metrics() -> Metrics:
-    metrics = CloudWatchMetrics(partial(_client, "cloudwatch"), os.environ.get("METRIC_NAMESPACE", "JenkinsFleet"))
-    return EssentialMetrics(metrics) if _is_essential() else metrics
 
 
 def _is_essential() -> bool:

@@ -145,24 +145,19 @@ class Templates:
     ways: Mapping[str, Way]
 
 
-def check_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None = None) -> dict[str, list[str]]:
-    """Return findings by pool, each a line that says what to change. `ConfigError` where AWS cannot be reached.
-
-    ``launched``: the images of pools that a parameter names; without them, those of the launch templates are checked.
-    """
-    return findings_of(fleet, read_templates(fleet, client, launched))
-
-
 def findings_of(fleet: Fleet, templates: Templates) -> dict[str, list[str]]:
-    """Return findings by pool."""
+    """Return findings by pool, each a line that says what to change."""
     return {
         name: list(_findings(fleet, fleet.pools[name], data, templates.images, templates.ways)) for name, data in templates.data.items()
     }
 
 
-def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None = None) -> Templates:
-    """Ask EC2 for the launch templates, and for the images and subnets that they name."""
-    told = {pool.name: _with_image(_data(client, pool), (launched or {}).get(pool.name)) for pool in fleet.pools.values()}
+def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str]) -> Templates:
+    """Ask EC2 for the launch templates, and for the images and subnets that they name. `ConfigError` where AWS cannot be reached.
+
+    ``launched``: the images of pools that a parameter names; of the others, those of the launch templates are checked.
+    """
+    told = {pool.name: _data(client, pool, launched.get(pool.name, "")) for pool in fleet.pools.values()}
     offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
     ids = {data["ImageId"] for data in told.values() if data and data.get("ImageId", "").startswith("ami-")}
     described = filtered(client, "describe_images", "image-id", sorted(ids))
@@ -174,29 +169,14 @@ def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None
     return Templates(data=told, images=known, ways=ways)
 
 
-def _with_image(data: dict[str, Any] | None, image: str | None) -> dict[str, Any] | None:
-    return data | {"ImageId": image} if data is not None and image else data
-
-
-def volume_keys(fleet: Fleet, client: Any) -> dict[str, str]:
-    """Return the key of their own that the launch templates of pools with a warm pool encrypt volumes with."""
-    told = {pool.name: _data(client, pool) for pool in fleet.pools.values() if pool_at_its_widest(pool).warm_pool}
-    keys = {name: _key_of(data) for name, data in told.items() if data}
-    return {name: key for name, key in keys.items() if key}
-
-
-def _key_of(data: dict[str, Any]) -> str:
-    volumes = [mapping.get("Ebs", {}) for mapping in data.get("BlockDeviceMappings", [])]
-    return next((str(volume["KmsKeyId"]) for volume in volumes if volume.get("KmsKeyId")), "")
-
-
-def _data(client: Any, pool: Pool) -> dict[str, Any] | None:
-    """Return the template's data; None where there is no such template or version."""
+def _data(client: Any, pool: Pool, image: str = "") -> dict[str, Any] | None:
+    """Return the template's data, with the image that is launched instead of its own; None where there is no such template or version."""
     with translated("DescribeLaunchTemplateVersions"):
         try:
-            return template_data(client, pool.launch_template, pool.launch_template_version)
+            data = template_data(client, pool.launch_template, pool.launch_template_version)
         except BotoCoreError as error:
             raise ConfigError(f"AWS cannot be asked: {error}") from error
+    return data | {"ImageId": image} if data is not None and image else data
 
 
 def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Images, ways: Mapping[str, Way]) -> Iterator[str]:
@@ -293,12 +273,17 @@ class AwsAccount:
 
     def unsafe_templates(self, images: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
         """Ask once a pool: EC2 describes the versions of one template at a time."""
-        found = check_templates(self._fleet, self._clients("ec2"), images)
+        found = findings_of(self._fleet, read_templates(self._fleet, self._clients("ec2"), images))
         return {name: tuple(lines) for name, lines in found.items() if lines}
 
     def volume_keys(self) -> Mapping[str, str]:
-        """Ask once a pool that stops agents, and nothing where none does."""
-        return volume_keys(self._fleet, self._clients("ec2"))
+        """Ask for the launch template of each pool that stops agents, and nothing where none does."""
+        stopping = [pool for pool in self._fleet.pools.values() if pool_at_its_widest(pool).warm_pool]
+        read = {pool.name: _data(self._clients("ec2"), pool) or {} for pool in stopping}
+        keys = {
+            name: [mapping.get("Ebs", {}).get("KmsKeyId") for mapping in data.get("BlockDeviceMappings", [])] for name, data in read.items()
+        }
+        return {name: str(next(filter(None, found))) for name, found in keys.items() if any(found)}
 
     def vcpus(self) -> Mapping[str, int]:
         """Ask with a filter: a type that EC2 does not know would fail the others."""

@@ -178,14 +178,12 @@ class DynamoCosts(Table):
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
         """Replace the items in one transaction."""
-        self.write(*(self._put_month(month, at) for month in months), self._put_batch(batch, at))
+        kept = {month.name: _DAYS_KEPT_SECONDS if _is_day(month.name) else MONTHS_KEPT * _MONTH_SECONDS for month in months}
+        puts = [self._put(_item_of(month.name), _MONTH, _month_of, month, at + kept[month.name]) for month in months]
+        self.write(*puts, self._put_batch(batch, at))
 
     def _put_batch(self, batch: CostBatch, at: float) -> Write:
         return self._put(_BATCH, _OPEN, _batch_of, batch, at + MONTHS_KEPT * _MONTH_SECONDS)
-
-    def _put_month(self, month: MonthCosts, at: float) -> Write:
-        until = at + (_DAYS_KEPT_SECONDS if _is_day(month.name) else MONTHS_KEPT * _MONTH_SECONDS)
-        return self._put(_item_of(month.name), _MONTH, _month_of, month, until)
 
     def _put(self, name: str, form: Form[_Stored], stored: Callable[[_Costs], _Stored], costs: _Costs, until: float) -> Write:
         """Write costs, with their smallest rows folded until they are small enough."""
@@ -380,8 +378,9 @@ class DynamoRunOrders(Table):
         if changed.ended_at is None:
             self.write(put, has_token=True)
         else:
-            moved = self._moved(changed, changed.ended_at, put)
-            self.write(self.delete(put.key, is_same), *moved, has_token=True)
+            at, until = f"at#{changed.ended_at:017.3f}#{order.id}", int(changed.ended_at) + DAYS_KEPT * DAY_SECONDS
+            ended = self.put((_ENDED_RUNS, at), until=until, body=put.body, version=changed.version)
+            self.write(self.delete(put.key, is_same), ended, self.put((_ENDED_RUNS, put.key[1]), until=until, at=at), has_token=True)
         return changed
 
     def _put(self, order: RunOrder, condition: WriteCondition, read: int | None, most: int = MOST_ORDER_BYTES) -> Write:
@@ -391,11 +390,6 @@ class DynamoRunOrders(Table):
                 f"order {order.id}: {size:,} bytes in {len(order.parts)} runs; an order may take {most:,}: order less at once"
             )
         return put
-
-    def _moved(self, order: RunOrder, ended_at: float, put: Write) -> Iterator[Write]:
-        at, until = f"at#{ended_at:017.3f}#{order.id}", int(ended_at) + DAYS_KEPT * DAY_SECONDS
-        yield self.put((_ENDED_RUNS, at), until=until, body=put.body, version=order.version)
-        yield self.put((_ENDED_RUNS, put.key[1]), until=until, at=at)
 
     def _readable(self, part: str, items: Iterator[Any]) -> Iterator[RunOrder]:
         return (order for item in items if (order := self.load(_ORDER, part, item)))

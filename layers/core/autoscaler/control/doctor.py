@@ -245,9 +245,19 @@ def _create(controller: Controller, spec: NodeSpec) -> None:
 def _account(ports: Ports, account: Account, fleet: Fleet, images: Mapping[str, str]) -> Iterator[Finding]:
     """Ask AWS about the account. A question that fails does not stop the others."""
     asked: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
-        (_LAUNCH_TEMPLATES, lambda: _templates(account, fleet, images)),
-        ("ec2:DescribeLaunchTemplateVersions", lambda: _volume_keys(account, fleet)),
-        ("ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", lambda: _offerings(account, fleet)),
+        (_LAUNCH_TEMPLATES, lambda: _by_pool(fleet, "launch template, image, way out", account.unsafe_templates(images))),
+        # What a start needs where volumes have a key of their own: no dry run tells whether it has it.
+        (
+            "ec2:DescribeLaunchTemplateVersions",
+            lambda: [
+                Finding(about=pool, what=_KEY_AT_A_START, fine=None, detail=f"{key}: {_GRANT}")
+                for pool, key in account.volume_keys().items()
+            ],
+        ),
+        (
+            "ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings",
+            lambda: _by_pool(fleet, "subnets and instance types", account.not_offered()),
+        ),
         ("ec2:DescribeInstanceTypes, servicequotas:ListServiceQuotas", lambda: _quotas(account, fleet)),
         ("iam:GetRole", lambda: _spot_role(account, fleet)),
         ("ec2:DescribeInstances, cloudformation:DescribeStacks", lambda: _of_no_stack(account)),
@@ -288,19 +298,6 @@ def _image(ports: Ports, pool: Pool) -> Finding:
     return Finding(about=pool.name, what=_IMAGE, fine=bool(image), detail=f"{parameter} names {image}" if image else untold)
 
 
-def _templates(account: Account, fleet: Fleet, images: Mapping[str, str]) -> Iterable[Finding]:
-    unsafe = account.unsafe_templates(images)
-    return [_by_pool(pool.name, "launch template, image, way out", unsafe.get(pool.name, ())) for pool in fleet.pools.values()]
-
-
-def _volume_keys(account: Account, fleet: Fleet) -> Iterator[Finding]:
-    """Say what a start needs where volumes have a key of their own: no dry run tells whether it has it."""
-    if any(pool_at_its_widest(pool).warm_pool for pool in fleet.pools.values()):
-        yield from (
-            Finding(about=pool, what=_KEY_AT_A_START, fine=None, detail=f"{key}: {_GRANT}") for pool, key in account.volume_keys().items()
-        )
-
-
 def _instance_stores(fleet: Fleet) -> Iterator[Finding]:
     """Name the types that a pool with stopped agents never stops."""
     for pool in map(pool_at_its_widest, fleet.pools.values()):
@@ -327,13 +324,8 @@ def _long_jobs(fleet: Fleet) -> Iterator[Finding]:
                 yield Finding(about=pool.name, what="has labels of its own (max_job_seconds)", fine=None, detail=detail)
 
 
-def _offerings(account: Account, fleet: Fleet) -> Iterable[Finding]:
-    lacking = account.not_offered()
-    return [_by_pool(name, "subnets and instance types", lacking.get(name, ())) for name in fleet.pools]
-
-
-def _by_pool(pool: str, what: str, lines: tuple[str, ...]) -> Finding:
-    return Finding(about=pool, what=what, fine=not lines, detail="; ".join(lines))
+def _by_pool(fleet: Fleet, what: str, lines: Mapping[str, tuple[str, ...]]) -> list[Finding]:
+    return [Finding(about=name, what=what, fine=not lines.get(name), detail="; ".join(lines.get(name, ()))) for name in fleet.pools]
 
 
 def _quotas(account: Account, fleet: Fleet) -> Iterator[Finding]:

@@ -40,7 +40,6 @@ from autoscaler.entry.operations import (
     Jobs,
     Needs,
     Operation,
-    Order,
     Reservations,
     Runs,
     Why,
@@ -105,16 +104,12 @@ def handle(event: Any, context: Context) -> dict[str, Any]:
     if order is None:
         answer = _answer(wired, invocation, operation)
     else:
-        carry_out = _carrying_out(wired, invocation, operation, order)
+        if isinstance(order, OrderRuns | CancelRun):
+            carry_out = partial(_ordered, wired, invocation, operation, order)
+        else:
+            carry_out = partial(_carry_out, wired, invocation, operation, order)
         answer = once(operation.request_id, context, carry_out) if operation.request_id and not operation.dry_run else carry_out()
     return {"action": operation.action, "dry_run": invocation.dry_run, "now_at": now} | answer
-
-
-def _carrying_out(wired: Runtime, invocation: Invocation, operation: Operation, order: Order) -> Callable[[], dict[str, Any]]:
-    """Choose what carries an order out."""
-    if isinstance(order, OrderRuns | CancelRun):
-        return partial(_ordered, wired, invocation, operation, order)
-    return partial(_carry_out, wired, invocation, operation, order)
 
 
 def _carry_out(wired: Runtime, invocation: Invocation, operation: Operation, order: FleetOrder) -> dict[str, Any]:

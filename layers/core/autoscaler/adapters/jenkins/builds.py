@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
@@ -150,12 +149,9 @@ def read_job(body: object, queue: object, path: str, since: float, user: str | N
     """Read a job with what waits in the queue and what began of it. ``user``: our account; ``more``: the lists of earlier builds."""
     job, waiting = read_as(_Job, body, "a job"), read_as(_Queue, queue, "the queue").items
     builds, is_whole = _joined(job, more, since)
-    queued = [
-        _entry(one, user, Entry(item=one.id, run="", at=one.inQueueSince / 1000.0, is_ours=one.is_of(user), parameters=one.parameters()))
-        for one in waiting
-        if run_of(one.task.url) == path
-    ]
-    began = [_began(one, user) for one in builds]
+    queued = [_entry(one, user, item=one.id, at=one.inQueueSince / 1000.0) for one in waiting if run_of(one.task.url) == path]
+    runs = [(one, _run_at(one, run_of(one.url))) for one in builds]
+    began = [_entry(one, user, item=run.item, at=run.started_at, build=run) for one, run in runs]
     items = {entry.item for entry in began}
     return Job(
         path=path,
@@ -189,15 +185,17 @@ def _joined(job: _Job, more: Sequence[object], since: float) -> tuple[list[_Buil
     return list(builds.values()), not gap and (is_last or is_early_enough)
 
 
-def _began(build: _Build, user: str | None) -> Entry:
-    run = _run_at(build, run_of(build.url))
-    entry = Entry(item=run.item, run=run.path, at=run.started_at, is_ours=build.is_of(user), parameters=run.parameters, build=run)
-    return _entry(build, user, entry)
-
-
-def _entry(asked: _Asked, user: str | None, entry: Entry) -> Entry:
-    """Note who asked for it, and which build it repeats."""
-    return replace(entry, is_by_person=asked.is_by_person and not asked.is_of(user), repeats=_named(asked.repeats()))
+def _entry(asked: _Asked, user: str | None, *, item: int, at: float, build: Run | None = None) -> Entry:
+    return Entry(
+        item=item,
+        run=build.path if build else "",
+        at=at,
+        is_ours=asked.is_of(user),
+        parameters=asked.parameters(),
+        build=build,
+        is_by_person=asked.is_by_person and not asked.is_of(user),
+        repeats=_named(asked.repeats()),
+    )
 
 
 def _run_at(run: _Run, path: str) -> Run:

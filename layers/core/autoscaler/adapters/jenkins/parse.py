@@ -250,7 +250,9 @@ def read_queue(
         except ValidationError as error:
             name = repr(raw.get("id"))[:100] if isinstance(raw, dict) else type(raw).__name__
             aside.append(f"queue item {name}: {error.error_count()} fields not understood")
-            items.append(_unparsed_item(raw, node_names))
+            # It is no demand, but whatever node it mentions may be what it waits for.
+            unclear = unknown_wait(json.dumps(raw, ensure_ascii=False, default=str), node_names)
+            items.append(QueueItem(id=-1, job="", run="", label=None, labelless=False, wait=unclear, buildable=False, waiting_seconds=0.0))
             continue
         why = item.why if whys is None else whys.get(item.id)
         if why is None:
@@ -345,12 +347,6 @@ def entries_of(body: object, key: str) -> list[Any]:
     if not isinstance(entries, list):
         raise TransientError(f"Jenkins' answer has no list of {key}")
     return entries
-
-
-def _unparsed_item(raw: Any, node_names: Collection[str]) -> QueueItem:
-    """Stand for an entry that was not understood: no demand, but whatever node it mentions may be what it waits for."""
-    wait = unknown_wait(json.dumps(raw, ensure_ascii=False, default=str), node_names)
-    return QueueItem(id=-1, job="", run="", label=None, labelless=False, wait=wait, buildable=False, waiting_seconds=0.0)
 
 
 def unknown_wait(why: str, node_names: Collection[str]) -> Wait:

@@ -230,9 +230,8 @@ def _had_nodes_on(of_machine: Iterable[Record], record: Record) -> Iterator[str]
     """
     for other in (one for one in of_machine if one.state is not RecordState.GONE):
         bindings = other.bindings if other.instance_id != record.instance_id else ()
-        for binding in (*bindings, *other.leaves):
-            if binding.node is not None:
-                yield binding.controller
+        both = (*bindings, *other.leaves)
+        yield from (binding.controller for binding in both if binding.node is not None)
 
 
 def _others(fleet: Fleet, of_machine: Iterable[Record], record: Record) -> set[str]:

@@ -274,8 +274,11 @@ def _seen_now(lost: LostBuild, view: ControllerView | None, facts: LostFacts | N
     if view is None or not view.complete:
         return lost
     node = next((node for node in view.nodes if node.name == lost.node), None)
-    if node is not None and _is_back(lost, node, facts):
-        return None
+    if node is not None and not node.offline:
+        # What it ran goes on, but a machine that was stopped or ended has lost it whatever connects.
+        resumed = any(build.run == lost.run for build in node.builds) or _has_resumed_and_ended(lost, facts)
+        if lost.how == MISSING or (lost.how == _CUT_OFF and resumed):
+            return None
     lost_at = lost.lost_at if node is None or lost.lost_at is not None else node.lost_at
     begun = _elsewhere(lost.run, lost.node, view).difference(lost.others)
     return replace(lost, lost_at=lost_at, elsewhere=lost.elsewhere or bool(begun))
@@ -296,12 +299,6 @@ def _shows_no_node(view: ControllerView | None, name: str) -> bool:
     if view is None or not view.complete or name in view.unread:
         return False
     return all(node.name != name or node.is_deleted for node in view.nodes)
-
-
-def _is_back(lost: LostBuild, node: Node, facts: LostFacts | None) -> bool:
-    """Tell whether an agent is back as it was: what it ran goes on. A machine that was stopped or ended has lost it whatever connects."""
-    resumed = any(build.run == lost.run for build in node.builds) or _has_resumed_and_ended(lost, facts)
-    return not node.offline and (lost.how == MISSING or (lost.how == _CUT_OFF and resumed))
 
 
 def _has_resumed_and_ended(lost: LostBuild, facts: LostFacts | None) -> bool:
