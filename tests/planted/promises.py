@@ -203,8 +203,8 @@ NOTHING_LEAKS = (
         _LEAKS,
         "a node without instance and record stays",
         function="take_in",
-        was="if fact and situation.seen_seconds(controller, fact.first_at) >= _doubtful_seconds",
-        becomes="if fact and situation.now < fact.first_at + _doubtful_seconds",
+        was="if fact and situation.seen_seconds(controller, fact.first_at) >= kept_seconds",
+        becomes="if fact and situation.now < fact.first_at + kept_seconds",
     ),
     breaks(
         _LEAKS,

@@ -338,18 +338,17 @@ def _lacking(offerings: Iterable[Offering], zones: Mapping[str, str], offered: C
 _NAMES_A_CALL = 10
 
 
+@dataclass(frozen=True, slots=True)
 class SsmImages:
     """Images that parameters name. ``client`` makes the client at the first use."""
 
-    def __init__(self, client: Callable[[], Any]) -> None:
-        """Keep how to ask."""
-        self._client = client
+    client: Callable[[], Any]
 
     def current(self, parameters: Collection[str]) -> Mapping[str, str]:
         """Ask for ten at a time; SSM names the unknown ones beside the others, and fails all for one that may not be read."""
         names, images = sorted(set(parameters)), dict[str, str]()
         for start in range(0, len(names), _NAMES_A_CALL):
             with translated("GetParameters"):
-                answer = self._client().get_parameters(Names=names[start : start + _NAMES_A_CALL])
+                answer = self.client().get_parameters(Names=names[start : start + _NAMES_A_CALL])
             images |= {raw["Name"]: raw["Value"] for raw in answer["Parameters"] if raw["Value"].startswith("ami-")}
         return images

@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from autoscaler.adapters.aws import code_of, filtered, named_template, pages, template_data, translated, zones
 from autoscaler.domain.facts.fleet import Allocation, Market, Offering, Pool, PoolVolumes, Volume
@@ -89,18 +90,17 @@ _STRATEGIES = {
 }
 
 
+@dataclass(eq=False)
 class Ec2Compute:
     """Agents of one fleet. ``client`` makes the client at the first use; ``launcher`` makes one that sends a call once only.
 
     A launch that the SDK repeats by itself may be refused the second time and have taken effect the first: it would be launched again.
     """
 
-    def __init__(self, client: Callable[[], EC2Client], fleet: Fleet, launcher: Callable[[], EC2Client]) -> None:
-        """Keep whose agents these are."""
-        self._client = client
-        self._launcher = launcher
-        self._fleet = fleet
-        self._zones: dict[str, str] = {}  # of subnets
+    client: Callable[[], EC2Client]
+    fleet: Fleet
+    launcher: Callable[[], EC2Client]
+    _zones: dict[str, str] = field(default_factory=dict)  # of subnets
 
     def instances(self) -> tuple[Instance, ...]:
         """List by tag, stopping and stopped ones too: they cost money and leak."""
@@ -111,9 +111,9 @@ class Ec2Compute:
         return self._in_states([str(InstanceState.TERMINATED)], {"Name": "tag-key", "Values": [_FLEET_ID_TAG]})
 
     def _in_states(self, states: list[str], *more: Any) -> tuple[Instance, ...]:
-        ours = {"Name": f"tag:{FLEET_TAG}", "Values": [self._fleet.name]}
+        ours = {"Name": f"tag:{FLEET_TAG}", "Values": [self.fleet.name]}
         filters = [ours, {"Name": "instance-state-name", "Values": states}, *more]
-        answer = pages(self._client(), "describe_instances", {"Filters": filters, "PaginationConfig": _IN_PAGES})
+        answer = pages(self.client(), "describe_instances", {"Filters": filters, "PaginationConfig": _IN_PAGES})
         return tuple(instance_of(raw) for raw in _instances_in(answer))
 
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
@@ -128,7 +128,7 @@ class Ec2Compute:
         """Ask without a filter: an id that EC2 does not know is an error then, no empty answer."""
         with translated("DescribeInstances"):
             try:
-                answer = self._client().describe_instances(InstanceIds=[instance_id])
+                answer = self.client().describe_instances(InstanceIds=[instance_id])
             except ClientError as error:
                 if code_of(error) != "InvalidInstanceID.NotFound":
                     raise
@@ -154,12 +154,12 @@ class Ec2Compute:
         """Tag it; the same tags again change nothing."""
         tags = {"Name": node, NODE_TAG: node, CONTROLLER_TAG: controller}
         with translated("CreateTags"):
-            self._client().create_tags(Resources=[instance_id], Tags=[{"Key": key, "Value": value} for key, value in tags.items()])
+            self.client().create_tags(Resources=[instance_id], Tags=[{"Key": key, "Value": value} for key, value in tags.items()])
 
     def compose(self, launch: Launch, intent_id: str) -> str:
         """Write the request down; the same launch and intent give the same bytes."""
-        pool = self._fleet.pools[launch.pool]
-        tags = {FLEET_TAG: self._fleet.name, POOL_TAG: pool.name, CONTROLLER_TAG: launch.controller, LAUNCH_TAG: intent_id}
+        pool = self.fleet.pools[launch.pool]
+        tags = {FLEET_TAG: self.fleet.name, POOL_TAG: pool.name, CONTROLLER_TAG: launch.controller, LAUNCH_TAG: intent_id}
         # By its number where it is known: what was decided on is launched, however often the template changes meanwhile.
         version = launch.template_version or pool.launch_template_version
         spot = launch.market is Market.SPOT
@@ -168,7 +168,7 @@ class Ec2Compute:
         in_order = pool.allocation is Allocation.IN_ORDER
         overrides = [_override(offering, place if in_order else None, launch.image) for place, offering in enumerate(launch.offerings)]
         request: dict[str, Any] = {
-            "ClientToken": hashlib.sha256(f"{self._fleet.name}/{intent_id}".encode()).hexdigest(),
+            "ClientToken": hashlib.sha256(f"{self.fleet.name}/{intent_id}".encode()).hexdigest(),
             "Type": "instant",
             "TargetCapacitySpecification": {
                 "TotalTargetCapacity": launch.count,
@@ -192,13 +192,13 @@ class Ec2Compute:
     def zones(self, subnets: Collection[str]) -> Mapping[str, str]:
         """Ask once for each: a subnet stays in its zone."""
         if len(subnets) > 1:
-            self._zones |= zones(self._client(), sorted({*subnets} - self._zones.keys() - {""}))
+            self._zones |= zones(self.client(), sorted({*subnets} - self._zones.keys() - {""}))
         return self._zones
 
     def launch(self, request: str) -> LaunchAnswer:
         """Send a composed request, and translate the answer."""
         with translated("CreateFleet", _launch_error, UnansweredError):
-            answer = self._launcher().create_fleet(**json.loads(request))
+            answer = self.launcher().create_fleet(**json.loads(request))
         instances = [
             (instance_id, str(group["InstanceType"]), str(group.get("Lifecycle", "on-demand")))
             for group in answer.get("Instances", [])
@@ -211,31 +211,28 @@ class Ec2Compute:
         request = json.loads(self.compose(launch, "")) | {"DryRun": True}
         del request["ClientToken"]
         try:
-            self._client().create_fleet(**request)
-        except ClientError as error:
-            if code_of(error) != "DryRunOperation":
-                raise _launch_error(error) from error
-        except BotoCoreError as error:
-            raise UnansweredError(f"CreateFleet was not answered ({type(error).__name__})") from error
+            with translated("CreateFleet", _launch_error, UnansweredError):
+                self.client().create_fleet(**request)
+        except LaunchRefusedError as error:
+            if error.code != "DryRunOperation":
+                raise
 
     def try_instance(self, pool: str, offering: Offering) -> None:
         """Ask with the subnet on the request, then on an interface: the launch template decides which of them EC2 takes."""
-        request = self._one(self._fleet.pools[pool], offering)
+        request = self._one(self.fleet.pools[pool], offering)
         placed = [{"SubnetId": offering.subnet}, {"NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": offering.subnet}]}]
         for place in placed if offering.subnet else [{}]:
             try:
-                self._client().run_instances(**request, **place)  # type: ignore[arg-type]
-            except ClientError as error:
-                if code_of(error) == "DryRunOperation":
+                with translated("RunInstances", _launch_error, UnansweredError):
+                    self.client().run_instances(**request, **place)  # type: ignore[arg-type]
+            except LaunchRefusedError as error:
+                if error.code == "DryRunOperation":
                     return
-                if code_of(error) == "InvalidParameterCombination" and place is placed[0]:
-                    continue
-                raise _launch_error(error, "RunInstances") from error
-            except BotoCoreError as error:
-                raise UnansweredError(f"RunInstances was not answered ({type(error).__name__})") from error
+                if error.code != "InvalidParameterCombination" or place is not placed[0]:
+                    raise
 
     def _one(self, pool: Pool, offering: Offering) -> dict[str, Any]:
-        tags = {FLEET_TAG: self._fleet.name, POOL_TAG: pool.name}
+        tags = {FLEET_TAG: self.fleet.name, POOL_TAG: pool.name}
         spot = {"InstanceMarketOptions": {"MarketType": "spot"}} if offering.market is Market.SPOT else {}
         return {
             "DryRun": True,
@@ -249,20 +246,17 @@ class Ec2Compute:
 
     def terminate(self, instance_id: str) -> None:
         """Terminate one: in a batch, one wrong id would fail all."""
-        try:
-            self._client().terminate_instances(InstanceIds=[instance_id])
-        except ClientError as error:
-            if code_of(error) != "InvalidInstanceID.NotFound":
-                # Whatever EC2 refuses but for its own troubles it refuses until a person has done something.
-                told = f"TerminateInstances: {code_of(error)}"
-                raise (TransientError(told) if _passes(error) else StuckError(f"{told}: {_sentence(error)}")) from error
-        except BotoCoreError as error:
-            raise UnansweredError(f"TerminateInstances was not answered ({type(error).__name__})") from error
+        with translated("TerminateInstances", _end_error, UnansweredError):
+            try:
+                self.client().terminate_instances(InstanceIds=[instance_id])
+            except ClientError as error:
+                if code_of(error) != "InvalidInstanceID.NotFound":
+                    raise
 
     def stop(self, instance_id: str, *, by_force: bool = False) -> None:
         """Stop one; asked again while it stops, EC2 changes nothing, unless it is by force."""
         with translated("StopInstances", _stop_error, UnansweredError):
-            self._client().stop_instances(InstanceIds=[instance_id], **({"Force": True} if by_force else {}))
+            self.client().stop_instances(InstanceIds=[instance_id], **({"Force": True} if by_force else {}))
 
     def start(self, ids: Collection[str]) -> Mapping[str, TransientError]:
         """Start all with one call. EC2 refuses all for one of them; then each is asked for alone."""
@@ -277,17 +271,16 @@ class Ec2Compute:
     def _start(self, ids: Collection[str]) -> TransientError | None:
         """Ask once; asked again while they start or run, EC2 changes nothing."""
         try:
-            self._client().start_instances(InstanceIds=[*ids])
-        except ClientError as error:
-            return _launch_error(error, "StartInstances")
-        except BotoCoreError as error:
-            return UnansweredError(f"StartInstances was not answered ({type(error).__name__})")
+            with translated("StartInstances", _launch_error, UnansweredError):
+                self.client().start_instances(InstanceIds=[*ids])
+        except TransientError as error:
+            return error
         return None
 
     def console_output(self, instance_id: str) -> str:
         """Ask for the console; boto3 decodes it."""
         with translated("GetConsoleOutput"):
-            output = str(self._client().get_console_output(InstanceId=instance_id).get("Output", ""))
+            output = str(self.client().get_console_output(InstanceId=instance_id).get("Output", ""))
         return output[-_CONSOLE_CHARACTERS:]
 
     def spot_prices(self, instance_types: Collection[str], platforms: Collection[str], at: float) -> Mapping[str, float]:
@@ -299,7 +292,7 @@ class Ec2Compute:
             "StartTime": instant,
             "EndTime": instant,
         }
-        told = [raw for page in pages(self._client(), "describe_spot_price_history", request) for raw in page["SpotPriceHistory"]]
+        told = [raw for page in pages(self.client(), "describe_spot_price_history", request) for raw in page["SpotPriceHistory"]]
         return {
             f"{raw['InstanceType']}/{raw['AvailabilityZone']}/{raw['ProductDescription'].removesuffix(_IN_A_VPC)}": float(raw["SpotPrice"])
             for raw in sorted(told, key=lambda raw: raw["Timestamp"])
@@ -307,7 +300,7 @@ class Ec2Compute:
 
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """Ask only for templates whose version the fleet file leaves to EC2; by filter, so that one unknown name fails no other."""
-        mine = {name: self._fleet.pools[name] for name in pools}
+        mine = {name: self.fleet.pools[name] for name in pools}
         versions = {name: pool.launch_template_version for name, pool in mine.items() if not pool.launch_template_version.startswith("$")}
         asked = {name: pool for name, pool in mine.items() if name not in versions}
         known = self._templates({pool.launch_template for pool in asked.values()})
@@ -321,12 +314,12 @@ class Ec2Compute:
         templates: dict[Source, Mapping[str, Any]] = {}
         for source in of:
             with translated("DescribeLaunchTemplateVersions"):
-                data = template_data(self._client(), source.template, source.version)
+                data = template_data(self.client(), source.template, source.version)
             if data is not None:
                 templates[source] = data
         used = {source: source.image or str(data.get("ImageId", "")) for source, data in templates.items()}
         ids = sorted({image for image in used.values() if image.startswith("ami-")})
-        answer = filtered(self._client(), "describe_images", "image-id", ids)
+        answer = filtered(self.client(), "describe_images", "image-id", ids)
         images = {raw["ImageId"]: raw for page in answer for raw in page["Images"]}
         return {source: volumes_of(data, images.get(used[source])) for source, data in templates.items()}
 
@@ -336,12 +329,12 @@ class Ec2Compute:
         others = sorted(set(names) - set(ids))
         questions: list[dict[str, Any]] = [{"LaunchTemplateIds": ids}] if ids else []
         questions += [{"Filters": [{"Name": "launch-template-name", "Values": others}]}] if others else []
-        found = [page for question in questions for page in pages(self._client(), "describe_launch_templates", question)]
+        found = [page for question in questions for page in pages(self.client(), "describe_launch_templates", question)]
         templates = [raw for page in found for raw in page["LaunchTemplates"]]
         return {raw[key]: raw for raw in templates for key in ("LaunchTemplateId", "LaunchTemplateName")}
 
     def _by_id(self, ids: Iterable[str]) -> Iterator[Any]:
-        return _instances_in(filtered(self._client(), "describe_instances", "instance-id", sorted(ids), PaginationConfig=_IN_PAGES))
+        return _instances_in(filtered(self.client(), "describe_instances", "instance-id", sorted(ids), PaginationConfig=_IN_PAGES))
 
 
 def _instances_in(answer: Iterable[Any]) -> Iterator[Any]:
@@ -411,6 +404,12 @@ def _denied(code: str, message: str, action: str) -> str:
     return named[1] if named else f"ec2:{action}"
 
 
+def _end_error(error: ClientError, action: str) -> TransientError:
+    """Say what a refused end means. Whatever EC2 refuses but for its own troubles it refuses until a person has done something."""
+    told = f"{action}: {code_of(error)}"
+    return TransientError(told) if _passes(error) else StuckError(f"{told}: {_sentence(error)}")
+
+
 def _sentence(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Message", ""))
 
@@ -431,7 +430,7 @@ def _stop_error(error: ClientError, action: str) -> TransientError:
     return RefusedError(f"{action}: {code}")
 
 
-def _launch_error(error: ClientError, action: str = "CreateFleet") -> TransientError:
+def _launch_error(error: ClientError, action: str) -> TransientError:
     code, status = code_of(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code == "IdempotentParameterMismatch":
         return MismatchError("CreateFleet: EC2 knows this token with another request")

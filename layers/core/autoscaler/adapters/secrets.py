@@ -67,18 +67,15 @@ class SharedSecret:
         now = self.clock()
         if now - self._read_at >= _READ_AGAIN_SECONDS and now - self._tried_at >= _TRIED_AGAIN_SECONDS:
             self._tried_at = now  # before the call: one that fails counts as well
-            self._read_again(now)
+            try:
+                self._token, self._read_at = self._read(), now
+            except ConfigError:
+                self._read_at = float("-inf")
+                raise
         age = now - self._read_at
         if age < _KEPT_SECONDS and hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode(errors="surrogatepass")):
             return True
         return False if age < _READ_AGAIN_SECONDS else None
-
-    def _read_again(self, now: float) -> None:
-        try:
-            self._token, self._read_at = self._read(), now
-        except ConfigError:
-            self._read_at = float("-inf")
-            raise
 
     def _read(self) -> str:
         try:

@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 _VALUES_A_DATUM, _DATA_A_CALL = 150, 1000
 
 
+@dataclass(frozen=True, slots=True)
 class CloudWatchMetrics:
     """One namespace. ``client`` makes the client at the first use."""
 
-    def __init__(self, client: Callable[[], CloudWatchClient], namespace: str) -> None:
-        """Keep where metrics go."""
-        self._client = client
-        self._namespace = namespace
+    client: Callable[[], CloudWatchClient]
+    namespace: str
 
     def publish(self, data: Iterable[Datum], at: float) -> int:
         """Send data in as few calls as CloudWatch allows; return how many metrics were sent."""
@@ -36,21 +35,20 @@ class CloudWatchMetrics:
         parts = [part for datum in data for part in _parts(datum, at)]
         with translated("PutMetricData"):
             for start in range(0, len(parts), _DATA_A_CALL):
-                self._client().put_metric_data(Namespace=self._namespace, MetricData=parts[start : start + _DATA_A_CALL])
+                self.client().put_metric_data(Namespace=self.namespace, MetricData=parts[start : start + _DATA_A_CALL])
         return len(data)
 
 
+@dataclass(frozen=True, slots=True)
 class EssentialMetrics:
     """Sends the few metrics of `MetricsLevel: essential` alone, whoever publishes; calls nothing where there is none of them."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        """Keep who sends."""
-        self._metrics = metrics
+    metrics: Metrics
 
     def publish(self, data: Iterable[Datum], at: float) -> int:
         """Send what is essential; return how many metrics were sent."""
         kept = essential(data)
-        return self._metrics.publish(kept, at) if kept else 0
+        return self.metrics.publish(kept, at) if kept else 0
 
 
 def _parts(datum: Datum, at: float) -> Iterator[Any]:

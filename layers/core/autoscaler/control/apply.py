@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -76,18 +76,17 @@ _MOST_EARLY_SAVES = 5
 _ASKED_OF_EC2 = (Launch, Start, Stop, Terminate)
 
 
+@dataclass(slots=True)
 class Lessons:
-    """What the steps of one pass have taught so far."""
+    """What the steps of one pass have taught so far, on top of the memory of its plan."""
 
-    def __init__(self, ports: Ports, fleet: Fleet, plan: Plan) -> None:
-        """Begin with the memory of the plan."""
-        self._ports = ports
-        self._fleet = fleet
-        self._plan = plan
-        self._version = plan.memory.version
-        self._effects_noted = 0
-        self._early_saves = 0
-        self._saved: Memory | None = None
+    ports: Ports
+    fleet: Fleet
+    plan: Plan
+    _effects_noted: int = 0
+    _early_saves: int = 0
+    _saves: int = 0
+    _saved: Memory | None = None
 
     def note(self, result: Result, effects: Sequence[Effect], *, is_last: bool) -> None:
         """Save what EC2 has refused in a step. After the last one the pass saves everything anyway."""
@@ -103,19 +102,20 @@ class Lessons:
         memory = self._learned(effects)
         if self._saved is not None and memory == self._saved:
             return True
-        if not (self._plan.remember or memory != self._plan.memory):
+        if not (self.plan.remember or memory != self.plan.memory):
             return False
         return self._save(memory)
 
     def _learned(self, effects: Sequence[Effect]) -> Memory:
-        return note_results(self._plan.memory, self._fleet, effects, self._ports.clock())
+        return note_results(self.plan.memory, self.fleet, effects, self.ports.clock())
 
     def _save(self, memory: Memory) -> bool:
+        versioned = replace(memory, version=self.plan.memory.version + self._saves)
         # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
-        if not self._ports.is_done(partial(self._ports.state.save_memory, replace(memory, version=self._version)), "memory_not_saved"):
+        if not self.ports.is_done(partial(self.ports.state.save_memory, versioned), "memory_not_saved"):
             return False
         self._saved = memory
-        self._version += 1
+        self._saves += 1
         return True
 
 

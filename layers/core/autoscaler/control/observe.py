@@ -199,11 +199,11 @@ def without(ports: Ports, failed: Collection[str]) -> Ports:
     return replace(ports, controllers=tuple(_SkippedController(c) if c.name in failed else c for c in ports.controllers))
 
 
+@dataclass(frozen=True, slots=True)
 class _SkippedController:
     """A controller that is not looked at again in this invocation. Its view is incomplete, so that nothing follows from it."""
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+    _controller: Controller
 
     def look(self) -> ControllerView:
         return ControllerView.of_nothing(self._controller.name, "it failed a moment ago, and is not asked again in this invocation", 0.0)

@@ -244,22 +244,6 @@ def note(ports: Ports, events: Sequence[Event]) -> bool:
     return ports.is_done(partial(ports.history.note, events), "events_not_noted", count=len(events))
 
 
-def event_of(by: str, result: Result, at: float) -> Event:
-    """Make an event of a step that was taken or failed. ``by``: a function or a person."""
-    step = result.step
-    subject = step.node or step.instance_id or str(getattr(step, "job", ""))
-    return Event(
-        at=at,
-        by=by,
-        what=step.name,
-        where="/".join(filter(None, (step.controller, step.pool))),
-        subject=f"{result.count} of {step.count}" if isinstance(step, Launch | Start) else subject,
-        reason=str(step.reason),
-        detail=shortened("; ".join(filter(None, (step.detail, result.detail))), LONGEST_RESULT),
-        outcome=str(result.outcome),
-    )
-
-
 # Notes each step of a pass when it is done, so that a pass that is cut off later leaves what it did in the log and in the history.
 
 
@@ -281,7 +265,19 @@ class StepNotes:
         self.ports.log("step", pass_id=self.plan.pass_id, **step_json(result))
         if result.outcome not in _EVENTS:
             return
-        self._unsent.append(event_of(self.by, result, self.ports.clock()))
+        step = result.step
+        subject = step.node or step.instance_id or str(getattr(step, "job", ""))
+        event = Event(
+            at=self.ports.clock(),
+            by=self.by,
+            what=step.name,
+            where="/".join(filter(None, (step.controller, step.pool))),
+            subject=f"{result.count} of {step.count}" if isinstance(step, Launch | Start) else subject,
+            reason=str(step.reason),
+            detail=shortened("; ".join(filter(None, (step.detail, result.detail))), LONGEST_RESULT),
+            outcome=str(result.outcome),
+        )
+        self._unsent.append(event)
         # A table that does not answer costs the pass one wait, and not one for each step.
         if not self._has_failed:
             self.send()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
@@ -265,39 +266,38 @@ _CANCEL = "queue/cancelItem"
 _ITEM = re.compile(r"(?:^|/)queue/item/(\d+)/?$")
 
 
+@dataclass(frozen=True, slots=True)
 class JenkinsBuilds:
-    """The builds of one controller."""
+    """The builds of one controller, whose connection they share."""
 
-    def __init__(self, connection: Connection) -> None:
-        """Share the controller's connection."""
-        self._connection = connection
+    connection: Connection
 
     def run(self, path: str) -> Run | None:
         """Ask the run itself. A 404 says no more than that this account is not shown it."""
-        return if_there(lambda: read_run(self._connection.get(f"{path}/{jenkins.INFO}", RUN_TREE).json(), path), None)
+        return if_there(lambda: read_run(self.connection.get(f"{path}/{jenkins.INFO}", RUN_TREE).json(), path), None)
 
     def job(self, path: str, since: float) -> Job | None:
         """Ask the queue first: what leaves it in between is among the builds then. Four requests at most."""
         try:
-            queue = self._connection.get(QUEUE, QUEUED_TREE)
-            shown = self._connection.get(f"{path}/{jenkins.INFO}", JOB_TREE % BUILDS_LISTED[0]).json()
+            queue = self.connection.get(QUEUE, QUEUED_TREE)
+            shown = self.connection.get(f"{path}/{jenkins.INFO}", JOB_TREE % BUILDS_LISTED[0]).json()
             more: list[object] = []
             while builds := next_builds(shown, more, since):
-                more.append(self._connection.get(f"{path}/{jenkins.INFO}", MORE_BUILDS_TREE % builds).json())
+                more.append(self.connection.get(f"{path}/{jenkins.INFO}", MORE_BUILDS_TREE % builds).json())
         except NotThereError:
             return None
-        return read_job(shown, queue.json(), path, since, self._connection.ask(lambda session: session.username), more)
+        return read_job(shown, queue.json(), path, since, self.connection.ask(lambda session: session.username), more)
 
     def item(self, item: int) -> Item:
         """Ask for the item itself, which Jenkins knows until five minutes after it left the queue."""
         unknown = Item(state=ItemState.UNKNOWN)
-        return if_there(lambda: read_item(self._connection.get(f"queue/item/{item}/{jenkins.INFO}", ITEM_TREE).json()), unknown)
+        return if_there(lambda: read_item(self.connection.get(f"queue/item/{item}/{jenkins.INFO}", ITEM_TREE).json()), unknown)
 
     def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
         """Ask for a build at once, without the job's quiet period."""
         path = f"{job}/build" if parameters is None else f"{job}/buildWithParameters"
         try:
-            answer = self._connection.ask(lambda session: session.post(path, {"delay": "0sec"}, dict(parameters or {})))
+            answer = self.connection.ask(lambda session: session.post(path, {"delay": "0sec"}, dict(parameters or {})))
         except (RefusedRequestError, NotThereError) as error:
             raise RefusedBuildError(f"Jenkins does not start {job}: {error}") from error
         except (*_NOT_DONE, DoubtfulError):
@@ -314,7 +314,7 @@ class JenkinsBuilds:
     def stop(self, path: str) -> None:
         """Ask as a person does who presses the red button: a build ends some seconds after the answer, which is the way to its page."""
         try:
-            answer = self._connection.post(f"{path}/stop", {})
+            answer = self.connection.post(f"{path}/stop", {})
         except NotThereError:
             return
         except LackingPermissionError as error:
@@ -324,7 +324,7 @@ class JenkinsBuilds:
     def cancel(self, item: int) -> bool:
         """Take it out of the queue. Jenkins fails (500) for one that left within five minutes, and for one that begins right now."""
         try:
-            self._connection.post(_CANCEL, {"id": str(item)})
+            self.connection.post(_CANCEL, {"id": str(item)})
         except NotThereError:
             return False
         except RefusedRequestError as error:

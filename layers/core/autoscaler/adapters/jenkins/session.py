@@ -401,13 +401,12 @@ def if_there(call: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
+@dataclass(slots=True, eq=False)
 class Connection:
     """A session that is made when it is needed, and that several adapters of one controller share, one after another."""
 
-    def __init__(self, connect: Callable[[], JenkinsSession]) -> None:
-        """Keep how to connect."""
-        self._connect = connect
-        self._connected: JenkinsSession | None = None
+    connect: Callable[[], JenkinsSession]
+    _connected: JenkinsSession | None = None
 
     def get(self, path: str, tree: str | None = None) -> Answer:
         """GET a part of the API, or a file."""
@@ -431,5 +430,5 @@ class Connection:
 
     def _session(self) -> JenkinsSession:
         if self._connected is None:
-            self._connected = self._connect()
+            self._connected = self.connect()
         return self._connected

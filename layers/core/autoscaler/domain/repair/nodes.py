@@ -404,7 +404,10 @@ def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[
             )
     for controller, node, instance_id in _orphans(situation):
         fact = facts.get(f"{controller}/{node.name}")
-        if fact and situation.seen_seconds(controller, fact.first_at) >= _doubtful_seconds(situation, controller, node):
+        # What waits for an orphan, or seems to run there, waits in vain; its controller learns of it by the deletion.
+        unused = node.idle and node.name not in situation.demands[controller].pins
+        kept_seconds = 0.0 if unused else DISCONNECT_GRACE_SECONDS
+        if fact and situation.seen_seconds(controller, fact.first_at) >= kept_seconds:
             yield DeleteNode(
                 controller=controller,
                 pool="",
@@ -415,12 +418,6 @@ def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[
                 reason=Reason.INSTANCE_GONE,
                 detail=f"EC2 says that its instance {instance_id} is gone",
             )
-
-
-def _doubtful_seconds(situation: Situation, controller: str, node: Node) -> float:
-    """How long an orphan is kept. What waits for it, or seems to run there, waits in vain; its controller learns of it by the deletion."""
-    unused = node.idle and node.name not in situation.demands[controller].pins
-    return 0.0 if unused else DISCONNECT_GRACE_SECONDS
 
 
 def node_named_after(situation: Situation, controller: str, instance_id: str) -> str | None:
