@@ -95,19 +95,16 @@ class Lessons:
         self._effects_noted = len(effects)
         if is_new and not is_last and self._early_saves < _MOST_EARLY_SAVES:
             self._early_saves += 1
-            self._save(self._learned(effects))
+            self._save(note_results(self.plan.memory, self.fleet, effects, self.ports.clock()))
 
     def save(self, effects: Sequence[Effect]) -> bool:
         """Save what is to be remembered of the whole pass; tell whether the memory of the plan is saved."""
-        memory = self._learned(effects)
+        memory = note_results(self.plan.memory, self.fleet, effects, self.ports.clock())
         if self._saved is not None and memory == self._saved:
             return True
         if not (self.plan.remember or memory != self.plan.memory):
             return False
         return self._save(memory)
-
-    def _learned(self, effects: Sequence[Effect]) -> Memory:
-        return note_results(self.plan.memory, self.fleet, effects, self.ports.clock())
 
     def _save(self, memory: Memory) -> bool:
         versioned = replace(memory, version=self.plan.memory.version + self._saves)

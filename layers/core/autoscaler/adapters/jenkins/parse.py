@@ -307,20 +307,21 @@ def read_node(raw: Any, date: datetime, tell_apart: JobParameters = NOTHING_TELL
     builds = [b for e in computer.executors if (b := _build(computer.displayName, e, date, tell_apart))]
     # One-off executors count as work: a flyweight task on the node is a build as any other.
     builds += [b for e in computer.oneOffExecutors if (b := _build(computer.displayName + ONE_OFF.rstrip("/"), e, date, tell_apart))]
+    cause, person, lost_at = _offline(computer)
     return Node(
         name=computer.displayName,
         labels=frozenset(label.name for label in computer.assignedLabels),
         executors=min(max(0, computer.numExecutors), _MOST_EXECUTORS),
         offline=computer.offline,
         temporarily_offline=computer.temporarilyOffline,
-        cause=_cause(computer),
+        cause=cause,
         reason=html.unescape(computer.offlineCauseReason),
         description=computer.description,
         idle=computer.idle,
         builds=tuple(builds),
         agent=not builtin,
-        lost_at=_lost_at(computer),
-        offline_by=_person(computer),
+        lost_at=lost_at,
+        offline_by=person,
         # Computer.kill: what is left of a deleted node has no executor but those at work, and no label (Computer.getAssignedLabels): a node
         # has its own name at least, whoever set its executors to 0. The right to see its config.xml is not needed.
         is_deleted=not (builtin or computer.numExecutors or computer.assignedLabels or computer.idle) and computer.offline,
@@ -451,26 +452,17 @@ def _readable(run: str) -> str:
     return "/".join(unquote(name) for name in names)
 
 
-def _lost_at(computer: _Computer) -> float | None:
-    """Return when the connection to its agent was lost, by the controller's clock, as far as a mark does not hide it."""
-    cause = computer.offlineCause or {}
-    at = cause.get("timestamp")
-    told = str(cause.get("_class")).endswith("ChannelTermination") and isinstance(at, int | float)
-    return at / 1000.0 if told and at else None
+def _offline(computer: _Computer) -> tuple[OfflineCause, str, float | None]:
+    """Read why a node is offline; who took it offline, "" if nobody did, or if Jenkins says it in another language.
 
-
-def _person(computer: _Computer) -> str:
-    """Read who took a node offline; "" if nobody did, or if Jenkins says it in another language."""
-    said = str((computer.offlineCause or {}).get("description") or "")
-    found = _BY_PERSON.match(html.unescape(said)) if _cause(computer) is OfflineCause.PERSON else None
-    return found[1] if found else ""
-
-
-def _cause(computer: _Computer) -> OfflineCause:
+    And when the connection to its agent was lost, by the controller's clock, as far as a mark does not hide it.
+    """
     if computer.offlineCause is None:
-        return OfflineCause.NONE
-    kind = str(computer.offlineCause.get("_class") or "")
+        return OfflineCause.NONE, "", None
+    kind, at = str(computer.offlineCause.get("_class") or ""), computer.offlineCause.get("timestamp")
     if kind.endswith(("OfflineCause$UserCause", "OfflineCause$ByCLI")):
-        return OfflineCause.PERSON
+        found = _BY_PERSON.match(html.unescape(str(computer.offlineCause.get("description") or "")))
+        return OfflineCause.PERSON, found[1] if found else "", None
+    lost_at = at / 1000.0 if kind.endswith("ChannelTermination") and isinstance(at, int | float) and at else None
     is_lost = kind.endswith(("OfflineCause$ChannelTermination", "OfflineCause$LaunchFailed"))
-    return OfflineCause.LOST if is_lost else OfflineCause.OTHER
+    return OfflineCause.LOST if is_lost else OfflineCause.OTHER, "", lost_at

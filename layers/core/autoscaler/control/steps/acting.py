@@ -52,8 +52,8 @@ class Acting:
         return written
 
     def write_as(self, record: Record, state: RecordState) -> Record:
-        """Replace a record by one in another state, likewise."""
-        return self.write(self.in_state(record, state))
+        """Replace a record by one that has come into another state now, likewise."""
+        return self.write(replace(record, state=state, changed_at=self.ports.clock()))
 
     def tried(self, step: Step, key: str, why: str | None) -> None:
         """Note that a step was tried, by its name in what keeps failing, and why it failed."""
@@ -72,10 +72,6 @@ class Acting:
         else:
             self.records[instance_id] = record
         return record
-
-    def in_state(self, record: Record, state: RecordState) -> Record:
-        """Return a record that has come into a state now."""
-        return replace(record, state=state, changed_at=self.ports.clock())
 
 
 def done(step: Step, detail: str = "") -> Result:

@@ -7,6 +7,7 @@ five minutes later. A second deletion would take the pipeline's executor away: t
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from autoscaler.control import nodes
 from autoscaler.control.outcomes import Result
@@ -195,7 +196,11 @@ def restore(acting: Acting, before: Record) -> None:
     changed = acting.records[before.instance_id].state
     acting.note(
         before.instance_id,
-        lambda read: acting.in_state(read, before.state) if read.state is changed else None,
+        lambda read: (
+            replace(read, state=before.state, changed_at=acting.ports.clock())
+            if read.state is changed
+            else None
+        ),
     )
 
 
