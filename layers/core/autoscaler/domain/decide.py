@@ -151,7 +151,8 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
         decided += fleet_rule(situation, decided)
     decided = gate(situation, decided)
     failures = failed_boots(situation, decided)
-    failures += failed_by_marks(situation.memory, situation.agents, situation.versions)
+    if any(past.mark for past in situation.memory.agents.values()):
+        failures += failed_by_marks(situation.memory, situation.agents, situation.versions)
     lost = taken_back(snapshot.records, snapshot.end_reasons)
     failures = tuple(failure for failure in failures if not (failure.instance_id in lost or situation.ended_unseen(failure.instance_id)))
     return plan_of(situation, decided, conclude(situation, decided, failures), failures)

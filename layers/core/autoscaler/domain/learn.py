@@ -143,20 +143,27 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     left, hold_until = left_pools(memory, look)
     metered = _metered(memory, look)
     follows_lost = memory.lost or snapshot.run_orders or any(pool.rerun for pool in look.fleet.pools.values())
-    boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven))
-    refused = still_refused(memory, look.agents, look.snapshot.controllers, look.now)
-    starts = next_starts(memory, look.agents, look.versions)
-    trials = still_remembered(memory.trials, look.now) | boots | starts | still_tried(memory, look, proven) | refused
     return replace(
         metered,
         agents=_agents(look, memory, missing, marks, left),
         pools=_pools(look, memory, unnoted, proven),
         controllers=_controllers(look, memory, most_marked),
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
-        trials=note_ended_by_others(note_taken_back(trials, _taken_back(look)), look),
+        trials=_trials_of(look, memory, proven),
         fleet=replace(metered.fleet, may_have_orders=next_may_have_orders(memory, look), hold_until=hold_until),
         lost=next_lost(memory.lost, look) if follows_lost else {},
     )
+
+
+def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str]) -> dict[str, Trial]:
+    """Carry on the trials, but for those that have ended; count what EC2 took back, and what others have ended."""
+    trials = next_starts(memory, look.agents, look.versions) | still_refused(memory, look.agents, look.snapshot.controllers, look.now)
+    if memory.trials:
+        boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven))
+        trials |= still_remembered(memory.trials, look.now) | boots | still_tried(memory, look, proven)
+    if look.snapshot.end_reasons or any(agent.record.interrupted_at for agent in look.agents):
+        trials = note_ended_by_others(note_taken_back(trials, _taken_back(look)), look)
+    return trials
 
 
 def _metered(memory: Memory, look: Look) -> Memory:
@@ -455,11 +462,12 @@ def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now:
     if (answers := _of(LostAnswer, effects)) or memory.reruns or memory.fleet.left:
         noted = answered(memory, answers, now)
         memory = replace(memory, lost=noted.lost, reruns=noted.reruns, fleet=replace(memory.fleet, left=noted.left))
+    launched = any(isinstance(effect, NotLaunched | Had) for effect in effects)
     return replace(
         memory,
         agents=_ended_or_not(memory, effects, now),
         trials=_next_trials(memory, fleet, effects, now),
-        pools={**memory.pools, **_next_delays(memory, effects, now)},
+        pools={**memory.pools, **(_next_delays(memory, effects, now) if launched else {})},
         controllers={**memory.controllers, **_tried(memory, effects, now)},
     )
 

@@ -63,6 +63,9 @@ class Demand:
         return tuple(want.item.waiting_seconds for want in self.wants if any(one.name == pool for one in want.pools))
 
 
+NOTHING_WAITS = Demand(wants=(), unmet=(), pins=frozenset())
+
+
 def read_demand(
     view: ControllerView,
     fleet: Fleet,
@@ -73,8 +76,6 @@ def read_demand(
     distrust: Distrust = NO_DISTRUST,
 ) -> Demand:
     """Resolve the queue of one controller. While it recovers from a restart, items that name a node wait for that node."""
-    if not view.items:
-        return Demand(wants=(), unmet=(), pins=frozenset())
     resolver = _Resolver(view, fleet, records, distrust)
     unclear = [] if resumption.recovering else [want for want in resolver.unclear() if not resolver.holds_on(want.item, overrides)]
     held, starved, unmet = _starved(view, resolver, overrides, recovering=resumption.recovering)
@@ -455,13 +456,8 @@ def _read(text: str, known_labels: set[str]) -> LabelExpression:
 # Demand by pool: each item that waits is counted for one of the pools that could serve it.
 
 
-def starved_by_pool(demand: Demand) -> dict[str, int]:
-    """Count starved items, mature or not, each for one pool: the one with the fewest labels."""
-    return dict(Counter(home_of(want).name for want in demand.wants))
-
-
 def executors_by_pool(demand: Demand) -> dict[str, int]:
-    """Count the executors that starved items want, likewise; of a pool's agent none wants more than it has.
+    """Count the executors that starved items want, each for one of its pools; of a pool's agent none wants more than it has.
 
     An item that free executors refuse wants an agent of its own.
     """

@@ -23,7 +23,6 @@ from autoscaler.domain.situation.breakers import (
     ACCOUNT,
     due_at,
     in_the_way,
-    is_pausing,
     is_taken_back,
     next_try_at,
     of_boot,
@@ -377,8 +376,7 @@ class PoolView:
             detail = f"begins in {duration(capacity.starts_at - self.now)}" if begins else "ends before builds that begin now would"
             return Reason.CAPACITY_CLOSED, f"{capacity.id} {detail}"
         for scope, reason in ((of_pool(self.name), Reason.POOL_PAUSED), (ACCOUNT, Reason.ACCOUNT_THROTTLED)):
-            if is_pausing(self.memory, scope, self.spec, self.now):
-                trial = self.memory.trials[scope]
+            if (trial := open_trial(self.memory, scope)) and self.now < due_at(trial, self.spec):
                 return reason, told_refused({scope: trial}, due_at(trial, self.spec), self.now)
         if refused := why_none_connects(self.memory, self.controller, self.no_node, self.now):
             return Reason.CANNOT_CONNECT, refused

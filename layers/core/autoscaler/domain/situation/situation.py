@@ -1,5 +1,6 @@
 """Join one pass's snapshot with the memory, for every rule to read; and write the steps that rules return."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,8 +26,8 @@ from autoscaler.domain.situation.agents import (
     join_agents,
 )
 from autoscaler.domain.situation.breakers import offered, offerings_to_try, why_no_node
-from autoscaler.domain.situation.demand import Demand, executors_by_pool, read_demand, starved_by_pool
-from autoscaler.domain.situation.distrust import Distrust, distrust_of
+from autoscaler.domain.situation.demand import NOTHING_WAITS, Demand, executors_by_pool, read_demand
+from autoscaler.domain.situation.distrust import Distrust, distrust_of, home_of
 from autoscaler.domain.situation.looks import EC2, Resumption, blind_seconds, in_grace, is_recovering, next_looks, waits_to_resume
 from autoscaler.domain.situation.pool_view import (
     PoolView,
@@ -251,7 +252,7 @@ class Situation(Look):
     @cached_property
     def executors_wanted(self) -> dict[str, dict[str, int]]:
         """The executors that starved items want, by controller and pool: by their weights, if jobs have any."""
-        return {name: executors_by_pool(demand) for name, demand in self.demands.items()}
+        return {name: executors_by_pool(demand) if demand.wants else {} for name, demand in self.demands.items()}
 
     @cached_property
     def sides(self) -> Mapping[str, list[Agent]]:
@@ -270,8 +271,8 @@ class Situation(Look):
 
     @cached_property
     def starved(self) -> dict[str, dict[str, int]]:
-        """How many items starve, by controller and the pool in whose account they are."""
-        return {name: starved_by_pool(demand) for name, demand in self.demands.items()}
+        """How many items starve, mature or not, by controller and the pool for which each is counted: the one with the fewest labels."""
+        return {name: dict(Counter(home_of(want).name for want in demand.wants)) for name, demand in self.demands.items()}
 
     def expected(self, controller: str, *, with_reserved: bool = False) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for people, too."""
@@ -295,7 +296,9 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
         overrides=overrides,
         looks=looks,
         agents=join_agents(snapshot, fleet, memo, looks, gone),
-        demands={view.name: _demand(snapshot, fleet, overrides, view) for view in snapshot.controllers.values()},
+        demands={
+            view.name: _demand(snapshot, fleet, overrides, view) if view.items else NOTHING_WAITS for view in snapshot.controllers.values()
+        },
         versions=versions_of_instances(snapshot, fleet),
         current=current_versions(snapshot, fleet),
         forgotten=gone,
