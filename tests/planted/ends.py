@@ -38,8 +38,8 @@ ENDS = (
     Bug(
         name="nobody hears that others end agents",
         function="note_ended_by_others",
-        was="code in _BY_OTHERS and not is_known",
-        becomes="not code and not is_known",
+        was="is_by_others(look, agent) and not is_known",
+        becomes="False",
         found_by=_OTHERS,
     ),
     Bug(

@@ -43,8 +43,8 @@ LENDING = (
     Bug(
         name="what borrowers do keeps a rare agent running",
         function="PoolView.busy_executors",
-        was="sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.ready)",
-        becomes="sum(agent.taken_executors for agent in self.ready)",
+        was="return taken - sum(agent.borrowed_executors(self.now) for agent in self.ready if agent.record.lent_until)",
+        becomes="return taken",
         found_by=(f"{_TIMELINES}::test_what_borrowers_do_keeps_no_agent_for_its_own_kind",),
     ),
     Bug(

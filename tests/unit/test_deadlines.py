@@ -91,6 +91,9 @@ def test_one_row_fits_each_state_and_every_row_is_met():
     host = a_record("host-rocm-1", pool="rocm", node=None, state=RecordState.REQUESTED)
     situation = assess(a_snapshot(a_view(), records=(host,)), FLEET)
     met |= {state_of(situation, agent).name for agent in situation.agents if agent.record.is_host}
+    ended = look_at(RecordState.REGISTERED, InstanceState.TERMINATED, ONLINE, LONG_AGO, was_connected=True)
+    situation = assess(replace(ended, end_reasons={"i-1": "Client.UserInitiatedShutdown"}), FLEET)
+    met |= {state_of(situation, agent).name for agent in situation.agents}
     rows = {row.name for row in OF_AGENTS}
     assert (met - rows, rows - met) == (set(), set())
 

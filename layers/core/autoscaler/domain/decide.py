@@ -106,6 +106,10 @@ ONLY_WHERE: Mapping[object, Callable[[Situation], bool]] = {
     make_room: lambda situation: any(demand.wants for demand in situation.demands.values()),
     make_way: lambda situation: any(demand.wants for demand in situation.demands.values()),
     hand_over: lambda situation: has_lines(situation.fleet),
+    left_controllers: lambda situation: (
+        bool(situation.left_controllers)
+        or any(instance.controller not in situation.snapshot.controllers for instance in situation.snapshot.instances)
+    ),
     run_again: lambda situation: bool(situation.memory.lost),
     finish_rotations: lambda situation: any(record.leaves or record.is_host for record in situation.snapshot.records),
 }

@@ -117,7 +117,8 @@ def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situat
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
     snapshot = with_beacons_asked(with_terminated(without_ended(turned_back(snapshot))), fleet)
-    fleet = with_job_lengths(fleet, snapshot.learned)
+    if any(pool.max_job_seconds is not None for pool in fleet.pools.values()):
+        fleet = with_job_lengths(fleet, snapshot.learned)
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
     closing = [closes_at(pool, snapshot.learned.values()) for pool in fleet.pools.values() if pool.capacity]

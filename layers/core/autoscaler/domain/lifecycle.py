@@ -57,7 +57,8 @@ def next_observations(situation: Situation) -> dict[str, Observation]:
     unread = (agent.record.instance_id for agent in situation.agents if agent.record.controller not in read)
     seen = {name: look for name in unread if (look := memory.agent(name).look)}
     for agent in situation.agents:
-        if not situation.no_giving_up(agent.record.controller) and (condition := _condition(situation, agent)):
+        sees = None if situation.no_giving_up(agent.record.controller) else _SEEN.get(state_of(situation, agent))
+        if sees and (condition := sees(situation, agent)):
             session = "" if condition in _BY_EC2 else views[agent.record.controller].session
             name = agent.record.instance_id
             seen[name] = _next(memory.agent(name).look, condition, session, situation)
@@ -79,12 +80,6 @@ def _next(before: Observation | None, condition: Condition, session: str, situat
         session=session,
         idle_before_at=idle_before_at,
     )
-
-
-def _condition(situation: Situation, agent: Agent) -> Condition | None:
-    """Name what is seen of an agent that may have to be removed; None where that is in doubt."""
-    seen = _SEEN.get(state_of(situation, agent))
-    return seen(situation, agent) if seen else None
 
 
 def _at_rest(agent: Agent) -> Condition | None:
@@ -124,7 +119,7 @@ def _not_connected(_situation: Situation, agent: Agent) -> Condition | None:
 
 # By state; what is not here is in doubt, or may not be removed. A person may stop what is reserved, disconnect it, or delete its node.
 _SEEN: Mapping[AgentState, Callable[[Situation, Agent], Condition | None]] = {
-    states.NODE_LEFT: lambda _situation, agent: Condition.ENDED if agent.node else None,
+    **dict.fromkeys((states.NODE_LEFT, states.ENDED_BY_OTHERS), lambda _situation, agent: Condition.ENDED if agent.node else None),
     states.UNSEEN: lambda _situation, agent: Condition.STOPPED if agent.instance in OFF else None,
     states.BY_HAND: lambda _situation, agent: Condition.STOPPED if agent.instance in OFF else Condition.STARTED,
     states.BOOTS: _overdue,
@@ -474,6 +469,7 @@ def _forget(situation: Situation, agent: Agent) -> Forget:
 # Nothing follows by itself from the others: a rule of their own, a build, a person or a look ends them.
 FOLLOWS: Mapping[AgentState, Callable[[Following, Agent], Follow]] = {
     states.NODE_LEFT: _ended,
+    states.ENDED_BY_OTHERS: _ended,
     states.SHUTS_DOWN: _ended,
     states.ENDS: _given_up,
     states.REFUSED: _given_up,

@@ -22,7 +22,7 @@ from autoscaler.domain.situation.breakers import (
 )
 from autoscaler.domain.situation.canary import never_connected, shows_that_it_boots
 from autoscaler.domain.situation.situation import Look, Situation
-from autoscaler.domain.situation.states import Condition, is_fact
+from autoscaler.domain.situation.states import Condition, is_by_others, is_fact
 from autoscaler.domain.wording import counted, duration, moment
 
 # Causes of failed boots, for people: EC2's words, Jenkins', those of the machine itself, or its deadline.
@@ -149,19 +149,15 @@ _BY_EC2_ITSELF = frozenset(
 )
 
 
-# Of an agent that a person or a tool has ended, or EC2 for an event that it had announced.
-_BY_OTHERS = ("Client.UserInitiatedShutdown", "Server.ScheduledStop")
-
-
 def note_ended_by_others(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
     """Count the agents of each pool that others have ended under us, each once, with the jobs that ran there."""
     trials = dict(known)
     for agent in look.agents:
         record, scope = agent.record, of_ended(agent.pool.name)
-        code, before = look.snapshot.end_reasons.get(record.machine, ""), trials.get(scope)
+        before = trials.get(scope)
         is_known = before is not None and record.instance_id in before.failed
-        if agent.instance_ended and record.state is RecordState.REGISTERED and code in _BY_OTHERS and not is_known:
-            trial = failed_once_more(before, ENDED_PAUSES, told_end(code), look.now)
+        if agent.instance_ended and is_by_others(look, agent) and not is_known:
+            trial = failed_once_more(before, ENDED_PAUSES, told_end(look.snapshot.end_reasons[record.machine]), look.now)
             jobs = dict.fromkeys((*(before.said.split(", ") if before and before.said else ()), *_jobs_on(look, agent)))
             failed = (*(before.failed if before else ()), record.instance_id)
             trials[scope] = replace(trial, failed=failed[-FAILED_BOOTS_KEPT:], said=", ".join([*jobs][-FAILED_BOOTS_KEPT:]))

@@ -99,7 +99,7 @@ def _may_be_connected(agent: Agent) -> bool:
 
 # People are told of such a machine for so long: `publish_metrics` may fail for some minutes.
 LOST_SECONDS = 180.0
-_ENDED = (states.SHUTS_DOWN.name, states.NODE_LEFT.name)
+_ENDED = (states.SHUTS_DOWN.name, states.NODE_LEFT.name, states.ENDED_BY_OTHERS.name)
 
 
 def lost_since(situation: Situation, agent: Agent) -> float | None:

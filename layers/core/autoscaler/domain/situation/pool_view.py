@@ -196,7 +196,8 @@ class PoolView:
 
         What runs on an agent that is out of use, for whatever reason, may run for very long: no other agent is kept for it.
         """
-        return sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.ready)
+        taken = sum(agent.taken_executors for agent in self.ready)
+        return taken - sum(agent.borrowed_executors(self.now) for agent in self.ready if agent.record.lent_until)
 
     @cached_property
     def builds(self) -> tuple[Build, ...]:

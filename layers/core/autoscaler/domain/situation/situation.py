@@ -544,9 +544,7 @@ def without_agents(situation: Situation, instance_ids: Collection[str]) -> Situa
 
 
 def with_job_lengths(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
-    """Return the fleet with the jobs that its pools decline; the same fleet if no pool states how long jobs may take."""
-    if all(pool.max_job_seconds is None for pool in fleet.pools.values()):
-        return fleet
+    """Return the fleet with the jobs that its pools decline, since they state how long jobs may take."""
     from autoscaler.domain.forecast.declined import with_declined  # noqa: PLC0415 - for fleets with the key only
 
     return with_declined(fleet, learned)

@@ -6,7 +6,7 @@ reference` writes it as a page.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -17,7 +17,7 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import OFF, InstanceState, RecordState
 from autoscaler.domain.situation.agents import FORGOTTEN_AFTER_SECONDS, Agent, Phase
 from autoscaler.domain.situation.looks import EC2
-from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.situation import Look, Situation
 
 # Where the operator sets no drain_timeout_seconds.
 DRAINS_SECONDS = 12 * HOUR_SECONDS
@@ -26,6 +26,9 @@ SHUTS_DOWN_SECONDS = 1800.0
 # EC2 says of a forced stop that it may take ten minutes.
 FORCED_SECONDS = 600.0
 STOPS_SECONDS = 2 * FORCED_SECONDS
+
+# EC2's reasons for what a person or a tool has ended, or EC2 for an event that it had announced.
+BY_OTHERS = ("Client.UserInitiatedShutdown", "Server.ScheduledStop")
 
 # Seconds, by the pool and by the time that builds have to resume after a restart of their controller.
 Limit = Callable[[Pool, float], float]
@@ -59,6 +62,11 @@ class AgentState:
     title: str = ""  # of that message, where it is told at once; "": that it lasts too long
     daily: bool = False
     by_ec2: bool = False
+
+
+def is_by_others(look: Look, agent: Agent) -> bool:
+    """Tell whether neither we nor its builds have ended an agent, as far as EC2 says why it ended."""
+    return agent.record.state is RecordState.REGISTERED and look.snapshot.end_reasons.get(agent.record.machine) in BY_OTHERS
 
 
 def _drain_timeout(pool: Pool, _resume: float) -> float:
@@ -370,6 +378,14 @@ NODE_LEFT = AgentState(
     says="is gone, and its node is left",
     by_ec2=True,
 )
+ENDED_BY_OTHERS = replace(
+    NODE_LEFT,
+    name="ended-by-others",
+    recognised_by="EC2 says that the instance of a registered agent is gone, ended by a person, by a tool, or for an event of its own",
+    holds=lambda s, a: a.machine_gone and is_by_others(s, a),
+    told="at once (`agents of POOL are ended by others`), once for all that end within a day, with the jobs that ran there",
+    says="was ended by others, and its node is left",
+)
 MISSING = AgentState(
     name="missing",
     word="ending",
@@ -406,7 +422,7 @@ UNSEEN = AgentState(
 )
 # The first that holds: what EC2 says of a machine comes before its record, that before our mark, and that before its node.
 OF_AGENTS = (
-    *(NODE_LEFT, SHUTS_DOWN, MISSING, REFUSED, ENDS, STOPPED, STOPPING),
+    *(ENDED_BY_OTHERS, NODE_LEFT, SHUTS_DOWN, MISSING, REFUSED, ENDS, STOPPED, STOPPING),
     *(INTERRUPTED, STARTS, BY_HAND, HOST_AWAY, BOOTS),
     *(UNSEEN, RESERVED, NODELESS, DRAINS, BOUND, KEPT, ROTATES, DRAINED),
     *(PERSON, MONITOR, LOST, WORKS, REFUSES, LENT, IDLE),
