@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from autoscaler.config.hosts import without_hosts
+from autoscaler.config.hosts import hosts_of, is_of_hosts
 from autoscaler.config.load import architecture, load_settings
 from autoscaler.config.prices import PriceList, average, carried_prices, cheapest, dear_agents, price_list_of, types_of
 from autoscaler.config.problems import FleetFileError, Problem
@@ -177,7 +177,8 @@ def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX, fleet: Fle
     """Return the warnings for settings, and for the ``fleet`` that they make."""
     fleet = fleet or settings.domain()
     rule = "it has no host and no launch_template, so nothing serves its jobs; what it had is drained"
-    unserved = [Problem(place=("pools", name), text=f"pools.{name}: {rule}") for name in without_hosts(settings)]
+    without_hosts = (name for name in settings.pools if is_of_hosts(settings, name) and not hosts_of(settings, name))
+    unserved = [Problem(place=("pools", name), text=f"pools.{name}: {rule}") for name in without_hosts]
     of_pools = (*unserved, *_subnets(settings), *_twins(fleet), *_money(fleet), *template_warnings(settings))
     return [*_secrets(settings, prefix), *of_pools, *warm_pool_warnings(settings)]
 

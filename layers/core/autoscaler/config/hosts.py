@@ -93,11 +93,6 @@ def is_of_hosts(settings: "FleetSettings", name: str) -> bool:
     return bool(hosts_of(settings, name)) or next(_given(settings.pools[name]), None) is None
 
 
-def without_hosts(settings: "FleetSettings") -> list[str]:
-    """Name the pools that have neither hosts nor keys of EC2 instances: nothing serves their jobs."""
-    return [name for name in settings.pools if is_of_hosts(settings, name) and not hosts_of(settings, name)]
-
-
 def host(name: str, settings: HostSettings) -> Host:
     """Translate a host."""
     machine = Machine(arch=settings.arch, vcpu=settings.vcpu, memory_gib=settings.memory_gib, gpus=settings.gpus, gpu=settings.gpu)
@@ -110,8 +105,16 @@ def of_hosts(tuned: dict[str, Any]) -> dict[str, Any]:
     Nothing replaces a host: where builds fail on it, it is cordoned and stays for a person to look at.
     """
     quarantine = Quarantine.KEEP if tuned["quarantine"] is Quarantine.REPLACE else tuned["quarantine"]
-    never = {"max_builds": None, "max_agent_hours": None, "warm_pool": None}
-    return {"of_hosts": True, "offerings": FREE, "launch_template": "", "launch_template_version": "", "quarantine": quarantine} | never
+    return {
+        "of_hosts": True,
+        "offerings": FREE,
+        "launch_template": "",
+        "launch_template_version": "",
+        "quarantine": quarantine,
+        "max_builds": None,
+        "max_agent_hours": None,
+        "warm_pool": None,
+    }
 
 
 def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:

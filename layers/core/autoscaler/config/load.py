@@ -150,12 +150,11 @@ def _machines(pool: PoolSettings) -> Iterator[tuple[str, str]]:
 
 def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield the key and the text of what is wrong between a pool and the rest of the file."""
-    known = listed(settings.controllers)
     for controller in pool.controllers or []:
         if controller not in settings.controllers:
             from autoscaler.config.findings import meant  # noqa: PLC0415 - for an error only
 
-            rule = f"is not one of the controllers ({known}){meant(controller, settings.controllers)}"
+            rule = f"is not one of the controllers ({listed(settings.controllers)}){meant(controller, settings.controllers)}"
             yield "controllers", f"controllers ({controller}) {rule}"
     if pool.max_agents is not None and pool.max_agents > settings.limits.max_agents:
         yield "max_agents", f"max_agents ({pool.max_agents}) exceeds limits.max_agents ({settings.limits.max_agents})"

@@ -143,12 +143,6 @@ def offerings(
     )
 
 
-def counted_volumes(pool: "PoolSettings", prices: dict[str, float | None]) -> dict[str, float | None]:
-    """Return how large volumes are, and what a GiB costs if EC2's sizes count: unless the fleet file says a size."""
-    per_gib = prices["volume_usd_per_gib_month"] if prices["volume_gib"] is None else None
-    return {"volume_gib": gib_of(pool, prices), "volume_usd_per_gib_month": per_gib}
-
-
 def gib_of(pool: "PoolSettings", prices: dict[str, float | None]) -> float:
     """Return how large the volumes of an agent are together, as the fleet file says."""
     gib = prices["volume_gib"]
@@ -268,12 +262,6 @@ AllocationKey = Annotated[
         "in-order for instance_types, by-price for instance_requirements.",
     ),
 ]
-
-
-def allocation_of(pool: "PoolSettings") -> Allocation:
-    """Return in which way EC2 chooses among a pool's offerings."""
-    by_default = Allocation.BY_PRICE if pool.instance_requirements else Allocation.IN_ORDER
-    return pool.allocation or by_default
 
 
 def types_of(pool: "PoolSettings") -> tuple[str, ...]:
@@ -442,7 +430,16 @@ def impossible_hours(fleet: Fleet) -> Iterator[Problem]:
     scheduled = [pool for pool in fleet.pools.values() if pool.schedules]
     weeks = _Weeks()
     for pool in scheduled:
-        yield from _in_pool(pool, weeks)
+        lowered = [schedule.max_agents for schedule in pool.schedules if schedule.max_agents is not None]
+        widest, narrowest = pool_at_its_widest(pool), replace(pool, max_agents=min([pool.max_agents, *lowered]))
+        for key, words, least, most in _WITHIN_POOL:
+            if least(widest) <= most(narrowest) or least(pool) > most(pool):
+                continue  # it can always be, or is told of the pool itself
+            worst = weeks.worst([pool], lambda one, least=least, most=most: least(one) - most(one))  # type: ignore[misc]
+            [there] = worst.pools
+            if least(there) > most(there):
+                text = f"pools.{pool.name}.schedules: {worst.when} {key} ({least(there)}) exceeds {words} ({most(there)})"
+                yield Problem(place=("pools", pool.name, "schedules"), text=text)
     if scheduled:
         yield from _in_all(fleet, weeks)
 
@@ -452,19 +449,6 @@ def average(pool: Pool, figure: Figure) -> float:
     begin = _WEEKS[0]
     changes = pairwise([*pool_for_a_week(pool, begin), (begin + WEEK_SECONDS, pool)])
     return sum((until - at) * figure(there) for (at, there), (until, _) in changes) / WEEK_SECONDS
-
-
-def _in_pool(pool: Pool, weeks: _Weeks) -> Iterator[Problem]:
-    lowered = [schedule.max_agents for schedule in pool.schedules if schedule.max_agents is not None]
-    widest, narrowest = pool_at_its_widest(pool), replace(pool, max_agents=min([pool.max_agents, *lowered]))
-    for key, words, least, most in _WITHIN_POOL:
-        if least(widest) <= most(narrowest) or least(pool) > most(pool):
-            continue  # it can always be, or is told of the pool itself
-        worst = weeks.worst([pool], lambda one, least=least, most=most: least(one) - most(one))  # type: ignore[misc]
-        [there] = worst.pools
-        if least(there) > most(there):
-            text = f"pools.{pool.name}.schedules: {worst.when} {key} ({least(there)}) exceeds {words} ({most(there)})"
-            yield Problem(place=("pools", pool.name, "schedules"), text=text)
 
 
 def _in_all(fleet: Fleet, weeks: _Weeks) -> Iterator[Problem]:

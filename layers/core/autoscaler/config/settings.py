@@ -23,9 +23,8 @@ from autoscaler.config.prices import (
     InstanceTypes,
     PricesKey,
     Requirements,
-    allocation_of,
-    counted_volumes,
     dear_minima,
+    gib_of,
     impossible_hours,
     listed_days,
     machines_for,
@@ -62,7 +61,7 @@ from autoscaler.config.sections import (
     team,
     warm_pool_of,
 )
-from autoscaler.domain.facts.fleet import Fleet, Lending, Limits, Platform, Pool, Quarantine, Share
+from autoscaler.domain.facts.fleet import Allocation, Fleet, Lending, Limits, Platform, Pool, Quarantine, Share
 from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.started_builds import RunPolicy
 
@@ -396,8 +395,10 @@ class FleetSettings(Section):
             "launch_template_version": pool.launch_template_version or by_default,
             "image_parameter": pool.image_parameter or "",
             **with_capacity(pool, offerings(name, pool, types_of(pool), prices, price_list_of(self, name))),
-            "allocation": allocation_of(pool),
-            **counted_volumes(pool, prices),
+            "allocation": pool.allocation or (Allocation.BY_PRICE if pool.instance_requirements else Allocation.IN_ORDER),
+            # How large volumes are, and what a GiB costs if EC2's sizes count: unless the fleet file says a size.
+            "volume_gib": gib_of(pool, prices),
+            "volume_usd_per_gib_month": prices["volume_usd_per_gib_month"] if prices["volume_gib"] is None else None,
         }
 
     def own_labels(self, pool: str) -> frozenset[str]:

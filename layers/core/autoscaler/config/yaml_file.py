@@ -105,8 +105,7 @@ def at_of(node: yaml.Node) -> tuple[int, int]:
 
 
 def _refused(text: str, at: tuple[int, int]) -> FleetFileError:
-    place: Place = ()
-    return FleetFileError("", [Problem(place=place, text=text, at=at)])
+    return FleetFileError("", [Problem(place=(), text=text, at=at)])
 
 
 # Finds the line of each problem.
@@ -121,7 +120,12 @@ def parse(raw: bytes | str) -> object:
     try:
         return _read(raw)[1]
     except yaml.YAMLError as error:
-        raise FleetFileError("", [_syntax(error)]) from None
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        said = getattr(error, "problem", None) or str(error).split("\n", 1)[0]
+        if "'\\t'" in said:
+            said = "a tab stands here, YAML is indented by spaces"
+        at = (mark.line + 1, mark.column + 1) if mark else _START
+        raise FleetFileError("", [Problem(place=(), text=f"is not YAML ({' '.join(said.split())})", at=at)]) from None
 
 
 def located(problems: Iterable[Problem], raw: bytes) -> list[Problem]:
@@ -168,11 +172,3 @@ def _child(node: yaml.Node | None, part: Place | str | int, children: _Children)
             children[id(node)] = {str(key.value): (key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)}
         return children[id(node)].get(str(part))
     return None
-
-
-def _syntax(error: yaml.YAMLError) -> Problem:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    said = getattr(error, "problem", None) or str(error).split("\n", 1)[0]
-    if "'\\t'" in said:
-        said = "a tab stands here, YAML is indented by spaces"
-    return Problem(place=(), text=f"is not YAML ({' '.join(said.split())})", at=(mark.line + 1, mark.column + 1) if mark else _START)
