@@ -175,9 +175,11 @@ def begin_again(record: Record, now: float) -> Record:
 
 def rotated(record: Record, controller: str, now: float) -> Record:
     """Note that a running agent is to serve another controller: its next life, in which it asks who it is as after a start."""
-    bound = replace(record, bindings=(Binding(controller=controller, life=record.life + 1),), leaves=record.bindings)
-    cleared = replace(
-        bound,
+    return replace(
+        record,
+        state=RecordState.STARTING,
+        bindings=(Binding(controller=controller, life=record.life + 1),),
+        leaves=record.bindings,
         labels=(),
         cordon="",
         trouble="",
@@ -188,8 +190,9 @@ def rotated(record: Record, controller: str, now: float) -> Record:
         lent_labels=(),
         borrowers=(),
         by_weight=False,
+        rotated_at=now,
+        changed_at=now,
     )
-    return replace(cleared, state=RecordState.STARTING, rotated_at=now, changed_at=now)
 
 
 def given_back(record: Record, left: Binding, labels: tuple[str, ...], now: float) -> Record:
@@ -200,8 +203,17 @@ def given_back(record: Record, left: Binding, labels: tuple[str, ...], now: floa
     """
     began_at = record.starts[-1] if record.starts else record.launched_at
     others = tuple(binding for binding in record.leaves if binding != left)
-    back = replace(record, state=RecordState.REGISTERED, bindings=(left,), leaves=others, labels=labels, node_life=left.life)
-    return replace(back, registered_at=began_at, rotated_at=began_at, changed_at=now)
+    return replace(
+        record,
+        state=RecordState.REGISTERED,
+        bindings=(left,),
+        leaves=others,
+        labels=labels,
+        node_life=left.life,
+        registered_at=began_at,
+        rotated_at=began_at,
+        changed_at=now,
+    )
 
 
 def handed_back(record: Record, now: float) -> Record:

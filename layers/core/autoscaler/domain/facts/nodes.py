@@ -261,13 +261,16 @@ def may_start_on(item: QueueItem, node: Node) -> bool:
     """Tell whether an item may start on a cordoned node by its remaining labels: its name, a person's label, a negation."""
     if node.name in (*item.wait.nodes, item.wait.named):
         return True
-    text = item.asked_label
-    if text is None:
-        return False  # what asks for no label is not taken in exclusive mode
+    # What asks for no label is not taken in exclusive mode.
+    return item.asked_label is not None and satisfies(node.labels, item.asked_label)
+
+
+def satisfies(labels: frozenset[str], asked: str) -> bool:
+    """Tell whether a node with these labels satisfies what an item asks for, as Jenkins reads that."""
     try:
-        return parse(text).matches(node.labels)
+        return parse(asked).matches(labels)
     except LabelSyntaxError:
-        return one_label(text).matches(node.labels)
+        return one_label(asked).matches(labels)
 
 
 # The token in an offline reason that says: this node was taken offline by us, and in which class.

@@ -85,8 +85,7 @@ class _Override:
     @property
     def given(self) -> dict[str, Any]:
         """The numbers that differ from the fleet file."""
-        numbers = {name: getattr(self, name, None) for name in (*POOL_NUMBERS, *TEAM_NUMBERS)}
-        return {name: number for name, number in numbers.items() if number is not None}
+        return {name: number for name in (*POOL_NUMBERS, *TEAM_NUMBERS) if (number := getattr(self, name, None)) is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

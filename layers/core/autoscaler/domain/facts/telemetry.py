@@ -1,6 +1,6 @@
 """What the agent of a machine reports: memory, disks, processors, graphics cards, and what its builds use. Data, no decisions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 # An agent reports every five minutes. A figure that is older than two reports is no figure at all, and not a low one.
@@ -87,8 +87,7 @@ class Telemetry:
     @property
     def disk_free(self) -> float | None:
         """The least free space of any of its disks."""
-        told = [free for free in (self.root_free, self.work_free) if free is not None]
-        return min(told, default=None)
+        return min((free for free in (self.root_free, self.work_free) if free is not None), default=None)
 
     @property
     def is_short_of_disk(self) -> bool:
@@ -144,14 +143,12 @@ def out_of_bounds(report: Telemetry) -> str:
     parts: list[tuple[object, Mapping[str, tuple[float, float]], str]] = [(report, BOUNDS, "")]
     parts += [(card, _OF_A_CARD, f"gpus.{number}.") for number, card in enumerate(report.gpus)]
     parts += [(build, _OF_A_BUILD, f"builds.{number}.") for number, build in enumerate(report.builds)]
-    return next((wrong for part in parts for wrong in _wrong_of(*part)), "")
-
-
-def _wrong_of(figures: object, bounds: Mapping[str, tuple[float, float]], place: str) -> Iterator[str]:
-    for name, (least, most) in bounds.items():
-        value = getattr(figures, name)
-        if value is not None and not least <= value <= most:  # nor a value that is no number
-            yield f"{place}{name}: must be from {least:g} to {most:g}"
+    for figures, bounds, place in parts:
+        for name, (least, most) in bounds.items():
+            value = getattr(figures, name)
+            if value is not None and not least <= value <= most:  # nor a value that is no number
+                return f"{place}{name}: must be from {least:g} to {most:g}"
+    return ""
 
 
 # Devices of a machine, as its agent tells when it asks: graphics cards that `gpu-lease` hands out, one command at a time.

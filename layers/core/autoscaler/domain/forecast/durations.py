@@ -33,8 +33,7 @@ _ASSUMED_QUANTILES = Quantiles(ASSUMED_DURATION_SECONDS, ASSUMED_DURATION_SECOND
 
 def quantiles_of(learned: Learned, job: str, pool: str) -> Quantiles:
     """Return the best estimate: of this job in this pool, else of the pool, else the assumed one."""
-    known = quantiles_of_job(learned, job, pool)
-    return known or (quantiles_of_job(learned, "", pool) if job else None) or _ASSUMED_QUANTILES
+    return quantiles_of_job(learned, job, pool) or (quantiles_of_job(learned, "", pool) if job else None) or _ASSUMED_QUANTILES
 
 
 def quantiles_of_job(learned: Learned, job: str, pool: str) -> Quantiles | None:
@@ -105,11 +104,6 @@ def note_value(spread: Spread, value: float, at: float, steps_kept: int = STEPS_
     if len(weights) > steps_kept:
         del weights[min(weights, key=lambda one: (weights[one], one))]
     return Spread(weights=weights, squares=round(spread.squares * left * left + 1.0, 4), count=spread.count + 1, at=at)
-
-
-def worth(spread: Spread) -> float:
-    """Return how many values of equal weight the weights are worth."""
-    return sum(spread.weights.values()) ** 2 / spread.squares if spread.squares > 0.0 else 0.0
 
 
 def quantile(spread: Spread, share: float) -> float:
@@ -188,7 +182,8 @@ def _few(spread: Spread) -> str:
 
 def _range_of(spread: Spread) -> Estimate | None:
     """Take the range of a distribution, as wide as so many values need; None of too few."""
-    values = worth(spread)
+    # How many values of equal weight the weights are worth.
+    values = sum(spread.weights.values()) ** 2 / spread.squares if spread.squares > 0.0 else 0.0
     if spread.count < _ENOUGH or values < _ENOUGH:
         return None
     tail = (TAIL * (values + 1.0) - 0.5) / values

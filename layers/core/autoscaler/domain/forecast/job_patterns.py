@@ -62,8 +62,7 @@ def is_worth_launching(arrival: ArrivalForecast, costs: AgentCosts, jobs: int) -
 
 def _spared_usd(arrival: ArrivalForecast, costs: AgentCosts, jobs: int, seconds: float) -> float:
     """What so many seconds of waiting are worth, and half a look until the jobs would have been seen."""
-    filled = min(jobs, costs.executors)
-    return arrival.share * costs.wait_usd_per_hour * (seconds + costs.look_seconds / 2) * filled / 3600.0
+    return arrival.share * costs.wait_usd_per_hour * (seconds + costs.look_seconds / 2) * min(jobs, costs.executors) / 3600.0
 
 
 # Learn when jobs come: on a schedule, or some minutes after another job.

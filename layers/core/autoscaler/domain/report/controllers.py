@@ -68,9 +68,8 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
 
 def told_controller(situation: Situation, view: ControllerView) -> str:
     """Say why a controller neither takes builds nor can be judged, since when, and what follows; "" if all is well."""
-    since = _since(situation, view)
     if not view.complete:
-        return f"{view.name} could not be read completely{since}: {view.problem}; nothing is terminated or launched there"
+        return f"{view.name} could not be read completely{_since(situation, view)}: {view.problem}; nothing is terminated or launched there"
     if view.quieting_down:
         return f"{in_quiet_mode(situation, view)}: it begins no build, and nothing is terminated there"
     if view.in_parts:

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts, Used
-from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
+from autoscaler.domain.facts.memory import Learned, Month, SpotPrices
 from autoscaler.domain.facts.metering import HOUR_SECONDS, day_name, is_paid_by_capacity
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Record, RecordState, Snapshot
 
@@ -227,24 +227,20 @@ def _whose(
 def _builds_by_node(look: CostLook, since_seconds: float) -> dict[tuple[str, str], list[tuple[str, str, float]]]:
     """Find what ran on each node since the last look: controller, job, and for how long."""
     found: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
+    now = look.snapshot.taken_at
     for controller, after in look.learned.items():
-        for sighting, seconds in _ran(look.snapshot.learned[controller], after, look.snapshot.taken_at, since_seconds):
+        if now - after.seen_at > LOOK_GAP_SECONDS:
+            continue  # the controller cannot be read: nobody knows what still runs
+        # Where Jenkins does not tell the age of a build, it began somewhere between the two looks.
+        ages = [(one, now - one.since_at if one.since_at < now else since_seconds / 2) for one in after.running.values()]
+        ran = [(sighting, min(age, since_seconds)) for sighting, age in ages]
+        if since_seconds <= LOOK_GAP_SECONDS:
+            # What is gone since then ended somewhere in between, the middle is the best guess.
+            gone = [sighting for key, sighting in look.snapshot.learned[controller].running.items() if key not in after.running]
+            ran += [(sighting, min(now - sighting.since_at, since_seconds / 2)) for sighting in gone]
+        for sighting, seconds in ran:
             found.setdefault((controller, sighting.node), []).append((controller, sighting.job, seconds))
     return found
-
-
-def _ran(before: Learned, after: Learned, now: float, since_seconds: float) -> Iterator[tuple[Sighting, float]]:
-    """Say how long builds ran since the last look. What is gone since then ended somewhere in between, the middle is the best guess."""
-    if now - after.seen_at > LOOK_GAP_SECONDS:
-        return  # the controller cannot be read: nobody knows what still runs
-    for sighting in after.running.values():
-        # Where Jenkins does not tell the age of a build, it began somewhere between the two looks.
-        age = now - sighting.since_at if sighting.since_at < now else since_seconds / 2
-        yield sighting, min(age, since_seconds)
-    if since_seconds <= LOOK_GAP_SECONDS:
-        for key, sighting in before.running.items():
-            if key not in after.running:
-                yield sighting, min(now - sighting.since_at, since_seconds / 2)
 
 
 def _rate_of(record: Record, spot: SpotPrices) -> float:

@@ -186,9 +186,7 @@ def subjects_asked(situation: Situation, asked: Asked) -> frozenset[Subject]:
 def eta(situation: Situation, asked: Asked, tracker: JobTracker, rows: Iterable[JobRow]) -> tuple[EtaEntry, ...]:
     """Answer: what waits, then what runs; where nothing of the job does, when one would start that is queued now."""
     known = {(row.subject, row.pool): row for row in rows}
-    waiting = list(_waiting(situation, asked, tracker, known))
-    running = [] if asked.item is not None else list(_running(situation, asked, tracker))
-    found = [*waiting, *running]
+    found = [*_waiting(situation, asked, tracker, known), *(_running(situation, asked, tracker) if asked.item is None else ())]
     return tuple(found[:_BUILDS_TOLD]) or tuple(_if_queued_now(situation, asked, tracker, known))
 
 

@@ -353,9 +353,9 @@ def _of_agent(situation: Situation, agent: Agent, events: Collection[Event]) -> 
     record = agent.record
     names = f"{record.node} ({record.instance_id})" if record.node else record.instance_id
     usd = dollars(usd_per_hour_of(situation, record))
-    image = f" of {image_of(situation, agent)}" if image_of(situation, agent) else ""
-    word = state_of(situation, agent).word
-    yield f"{names} of {record.pool} on {record.controller}: {word}; {record.instance_type}{image}, {usd} an hour"
+    image = image_of(situation, agent)
+    kind = f"{record.instance_type}{f' of {image}' if image else ''}"
+    yield f"{names} of {record.pool} on {record.controller}: {state_of(situation, agent).word}; {kind}, {usd} an hour"
     if situation.snapshot.is_off(record):
         yield from of_stopped(situation, agent)
         yield from told_left(situation, agent)

@@ -10,10 +10,9 @@ from shlex import quote
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Fleet
 from autoscaler.domain.facts.memory import Failing
 from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.nodes import labels_soon, labels_to_lend
+from autoscaler.domain.facts.nodes import labels_soon, labels_to_lend, satisfies
 from autoscaler.domain.facts.orders import Hold, Scope, single_label, text_of
 from autoscaler.domain.facts.snapshot import Binding, Build, Node, QueueItem, Record
-from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
 from autoscaler.domain.repair.nodes import agents_unseen_for_ever, strays_unseen_for_ever
 from autoscaler.domain.report.machines import usd_per_hour_of, why_kept
 from autoscaler.domain.report.told import Seen, told_offline
@@ -451,14 +450,7 @@ def _others_with(situation: Situation, controller: str, nodes: Collection[Node],
     """Name the nodes that are online, satisfy an expression, and have labels that are not ours to take."""
     ours = {agent.record.node for agent in situation.agents if agent.record.controller == controller and agent.record.labels}
     others = (node for node in nodes if not (node.name in ours or node.offline or situation.fleet.is_beacon(node.name)))
-    return [node.name for node in others if _matches(asked, node.labels)]
-
-
-def _matches(text: str, labels: frozenset[str]) -> bool:
-    try:
-        return parse(text).matches(labels)
-    except LabelSyntaxError:
-        return one_label(text).matches(labels)
+    return [node.name for node in others if satisfies(node.labels, asked)]
 
 
 def told_held_labels(situation: Situation, agent: Agent) -> str:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from autoscaler.domain.facts.nodes import Mark, room_on
 from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.snapshot import Build, ControllerView, QueueItem
-from autoscaler.domain.facts.telemetry import SHORT, Device, Reports, Telemetry
+from autoscaler.domain.facts.telemetry import SHORT, Reports, Telemetry
 from autoscaler.domain.forecast.durations import quantiles_of_job
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts
@@ -391,14 +391,11 @@ def told_devices(situation: Situation, agent: Agent) -> Iterator[str]:
     told = situation.snapshot.devices.get(agent.record.machine)
     if told is None:
         return
+    devices = [f"{one.id} ({one.kind}) {one.state}" + (f" by {one.user}" if one.user else "") for one in told.devices]
     waiting = f"; {counted(told.waiting, 'command')} waiting for one" if told.waiting else ""
     stale = "" if told.is_fresh(situation.now) else ", too long ago to say anything of now"
     ago = duration(max(0.0, situation.now - told.told_at))
-    yield f"its devices: {', '.join(map(_told, told.devices))}{waiting}; told {ago} ago{stale}"
-
-
-def _told(device: Device) -> str:
-    return f"{device.id} ({device.kind}) {device.state}" + (f" by {device.user}" if device.user else "")
+    yield f"its devices: {', '.join(devices)}{waiting}; told {ago} ago{stale}"
 
 
 # Tells people how much of an agent its builds take, where jobs have weights.

@@ -112,7 +112,14 @@ def kept_seconds(situation: Situation, agent: Agent) -> float | None:
     oldest_at = min(agent.record.changed_at + warm.max_age_seconds, agent.record.launched_at + warm.max_disk_seconds)
     if place < pool.least_stopped:
         return None
-    return max(0.0, min(oldest_at, _needed_until(pool, in_service(pool) + place + 1)) - situation.now)
+    needed_until = pool.now
+    if pool.window is not None:  # it is worth having, stopped at last, by what was needed so far
+        keep, number = pool.keep, in_service(pool) + place + 1
+        # Whoever needs more agents needs this one, too, and may be worth waiting for even longer.
+        numbers = [number, *(1 << bits for bits in range(number.bit_length(), pool.window.most.bit_length()))]
+        ends = [at + keep.seconds_in_all(one) for at, most in pool.window.peaks for one in numbers if one <= most]
+        needed_until = max([pool.window.opened_at + keep.seconds_in_all(1), *ends])
+    return max(0.0, min(oldest_at, needed_until) - situation.now)
 
 
 def told_stopped(situation: Situation, agent: Agent) -> str:
@@ -133,18 +140,6 @@ def starts_after(pool: PoolView, agent: Agent) -> int:
     """Count the stopped agents that are started before this one, and kept for longer: those that were stopped later."""
     stopped = agent.record.changed_at, agent.record.instance_id
     return sum((other.record.changed_at, other.record.instance_id) > stopped for other in pool.stopped)
-
-
-def _needed_until(pool: PoolView, number: int) -> float:
-    """Until when the n-th agent is worth having, stopped at last, by what was needed so far."""
-    if pool.window is None:
-        return pool.now
-    keep = pool.keep
-    watched_until = pool.window.opened_at + keep.seconds_in_all(1)
-    # Whoever needs more agents needs this one, too, and may be worth waiting for even longer.
-    numbers = [number, *(1 << bits for bits in range(number.bit_length(), pool.window.most.bit_length()))]
-    needed = ((at + keep.seconds_in_all(one), one <= most) for at, most in pool.window.peaks for one in numbers)
-    return max([watched_until, *(until for until, counts in needed if counts)])
 
 
 def why_never_stopped(situation: Situation, agent: Agent) -> str | None:

@@ -133,8 +133,7 @@ def _controller_data(situation: Situation, view: ControllerView, report: Telemet
         if (value := figure(report, monitors)) is not None:
             yield one(name, value, unit, dimensions)
     if view.complete:
-        busy = sum(len(node.builds) for node in view.nodes if not node.agent)
-        yield one("ControllerExecutorsBusy", busy, COUNT, dimensions)
+        yield one("ControllerExecutorsBusy", sum(len(node.builds) for node in view.nodes if not node.agent), COUNT, dimensions)
         yield one("QueueLength", len(view.items), COUNT, dimensions)
         yield one("QueueUnclear", len(situation.demands[view.name].unknown), COUNT, dimensions)
         # What one node alone can take needs that node, and no pool: its message names the node.
@@ -206,8 +205,7 @@ def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) ->
 def _stopping_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
     """Describe the stopped agents of a pool, and those that start. Only pools that stop agents pay for it."""
     yield one("AgentsStopped", sum(situation.snapshot.is_off(agent.record) for agent in pool.stopped), COUNT, dimensions)
-    starting = sum(agent.record.state is RecordState.STARTING for agent in pool.agents)
-    yield one("AgentsStarting", starting, COUNT, dimensions)
+    yield one("AgentsStarting", sum(agent.record.state is RecordState.STARTING for agent in pool.agents), COUNT, dimensions)
     starts = tuple(seconds for life, seconds in _registered_since(situation, pool) if life)
     yield Datum(name="StartSeconds", values=starts, unit=SECONDS, dimensions=dimensions)
 
@@ -272,14 +270,11 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     fleet, limits = situation.fleet, situation.fleet.limits
     room = Budget(situation)
     dimensions = (("Fleet", fleet.name),)
-    records = situation.snapshot.living
-    usd_per_hour = sum(usd_per_hour_of(situation, record) for record in records)
-    yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
+    yield one("UsdPerHour", sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living), NONE, dimensions)
     yield one("UsdPerHourUsedPercent", 100.0 * room.fleet.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
     yield one("AgentsLimitUsedPercent", max(percent for _, percent in agents_used(situation, room)), PERCENT, dimensions)
     yield one("ControllersUnread", sum(not view.complete for view in situation.views()), COUNT, dimensions)
-    overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
-    yield one("DrainsOverdue", overdue, COUNT, dimensions)
+    yield one("DrainsOverdue", sum(is_drain_overdue(situation, agent) for agent in situation.agents), COUNT, dimensions)
     yield one("HoldsActive", len(situation.overrides.holds), COUNT, dimensions)
     yield one("OverridesActive", len(situation.overrides.numbers) + len(situation.overrides.teams), COUNT, dimensions)
     quarantined = sum(agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE for agent in situation.agents)

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Reserve
 from autoscaler.domain.facts.runs import job_name_of
 from autoscaler.domain.facts.snapshot import OFF, Intent, Record, RecordState, Reservation
-from autoscaler.domain.facts.started_builds import FAILURES, LeftBuild, Part, RunOrder, Try, TryState, Until, Verdict
+from autoscaler.domain.facts.started_builds import FAILURES, LeftBuild, Part, RunOrder, TryState, Until, Verdict
 from autoscaler.domain.report.told import LOST, Seen
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left import lost_since
@@ -429,6 +429,11 @@ def _places(parts: list[Part]) -> tuple[set[str], set[str], set[str], set[str]]:
 
 def _part(number: int, part: Part, now: float) -> PartEntry:
     last, before = part.last, [f"{one.run or one.id} {one.verdict}" for one in part.tries[:-1]]
+    waited = took = None
+    if last is not None:
+        waited = max(0.0, (last.ended_at or now if last.began_at is None else last.began_at) - last.at)
+    if last is not None and last.began_at is not None:
+        took = max(0.0, (last.ended_at or now) - last.began_at) if last.took_seconds is None else last.took_seconds
     return PartEntry(
         number=number,
         controller=part.target.controller,
@@ -439,8 +444,8 @@ def _part(number: int, part: Part, now: float) -> PartEntry:
         run=last.run if last else "",
         node=last.node if last else "",
         tries=len(part.tries),
-        waited_seconds=_waited(last, now),
-        took_seconds=_took(last, now),
+        waited_seconds=waited,
+        took_seconds=took,
         why="; ".join(filter(None, (last.why if last else "", f"before it: {', '.join(before)}" if before else ""))),
     )
 
@@ -452,19 +457,6 @@ def _state(part: Part) -> str:
     return {TryState.WRITTEN: "being started", TryState.QUEUED: "waits", TryState.RUNNING: "runs"}.get(last.state) or str(
         last.verdict or "ended"
     )
-
-
-def _waited(last: Try | None, now: float) -> float | None:
-    if last is None:
-        return None
-    until = last.began_at if last.began_at is not None else (last.ended_at or now)
-    return max(0.0, until - last.at)
-
-
-def _took(last: Try | None, now: float) -> float | None:
-    if last is None or last.began_at is None:
-        return None
-    return max(0.0, (last.ended_at or now) - last.began_at) if last.took_seconds is None else last.took_seconds
 
 
 def told(entry: RunEntry, now: float) -> str:

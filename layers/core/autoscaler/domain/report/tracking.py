@@ -11,7 +11,6 @@ from autoscaler.domain.facts.job_stats import (
     JobTracker,
     Machines,
     MachineSize,
-    Needs,
     RunningBuild,
     Subject,
     Used,
@@ -367,25 +366,22 @@ def note_uses(rows: Rows, told: Iterable[ToldUse], controller: str, now: float) 
             key = subject, one.build.pool
             row = changed.get(key) or rows.get(key)
             row = row or JobRow(controller=controller, subject=subject, pool=one.build.pool, first_at=now, seen_at=now)
-            changed[key] = replace(row, needs=_with(row.needs, one.use, one.machine, now))
+            use, size, needs = one.use, one.machine, row.needs
+            known = needs.alone if use.alone else needs.beside
+            used = Used(  # no build uses more than its machine has
+                memory=note_value(known.memory, max(1.0, min(use.memory, size.memory)), now, STEPS_KEPT),
+                cores=note_value(known.cores, min(use.cpu / max(1.0, use.seconds), size.cores), now, STEPS_KEPT),
+                gpu_memory=note_value(known.gpu_memory, max(1.0, use.gpu_memory), now, STEPS_KEPT) if use.gpu else known.gpu_memory,
+                gpu=next_record(known.gpu, use.gpu),
+            )
+            ran_on = Machines(
+                memory=note_value(needs.ran_on.memory, size.memory, now, SIZES_KEPT),
+                cores=note_value(needs.ran_on.cores, size.cores, now, SIZES_KEPT),
+                gpu=next_record(needs.ran_on.gpu, size.has_gpu),
+            )
+            changed[key] = replace(row, needs=replace(needs, ran_on=ran_on, **{"alone" if use.alone else "beside": used}))
     return list(changed.values())
 
 
 def _subjects(one: EndedUse) -> tuple[Subject, ...]:
     return subjects_of(one.job, one.run, one.signature)
-
-
-def _with(needs: Needs, use: BuildUse, size: MachineSize, now: float) -> Needs:
-    known = needs.alone if use.alone else needs.beside
-    used = Used(  # no build uses more than its machine has
-        memory=note_value(known.memory, max(1.0, min(use.memory, size.memory)), now, STEPS_KEPT),
-        cores=note_value(known.cores, min(use.cpu / max(1.0, use.seconds), size.cores), now, STEPS_KEPT),
-        gpu_memory=note_value(known.gpu_memory, max(1.0, use.gpu_memory), now, STEPS_KEPT) if use.gpu else known.gpu_memory,
-        gpu=next_record(known.gpu, use.gpu),
-    )
-    ran_on = Machines(
-        memory=note_value(needs.ran_on.memory, size.memory, now, SIZES_KEPT),
-        cores=note_value(needs.ran_on.cores, size.cores, now, SIZES_KEPT),
-        gpu=next_record(needs.ran_on.gpu, size.has_gpu),
-    )
-    return replace(needs, ran_on=ran_on, **{"alone" if use.alone else "beside": used})

@@ -183,10 +183,15 @@ def _of_holds(situation: Situation, holds: tuple[Hold, ...]) -> Cause:
     """Name the hold that weighs most; say of each by whom it is and when it ends."""
     first = holds[0]
     place = f"{first.scope} {first.name}".strip()
-    says = f"{text_of(holds, situation.now)}."
     runbook = "operations.md#budget" if first.is_budget else _RUNBOOK
     cure = f"To end the hold now: autoscaler resume {resume_option(first)}"
-    return Cause(name=f"held/{place}/{first.by}", title=f"{first.by} holds {place}", says=says, runbook=runbook, cure=cure)
+    return Cause(
+        name=f"held/{place}/{first.by}",
+        title=f"{first.by} holds {place}",
+        says=f"{text_of(holds, situation.now)}.",
+        runbook=runbook,
+        cure=cure,
+    )
 
 
 def _of_unmet(view: ControllerView, unmet: Unmet) -> Cause:
@@ -299,11 +304,10 @@ def _of_boot_trouble(pool: str, says: str) -> Cause:
 def _of_held(held: Held) -> Cause:
     if held.reason is Reason.USD_PER_MONTH:
         of, place = ("", "") if held.limit_of in ("", "the fleet") else (f" of {held.limit_of}", f"/{held.limit_of}")
-        says = f"Jobs wait: {held.detail}."
         return Cause(
             name=f"limit/usd-per-month{place}",
             title=f"the month's limit{of} is reached",
-            says=says,
+            says=f"Jobs wait: {held.detail}.",
             is_limit=True,
             runbook="operations.md#usd-per-month",
         )
@@ -492,25 +496,22 @@ def broken_pool(situation: Situation, pool: str) -> BrokenPool | None:
     breaker = situation.memory.trials.get(of_boot(pool))
     if breaker is None or not is_tripped(breaker):
         return None
+    booting = [agent for agent in situation.agents if agent.pool.name == pool and agent.phase.boots and not agent.instance_ended]
+    then = "one agent is tried as soon as jobs wait for it"
+    if booting:
+        last = max(booting, key=lambda agent: agent.record.launched_at).record
+        these = f"{last.instance_id} boots" if len(booting) == 1 else f"{len(booting)} agents boot, {last.instance_id} the last"
+        then = f"{these}, launched {duration(situation.now - last.launched_at)} ago; others follow once one connects"
+    elif situation.now < breaker.until_at:
+        then = f"one agent is tried in {duration(breaker.until_at - situation.now)}, if jobs wait for it then"
     return BrokenPool(
         pool=pool,
         failures=boots_failed(breaker),
         since_seconds=max(0.0, situation.now - breaker.since_at),
         instance_id=breaker.failed[-1] if breaker.failed else "",
         why=told_last(breaker),
-        next=_next(situation, pool, breaker.until_at),
+        next=then,
     )
-
-
-def _next(situation: Situation, pool: str, until_at: float) -> str:
-    booting = [agent for agent in situation.agents if agent.pool.name == pool and agent.phase.boots and not agent.instance_ended]
-    if booting:
-        last = max(booting, key=lambda agent: agent.record.launched_at).record
-        these = f"{last.instance_id} boots" if len(booting) == 1 else f"{len(booting)} agents boot, {last.instance_id} the last"
-        return f"{these}, launched {duration(situation.now - last.launched_at)} ago; others follow once one connects"
-    if situation.now < until_at:
-        return f"one agent is tried in {duration(until_at - situation.now)}, if jobs wait for it then"
-    return "one agent is tried as soon as jobs wait for it"
 
 
 def why_paused(situation: Situation, pool: PoolView) -> str:

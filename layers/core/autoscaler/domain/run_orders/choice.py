@@ -45,20 +45,14 @@ class Prospect:
 
 def prospect(situation: Situation, pool: PoolView, job: str, count: int, tracker: JobTracker, rows: Iterable[JobRow]) -> Prospect:
     """Predict so many builds of a job that would be queued now for a pool alone, after all that waits already."""
-    takes = _takes(pool.name, job, tracker, list(rows))
+    mine = [row for row in rows if row.subject == Subject(job)]
+    # By builds in this pool, or else by those elsewhere.
+    seen = (best_row(some, tracker.skills) for some in ([row for row in mine if row.pool == pool.name], mine))
+    takes = next((estimate.mid for row in seen if (estimate := duration_of(row, tracker))), None)
     queued, wants = if_queued(situation, pool, job, count)
     by_item = starts_of(queued, pool.controller, tracker, {want.item.id: takes for want in wants if takes is not None})
     starts = [by_item[want.item.id] for want in wants if want.item.id in by_item]
     return Prospect(starts=tuple(sorted(one.seconds for one in starts)), takes=takes, usd=_usd(pool, takes, starts))
-
-
-def _takes(pool: str, job: str, tracker: JobTracker, rows: list[JobRow]) -> float | None:
-    """Estimate from builds in this pool, or else from those elsewhere."""
-    mine = [row for row in rows if row.subject == Subject(job)]
-    for seen in ([row for row in mine if row.pool == pool], mine):
-        if estimate := duration_of(best_row(seen, tracker.skills), tracker):
-            return estimate.mid
-    return None
 
 
 def _usd(pool: PoolView, takes: float | None, starts: list[BareStart]) -> float | None:
@@ -302,18 +296,13 @@ def _ranking(candidates: list[_Candidate], asked: Asked, left_out: list[str]) ->
         name = place.pool if len({one.target.controller for one in candidates}) == 1 else f"{place.pool} on {place.controller}"
         varied = f" ({place.value})" if asked.vary and place.value not in {place.pool, place.controller} else ""
         taken = f"{candidate.chosen} of {asked.runs} runs" if candidate.chosen else "not chosen"
-        yield f"{name}{varied}: {taken}; {_told(candidate)}"
+        one, told = candidate.prospect, "nobody knows when a build would start there"
+        if one.starts:
+            starts = "a build would start at once" if one.starts[0] < 1.0 else f"a build would start in {duration(one.starts[0])}"
+            takes = f"takes {duration(one.takes)}" if one.takes is not None else "nobody has seen how long it takes"
+            told = f"{starts}, {takes}" + (f", costs ${one.usd:.2f}" if one.usd is not None else "")
+        yield f"{name}{varied}: {taken}; {told}"
     yield from (f"{line}; left out" for line in left_out)
-
-
-def _told(candidate: _Candidate) -> str:
-    one = candidate.prospect
-    if not one.starts:
-        return "nobody knows when a build would start there"
-    starts = "a build would start at once" if one.starts[0] < 1.0 else f"a build would start in {duration(one.starts[0])}"
-    takes = f"takes {duration(one.takes)}" if one.takes is not None else "nobody has seen how long it takes"
-    usd = f", costs ${one.usd:.2f}" if one.usd is not None else ""
-    return f"{starts}, {takes}{usd}"
 
 
 # What a person asks for when ordering runs, and the order that comes of it.

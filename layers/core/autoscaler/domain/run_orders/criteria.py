@@ -57,7 +57,8 @@ def unmet(conditions: Iterable[Condition], pool: Pool, fleet: Fleet) -> str | No
         if not values:
             return f"nobody says its {condition.fact} ({condition.text} was asked)"
         if wrong := [value for value in values if not condition.holds(value)]:
-            return f"its {condition.fact} is {_told(wrong[0])} ({condition.text} was asked)"
+            value = (wrong[0] or "none") if isinstance(wrong[0], str) else f"{wrong[0]:g}"
+            return f"its {condition.fact} is {value} ({condition.text} was asked)"
     return None
 
 
@@ -90,7 +91,3 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def _told(value: Value) -> str:
-    return (value or "none") if isinstance(value, str) else f"{value:g}"
