@@ -1,6 +1,6 @@
 """Reads the events of scheduled functions: a tick, or a person's. Others are refused in one line, and nothing is done."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Protocol, TypeVar
@@ -8,14 +8,11 @@ from typing import Annotated, Any, Protocol, TypeVar
 from aws_lambda_powertools.utilities.parser.models import EventBridgeModel
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, TypeAdapter, ValidationError
 
-from autoscaler.bootstrap import Runtime
-from autoscaler.control.outcomes import leave_note
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
-from autoscaler.domain.report.metrics import scaling
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import EventRefusedError
-from autoscaler.telemetry import log, send_metrics
+from autoscaler.telemetry import log
 
 # The world has moved on since a tick as old as this, and the next one is on its way.
 STALE_TICK_SECONDS = 90.0
@@ -231,14 +228,3 @@ def answers_refusals(handle: Handler) -> Handler:
             return {"refused": str(refusal)}
 
     return answered
-
-
-# Tells what was counted beside a pass: as metrics, or in a note that `publish_metrics` reads.
-
-
-def tell_counts(wired: Runtime, function: str, counts: Mapping[str, int], places: Mapping[str, Sequence[str]] | None = None) -> None:
-    """Tell counts of a function, each under the name of its metric; ``places``: where."""
-    if wired.essential:
-        leave_note(wired.ports, function, counts, places or {})
-    else:
-        send_metrics(wired.ports, scaling(wired.fleet.name, counts))

@@ -7,12 +7,12 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from autoscaler import bootstrap
 from autoscaler.control import passes
-from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Outcome, Report, merged_json, places_of_reports, starts_failed
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.lifecycle import Announced, InstanceEvent
 from autoscaler.domain.wording import shortened
-from autoscaler.entry.events import Context, checked, tell_counts
+from autoscaler.entry.events import Context, checked
+from autoscaler.entry.invocations import begin, tell_counts
 from autoscaler.errors import EventRefusedError, TransientError
 from autoscaler.telemetry import log, log_reports
 
@@ -37,9 +37,7 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     """Act on an event of EC2; return the plan. An instance of another fleet is left alone after one read."""
     wired = bootstrap.runtime()
     event = read_instance_event(event)
-    ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
-    invocation = Invocation(request_id=context.aws_request_id, ends_at=ends_at, by=function)
-    reports, at_risk = passes.handle(wired.ports, wired.fleet, invocation, event)
+    reports, at_risk = passes.handle(wired.ports, wired.fleet, begin(wired, context, function), event)
     if not reports:
         return {"skipped": "nothing-to-do"}
     log_reports(function, reports)

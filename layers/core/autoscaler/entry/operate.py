@@ -31,6 +31,7 @@ from autoscaler.domain.report.limits import list_schedules
 from autoscaler.domain.report.told import Event
 from autoscaler.domain.run_orders.choice import CancelRun, OrderRuns
 from autoscaler.entry.events import Context, answers_refusals
+from autoscaler.entry.invocations import begin
 from autoscaler.entry.operations import (
     Costs,
     Doctor,
@@ -97,10 +98,8 @@ def handle(event: Any, context: Context) -> dict[str, Any]:
     if operation.is_order and only_answers:
         raise EventRefusedError(f"event refused: action ({operation.action}): {_REFUSED}")
     order = operation.order(wired.fleet, now)
-    ends_at = now + context.get_remaining_time_in_millis() / 1000.0
-    begun = Invocation(request_id=context.aws_request_id, ends_at=ends_at, by=operation.by)
     # A function that only answers makes a dry run of everything: its doctor tries nothing in Jenkins.
-    invocation = replace(begun, dry_run=operation.dry_run or only_answers, by_a_person=True)
+    invocation = begin(wired, context, operation.by, dry_run=operation.dry_run or only_answers, by_a_person=True)
     if order is None:
         answer = _answer(wired, invocation, operation)
     else:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from autoscaler import bootstrap
@@ -28,8 +27,8 @@ from autoscaler.entry.events import (
     is_woken,
     read_trigger,
     read_woken,
-    tell_counts,
 )
+from autoscaler.entry.invocations import begin, tell_counts
 from autoscaler.errors import LeaseHeldError
 from autoscaler.ports import Ports
 from autoscaler.telemetry import log, log_reports, send_metrics
@@ -56,7 +55,7 @@ def _woken_up(event: Any, context: Context) -> dict[str, Any]:
         log("look_skipped", slot=woken.slot, reason=skipped)
         return {"skipped": skipped}
     trigger = Trigger(order=None, dry_run=False, tick_at=woken.at)
-    reports = _scale_once("scale_up", wired, _invocation("scale_up", wired, context, trigger), trigger, passes.scale_up)
+    reports = _scale_once("scale_up", wired, begin(wired, context, "scale_up"), trigger, passes.scale_up)
     return merged_json(reports) if reports else {"skipped": "lease-held"}
 
 
@@ -114,18 +113,12 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
     elif not trigger.dry_run:
         send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
     if ordinary is passes.scale_down and trigger.order is None and not trigger.dry_run:
-        _carry_runs_on(wired, invocation, reports)
+        # With what the pass knows of agents that have gone.
+        ended = Counter(carry_orders_on(wired.ports, wired.fleet, invocation, reports))
+        if ended:
+            passed, failed, unfinished = (ended[one] for one in (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.UNFINISHED))
+            tell_counts(wired, "scale_down", {"RunsPassed": passed, "RunsFailed": failed, "BuildsLeft": unfinished})
     return reports
-
-
-def _carry_runs_on(wired: Runtime, invocation: Invocation, reports: list[Report]) -> None:
-    """Carry on the runs that people have ordered, with what the pass knows of agents that have gone."""
-    outcomes = carry_orders_on(wired.ports, wired.fleet, invocation, reports)
-    if not outcomes:
-        return
-    counts = Counter(outcomes)
-    ended = {"RunsPassed": counts[RunOutcome.PASSED], "RunsFailed": counts[RunOutcome.FAILED], "BuildsLeft": counts[RunOutcome.UNFINISHED]}
-    tell_counts(wired, "scale_down", ended)
 
 
 def _begun(function: str, shapes: Shapes, event: Any, context: Context) -> tuple[Runtime, Invocation, Trigger] | None:
@@ -137,13 +130,8 @@ def _begun(function: str, shapes: Shapes, event: Any, context: Context) -> tuple
         return None
     if trigger.tick_at is not None:
         announce_looks(wired.ports, trigger.tick_at)
-    return wired, _invocation(function, wired, context, trigger), trigger
-
-
-def _invocation(function: str, wired: Runtime, context: Context, trigger: Trigger) -> Invocation:
-    ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
-    begun = Invocation(request_id=context.aws_request_id, ends_at=ends_at, by=function)
-    return replace(begun, dry_run=trigger.dry_run, by_a_person=trigger.by_a_person)
+    invocation = begin(wired, context, function, dry_run=trigger.dry_run, by_a_person=trigger.by_a_person)
+    return wired, invocation, trigger
 
 
 def scaling_data(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:
