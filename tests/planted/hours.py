@@ -46,8 +46,8 @@ HOURS = (
     Bug(
         name="a schedule beats what an operator ordered for a while",
         function="join",
-        was="in_force(scheduled(snapshot, fleet) if has_schedules else fleet, overrides)",
-        becomes="scheduled(snapshot, in_force(fleet, overrides))",
+        was="    fleet = scheduled(snapshot, fleet) if has_schedules else fleet\n    fleet = in_force(fleet, overrides) if",
+        becomes="    fleet = scheduled(snapshot, in_force(fleet, overrides))\n    fleet = fleet if",
         found_by=(f"{_TIMELINES}test_what_an_operator_orders_for_a_while_beats_the_schedule",),
     ),
     Bug(

@@ -98,7 +98,7 @@ MONEY = (
     ),
     Bug(
         name="a month begins again when the clock goes back to it",
-        function="_turned",
+        function="turned",
         was="resumed = next((period for period in others if period.name == name), None)",
         becomes="resumed = None",
         found_by=("tests/scenarios/test_clock.py::test_a_month_goes_on_when_a_clock_that_was_ahead_of_its_end_is_right_again",),

@@ -139,34 +139,44 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
     fates = dict(ports.compute.fates(unlisted)) if unlisted else {}
     # EC2 is asked one by one for instances that have been missing for hours.
     now = ports.clock()
-    asked = a_part_of(ids_to_ask_alone(stored.memory, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
+    asked = a_part_of(ids_to_ask_alone(stored.memory, fates, now), FORGOTTEN_ASKED_A_LOOK, now) if fates else []
     fates |= {instance_id: ports.compute.fate(instance_id) for instance_id in asked}
     snapshot = _snapshot(ports, fleet, stored, views, invocation)
-    # Where EC2 does not say which template versions would be launched now, no agent is outdated and no launch is a canary.
-    read_versions = partial(ports.compute.template_versions, fleet.launched.pools)
-    versions, images = _read_or(ports, read_versions, {}, "template_versions_not_read"), _images(ports, fleet)
-    volumes = _volumes(ports, stored, sources(fleet, versions, images))
     return replace(
-        snapshot,
+        _with_prices(ports, fleet, stored, instances, snapshot),
         instances=instances,
         foreign=tuple(instance for instance in listed if instance.state is InstanceState.FOREIGN),
-        records=with_true_volumes(snapshot.records, fleet, {**known_volumes(stored), **volumes}, instances),
-        volumes=volumes,
         fates=fates,
         # If nobody looked for a while, the state may have been lost or restored, and does not know what has ended lately.
         ended=_read_or(ports, ports.compute.ended_lately, (), "ended_not_read") if is_gap(stored.memory, ports.clock()) else (),
         end_reasons=_end_reasons(ports, stored, instances, fates),
         unknown_alone=frozenset(instance_id for instance_id in asked if fates[instance_id] is InstanceState.NOT_FOUND),
-        template_versions=versions,
-        images=images,
-        spot_prices=_spot_prices(ports, fleet, stored, instances),
         lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
         # The fleet file lets people order runs, or did so while some were open.
         run_orders=_read_or(ports, ports.run_orders.open_orders, None, "run_orders_not_read")
         if ports.run_orders is not None and may_have_orders(fleet, stored.memory)
         else (),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),
-        ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
+        ended_runs=_ended_runs(ports, stored, views),
+    )
+
+
+def _with_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Collection[Instance], snapshot: Snapshot) -> Snapshot:
+    """Add what would be launched now, and what volumes and spot instances cost."""
+    # Where EC2 does not say which template versions would be launched now, no agent is outdated and no launch is a canary.
+    read_versions = partial(ports.compute.template_versions, fleet.launched.pools)
+    versions = _read_or(ports, read_versions, {}, "template_versions_not_read")
+    parameters = {pool.name: pool.image_parameter for pool in fleet.pools.values() if pool.image_parameter}
+    images = _images(ports, parameters) if parameters else {}
+    spot = [instance for instance in instances if instance.market == Market.SPOT]
+    volumes = _volumes(ports, stored, sources(fleet, versions, images))
+    return replace(
+        snapshot,
+        records=with_true_volumes(snapshot.records, fleet, {**known_volumes(stored), **volumes}, instances),
+        volumes=volumes,
+        template_versions=versions,
+        images=images,
+        spot_prices=_spot_prices(ports, fleet, stored, spot) if spot else None,
     )
 
 
@@ -236,17 +246,20 @@ def a_part_of(things: Sequence[T], count: int, now: float) -> list[T]:
     return [*things[first:], *things[:first]][:count]
 
 
-def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view: ControllerView) -> frozenset[str]:
-    """Ask which runs have ended that were on a node before the controller restarted. A run that cannot be read counts as running."""
-    ended: set[str] = set()
-    for run in a_part_of(runs_to_ask_for(stored.memory.sessions.get(controller.name), view), RUNS_ASKED_A_LOOK, ports.clock()):
-        try:
-            if controller.result(run) is not None:
-                ended.add(run)
-        except AutoscalerError as error:
-            ports.log("run_not_read", controller=controller.name, run=run, error=f"{type(error).__name__}: {error}")
-            break
-    return frozenset(ended)
+def _ended_runs(ports: Ports, stored: StoredState, views: Mapping[str, ControllerView]) -> dict[str, frozenset[str]]:
+    """Ask which runs have ended that were on a node before their controller restarted. A run that cannot be read counts as running."""
+    ended: dict[str, frozenset[str]] = {}
+    for controller in ports.controllers:
+        name, life = controller.name, stored.memory.sessions.get(controller.name)
+        in_doubt = runs_to_ask_for(life, views[name]) if life and life.suspects else ()
+        for run in a_part_of(in_doubt, RUNS_ASKED_A_LOOK, ports.clock()) if in_doubt else ():
+            try:
+                if controller.result(run) is not None:
+                    ended[name] = ended.get(name, frozenset()) | {run}
+            except AutoscalerError as error:
+                ports.log("run_not_read", controller=name, run=run, error=f"{type(error).__name__}: {error}")
+                break
+    return ended
 
 
 def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance], fates: Mapping[str, InstanceState]) -> Mapping[str, str]:
@@ -260,11 +273,8 @@ def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance
     return {**ended, **_read_or(ports, partial(ports.compute.end_reasons, unknown), {}, "end_reasons_not_read")}
 
 
-def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
+def _images(ports: Ports, wanted: Mapping[str, str]) -> Mapping[str, str]:
     """Ask which images would be launched now. Where that is not told, what was seen to boot goes on to be launched."""
-    wanted = {pool.name: pool.image_parameter for pool in fleet.pools.values() if pool.image_parameter}
-    if not wanted:
-        return {}
     known = _read_or(ports, partial(ports.images.current, {*wanted.values()}), None, "image_parameters_not_read")
     if known is None:
         return {}
@@ -284,10 +294,10 @@ def _volumes(ports: Ports, stored: StoredState, wanted: Mapping[str, Source]) ->
     return {name: PoolVolumes(source=str(source), volumes=tuple(read[source])) for name, source in changed.items() if source in read}
 
 
-def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Collection[Instance]) -> Mapping[str, float] | None:
+def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, spot: Collection[Instance]) -> Mapping[str, float] | None:
     """Ask for spot prices now and then while spot instances run. Where EC2 fails, the last prices stand."""
-    now, spot = ports.clock(), [instance for instance in instances if instance.market == Market.SPOT]
-    if not spot or now < stored.memory.fleet.spot_prices.asked_at + SPOT_PRICES_SECONDS:
+    now = ports.clock()
+    if now < stored.memory.fleet.spot_prices.asked_at + SPOT_PRICES_SECONDS:
         return None
     types = spot_types(fleet) | {instance.instance_type for instance in spot}
     platforms = {instance.platform for instance in spot}
@@ -310,7 +320,7 @@ def _snapshot(ports: Ports, fleet: Fleet, stored: StoredState, views: dict[str, 
         controllers=views,
         instances=(),
         fates={},
-        records=tuple(truly_priced(record, fleet) for record in stored.records),
+        records=tuple(truly_priced(record, fleet) if record.reserved else record for record in stored.records),
         intents=stored.intents,
         memory=stored.memory,
         learned={name: stored.learned.get(name, Learned()) for name in views},

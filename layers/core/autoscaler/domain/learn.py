@@ -39,15 +39,16 @@ from autoscaler.domain.facts.memory import (
     without_empty,
 )
 from autoscaler.domain.facts.metering import (
-    day_of,
+    day_name,
     launches_of,
     meter,
     meter_day,
-    month_of,
+    month_name,
     next_spot_prices,
     note_gone,
     note_spending,
     paid_since,
+    turned,
 )
 from autoscaler.domain.facts.nodes import with_known_weights
 from autoscaler.domain.facts.plan import BootFailure, Forget
@@ -171,8 +172,8 @@ def _metered(memory: Memory, look: Look) -> Memory:
     """Add what the agents cost and ran since the last look."""
     past = memory.fleet
     spot_prices = next_spot_prices(past.spot_prices, look.snapshot)
-    month, months = month_of(memory.month, past.months, look.now)
-    day, days = day_of(past.day, past.days, look.now)
+    month, months = turned(memory.month, past.months, month_name(look.now), look.now)
+    day, days = turned(past.day, past.days, day_name(look.now), look.now)
     spent = paid_since(look.snapshot, look.fleet, spot_prices, month.metered_at)
     fleet = replace(
         past,
@@ -258,12 +259,13 @@ def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarke
     views, controllers = look.snapshot.controllers, dict[str, ControllerPast]()
     for name in {**memory.controllers, **look.looks}:
         before, view = memory.controller(name), views.get(name)
+        asked = beacon_items(view, look.fleet) if view and view.items else frozenset[int]()
         controllers[name] = replace(
             before,
             looks=look.looks.get(name),
             most_marked=most_marked.get(name),
             asked=next_asked(memory, view, look.snapshot) if view else {},
-            beacon_items=beacon_items(view, look.fleet) if view and view.complete else before.beacon_items,
+            beacon_items=asked if view and view.complete else before.beacon_items,
             failing=still_failing(before.failing, view, look.now),
         )
     return without_empty(controllers)

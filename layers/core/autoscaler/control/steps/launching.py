@@ -17,7 +17,13 @@ from autoscaler.control.steps.acting import Acting, done, failed, skipped
 from autoscaler.domain.facts.effects import Had, ImageRefused, NotLaunched, Refusal
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool, ReservedPrice, agent_spec
 from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.metering import day_of, levels_out_of_hours, month_of, spent_levels
+from autoscaler.domain.facts.metering import (
+    day_name,
+    levels_out_of_hours,
+    month_name,
+    spent_levels,
+    turned,
+)
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Adopt, Launch
 from autoscaler.domain.facts.pools import with_left, with_volumes
@@ -224,8 +230,8 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
         listed = ports.compute.instances()
         now, memory = ports.clock(), stored.memory
         overrides = stored.overrides.at(now)
-        month, _ = month_of(memory.month, memory.fleet.months, now)
-        day, _ = day_of(memory.fleet.day, memory.fleet.days, now)
+        month, _ = turned(memory.month, memory.fleet.months, month_name(now), now)
+        day, _ = turned(memory.fleet.day, memory.fleet.days, day_name(now), now)
         levels = (*spent_levels(month, fleet, now), *levels_out_of_hours(day, fleet, now))
         for intent in open_intents:
             pool = fleet.pool_of(intent.pool, intent.controller)

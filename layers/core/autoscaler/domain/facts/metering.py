@@ -300,18 +300,11 @@ def _usd_after(record: Record, pool: Pool | None, since: float, now: float) -> f
 _Begun = TypeVar("_Begun", Month, Day)
 
 
-def month_of(month: Month, others: tuple[Month, ...], now: float) -> tuple[Month, tuple[Month, ...]]:
-    """Return the month that goes on now, or the last one if a new month begins; and the others that have begun."""
-    return _turned(month, others, month_name(now), now)
+def turned(last: _Begun, others: tuple[_Begun, ...], name: str, now: float) -> tuple[_Begun, tuple[_Begun, ...]]:
+    """Return the month, or day, that goes on now, or the last one if a new one begins; and the others that have begun.
 
-
-def day_of(day: Day, others: tuple[Day, ...], now: float) -> tuple[Day, tuple[Day, ...]]:
-    """Return the day that goes on now, or the last one if a new day begins; and the others that have begun."""
-    return _turned(day, others, day_name(now), now)
-
-
-def _turned(last: _Begun, others: tuple[_Begun, ...], name: str, now: float) -> tuple[_Begun, tuple[_Begun, ...]]:
-    """Go on with what has begun: the clock may have been ahead in it, or has gone back to it."""
+    ``name``: of the one that it is now. The clock may have been ahead in it, or has gone back to it.
+    """
     if last.name in {"", name}:
         return last, others
     begun = [period for period in others if period.name != name]
@@ -386,4 +379,5 @@ def hours_in_day(day: Day, level: Level, now: float) -> float:
 
 def levels_out_of_hours(day: Day, fleet: Fleet, now: float) -> tuple[Level, ...]:
     """Find the levels whose hours of the day are used, the widest first."""
-    return tuple(reversed([level for level in levels(fleet) if hours_in_day(day, level, now) >= level.ceilings.max_hours_per_day]))
+    limited = [level for level in levels(fleet) if level.ceilings.max_hours_per_day < inf]
+    return tuple(reversed([level for level in limited if hours_in_day(day, level, now) >= level.ceilings.max_hours_per_day]))

@@ -159,6 +159,8 @@ def executors_taken(node: Node, fleet: Fleet) -> int:
 
 def with_known_weights(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
     """Return the fleet with the weights that were learned or read on its controllers, where any are asked for."""
+    if not fleet.weights.by_pattern:
+        return fleet
     weights = fleet.weights.knowing(Source.LEARNED, (one.weights for one in learned.values()))
     heavy = ({job: one.weight for job, one in each.heavy_jobs.items()} for each in learned.values())
     weights = weights.knowing(Source.PLUGIN, heavy)

@@ -286,9 +286,10 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
     overrides = snapshot.overrides.at(snapshot.taken_at)
     has_schedules = any(pool.schedules for pool in fleet.pools.values())
     # What people order beats what was written down.
-    fleet = in_force(scheduled(snapshot, fleet) if has_schedules else fleet, overrides)
+    fleet = scheduled(snapshot, fleet) if has_schedules else fleet
+    fleet = in_force(fleet, overrides) if overrides != Overrides() else fleet
     fleet = with_left(with_volumes(with_known_weights(fleet, snapshot.learned), snapshot), snapshot)
-    gone = forgotten(missing, snapshot)
+    gone = forgotten(missing, snapshot) if snapshot.unknown_alone else {}
     looks = next_looks(snapshot)
     return Look(
         snapshot=snapshot,
