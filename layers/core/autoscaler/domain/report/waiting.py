@@ -205,8 +205,8 @@ def _of_unmet(view: ControllerView, unmet: Unmet) -> Cause:
     title = titles.get(unmet.reason, "Jenkins does not name their label")
     scope = "" if unmet.reason is Reason.LABEL_UNKNOWN else f"/{asked}"
     expression = unmet.expression
-    taking = (node for node in view.nodes if node.name == asked or (expression is not None and expression.matches(node.labels)))
-    nodes = list(filter(None, map(_state_of_node, taking)))
+    takers = (node for node in view.nodes if node.name == asked or (expression is not None and expression.matches(node.labels)))
+    nodes = list(filter(None, map(_state_of_node, takers)))
     says = "; ".join([unmet.detail, *nodes[:_NAMED]]) + "."
     runbook = "operations.md#queue-unservable" if unmet.reason is Reason.UNSERVABLE else _RUNBOOK
     return Cause(name=f"{unmet.reason}{scope}", title=title, says=says, runbook=runbook)
