@@ -13,7 +13,7 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.learn import assess
 from autoscaler.domain.memo import Memo
-from autoscaler.domain.situation.breakers import of_offering
+from autoscaler.domain.situation.breakers import TrialOf
 from support.fleets import SEEDS, learned, looks, queue_item
 from support.remembered import with_tables
 
@@ -66,7 +66,9 @@ def change_boots(chance, snapshot, _plan):
 
 
 def change_what_is_refused(chance, snapshot, plan):
-    offerings = [of_offering(step.pool, offering) for step in plan.steps if isinstance(step, Launch) for offering in step.offerings]
+    offerings = [
+        TrialOf.OFFERING.scope(step.pool, offering.key) for step in plan.steps if isinstance(step, Launch) for offering in step.offerings
+    ]
     until_at = snapshot.taken_at + chance.choice([30.0, 400.0])
     now = snapshot.taken_at
     trials = {key: Trial(failures=1, since_at=now, failed_at=now, until_at=until_at, why="refused") for key in offerings}

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.orders import CloseBreaker, Scope
 from autoscaler.domain.facts.plan import ForceStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.situation.breakers import of_starts
+from autoscaler.domain.situation.breakers import TrialOf
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.physics import CALM
 from support.builders import a_pool, an_offering
@@ -323,7 +323,7 @@ def starts_have_failed(day, times=3, ago=3600.0):
     """Let so many starts of the pool have failed in a row, the last one so long ago that it is tried again."""
     memory, at = day.fleet.state.memory, day.world.timeline.now - ago
     failed = Trial(failures=times, since_at=at, failed_at=at, until_at=at, why="EC2 answered Unsupported", version="1")
-    day.fleet.state.memory = replace(memory, trials={**memory.trials, of_starts("cpu"): failed})
+    day.fleet.state.memory = replace(memory, trials={**memory.trials, TrialOf.START.scope("cpu"): failed})
     return day
 
 

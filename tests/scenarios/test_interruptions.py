@@ -6,7 +6,7 @@ from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState
-from autoscaler.domain.situation.breakers import of_taken_back
+from autoscaler.domain.situation.breakers import TrialOf
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool, an_offering
@@ -105,7 +105,7 @@ def test_a_machine_that_ec2_ends_without_a_word_is_no_failed_boot(reason):
             instance.state_reason = reason
             day.world.ec2.end(instance)
     assert boots_failed(day) == []
-    assert of_taken_back("cpu", SPOT.key) in day.fleet.state.memory.trials
+    assert TrialOf.TAKEN_BACK.scope("cpu", SPOT.key) in day.fleet.state.memory.trials
     day.minutes(20)
     assert build.ended is Ended.FINISHED
 

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL, Market, WarmPool
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState
-from autoscaler.domain.situation.breakers import of_offering
+from autoscaler.domain.situation.breakers import TrialOf
 from autoscaler_workbench.fakes.world.ec2.stopping import NO_CAPACITY
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
@@ -106,7 +106,7 @@ def test_where_ec2_refuses_to_start_one_another_is_launched_in_the_same_pass():
     report = next(report for report in day.fleet.reports for result in report.results if isinstance(result.step, Start))
     assert [(type(result.step), result.outcome, result.count) for result in report.results] == [(Start, "failed", 0), (Launch, "done", 1)]
     assert [instance.instance_type for instance in instances(day)] == [OFFERING.instance_type, elsewhere.instance_type]
-    assert (records(day), of_offering("cpu", OFFERING) in day.fleet.state.memory.trials) == (["requested", "stopped"], True)
+    assert (records(day), TrialOf.OFFERING.scope("cpu", OFFERING.key) in day.fleet.state.memory.trials) == (["requested", "stopped"], True)
 
 
 def test_a_start_for_which_machines_turn_out_short_leaves_the_job_to_a_launch_and_is_held_against_nobody():
@@ -117,7 +117,7 @@ def test_a_start_for_which_machines_turn_out_short_leaves_the_job_to_a_launch_an
     day.minutes(9)
     assert build.ended is Ended.FINISHED
     assert (instance.alive(), day.fleet.state.memory.trials["start/cpu"].failures) == (True, 0)
-    assert of_offering("cpu", OFFERING) not in day.fleet.state.memory.trials
+    assert TrialOf.OFFERING.scope("cpu", OFFERING.key) not in day.fleet.state.memory.trials
 
 
 def test_one_whose_every_start_fails_does_not_keep_jobs_waiting():

@@ -24,7 +24,7 @@ from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.facts.snapshot import IntentState, Reservation
-from autoscaler.domain.situation.breakers import of_boot, of_offering
+from autoscaler.domain.situation.breakers import TrialOf
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import break_boots
@@ -204,8 +204,10 @@ def remember(fleet: InMemory) -> None:
         growths={"main/cpu": (growth,) * 3},
         trials=memory.trials
         | {
-            of_offering("cpu", SPOT): Trial(failures=2, since_at=now - 90.0, failed_at=now, until_at=now + 600.0, why="no capacity"),
-            of_boot("gpu"): Trial(
+            TrialOf.OFFERING.scope("cpu", SPOT.key): Trial(
+                failures=2, since_at=now - 90.0, failed_at=now, until_at=now + 600.0, why="no capacity"
+            ),
+            TrialOf.BOOT.scope("gpu"): Trial(
                 failures=3,
                 since_at=now - 600.0,
                 failed_at=now,

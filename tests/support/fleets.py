@@ -14,7 +14,7 @@ from autoscaler.domain.facts.memory import Learned, Memory, Missing, Spending, S
 from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.facts.snapshot import InstanceState, Intent, QueueItem, Wait
-from autoscaler.domain.situation.breakers import of_image
+from autoscaler.domain.situation.breakers import TrialOf
 from support.builders import (
     LONG_AGO,
     MONTH,
@@ -211,7 +211,7 @@ def with_images(chance: Random, look: Look) -> Look:
         return look
     cpu = replace(look.fleet.pools["cpu"], image_parameter="/ci/image")
     known = {"template_versions": {"cpu": "2"}, "images": chance.choice([{}, {"cpu": "ami-1"}, {"cpu": "ami-2"}, {"cpu": "ami-2"}])}
-    trials = chance.choice([{}, {}, {of_image("cpu"): a_trial(60.0, version="2 with ami-2")}])
+    trials = chance.choice([{}, {}, {TrialOf.IMAGE.scope("cpu"): a_trial(60.0, version="2 with ami-2")}])
     memory = with_tables(look.snapshot.memory, proven=chance.choice([{}, {"cpu": "2 with ami-1"}]), trials=trials)
     fleet = replace(look.fleet, pools={**look.fleet.pools, "cpu": cpu})
     return Look(replace(look.snapshot, memory=memory, **known), fleet)

@@ -5,7 +5,7 @@ import pytest
 from autoscaler.domain.facts.effects import Refusal
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.launch.backoff import KNOWN_CODES, note_refusals, quota_family
-from autoscaler.domain.situation.breakers import of_offering, of_pool
+from autoscaler.domain.situation.breakers import TrialOf
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from support.builders import NOW, a_pool, an_offering
 
@@ -15,7 +15,7 @@ C, C_B = an_offering("c5.large", subnet="a"), an_offering("c5.large", subnet="b"
 M, G = an_offering("m5.large", subnet="a"), an_offering("g5.xlarge", subnet="b")
 WIDE = a_pool("cpu", offerings=(C, C_B, M, G))
 DAY = 86_400.0
-ALL_OF_SPOT = {of_offering("cpu", SPOT): 60.0}
+ALL_OF_SPOT = {TrialOf.OFFERING.scope("cpu", SPOT.key): 60.0}
 
 
 def pauses(pool, *refusals):
@@ -42,11 +42,11 @@ def beside(code, named, *asked, had=(), met=True):
         ("SpotMaxPriceTooLow", ALL_OF_SPOT),
         ("MaxSpotInstanceCountExceeded", ALL_OF_SPOT),
         ("InsufficientFreeAddressesInSubnet", ALL_OF_SPOT),
-        ("Unsupported", {of_offering("cpu", SPOT): 300.0}),
-        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", {of_offering("cpu", SPOT): 300.0}),
-        ("UnauthorizedOperation", {of_offering("cpu", SPOT): 300.0}),
-        ("SomethingNobodyKnows", {of_offering("cpu", SPOT): 300.0}),
-        ("InvalidLaunchTemplateName.NotFoundException", {of_pool("cpu"): 300.0}),
+        ("Unsupported", {TrialOf.OFFERING.scope("cpu", SPOT.key): 300.0}),
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", {TrialOf.OFFERING.scope("cpu", SPOT.key): 300.0}),
+        ("UnauthorizedOperation", {TrialOf.OFFERING.scope("cpu", SPOT.key): 300.0}),
+        ("SomethingNobodyKnows", {TrialOf.OFFERING.scope("cpu", SPOT.key): 300.0}),
+        ("InvalidLaunchTemplateName.NotFoundException", {TrialOf.POOL.scope("cpu"): 300.0}),
         ("RequestLimitExceeded", {"account": 60.0}),
         ("MaxFleetCountExceeded", {"account": 60.0}),
     ],
@@ -57,7 +57,7 @@ def test_a_refusal_of_everything_leaves_the_other_market_to_be_asked_where_that_
 
 @pytest.mark.parametrize("code", ["VcpuLimitExceeded", "UnauthorizedOperation", "SomethingNobodyKnows"])
 def test_where_there_is_no_other_market_it_pauses_the_pool(code):
-    assert pauses(WIDE, alone(code, C, C_B, M, G)) == {of_pool("cpu"): 300.0}
+    assert pauses(WIDE, alone(code, C, C_B, M, G)) == {TrialOf.POOL.scope("cpu"): 300.0}
 
 
 @pytest.mark.parametrize(
@@ -77,24 +77,28 @@ def test_where_there_is_no_other_market_it_pauses_the_pool(code):
 )
 def test_beside_instances_it_pauses_what_it_is_about_and_nothing_else(code, expected):
     refusal = beside(code, C, C, C_B, M, G, had=["g5.xlarge"])
-    assert pauses(WIDE, refusal) == {of_offering("cpu", offering): seconds for offering, seconds in expected.items()}
+    assert pauses(WIDE, refusal) == {TrialOf.OFFERING.scope("cpu", offering.key): seconds for offering, seconds in expected.items()}
 
 
 def test_what_gave_an_agent_is_not_paused_for_a_quota_that_another_of_its_family_exceeds():
-    assert pauses(WIDE, beside("VcpuLimitExceeded", C, C, M, had=["m5.large"])) == {of_offering("cpu", o): 300.0 for o in (C, C_B)}
+    assert pauses(WIDE, beside("VcpuLimitExceeded", C, C, M, had=["m5.large"])) == {
+        TrialOf.OFFERING.scope("cpu", o.key): 300.0 for o in (C, C_B)
+    }
 
 
 def test_without_a_spot_role_nothing_is_paused_but_spot():
     spot = tuple(an_offering(kind, market=Market.SPOT) for kind in ("c5.large", "g5.xlarge"))
     pool = a_pool("cpu", offerings=(*spot, C))
     refusal = beside("AuthFailure.ServiceLinkedRoleCreationNotPermitted", spot[0], *spot, met=False)
-    assert pauses(pool, refusal) == {of_offering("cpu", offering): 300.0 for offering in spot}
+    assert pauses(pool, refusal) == {TrialOf.OFFERING.scope("cpu", offering.key): 300.0 for offering in spot}
 
 
 def test_a_subnet_without_addresses_is_left_alone_on_every_market():
     spot = an_offering("c5.large", subnet="a", market=Market.SPOT)
     pool = a_pool("cpu", offerings=(spot, C, C_B))
-    assert pauses(pool, beside("InsufficientFreeAddressesInSubnet", spot, spot)) == {of_offering("cpu", o): 60.0 for o in (spot, C)}
+    assert pauses(pool, beside("InsufficientFreeAddressesInSubnet", spot, spot)) == {
+        TrialOf.OFFERING.scope("cpu", o.key): 60.0 for o in (spot, C)
+    }
 
 
 def test_an_account_that_gave_less_than_was_asked_for_is_left_alone_for_a_while():
@@ -104,7 +108,7 @@ def test_an_account_that_gave_less_than_was_asked_for_is_left_alone_for_a_while(
 @pytest.mark.parametrize("code", LAUNCH_CODES)
 def test_no_code_pauses_a_pool_whose_launch_was_met(code):
     refusal = beside(code, C, C, G, had=["g5.xlarge"])
-    assert pauses(WIDE, refusal).keys() & {of_pool("cpu"), "account", of_offering("cpu", G)} == set()
+    assert pauses(WIDE, refusal).keys() & {TrialOf.POOL.scope("cpu"), "account", TrialOf.OFFERING.scope("cpu", G.key)} == set()
 
 
 def test_every_code_that_is_sorted_is_one_that_the_simulated_ec2_answers():
@@ -113,7 +117,7 @@ def test_every_code_that_is_sorted_is_one_that_the_simulated_ec2_answers():
 
 def test_capacity_that_stays_missing_is_asked_for_less_and_less():
     once = beside("InsufficientInstanceCapacity", SPOT, SPOT)
-    assert [pauses(POOL, *[once] * times)[of_offering("cpu", SPOT)] for times in (1, 2, 3, 9)] == [60.0, 120.0, 300.0, 300.0]
+    assert [pauses(POOL, *[once] * times)[TrialOf.OFFERING.scope("cpu", SPOT.key)] for times in (1, 2, 3, 9)] == [60.0, 120.0, 300.0, 300.0]
 
 
 def test_what_one_answer_says_twice_counts_once():

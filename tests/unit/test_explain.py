@@ -12,7 +12,7 @@ from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.machines import kept_seconds
-from autoscaler.domain.situation.breakers import of_boot
+from autoscaler.domain.situation.breakers import TrialOf
 from autoscaler.domain.wording import duration
 from support.builders import (
     LONG_AGO,
@@ -171,7 +171,7 @@ OPEN = boots_failed(272.0, failures=4, since_at=NOW - 1380, failed=("i-7", "i-8"
 
 
 def broken(**facts):
-    return a_memory(windows=an_empty_window(), trials={of_boot("cpu"): replace(OPEN, **facts)})
+    return a_memory(windows=an_empty_window(), trials={TrialOf.BOOT.scope("cpu"): replace(OPEN, **facts)})
 
 
 def test_a_broken_pool_says_so_first_and_once():

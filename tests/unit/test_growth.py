@@ -6,7 +6,7 @@ from autoscaler.domain.facts.memory import Burst, Growth
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.breakers import of_offering
+from autoscaler.domain.situation.breakers import TrialOf
 from support.builders import (
     NOW,
     a_fleet,
@@ -90,7 +90,7 @@ def test_an_agent_that_retires_comes_back_for_what_is_to_come_however_near_the_l
 
 
 def test_the_plan_says_where_nothing_is_offered_for_what_is_to_come():
-    short = {of_offering("cpu", offering): a_trial() for offering in a_pool().offerings}
+    short = {TrialOf.OFFERING.scope("cpu", offering.key): a_trial() for offering in a_pool().offerings}
     memory = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)}, trials=short)
     plan = scale_up(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
     assert [held.reason for held in plan.held] == [Reason.NO_OFFERING]

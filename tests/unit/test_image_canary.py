@@ -11,7 +11,7 @@ from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, differ, parts_of, told_follows, told_outdated, version_of
 from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.breakers import of_boot, of_image
+from autoscaler.domain.situation.breakers import TrialOf
 from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.warm_pool import may_be_stopped
 from support.builders import (
@@ -103,7 +103,7 @@ def test_a_launch_that_was_not_answered_may_be_the_one_that_tries_it(version, tr
 @pytest.mark.parametrize(("seconds", "tries"), [(60.0, False), (-1.0, True)])
 def test_after_a_failed_boot_it_is_tried_again_when_its_time_has_come(seconds, tries):
     failed = a_trial(seconds, failures=2, version=NEW)
-    steps = launched(**named(trials={of_image("cpu"): failed}))
+    steps = launched(**named(trials={TrialOf.IMAGE.scope("cpu"): failed}))
     assert any(step[3] for step in steps) is tries
     assert sum(step[0] for step in steps) == 4
 
@@ -117,7 +117,7 @@ def test_one_agent_tries_it_over_all_controllers():
 
 def test_a_breaker_of_the_old_image_holds_back_what_it_is_about_and_not_the_new_one():
     broken = boots_failed(1200.0, failures=5, version=OLD)
-    assert launched(**named(trials={of_boot("cpu"): broken})) == [(1, "1", "ami-2", True)]
+    assert launched(**named(trials={TrialOf.BOOT.scope("cpu"): broken})) == [(1, "1", "ami-2", True)]
 
 
 def test_a_persons_launch_is_two_launches_of_which_each_is_known_by_its_own_name():
@@ -130,8 +130,8 @@ def test_a_persons_launch_is_two_launches_of_which_each_is_known_by_its_own_name
 
 def test_a_person_who_closes_the_breaker_has_the_image_tried_again_at_once():
     failed = a_trial(1200.0, failures=4, version=NEW, failed=("i-7",))
-    plan = commands.close_breaker_for_a_person(seen(**named(trials={of_image("cpu"): failed})), FLEET, CloseBreaker(pool="cpu"))
-    assert plan.memory.trials == {of_image("cpu"): replace(failed, failures=0, until_at=NOW)}
+    plan = commands.close_breaker_for_a_person(seen(**named(trials={TrialOf.IMAGE.scope("cpu"): failed})), FLEET, CloseBreaker(pool="cpu"))
+    assert plan.memory.trials == {TrialOf.IMAGE.scope("cpu"): replace(failed, failures=0, until_at=NOW)}
     assert launched(**named(trials=plan.memory.trials))[0] == (1, "1", "ami-2", True)
 
 
@@ -159,8 +159,8 @@ def taken(**facts):
 def test_an_old_agent_makes_room_for_the_new_image_and_again_when_its_next_try_is_due():
     one = [(Reason.OUTDATED, "launched from image ami-1, now it is ami-2")]
     assert taken() == one
-    assert taken(trials={of_image("cpu"): a_trial(60.0, version=NEW)}) == []
-    assert taken(trials={of_image("cpu"): a_trial(-60.0, version=NEW)}) == one
+    assert taken(trials={TrialOf.IMAGE.scope("cpu"): a_trial(60.0, version=NEW)}) == []
+    assert taken(trials={TrialOf.IMAGE.scope("cpu"): a_trial(-60.0, version=NEW)}) == one
 
 
 def test_versions_are_told_in_the_terms_in_which_they_differ():
@@ -191,4 +191,4 @@ def test_a_failed_boot_counts_against_the_image_it_was_of_and_no_other(version, 
     looked = {"i-9": a_look("ended" if ended else "overdue", session="")}
     memory = decide_down((record, None), fleet=FLEET, **named(observations=looked), **(gone if ended else listed)).memory
     counted = {scope: trial.failures for scope, trial in memory.trials.items()}
-    assert counted == {of_image("cpu") if of_the_new else of_boot("cpu"): 1}
+    assert counted == {TrialOf.IMAGE.scope("cpu") if of_the_new else TrialOf.BOOT.scope("cpu"): 1}

@@ -8,7 +8,7 @@ from autoscaler.domain.report.listing import list_agents
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.told import Told
-from autoscaler.domain.situation.breakers import of_image
+from autoscaler.domain.situation.breakers import TrialOf
 from support.builders import NOW, a_fleet, a_learned, a_memory, a_pool, a_record, a_trial, an_agent, an_empty_window, an_instance
 from support.decisions import seen
 from support.told import explain, status
@@ -20,7 +20,7 @@ TRYING = a_record("i-9", state=RecordState.REQUESTED, launched_at=NOW - 120.0, v
 
 
 def looked(*agents, image="ami-2", proven=OLD, canary=None, **facts):
-    memory = a_memory(windows=an_empty_window(), proven={"cpu": proven}, trials={of_image("cpu"): canary} if canary else {})
+    memory = a_memory(windows=an_empty_window(), proven={"cpu": proven}, trials={TrialOf.IMAGE.scope("cpu"): canary} if canary else {})
     instances = tuple(an_instance(record.instance_id, template_version="1", image="ami-1") for record, node in agents if node)
     known = {"template_versions": {"cpu": "1"}, "images": {"cpu": image} if image else {}, "memory": memory, "instances": instances}
     return seen(*agents, **(known | facts))

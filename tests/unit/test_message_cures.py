@@ -8,7 +8,7 @@ from autoscaler.domain.facts.orders import BUDGET, Hold, Overrides, Scope
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.told import Told
-from autoscaler.domain.situation.breakers import of_boot, of_connections, of_image
+from autoscaler.domain.situation.breakers import TrialOf
 from support.builders import (
     NOW,
     a_fleet,
@@ -46,9 +46,9 @@ FAILED = boots_failed(600.0, failures=4, since_at=NOW - 1380, failed=("i-7", "i-
 @pytest.mark.parametrize(
     ("about", "trials"),
     [
-        ("breaker/cpu", {of_boot("cpu"): FAILED}),
-        ("image/cpu", {of_image("cpu"): replace(FAILED, version="1/ami-2")}),
-        ("connect/main", {of_connections("main"): a_trial(600.0, failures=3, why="403", failed=("i-1",))}),
+        ("breaker/cpu", {TrialOf.BOOT.scope("cpu"): FAILED}),
+        ("image/cpu", {TrialOf.IMAGE.scope("cpu"): replace(FAILED, version="1/ami-2")}),
+        ("connect/main", {TrialOf.CONNECT.scope("main"): a_trial(600.0, failures=3, why="403", failed=("i-1",))}),
     ],
 )
 def test_a_broken_pool_is_resumed_once_it_is_mended(about, trials):
@@ -56,7 +56,7 @@ def test_a_broken_pool_is_resumed_once_it_is_mended(about, trials):
 
 
 def test_why_has_it_too():
-    assert "once it is mended: autoscaler resume --breaker cpu" in explain(snapshot({of_boot("cpu"): FAILED}), FLEET, "cpu")
+    assert "once it is mended: autoscaler resume --breaker cpu" in explain(snapshot({TrialOf.BOOT.scope("cpu"): FAILED}), FLEET, "cpu")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Binding, Wait
-from autoscaler.domain.situation.breakers import of_offering
+from autoscaler.domain.situation.breakers import TrialOf
 from support.builders import (
     LONG_AGO,
     NOW,
@@ -82,7 +82,7 @@ def test_an_agent_goes_when_it_is_older_than_the_operator_wants(hours, goes):
 
 ONE = a_fleet(a_pool("cpu", max_agents=1))
 REFUSED = a_trial(86_000.0, why="EC2 answered UnsupportedOperation")
-ALL_REFUSED = a_memory(windows=an_empty_window(), trials={of_offering("cpu", an_offering()): REFUSED}, proven={"cpu": "2"})
+ALL_REFUSED = a_memory(windows=an_empty_window(), trials={TrialOf.OFFERING.scope("cpu", an_offering().key): REFUSED}, proven={"cpu": "2"})
 
 
 def plan_for_an_item_that_names_it(*others, kind=MarkClass.OUTDATED, waits=120.0, fleet=None, names=("cpu-1",), **facts):

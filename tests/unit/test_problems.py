@@ -9,7 +9,7 @@ from autoscaler.domain.report.datum import ESSENTIAL, Datum, essential, lines_of
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.problems import Comparison, Thresholds, facts_of, judge, problems_datum, rules
 from autoscaler.domain.report.told import Span, Told, Trouble
-from autoscaler.domain.situation.breakers import of_boot
+from autoscaler.domain.situation.breakers import TrialOf
 from support.builders import NOW, a_fleet, a_memory, a_pool, boots_failed
 from support.decisions import seen
 
@@ -167,7 +167,7 @@ def test_what_a_message_of_its_own_says_is_not_said_twice():
     fleet, tripped = a_fleet(a_pool("gpu")), boots_failed(300.0)
     bad, _ = beyond(the("breakers-open"))
     [judged] = looks(the("breakers-open"), [bad])
-    broken = assess(seen(memory=a_memory(trials={of_boot("gpu"): tripped})), fleet)
+    broken = assess(seen(memory=a_memory(trials={TrialOf.BOOT.scope("gpu"): tripped})), fleet)
     [message] = write_messages(Told(), broken, "docs", judged.problems)[1]
     assert message.subject.endswith("agents of gpu do not boot")
     [message] = write_messages(Told(), assess(seen(), fleet), "docs", judged.problems)[1]

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
-from autoscaler.domain.situation.breakers import of_offering, of_pool
+from autoscaler.domain.situation.breakers import TrialOf
 from support.builders import (
     NOW,
     a_build,
@@ -280,40 +280,42 @@ def test_keeps_the_minimum_and_the_warm_executors():
 
 def test_an_offering_without_capacity_gives_the_next_one_its_turn():
     first, second = an_offering(), an_offering("c6i.16xlarge")
-    memory = a_memory(trials={of_offering("cpu", first): a_trial()})
+    memory = a_memory(trials={TrialOf.OFFERING.scope("cpu", first.key): a_trial()})
     plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
     assert [step.offerings for step in plan.steps] == [(second,)]
 
 
 def test_when_every_offering_was_refused_nothing_is_asked_for():
-    memory = a_memory(trials={of_offering("cpu", an_offering()): a_trial()})
+    memory = a_memory(trials={TrialOf.OFFERING.scope("cpu", an_offering().key): a_trial()})
     plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet())
     assert (plan.steps, held(plan)) == ((), {Reason.NO_OFFERING})
 
 
 def test_when_every_offering_was_refused_one_agent_tries_what_was_refused_longest_ago():
     first, second = an_offering(), an_offering("c6i.16xlarge")
-    memory = a_memory(trials={of_offering("cpu", first): a_trial(-1.0), of_offering("cpu", second): a_trial()})
+    memory = a_memory(
+        trials={TrialOf.OFFERING.scope("cpu", first.key): a_trial(-1.0), TrialOf.OFFERING.scope("cpu", second.key): a_trial()}
+    )
     plan = scale_up(a_snapshot(a_view(items=items(3)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
     assert [(step.offerings, step.count, step.reason) for step in plan.steps] == [((first,), 1, Reason.TRIES_AGAIN)]
 
 
 def test_what_was_refused_a_while_ago_is_asked_for_beside_what_works():
     first, second = an_offering(), an_offering("c6i.16xlarge")
-    memory = a_memory(trials={of_offering("cpu", first): a_trial(-1.0)})
+    memory = a_memory(trials={TrialOf.OFFERING.scope("cpu", first.key): a_trial(-1.0)})
     plan = scale_up(a_snapshot(a_view(items=items(3)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
     assert [(step.offerings, step.count) for step in plan.steps] == [((first, second), 3)]
 
 
 def test_a_market_that_was_refused_as_a_whole_is_tried_with_one_agent_beside_those_of_the_other_one():
     spot, firm = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering()
-    memory = a_memory(trials={of_offering("cpu", spot): a_trial(-1.0)})
+    memory = a_memory(trials={TrialOf.OFFERING.scope("cpu", spot.key): a_trial(-1.0)})
     waited = a_snapshot(a_view(items=items(3, waiting_seconds=4000.0)), memory=memory)
     plan = scale_up(waited, a_fleet(a_pool("cpu", offerings=(spot, firm))))
     assert [(step.offerings, step.count) for step in plan.steps] == [((firm,), 3), ((spot,), 1)]
 
 
-@pytest.mark.parametrize("scope", [of_pool("cpu"), "account"])
+@pytest.mark.parametrize("scope", [TrialOf.POOL.scope("cpu"), "account"])
 def test_after_its_pause_a_pool_that_was_refused_as_a_whole_is_tried_with_one_agent(scope):
     memory = a_memory(trials={scope: a_trial(-1.0, why="EC2 answered InvalidAMIID.NotFound")})
     plan = scale_up(a_snapshot(a_view(items=items(3)), memory=memory), a_fleet())
@@ -322,7 +324,7 @@ def test_after_its_pause_a_pool_that_was_refused_as_a_whole_is_tried_with_one_ag
 
 def test_no_pause_is_longer_than_two_boot_timeouts_while_a_job_waits_for_nothing_else():
     fleet = a_fleet(a_pool("cpu", boot_timeout_seconds=25.0))
-    memory = a_memory(trials={of_offering("cpu", an_offering()): a_trial(86_000.0)})
+    memory = a_memory(trials={TrialOf.OFFERING.scope("cpu", an_offering().key): a_trial(86_000.0)})
     assert [step.count for step in scale_up(a_snapshot(a_view(items=items(1)), memory=memory), fleet).steps] == [1]
 
 

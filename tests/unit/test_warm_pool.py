@@ -16,7 +16,7 @@ from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Termin
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.forecast.keeping import STOPPED_EDGES, Costs, Keeping, KeepingStopped
-from autoscaler.domain.situation.breakers import of_offering, of_pool
+from autoscaler.domain.situation.breakers import TrialOf
 from support.builders import (
     NOW,
     a_build,
@@ -285,7 +285,7 @@ def test_only_what_ec2_shows_stopped_is_started(state):
 
 def test_what_ec2_has_no_machine_for_is_not_started_while_another_offering_is_free():
     other = an_offering("m5.18xlarge", usd_per_hour=3.5)
-    refused = {of_offering("cpu", OFFERING): a_trial(300.0)}
+    refused = {TrialOf.OFFERING.scope("cpu", OFFERING.key): a_trial(300.0)}
     plan = up(seen(one(), items=[an_item(label="cpu")], memory={"trials": refused}), fleet(offerings=(OFFERING, other)))
     assert (starts(plan), launches(plan)) == ([], [1])
 
@@ -324,7 +324,7 @@ def test_of_those_that_are_stopped_as_many_start_as_there_is_room_for():
 
 
 def test_a_pool_that_is_paused_starts_nothing():
-    refused = {of_pool("cpu"): a_trial(300.0)}
+    refused = {TrialOf.POOL.scope("cpu"): a_trial(300.0)}
     assert starts(up(seen(one(), items=[an_item(label="cpu")], memory={"trials": refused}))) == []
 
 

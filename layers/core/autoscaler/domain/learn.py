@@ -76,14 +76,11 @@ from autoscaler.domain.situation.agents import (
 )
 from autoscaler.domain.situation.breakers import (
     FAILED_BOOTS_KEPT,
+    TrialOf,
     close,
     note_consoles,
     note_failed,
     note_tried,
-    of_boot,
-    of_connections,
-    of_image,
-    of_starts,
     still_failing,
     still_open,
     still_refused,
@@ -448,16 +445,16 @@ def remember_request(situation: Situation, request_id: str | None) -> Memory:
 def close_breaker(situation: Situation, pool: str) -> Memory:
     """Note that a person closed a pool's breaker, or wants its new image tried again. No boot that failed until now counts once more."""
     trials = close(situation.memory.trials, closed_by_a_person(situation.fleet, pool), situation.now)
-    if trial := trials.get(of_boot(pool)):
+    if trial := trials.get(TrialOf.BOOT.scope(pool)):
         late = (agent.record.instance_id for agent in late_agents(situation, pool))
-        trials[of_boot(pool)] = replace(trial, failed=tuple(dict.fromkeys((*trial.failed, *late)))[-FAILED_BOOTS_KEPT:])
+        trials[TrialOf.BOOT.scope(pool)] = replace(trial, failed=tuple(dict.fromkeys((*trial.failed, *late)))[-FAILED_BOOTS_KEPT:])
     return replace(situation.memory, trials=trials)
 
 
 def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
     """Name the scopes that a person closes with a pool's breaker."""
     controllers = fleet.pools[pool].controllers if pool in fleet.pools else ()
-    return of_boot(pool), of_starts(pool), of_image(pool), *map(of_connections, controllers)
+    return TrialOf.BOOT.scope(pool), TrialOf.START.scope(pool), TrialOf.IMAGE.scope(pool), *map(TrialOf.CONNECT.scope, controllers)
 
 
 def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now: float) -> Memory:

@@ -39,7 +39,7 @@ from autoscaler.domain.facts.snapshot import (
 )
 from autoscaler.domain.launch.backoff import may_be_the_image
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
-from autoscaler.domain.situation.breakers import of_offering, open_trial
+from autoscaler.domain.situation.breakers import TrialOf, open_trial
 from autoscaler.domain.situation.states import SECOND_LOOK_SECONDS
 from autoscaler.errors import (
     ConflictError,
@@ -100,7 +100,7 @@ def _of_one_request(ports: Ports, step: Launch, memory: Memory) -> Launch:
     refused_at = {
         offering.key: trial.failed_at
         for offering in step.offerings
-        if (trial := open_trial(memory, of_offering(step.pool, offering)))
+        if (trial := open_trial(memory, TrialOf.OFFERING.scope(step.pool, offering.key)))
     }
     return replace(step, offerings=in_one_request(step.offerings, zones, refused_at))
 

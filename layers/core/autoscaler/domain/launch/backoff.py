@@ -15,12 +15,9 @@ from autoscaler.domain.situation.breakers import (
     TAKEN_BACK_PAUSES,
     THROTTLE_PAUSES,
     UNSUPPORTED_PAUSES,
+    TrialOf,
     close,
     failed_once_more,
-    of_disks,
-    of_offering,
-    of_pool,
-    of_stops,
 )
 
 # Families that share a quota, by the quota's name; of all others each has its own.
@@ -51,8 +48,8 @@ class Scope(StrEnum):
 
 def scopes_of(had: Had) -> list[str]:
     """Name the scopes that work, as a launch shows. Which subnet an instance is in, the answer does not say."""
-    mine = (of_offering(had.pool, offering) for offering in had.asked if offering.instance_type in had.types)
-    return [ACCOUNT, of_pool(had.pool), *mine]
+    mine = (TrialOf.OFFERING.scope(had.pool, offering.key) for offering in had.asked if offering.instance_type in had.types)
+    return [ACCOUNT, TrialOf.POOL.scope(had.pool), *mine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +177,8 @@ def note_stops(known: Mapping[str, Trial], stopped: Iterable[str], refused: Iter
 
     ``stopped``: pools of which it did.
     """
-    left = close(known, (scope(pool) for pool in stopped for scope in (of_stops, of_disks)), now)
-    return left | {of_stops(pool): failed_once_more(None, UNSUPPORTED_PAUSES, why, now) for pool, why in refused}
+    left = close(known, (kind.scope(pool) for pool in stopped for kind in (TrialOf.STOPS, TrialOf.DISKS)), now)
+    return left | {TrialOf.STOPS.scope(pool): failed_once_more(None, UNSUPPORTED_PAUSES, why, now) for pool, why in refused}
 
 
 def note_taken_back(known: Mapping[str, Trial], taken: Iterable[tuple[str, float, str]]) -> dict[str, Trial]:
@@ -213,15 +210,17 @@ def _failed_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:
         if not refusal.met:
             yield ACCOUNT, meaning
     elif named is not None:
-        yield from ((of_offering(pool.name, offering), meaning) for offering in _like(named, pool, meaning.scope, refusal.had))
+        yield from (
+            (TrialOf.OFFERING.scope(pool.name, offering.key), meaning) for offering in _like(named, pool, meaning.scope, refusal.had)
+        )
     elif refusal.had:
         return  # what it is about is not told, and it was not everything
     elif _concerns_all(meaning.scope, pool, refusal):
-        yield of_pool(pool.name), meaning
+        yield TrialOf.POOL.scope(pool.name), meaning
     else:
         if meaning.pauses == UNSUPPORTED_PAUSES:
             meaning = _UNKNOWN  # it is right for a day of the one it is about, and does not say which
-        yield from ((of_offering(pool.name, offering), meaning) for offering in refusal.asked)
+        yield from ((TrialOf.OFFERING.scope(pool.name, offering.key), meaning) for offering in refusal.asked)
 
 
 def _like(named: Offering, pool: Pool, scope: Scope, had: frozenset[str]) -> Iterator[Offering]:

@@ -25,7 +25,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import LATE, Agent, Phase
-from autoscaler.domain.situation.breakers import boots_counted, by_pool, of_boot, of_connections, open_trial
+from autoscaler.domain.situation.breakers import TrialOf, boots_counted, by_pool, open_trial
 from autoscaler.domain.situation.canary import to_begin, why_one_at_a_time
 from autoscaler.domain.situation.situation import Decided, Situation
 from autoscaler.domain.wording import figure, figures_apart
@@ -191,7 +191,7 @@ class Budget:
         uses = [use.copied() for use in counted.uses]
         self._booting, self._connecting = dict(counted.booting), Counter(counted.connecting)
         self._not_to_work_with, self._unread = Counter(counted.not_to_work_with), counted.unread
-        connections = by_pool(situation.memory, of_connections)
+        connections = by_pool(situation.memory, TrialOf.CONNECT)
         self._refusing = {name: trial for name, trial in connections.items() if trial.is_open}  # controllers that let no agent connect
         self._to_begin = to_begin(situation) if may_try else set()
         self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here
@@ -417,7 +417,7 @@ def _booting(situation: Situation) -> dict[str, int]:
     for agent in situation.agents:
         is_booting = agent.record.is_instance and not memory.has_connected(agent.record.life_id) and _may_still_connect(agent)
         # The first one that is late has a successor at once; later ones are counted first, since that may pause the pool.
-        is_over = agent.phase in LATE and open_trial(memory, of_boot(agent.pool.name)) is None
+        is_over = agent.phase in LATE and open_trial(memory, TrialOf.BOOT.scope(agent.pool.name)) is None
         if is_booting and not is_over and agent.record.instance_id not in failed:
             counts[agent.pool.name] = counts.get(agent.pool.name, 0) + 1
     for intent in situation.snapshot.intents:

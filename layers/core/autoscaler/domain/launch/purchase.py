@@ -14,7 +14,7 @@ from autoscaler.domain.facts.snapshot import Instance, InstanceState, RecordStat
 from autoscaler.domain.launch.backoff import keeps_from_starting
 from autoscaler.domain.launch.budget import Budget, Refused
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.breakers import of_offering, of_starts, open_trial
+from autoscaler.domain.situation.breakers import TrialOf, open_trial
 from autoscaler.domain.situation.canary import asked_lately, is_canary, is_tripped, most_stopped, starts_late, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving
@@ -274,7 +274,7 @@ def startable(situation: Situation, pool: PoolView) -> list[Agent]:
         return []
     found = [agent for agent in pool.stopped if _may_start(situation, pool, agent)]
     found = sorted(found, key=lambda agent: (agent.record.changed_at, agent.record.instance_id))
-    if is_tripped(situation.memory.trials.get(of_starts(pool.name))):
+    if is_tripped(situation.memory.trials.get(TrialOf.START.scope(pool.name))):
         tried = any(agent.record.state is RecordState.STARTING for agent in pool.agents)
         return [] if tried or not most_stopped(situation.memory, pool.name, situation.now) else found[-1:]
     return found
@@ -295,7 +295,7 @@ def _may_start(situation: Situation, pool: PoolView, agent: Agent) -> bool:
 def offering_lacks(situation: Situation, pool: PoolView, instance: Instance) -> Trial | None:
     """Return the trial of what EC2 lacks for such an instance; what else it refuses to launch, it may start."""
     offering = offering_of(pool.spec, instance)
-    trial = open_trial(situation.memory, of_offering(pool.name, offering)) if offering else None
+    trial = open_trial(situation.memory, TrialOf.OFFERING.scope(pool.name, offering.key)) if offering else None
     return trial if trial and situation.now < trial.until_at and keeps_from_starting(trial.code) else None
 
 

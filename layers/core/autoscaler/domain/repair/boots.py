@@ -14,11 +14,10 @@ from autoscaler.domain.situation.breakers import (
     ENDED_PAUSES,
     FAILED_BOOTS_KEPT,
     MISSED,
+    TrialOf,
     boots_counted,
     failed_once_more,
     is_for_all_agents,
-    of_ended,
-    of_taken_back,
 )
 from autoscaler.domain.situation.canary import never_connected, shows_that_it_boots
 from autoscaler.domain.situation.situation import Look, Situation
@@ -153,7 +152,7 @@ def note_ended_by_others(known: Mapping[str, Trial], look: Look) -> dict[str, Tr
     """Count the agents of each pool that others have ended under us, each once, with the jobs that ran there."""
     trials = dict(known)
     for agent in look.agents:
-        record, scope = agent.record, of_ended(agent.pool.name)
+        record, scope = agent.record, TrialOf.ENDED.scope(agent.pool.name)
         before = trials.get(scope)
         is_known = before is not None and record.instance_id in before.failed
         if agent.instance_ended and is_by_others(look, agent) and not is_known:
@@ -189,4 +188,4 @@ def offerings_of(agent: Agent, instance: Instance | None) -> Iterator[str]:
     for offering in agent.pool.offerings:
         is_its_place = instance is None or (offering.market == instance.market and offering.subnet in {"", instance.subnet})
         if offering.instance_type == agent.record.instance_type and is_its_place:
-            yield of_taken_back(agent.pool.name, offering.key)
+            yield TrialOf.TAKEN_BACK.scope(agent.pool.name, offering.key)

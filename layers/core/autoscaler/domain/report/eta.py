@@ -14,7 +14,7 @@ from autoscaler.domain.launch.queue import BareStart, WaitsFor
 from autoscaler.domain.report.controllers import told_quiet
 from autoscaler.domain.report.tracking import Rows, if_queued, item_duration, starts_of
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.breakers import in_the_way, is_tripped, of_boot, of_connections, open_trial
+from autoscaler.domain.situation.breakers import TrialOf, in_the_way, is_tripped, open_trial
 from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Want, ignored_label, may_take
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
@@ -98,9 +98,9 @@ def _why_broken(situation: Situation, controller: str, want: Want, server: str, 
     if situation.distrust[controller].scope_without_nodes(want) is not None:
         return "tried", "an agent is tried", "free executors did not take it; an agent is tried for it"
     pools = [server] if server else [pool.name for pool in want.pools]
-    if broken := next((pool for pool in pools if is_tripped(situation.memory.trials.get(of_boot(pool)))), None):
+    if broken := next((pool for pool in pools if is_tripped(situation.memory.trials.get(TrialOf.BOOT.scope(pool)))), None):
         return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
-    if refused := open_trial(situation.memory, of_connections(controller)):
+    if refused := open_trial(situation.memory, TrialOf.CONNECT.scope(controller)):
         return "cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})"
     if no_node := situation.no_node(controller):
         return "cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})"

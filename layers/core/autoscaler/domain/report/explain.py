@@ -33,7 +33,7 @@ from autoscaler.domain.report.waiting import broken_pool, why_no_agent
 from autoscaler.domain.scale_in.make_room import told_hours, what_holds
 from autoscaler.domain.scale_in.replace import told_ended
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import of_ended, open_trial, told_last
+from autoscaler.domain.situation.breakers import TrialOf, open_trial, told_last
 from autoscaler.domain.situation.left import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
@@ -305,7 +305,7 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) 
             paused.add(pool.paused_detail)
             yield f"nothing is launched there: {pool.paused_detail}"
         yield from _of_pool_view(situation, pool)
-    if ended := open_trial(situation.memory, of_ended(written.name)):
+    if ended := open_trial(situation.memory, TrialOf.ENDED.scope(written.name)):
         yield told_by_others(ended)
     yield from told_hours(situation, written.name)
     yield from told_schedules(situation, written)
@@ -443,7 +443,7 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
     if (launched_at := situation.memory.gone.get(subject)) is not None:
         yield f"{subject} is gone; it was launched {duration(situation.now - launched_at)} ago"
     for scope, trial in situation.memory.trials.items():
-        if subject in trial.failed and scope.startswith(of_ended("")):
+        if subject in trial.failed and scope.startswith(TrialOf.ENDED.scope("")):
             yield f"{subject} was ended by others; {told_by_others(trial)}"
         elif subject in trial.failed:
             last = subject == trial.failed[-1]

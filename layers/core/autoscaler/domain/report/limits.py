@@ -28,7 +28,7 @@ from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, Datum, one
 from autoscaler.domain.report.machines import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.make_room import what_holds
-from autoscaler.domain.situation.breakers import by_pool, is_tripped, of_boot, of_connections, of_image, steps_that_keep_failing
+from autoscaler.domain.situation.breakers import TrialOf, by_pool, is_tripped, steps_that_keep_failing
 from autoscaler.domain.situation.pool_view import lead_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.states import REFUSED, in_state
@@ -226,8 +226,8 @@ def told_unread(snapshot: Snapshot) -> list[str]:
 def open_breakers(situation: Situation) -> list[str]:
     """Name what is launched one agent at a time: pools whose boots or whose image fail, and controllers that no agent can connect to."""
     memory = situation.memory
-    tripped = [pool for kind in (of_boot, of_image) for pool, trial in by_pool(memory, kind).items() if is_tripped(trial)]
-    refusing = [controller for controller, trial in by_pool(memory, of_connections).items() if trial.is_open]
+    tripped = [pool for kind in (TrialOf.BOOT, TrialOf.IMAGE) for pool, trial in by_pool(memory, kind).items() if is_tripped(trial)]
+    refusing = [controller for controller, trial in by_pool(memory, TrialOf.CONNECT).items() if trial.is_open]
     return [*(f"pool {name}" for name in tripped), *(f"controller {name}" for name in refusing)]
 
 

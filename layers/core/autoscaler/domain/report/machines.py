@@ -17,7 +17,7 @@ from autoscaler.domain.report.datum import COUNT, SECONDS, Datum, one
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.surplus import floor_here, least_kept, least_missed, why_it_stays, why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import by_pool, of_disks, of_image, of_starts, of_stops, open_trial, told_last
+from autoscaler.domain.situation.breakers import TrialOf, by_pool, open_trial, told_last
 from autoscaler.domain.situation.canary import MACHINE_REFUSALS, asked_lately, is_proven, is_tripped, refusals_of, starts_late, why_outdated
 from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -44,7 +44,7 @@ _CURES = {
 
 def failed_starts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools that stop no more agents since starts fail, and the machines that EC2 refuses to start."""
-    for pool, trial in by_pool(situation.memory, of_starts).items():
+    for pool, trial in by_pool(situation.memory, TrialOf.START).items():
         if is_tripped(trial) and pool in situation.fleet.pools:
             last = f" The last one: {trial.failed[-1]}." if trial.failed else ""
             cure = next((f"\n{cure}" for code, cure in _CURES.items() if code in trial.why), "")
@@ -179,9 +179,9 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped
     kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
-    if unstoppable := open_trial(situation.memory, of_stops(pool.name)):
+    if unstoppable := open_trial(situation.memory, TrialOf.STOPS.scope(pool.name)):
         yield f"EC2 refused to stop an agent of it; what cannot be stopped is terminated: {unstoppable.why}"
-    if trial := open_trial(situation.memory, of_starts(pool.name)):
+    if trial := open_trial(situation.memory, TrialOf.START.scope(pool.name)):
         yield told_failed_starts(trial)
     elif there and not is_proven(situation.memory, pool.name, situation.current.get(pool.name)):
         yield f"no agent of the template version {situation.current[pool.name]} was seen to start again yet: one is stopped until one has"
@@ -204,7 +204,7 @@ def told_disks(pool: PoolView) -> Iterator[str]:
         yield f"a stopped agent costs {dollars(usd)} an hour for {listed} ({read.source}{default})"
     if types := never_stopped(pool.spec):
         yield f"never stopped, since instance stores are empty after a stop: {', '.join(types)} (warm_pool.instance_stores)"
-    if short := open_trial(pool.memory, of_disks(pool.name)):
+    if short := open_trial(pool.memory, TrialOf.DISKS.scope(pool.name)):
         until = f"; none is launched to be stopped until {moment(short.until_at)}" if pool.now < short.until_at else ""
         yield f"{counted(short.failures, 'agent')} in a row terminated for the lack of free disk space{until}"
 
@@ -253,7 +253,7 @@ def _starts_fail(situation: Situation, pool: PoolView, agent: Agent) -> Iterator
         yield f"it did not start {duration(situation.now - failing.tried_at)} ago: {failing.why}"
     for other in (other for other in pool.agents if starts_late(situation, other, pool)):
         yield f"{other.record.node or other.record.instance_id} takes longer than usual to start, and agents are launched meanwhile"
-    trial = situation.memory.trials.get(of_starts(pool.name))
+    trial = situation.memory.trials.get(TrialOf.START.scope(pool.name))
     if trial is not None and is_tripped(trial):
         yield told_failed_starts(trial)
 
@@ -345,7 +345,7 @@ def boots_of_images(situation: Situation, since: Mapping[str, float]) -> Iterato
 
 def _next(situation: Situation, pool: PoolView) -> str:
     """Say who tries a new image, or when one does."""
-    canary, now = situation.memory.trials.get(of_image(pool.name)), situation.now
+    canary, now = situation.memory.trials.get(TrialOf.IMAGE.scope(pool.name)), situation.now
     trying = [agent for agent in situation.agents if agent.pool.name == pool.name and agent.phase.boots]
     ids = [agent.record for agent in trying if situation.version_of(agent) == pool.to_try and not agent.instance_ended]
     failed = f"{told_failed(canary)}; " if canary and canary.failures else ""

@@ -37,14 +37,9 @@ from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import (
     CREATE_BEACON,
+    TrialOf,
     by_pool,
     is_tripped,
-    of_boot,
-    of_connections,
-    of_ended,
-    of_image,
-    of_stops,
-    of_taken_back,
     open_trial,
     steps_that_keep_failing,
     told_boots,
@@ -194,7 +189,7 @@ def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Se
 
 def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools, images and controllers of which no new agent becomes one."""
-    for pool, failed in by_pool(situation.memory, of_boot).items():
+    for pool, failed in by_pool(situation.memory, TrialOf.BOOT).items():
         if is_tripped(failed):
             last = f"The last one: {failed.failed[-1]}" if failed.failed else "Which ones is not known"
             said = f", whose console ends with: {failed.said}" if failed.said else "; its console says nothing"
@@ -203,7 +198,7 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
             text, title = f"{told[0].upper()}{told[1:]}. {last}{said}.\n{then}", f"agents of {pool} do not boot"
             seen = Seen(title, text, "operations.md#breakers-open", f"autoscaler why {pool}", cure=once_mended(pool))
             yield f"breaker/{pool}", seen
-    for controller, refused in by_pool(situation.memory, of_connections).items():
+    for controller, refused in by_pool(situation.memory, TrialOf.CONNECT).items():
         if refused.is_open:
             then = f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
             text = f"{refused.why}.\nThe last one that asked: {refused.failed[-1]}, since {moment(refused.since_at)}.\n{then}"
@@ -211,7 +206,7 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
             cure = once_mended(served[0].name) if served else ""
             yield f"connect/{controller}", Seen(title, text, "operations.md#agents-refused", "autoscaler status", cure=cure)
     yield from _beacons(situation)
-    for pool, canary in by_pool(situation.memory, of_image).items():
+    for pool, canary in by_pool(situation.memory, TrialOf.IMAGE).items():
         if canary.is_open:
             image = parts_of(canary.version)[1]
             last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
@@ -226,7 +221,7 @@ def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
     refusing = {view.name for view in situation.views() if situation.no_node(view.name)}
     for key in steps_that_keep_failing(situation.memory):
         controller = key.removeprefix(f"{CREATE_BEACON} ").partition("/")[0]
-        if controller in refusing and not open_trial(situation.memory, of_connections(controller)):
+        if controller in refusing and not open_trial(situation.memory, TrialOf.CONNECT.scope(controller)):
             refusing.remove(controller)
             then = f"Nothing is launched for {controller} until Jenkins makes the nodes that are missing (beacons)."
             text = f"{situation.no_node(controller)}.\n{then} They are tried every 5 minutes."
@@ -237,18 +232,18 @@ def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
 def _by_ec2(situation: Situation, pool: str, offerings: Sequence[Offering]) -> Iterator[tuple[str, Seen]]:
     """Tell of machines of a pool that others end, that EC2 takes back again and again within hours, or does not stop."""
     memory, ask = situation.memory, f"autoscaler why {pool}"
-    if ended := open_trial(memory, of_ended(pool)):
+    if ended := open_trial(memory, TrialOf.ENDED.scope(pool)):
         then = "Others are launched at once. CloudTrail knows who calls TerminateInstances."
         text = f"{told_by_others(ended)}.\nThe last one: {ended.failed[-1]}.\n{then}"
         yield f"ended/{pool}", Seen(f"agents of {pool} are ended by others", text, "operations.md#ended-by-others", ask)
-    spells = {offering.key: trial for offering in offerings if (trial := open_trial(memory, of_taken_back(pool, offering.key)))}
+    spells = {offering.key: trial for offering in offerings if (trial := open_trial(memory, TrialOf.TAKEN_BACK.scope(pool, offering.key)))}
     often = {key: trial for key, trial in spells.items() if trial.failures >= TAKEN_BACK}
     if often:
         told = "\n".join(f"{key}: {trial.why}; it is asked for last until {moment(trial.until_at)}" for key, trial in often.items())
         then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
         text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{told}\n{then}"
         yield f"taken-back/{pool}", Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", ask)
-    if refused := open_trial(memory, of_stops(pool)):
+    if refused := open_trial(memory, TrialOf.STOPS.scope(pool)):
         then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
         text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
         yield f"stops/{pool}", Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", ask)

@@ -20,7 +20,7 @@ from autoscaler.domain.report.ordered import reserved_now
 from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
 from autoscaler.domain.situation.agents import Phase
-from autoscaler.domain.situation.breakers import of_ended, open_trial, steps_that_keep_failing
+from autoscaler.domain.situation.breakers import TrialOf, open_trial, steps_that_keep_failing
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.looks import build_remaining_seconds, elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
@@ -177,7 +177,7 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
         yield from _stopping_data(situation, pool, dimensions)
     if pool.spec.lend is not Lending.NEVER:
         yield one("AgentsLent", count_lent(pool), COUNT, dimensions)
-    if ended := open_trial(situation.memory, of_ended(pool.name)):
+    if ended := open_trial(situation.memory, TrialOf.ENDED.scope(pool.name)):
         yield one("AgentsEndedByOthers", ended.failures, COUNT, dimensions)
     if pool.agents:  # each metric costs money by the hour it is sent in; an empty pool has told all there is to tell
         yield from _agent_data(situation, pool, dimensions)

@@ -21,12 +21,12 @@ from autoscaler.domain.report.told import Seen, Trouble
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import (
     ACCOUNT,
+    TrialOf,
     boots_failed,
     due_at,
     in_the_way,
     is_tripped,
     next_try_at,
-    of_boot,
     open_trial,
     told_boots,
     told_last,
@@ -261,7 +261,7 @@ def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others
         return cause
     if (first := next((refusal for refusal in held if refusal.reason not in (*_BUSY, *_REFUSED)), None)) is not None:
         # Which boots failed is said before there are so many that they have a message of their own.
-        trial = situation.memory.trials.get(of_boot(first.pool)) if first.reason in _ON_TRIAL else None
+        trial = situation.memory.trials.get(TrialOf.BOOT.scope(first.pool)) if first.reason in _ON_TRIAL else None
         return _of_held(first) if trial is None else _of_failed_boots(first.pool, trial)
     return _of_agents(situation, placement, want, names)
 
@@ -344,7 +344,7 @@ def _boots_in_trouble(situation: Situation, boots: list[Agent], *, is_only_hope:
     if late := [agent for agent in boots if _boots_too_long(situation, agent)]:
         return _of_boot_trouble(min(late, key=lambda agent: agent.record.began_at).pool.name, _of_boot(situation, late))
     for pool in sorted({agent.pool.name for agent in boots} if is_only_hope else ()):
-        trial = situation.memory.trials.get(of_boot(pool))
+        trial = situation.memory.trials.get(TrialOf.BOOT.scope(pool))
         if trial is not None and trial.failures:
             return _of_failed_boots(pool, trial)
     return None
@@ -493,7 +493,7 @@ class BrokenPool:
 
 def broken_pool(situation: Situation, pool: str) -> BrokenPool | None:
     """Describe the open breaker of a pool; None where it is closed."""
-    breaker = situation.memory.trials.get(of_boot(pool))
+    breaker = situation.memory.trials.get(TrialOf.BOOT.scope(pool))
     if breaker is None or not is_tripped(breaker):
         return None
     booting = [agent for agent in situation.agents if agent.pool.name == pool and agent.phase.boots and not agent.instance_ended]

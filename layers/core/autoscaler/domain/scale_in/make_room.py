@@ -31,7 +31,7 @@ from autoscaler.domain.launch.turns import (
 )
 from autoscaler.domain.scale_in.surplus import idle_beyond_need, least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import in_the_way, of_offering
+from autoscaler.domain.situation.breakers import TrialOf, in_the_way
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving, terminate, uncordon, without_agents
 from autoscaler.domain.wording import dollars_apart, figures_apart
@@ -153,7 +153,7 @@ def _lacking(situation: Situation, pool: PoolView) -> dict[str, Trial]:
     """Return what launches of a pool have just lacked, by subnet; "" for what all subnets share."""
     trials = in_the_way(pool.spec, situation.memory)
     just_now = {scope: trial for scope, trial in trials.items() if situation.now - trial.failed_at < _JUST_NOW_SECONDS}
-    subnets = {of_offering(pool.name, offering): offering.subnet for offering in pool.spec.offerings}
+    subnets = {TrialOf.OFFERING.scope(pool.name, offering.key): offering.subnet for offering in pool.spec.offerings}
     shared = next((trial for trial in just_now.values() if held_by_what_is_stopped(trial.code, everywhere=True)), None)
     if shared is not None:
         return {"": shared}

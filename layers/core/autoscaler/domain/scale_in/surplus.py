@@ -17,7 +17,7 @@ from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.launch.placement import why_refused
 from autoscaler.domain.scale_in.sides import devices_reserved, told_people
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import of_starts
+from autoscaler.domain.situation.breakers import TrialOf
 from autoscaler.domain.situation.canary import (
     MACHINE_REFUSALS,
     is_canary,
@@ -398,7 +398,7 @@ def _not_worth_keeping(situation: Situation, pool: PoolView, stopped: list[Agent
 
 
 def _why_extra(situation: Situation, pool: PoolView, agent: Agent) -> tuple[Reason, str]:
-    trial = situation.memory.trials.get(of_starts(pool.name))
+    trial = situation.memory.trials.get(TrialOf.START.scope(pool.name))
     if trial is not None and is_tripped(trial):
         return Reason.START_FAILED, f"{trial.failures} starts in a row failed, so that none is kept stopped: {trial.why}"
     hours = duration(situation.now - agent.record.changed_at)

@@ -1,7 +1,8 @@
 """What failed is tried again with one agent at a time: offerings, boots of a pool, connections."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from enum import StrEnum
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Offering, Pool
 from autoscaler.domain.facts.memory import Failing, Memory, Trial
@@ -59,66 +60,38 @@ _REMEMBERED_SECONDS = 3600.0
 ACCOUNT = "account"
 
 
-def of_offering(pool: str, offering: Offering) -> str:
-    """Name the scope of one offering of a pool."""
-    return f"offering/{pool}/{offering.key}"
+class TrialOf(StrEnum):
+    """What a trial is about; together with its name, that is the trial's scope."""
+
+    OFFERING = "offering"  # one offering of a pool
+    POOL = "pool"  # everything that a pool launches
+    STOPS = "stops"  # stopping a pool's agents
+    DISKS = "disks"  # keeping the disks of a pool's agents
+    TAKEN_BACK = "taken-back"  # machines of one offering that EC2 takes back: nothing failed, and it is only asked for last
+    ENDED = "ended"  # agents that neither we nor their builds have ended: nothing is paused, and people are told
+    BOOT = "boot"  # booting a pool's agents
+    START = "start"  # starting a pool's stopped agents
+    IMAGE = "image"  # booting a pool's new image
+    CONNECT = "connect"  # connecting agents to a controller
+
+    def scope(self, *names: str) -> str:
+        """Name the scope: of a pool, of an offering by its pool and key, or of a controller."""
+        return "/".join((self, *names))
 
 
-def of_pool(pool: str) -> str:
-    """Name the scope of everything that a pool launches."""
-    return f"pool/{pool}"
-
-
-def of_stops(pool: str) -> str:
-    """Name the scope of stopping a pool's agents."""
-    return f"stops/{pool}"
-
-
-def of_disks(pool: str) -> str:
-    """Name the scope of keeping the disks of a pool's agents."""
-    return f"disks/{pool}"
-
-
-def of_taken_back(pool: str, key: str) -> str:
-    """Name the scope of machines that EC2 takes back, of one offering of a pool. Nothing failed: it is only asked for last."""
-    return f"taken-back/{pool}/{key}"
-
-
-def of_ended(pool: str) -> str:
-    """Name the scope of agents that neither we nor their builds have ended. Nothing is paused for it: people are told."""
-    return f"ended/{pool}"
-
-
-def of_boot(pool: str) -> str:
-    """Name the scope of booting a pool's agents."""
-    return f"boot/{pool}"
-
-
-def of_starts(pool: str) -> str:
-    """Name the scope of starting a pool's stopped agents."""
-    return f"start/{pool}"
-
-
-def of_image(pool: str) -> str:
-    """Name the scope of booting a pool's new image."""
-    return f"image/{pool}"
-
-
-def of_connections(controller: str) -> str:
-    """Name the scope of connecting agents to a controller."""
-    return f"connect/{controller}"
-
-
-def by_pool(memory: Memory, kind: Callable[[str], str]) -> dict[str, Trial]:
+def by_pool(memory: Memory, kind: TrialOf) -> dict[str, Trial]:
     """Return the trials of one kind of scope, by pool or controller."""
-    prefix = kind("")
+    prefix = kind.scope("")
     return {scope.removeprefix(prefix): trial for scope, trial in memory.trials.items() if scope.startswith(prefix)}
 
 
 def boots_counted(memory: Memory) -> set[str]:
     """Name the instances whose failed boots, or starts, have counted."""
     return {
-        instance_id for kind in (of_boot, of_image, of_starts) for trial in by_pool(memory, kind).values() for instance_id in trial.failed
+        instance_id
+        for kind in (TrialOf.BOOT, TrialOf.IMAGE, TrialOf.START)
+        for trial in by_pool(memory, kind).values()
+        for instance_id in trial.failed
     }
 
 
@@ -139,7 +112,7 @@ def close(known: Mapping[str, Trial], scopes: Iterable[str], now: float) -> dict
 
 def still_remembered(known: Mapping[str, Trial], now: float) -> dict[str, Trial]:
     """Leave out what EC2 refused long ago. Boots, starts and connections have ends of their own."""
-    others = tuple(kind("") for kind in (of_boot, of_starts, of_image, of_connections))
+    others = tuple(kind.scope("") for kind in (TrialOf.BOOT, TrialOf.START, TrialOf.IMAGE, TrialOf.CONNECT))
     kept = {scope: trial for scope, trial in known.items() if not scope.startswith(others)}
     return {scope: trial for scope, trial in kept.items() if now - trial.until_at < _REMEMBERED_SECONDS}
 
@@ -170,25 +143,27 @@ def _free(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
 
 def is_taken_back(memory: Memory, pool: str, offering: Offering, now: float) -> bool:
     """Tell whether EC2 took machines of an offering back lately, so that it is asked for last."""
-    trial = open_trial(memory, of_taken_back(pool, offering.key))
+    trial = open_trial(memory, TrialOf.TAKEN_BACK.scope(pool, offering.key))
     return trial is not None and now < trial.until_at
 
 
 def _failed(pool: Pool, memory: Memory) -> dict[Offering, Trial]:
     """Return the open trials of a pool's offerings."""
-    return {offering: trial for offering in pool.offerings if (trial := open_trial(memory, of_offering(pool.name, offering)))}
+    return {
+        offering: trial for offering in pool.offerings if (trial := open_trial(memory, TrialOf.OFFERING.scope(pool.name, offering.key)))
+    }
 
 
 def offerings_to_try(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
     """List what one agent may try now: on each market where everything has failed, what its pause has ended for."""
     if pool.of_hosts or not memory.trials:
         return ()
-    if any(is_pausing(memory, scope, pool, now) for scope in (of_pool(pool.name), ACCOUNT)):
+    if any(is_pausing(memory, scope, pool, now) for scope in (TrialOf.POOL.scope(pool.name), ACCOUNT)):
         return ()
     failed = set(pool.offerings) if _wide(pool, memory) else set(_failed(pool, memory))
     works = {offering.market for offering in pool.offerings if offering not in failed}
     tried = (offering for offering in pool.offerings if offering.market not in works)
-    return tuple(offering for offering in tried if not is_pausing(memory, of_offering(pool.name, offering), pool, now))
+    return tuple(offering for offering in tried if not is_pausing(memory, TrialOf.OFFERING.scope(pool.name, offering.key), pool, now))
 
 
 def is_pausing(memory: Memory, scope: str, pool: Pool, now: float) -> bool:
@@ -207,12 +182,16 @@ def in_the_way(pool: Pool, memory: Memory) -> dict[str, Trial]:
     if wide := _wide(pool, memory):
         return wide
     failed = _failed(pool, memory)
-    return {of_offering(pool.name, offering): trial for offering, trial in failed.items()} if len(failed) == len(pool.offerings) else {}
+    return (
+        {TrialOf.OFFERING.scope(pool.name, offering.key): trial for offering, trial in failed.items()}
+        if len(failed) == len(pool.offerings)
+        else {}
+    )
 
 
 def _wide(pool: Pool, memory: Memory) -> dict[str, Trial]:
     """Return the open trials that are about all offerings of a pool, by scope."""
-    return {scope: trial for scope in (of_pool(pool.name), ACCOUNT) if (trial := open_trial(memory, scope))}
+    return {scope: trial for scope in (TrialOf.POOL.scope(pool.name), ACCOUNT) if (trial := open_trial(memory, scope))}
 
 
 def told_refused(trials: Mapping[str, Trial], again_at: float | None, now: float) -> str:
@@ -267,10 +246,10 @@ def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, st
     ready = [agent for agent in agents if agent.phase is Phase.READY]
     healed = {agent.pool.name for agent in ready if not memory.has_connected(agent.record.life_id)}
     return {
-        of_boot(pool): replace(trial, failures=0, until_at=0.0, version=current[pool])
+        TrialOf.BOOT.scope(pool): replace(trial, failures=0, until_at=0.0, version=current[pool])
         if differ(trial.version, current.get(pool, ""))
         else trial
-        for pool, trial in by_pool(memory, of_boot).items()
+        for pool, trial in by_pool(memory, TrialOf.BOOT).items()
         if pool not in healed
     }
 
@@ -287,11 +266,13 @@ def note_failed(
         of_pool.setdefault(failure.pool, []).append(failure)
     for name, mine in of_pool.items():
         current = versions.get(name, "")
-        before = trials.get(of_boot(name)) or Trial(failures=0, since_at=now, failed_at=now, until_at=0.0, why="", version=current)
+        before = trials.get(TrialOf.BOOT.scope(name)) or Trial(
+            failures=0, since_at=now, failed_at=now, until_at=0.0, why="", version=current
+        )
         count = [failure for failure in mine if not (failure.beside or differ(failure.version, current) or _began_with(before, failure))]
         trial = _counted(before, count[-1], pools.get(name), current, now) if count else before
         ids = (*before.failed, *(failure.instance_id for failure in mine))
-        trials[of_boot(name)] = replace(trial, failed=ids[-FAILED_BOOTS_KEPT:])
+        trials[TrialOf.BOOT.scope(name)] = replace(trial, failed=ids[-FAILED_BOOTS_KEPT:])
     return trials
 
 
@@ -483,7 +464,7 @@ def why_none_connects(memory: Memory, controller: str, no_node: str, now: float)
     """Say why nothing is launched for a controller now; "" if Jenkins refuses nothing. ``no_node``: why it makes none."""
     if no_node:
         return f"no node can be made on {controller} ({no_node}); a beacon tries again"
-    refused = open_trial(memory, of_connections(controller))
+    refused = open_trial(memory, TrialOf.CONNECT.scope(controller))
     if refused is None or now >= refused.until_at:
         return ""
     return f"no new agent can connect to {controller} ({refused.why}); one is tried at {moment(refused.until_at)}"
@@ -495,9 +476,9 @@ def still_refused(memory: Memory, agents: Iterable[Agent], controllers: Collecti
     for agent in agents:
         if agent.record.is_instance and not agent.instance_ended:
             of_each.setdefault(agent.record.controller, []).append(agent)
-    before = by_pool(memory, of_connections)
+    before = by_pool(memory, TrialOf.CONNECT)
     trials = {name: _next(before.get(name), memory, of_each.get(name, []), now) for name in controllers}
-    return {of_connections(name): trial for name, trial in trials.items() if trial}
+    return {TrialOf.CONNECT.scope(name): trial for name, trial in trials.items() if trial}
 
 
 def _next(before: Trial | None, memory: Memory, agents: Collection[Agent], now: float) -> Trial | None:

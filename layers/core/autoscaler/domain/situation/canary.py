@@ -18,11 +18,9 @@ from autoscaler.domain.situation.breakers import (
     START,
     START_PAUSES,
     TOGETHER_SECONDS,
+    TrialOf,
     by_pool,
     failed_once_more,
-    of_boot,
-    of_image,
-    of_starts,
     open_trial,
     told_boots,
 )
@@ -35,7 +33,7 @@ from autoscaler.domain.wording import durations_apart
 
 def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | None:
     """Say why only one agent may boot for now; None where as many may as are needed."""
-    if failed := open_trial(situation.memory, of_boot(pool)):
+    if failed := open_trial(situation.memory, TrialOf.BOOT.scope(pool)):
         return Reason.ONE_TRIAL, f"{told_boots(failed)}; one agent is tried until one connects"
     if late := next(late_agents(situation, pool), None):
         return Reason.ONE_TRIAL, f"{late.record.instance_id} has not connected by its deadline; one agent is tried until one connects"
@@ -50,7 +48,7 @@ def late_agents(situation: Situation, pool: str) -> Iterator[Agent]:
 
     Without those that were started: what starts lack says nothing about boots.
     """
-    trial = situation.memory.trials.get(of_boot(pool))
+    trial = situation.memory.trials.get(TrialOf.BOOT.scope(pool))
     counted = trial.failed if trial else ()
     for agent in (agent for agent in situation.late_launches if agent.pool.name == pool):
         is_new = agent.record.instance_id not in counted and never_connected(agent.record, situation.memory)
@@ -127,8 +125,8 @@ _MAY_CONNECT = (RecordState.REQUESTED, RecordState.REGISTERED)
 def still_tried(memory: Memory, look: Look, proven: Mapping[str, str]) -> dict[str, Trial]:
     """Forget the trials of images that have booted since, and of those that are not wanted any more. If that is not known, they stand."""
     return {
-        of_image(pool): canary
-        for pool, canary in by_pool(memory, of_image).items()
+        TrialOf.IMAGE.scope(pool): canary
+        for pool, canary in by_pool(memory, TrialOf.IMAGE).items()
         if pool in look.fleet.pools and look.current.get(pool, canary.version) == canary.version != proven.get(pool)
     }
 
@@ -140,7 +138,7 @@ def note_failed_canaries(
     trials = dict(known)
     for failure in failures:
         if is_of_canary(failure, to_try):
-            scope = of_image(failure.pool)
+            scope = TrialOf.IMAGE.scope(failure.pool)
             trials[scope] = _once_more(trials.get(scope), failure.version, failure.why, now, failure.instance_id)
     return trials
 
@@ -149,7 +147,7 @@ def note_refused_canaries(known: Mapping[str, Trial], refused: Iterable[ImageRef
     """Note the launches of what is tried that EC2 refused."""
     trials = dict(known)
     for launch in refused:
-        scope = of_image(launch.pool)
+        scope = TrialOf.IMAGE.scope(launch.pool)
         trials[scope] = _once_more(trials.get(scope), launch.version, launch.why, now)
     return trials
 
@@ -166,7 +164,7 @@ def to_begin(situation: Situation) -> set[str]:
 
 def _is_to_begin(situation: Situation, pool: str) -> bool:
     """Tell whether no agent tries it now, and the last one that failed is long enough ago."""
-    version, canary = situation.to_try[pool], situation.memory.trials.get(of_image(pool))
+    version, canary = situation.to_try[pool], situation.memory.trials.get(TrialOf.IMAGE.scope(pool))
     if canary is not None and situation.now < canary.until_at:
         return False
     booting = [situation.version_of(agent) for agent in situation.agents if agent.pool.name == pool and _boots(situation, agent)]
@@ -229,10 +227,10 @@ def asked_lately(memory: Memory, agent: Agent, now: float) -> Failing | None:
 
 def next_starts(memory: Memory, agents: Iterable[Agent], version_of: Mapping[str, str]) -> dict[str, Trial]:
     """Carry on the trials of starts: one that connected closes its pool's, and proves its version. ``version_of``: by instance id."""
-    trials = {of_starts(pool): trial for pool, trial in by_pool(memory, of_starts).items()}
+    trials = {TrialOf.START.scope(pool): trial for pool, trial in by_pool(memory, TrialOf.START).items()}
     for agent in agents:
         if agent.phase is Phase.READY and agent.record.life and not memory.has_connected(agent.record.life_id):
-            scope, version = of_starts(agent.pool.name), version_of.get(agent.record.instance_id, "")
+            scope, version = TrialOf.START.scope(agent.pool.name), version_of.get(agent.record.instance_id, "")
             at = agent.record.began_at
             trials[scope] = Trial(failures=0, since_at=at, failed_at=at, until_at=at, why="", version=version)
     return trials
@@ -262,10 +260,13 @@ def note_failed_starts(known: Mapping[str, Trial], failures: Iterable[FailedStar
     """Count the starts that failed, each machine once."""
     pools: dict[str, list[FailedStart]] = {}
     for failure in failures:
-        trial = known.get(of_starts(failure.pool))
+        trial = known.get(TrialOf.START.scope(failure.pool))
         if failure.of_all or trial is None or failure.instance_id not in trial.failed:
             pools.setdefault(failure.pool, []).append(failure)
-    return {**known, **{of_starts(pool): _failed(known.get(of_starts(pool)), mine, now) for pool, mine in pools.items()}}
+    return {
+        **known,
+        **{TrialOf.START.scope(pool): _failed(known.get(TrialOf.START.scope(pool)), mine, now) for pool, mine in pools.items()},
+    }
 
 
 def _failed(before: Trial | None, failures: list[FailedStart], now: float) -> Trial:
@@ -282,7 +283,7 @@ def is_tripped(trial: Trial | None) -> bool:
 
 def most_stopped(memory: Memory, pool: str, now: float) -> float:
     """Say how many agents of a pool may be stopped as far as starts work: one that tries again, or none before its time."""
-    trial = memory.trials.get(of_starts(pool))
+    trial = memory.trials.get(TrialOf.START.scope(pool))
     if trial is None or not is_tripped(trial):
         return inf
     return 1 if now >= trial.until_at else 0
@@ -290,7 +291,7 @@ def most_stopped(memory: Memory, pool: str, now: float) -> float:
 
 def is_proven(memory: Memory, pool: str, version: str | None) -> bool:
     """Tell whether an agent of this template version was seen to start again; of a version that nobody knows it cannot be told."""
-    trial = memory.trials.get(of_starts(pool))
+    trial = memory.trials.get(TrialOf.START.scope(pool))
     return not version or (trial is not None and trial.version == version)
 
 

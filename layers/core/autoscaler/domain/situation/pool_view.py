@@ -21,12 +21,11 @@ from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
 from autoscaler.domain.situation.agents import TRY_EVERY_SECONDS, Agent, Phase, is_doubtful
 from autoscaler.domain.situation.breakers import (
     ACCOUNT,
+    TrialOf,
     due_at,
     in_the_way,
     is_taken_back,
     next_try_at,
-    of_boot,
-    of_pool,
     open_trial,
     told_boots,
     told_refused,
@@ -376,12 +375,12 @@ class PoolView:
             begins = self.now < capacity.starts_at
             detail = f"begins in {duration(capacity.starts_at - self.now)}" if begins else "ends before builds that begin now would"
             return Reason.CAPACITY_CLOSED, f"{capacity.id} {detail}"
-        for scope, reason in ((of_pool(self.name), Reason.POOL_PAUSED), (ACCOUNT, Reason.ACCOUNT_THROTTLED)):
+        for scope, reason in ((TrialOf.POOL.scope(self.name), Reason.POOL_PAUSED), (ACCOUNT, Reason.ACCOUNT_THROTTLED)):
             if (trial := open_trial(self.memory, scope)) and self.now < due_at(trial, self.spec):
                 return reason, told_refused({scope: trial}, due_at(trial, self.spec), self.now)
         if refused := why_none_connects(self.memory, self.controller, self.no_node, self.now):
             return Reason.CANNOT_CONNECT, refused
-        failed = open_trial(self.memory, of_boot(self.name))
+        failed = open_trial(self.memory, TrialOf.BOOT.scope(self.name))
         if failed is not None and self.now < failed.until_at:
             return Reason.BREAKER_OPEN, f"{told_boots(failed)}; one is tried again in {duration(failed.until_at - self.now)}"
         # While most agents of its controller are marked, one is tried now and then.

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.snapshot import Instance, Record
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import failed_once_more, of_disks, of_stops, open_trial
+from autoscaler.domain.situation.breakers import TrialOf, failed_once_more, open_trial
 from autoscaler.domain.situation.canary import is_launched_meanwhile, is_proven, most_stopped, why_outdated
 from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, STARTS_TO_DOUBT, PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -97,7 +97,7 @@ def _is_short(report: Telemetry | None, *, before: bool) -> bool:
 
 def may_fill(pool: PoolView) -> bool:
     """Tell whether agents may be launched to be stopped: not if EC2 did not let us stop one lately, nor if their disks are full by then."""
-    trials = (open_trial(pool.memory, scope(pool.name)) for scope in (of_stops, of_disks))
+    trials = (open_trial(pool.memory, kind.scope(pool.name)) for kind in (TrialOf.STOPS, TrialOf.DISKS))
     return all(trial is None or pool.now >= trial.until_at for trial in trials)
 
 
@@ -106,7 +106,7 @@ def note_short_of_disk(known: Mapping[str, Trial], decided: Iterable[object], no
     trials = dict(known)
     for step in decided:
         if isinstance(step, Terminate) and step.reason is Reason.SHORT_OF_DISK:
-            scope = of_disks(step.pool)
+            scope = TrialOf.DISKS.scope(step.pool)
             trials[scope] = failed_once_more(trials.get(scope), _SHORT_PAUSES, step.detail, now)
     return trials
 
