@@ -8,8 +8,8 @@ IMAGES = (
     Bug(
         name="while a new image is tried, it is what everybody gets",
         function="launched_versions",
-        was="return {**current, **{name: proven[name] for name in _with_images(fleet) if name in proven}}",
-        becomes="return {**current}",
+        was="return {**current, **booted}, to_try",
+        becomes="return {**current}, to_try",
         found_by=(f"{_RULES}::test_one_agent_tries_a_new_image_and_the_others_are_launched_from_the_old_one",),
     ),
     Bug(

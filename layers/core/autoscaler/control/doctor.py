@@ -355,7 +355,7 @@ def _situation(ports: Ports, situation: Situation) -> Iterator[Finding]:
     """Name what only looks like ours, and other autoscalers; tell whether agents say what they use."""
     if foreign := [instance.id for instance in situation.snapshot.foreign]:
         yield Finding(about="aws", what="only agents have its tags", fine=False, detail=told_foreign(situation.fleet, foreign))
-    for view in situation.views():
+    for view in situation.snapshot.controllers.values():
         yield from (Finding(about=view.name, what="no other autoscaler", fine=False, detail=line) for line in told_others(situation, view))
     if situation.snapshot.records:
         yield from _telemetry(ports, situation)

@@ -130,7 +130,7 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
     if not invocation.dry_run:
         note_jobs(ports, situation, lessons, reports)
         note_costs(ports, situation, lessons)
-    unread = {view.name for view in situation.views() if not view.complete}
+    unread = {view.name for view in situation.snapshot.controllers.values() if not view.complete}
     asked = [controller for controller in ports.controllers if controller.name not in unread]
     # Node monitors change once an hour, so a failed read can wait for the next minute.
     told = ports.side_by_side([partial(ports.or_else, one.health, "health_not_read", otherwise=None, controller=one.name) for one in asked])

@@ -114,7 +114,7 @@ _E = TypeVar("_E", bound=Effect)
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
-    snapshot = with_beacons_asked(with_terminated(without_ended(turned_back(snapshot))), fleet)
+    snapshot = _corrected(turned_back(snapshot), fleet)
     if any(pool.max_job_seconds is not None for pool in fleet.pools.values()):
         fleet = with_job_lengths(fleet, snapshot.learned)
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
@@ -123,6 +123,16 @@ def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situat
     facts = seen, fleet, with_known_weights(fleet, snapshot.learned).weights, closing
     situation = memo.value("situation", facts, snapshot.taken_at, lambda: (_assess(snapshot, fleet, memo), FOR_EVER))
     return replace(situation, snapshot=snapshot)
+
+
+def _corrected(snapshot: Snapshot, fleet: Fleet) -> Snapshot:
+    """Correct a look by what is known of builds that have ended, of instances that have terminated, and of items that name a beacon."""
+    if snapshot.run_answers or any(past.asked for past in snapshot.memory.controllers.values()):
+        snapshot = without_ended(snapshot)
+    if any(past.ended_why is not None for past in snapshot.memory.agents.values()):
+        snapshot = with_terminated(snapshot)
+    waits = any(view.items for view in snapshot.controllers.values())
+    return with_beacons_asked(snapshot, fleet) if waits else snapshot
 
 
 def _assess(snapshot: Snapshot, fleet: Fleet, memo: Memo) -> Situation:
@@ -158,7 +168,7 @@ def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str]) -> dict[st
     """Carry on the trials, but for those that have ended; count what EC2 took back, and what others have ended."""
     trials = next_starts(memory, look.agents, look.versions) | still_refused(memory, look.agents, look.snapshot.controllers, look.now)
     if memory.trials:
-        boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven))
+        boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven)[0])
         trials |= still_remembered(memory.trials, look.now) | boots | still_tried(memory, look, proven)
     if look.snapshot.end_reasons or any(agent.record.interrupted_at for agent in look.agents):
         trials = note_ended_by_others(note_taken_back(trials, _taken_back(look)), look)
@@ -263,7 +273,7 @@ def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarke
             most_marked=most_marked.get(name),
             asked=next_asked(memory, view, look.snapshot) if view else {},
             beacon_items=asked if view and view.complete else before.beacon_items,
-            failing=still_failing(before.failing, view, look.now),
+            failing=still_failing(before.failing, view, look.now) if before.failing else {},
         )
     return without_empty(controllers)
 
@@ -304,7 +314,10 @@ def _next_states(situation: Situation) -> dict[str, InState]:
 
 
 def _in_state(past: InState | None, state: str, now: float, pool: str = "") -> InState:
-    return past if past is not None and past.state == state else InState(state=state, since_at=now, pool=pool)
+    """Carry on since when something is in its state; an agent that is none any more has the same state, and is told by its pool."""
+    if past is None or past.state != state:
+        return InState(state=state, since_at=now, pool=pool)
+    return replace(past, pool=pool) if pool else past
 
 
 def _without_agents(situation: Situation, taken: Collection[str]) -> dict[str, tuple[str, str]]:
@@ -463,12 +476,14 @@ def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now:
         noted = answered(memory, answers, now)
         memory = replace(memory, lost=noted.lost, reruns=noted.reruns, fleet=replace(memory.fleet, left=noted.left))
     launched = any(isinstance(effect, NotLaunched | Had) for effect in effects)
+    tried = {name: memory.controller(name) for name in sorted({step.controller for step in _of(Tried, effects)})}
+    tried = {name: replace(past, failing=note_tried(past.failing, last_tried(effects, name), now)) for name, past in tried.items()}
     return replace(
         memory,
         agents=_ended_or_not(memory, effects, now),
         trials=_next_trials(memory, fleet, effects, now),
         pools={**memory.pools, **(_next_delays(memory, effects, now) if launched else {})},
-        controllers={**memory.controllers, **_tried(memory, effects, now)},
+        controllers={**memory.controllers, **tried},
     )
 
 
@@ -482,12 +497,6 @@ def _ended_or_not(memory: Memory, effects: Collection[Effect], now: float) -> di
     for step in _of(NotStopped, effects):
         agents[step.instance_id] = replace(agents.get(step.instance_id, AgentPast()), is_unstoppable=True)
     return agents
-
-
-def _tried(memory: Memory, effects: Collection[Effect], now: float) -> dict[str, ControllerPast]:
-    """Note which steps failed on each controller."""
-    names, every = {step.controller for step in _of(Tried, effects)}, memory.controller
-    return {name: replace(every(name), failing=note_tried(every(name).failing, last_tried(effects, name), now)) for name in sorted(names)}
 
 
 def last_tried(effects: Iterable[Effect], controller: str) -> dict[str, str | None]:

@@ -53,7 +53,7 @@ def next_observations(situation: Situation) -> dict[str, Observation]:
     A look that did not come ends nothing; what cannot be believed is left out.
     """
     memory, views = situation.memory, situation.snapshot.controllers
-    read = {view.name for view in situation.views() if view.complete}
+    read = {view.name for view in situation.snapshot.controllers.values() if view.complete}
     unread = (agent.record.instance_id for agent in situation.agents if agent.record.controller not in read)
     seen = {name: look for name in unread if (look := memory.agent(name).look)}
     for agent in situation.agents:

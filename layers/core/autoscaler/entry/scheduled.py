@@ -137,4 +137,5 @@ def _begun(function: str, shapes: Shapes, event: Any, context: Context) -> tuple
 def scaling_data(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:
     """Describe what a pass did, and that it was completed."""
     held = [held for report in reports for held in report.plan.held]
-    return [*scaling(fleet.name, counts_of(reports)), *held_by_teams(fleet, held), heartbeat(fleet.name, function)]
+    of_teams = held_by_teams(fleet, held) if fleet.teams else []
+    return [*scaling(fleet.name, counts_of(reports)), *of_teams, heartbeat(fleet.name, function)]

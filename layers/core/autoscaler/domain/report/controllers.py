@@ -44,7 +44,7 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
     ``told``: names of what people were told. Quiet mode is over when a look sees no quiet mode: not when a job has gone, nor when
     the controller cannot be read.
     """
-    for view in situation.views():
+    for view in situation.snapshot.controllers.values():
         unread, quiet = f"{UNREAD}{view.name}", f"{QUIET}{view.name}"
         if not view.complete and (usd := _cost_of_unseen(situation, view.name)):
             agents = sum(record.controller == view.name for record in situation.snapshot.living)
@@ -156,7 +156,7 @@ _RUNBOOK = "operations.md#two-autoscalers"
 
 def others_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
     """Name each second autoscaler and each second controller. ``told``: names of what people were told; an incomplete look ends nothing."""
-    for view in situation.views():
+    for view in situation.snapshot.controllers.values():
         others = _others(situation, view)
         for other, nodes in others.items():
             yield f"{OTHER_FLEET}{view.name}/{other}", _other(situation, view, _titled(other, nodes), nodes)
@@ -245,7 +245,7 @@ def _two(view: ControllerView, sessions: tuple[str, str]) -> str:
 
 def large_queues_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the controllers whose queue was read in parts, each with its message."""
-    for view in situation.views():
+    for view in situation.snapshot.controllers.values():
         if view.in_parts:
             then = (
                 "Agents are launched for jobs as ever. None is taken out of use, stopped or terminated until the queue fits in one answer."

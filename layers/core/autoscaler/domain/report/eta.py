@@ -164,8 +164,8 @@ class Asked:
 
 def asked_on(situation: Situation, subject: str) -> tuple[Asked, ...]:
     """Say which controllers a question is about: those where a job or an item of this name waits or runs, or all of them."""
-    found = [asked for view in situation.views() if (asked := _asked_of(view, subject))]
-    return tuple(found) or tuple(Asked(controller=view.name, job=subject) for view in situation.views())
+    found = [asked for view in situation.snapshot.controllers.values() if (asked := _asked_of(view, subject))]
+    return tuple(found) or tuple(Asked(controller=view.name, job=subject) for view in situation.snapshot.controllers.values())
 
 
 def _asked_of(view: ControllerView, subject: str) -> Asked | None:

@@ -268,7 +268,11 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = 
         *of_job[1:],
     ]
     if not (found or of_job):
-        return [] if all(view.complete for view in situation.views()) else _in_order(situation, subject, [], [unreadable(subject)])
+        return (
+            []
+            if all(view.complete for view in situation.snapshot.controllers.values())
+            else _in_order(situation, subject, [], [unreadable(subject)])
+        )
     return _in_order(situation, subject, of_job, found)
 
 
@@ -287,7 +291,7 @@ def unreadable(subject: str) -> str:
 def _of_controllers(situation: Situation) -> Iterator[str]:
     for level in situation.spent_levels:
         yield what_holds(situation, level)
-    for view in situation.views():
+    for view in situation.snapshot.controllers.values():
         if told := told_controller(situation, view):
             yield told
         yield from told_others(situation, view)

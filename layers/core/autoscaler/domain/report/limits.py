@@ -205,7 +205,7 @@ def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str
         "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in in_state(situation.memory, REFUSED.name)],
         "BreakersOpen": open_breakers(situation),
         "StepsFailing": [*steps_that_keep_failing(situation.memory)],
-        **_of_controllers(situation.views()),
+        **_of_controllers(situation.snapshot.controllers.values()),
         "StateUnread": told_unread(situation.snapshot),
         "TeamsHeldBack": [use.level.text for use in held_back(situation) if use.level.kind is LevelKind.TEAM],
         "AgentsLimitUsedPercent": [

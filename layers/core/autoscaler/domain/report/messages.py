@@ -218,7 +218,7 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the controllers that keep refusing to make a node, before any agent asked for one."""
-    refusing = {view.name for view in situation.views() if situation.no_node(view.name)}
+    refusing = {view.name for view in situation.snapshot.controllers.values() if situation.no_node(view.name)}
     for key in steps_that_keep_failing(situation.memory):
         controller = key.removeprefix(f"{CREATE_BEACON} ").partition("/")[0]
         if controller in refusing and not open_trial(situation.memory, TrialOf.CONNECT.scope(controller)):

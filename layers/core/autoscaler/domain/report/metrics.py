@@ -104,11 +104,11 @@ def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Health
     fresh = {machine: report for machine, report in reports.items() if report.is_fresh(situation.now)}
     for pool in situation.pools.values():
         parts += _pool_data(situation, pool, lessons.get(pool.controller), healths, fresh)
-    for view in situation.views():
+    for view in situation.snapshot.controllers.values():
         monitors = healths.get(view.name, {}).get("", Health())
         parts += _controller_data(situation, view, fresh.get(f"{CONTROLLER}{view.name}"), monitors)
     nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
-    since = {view.name: _last_look_at(situation, view.name) for view in situation.views() if view.complete}
+    since = {view.name: _last_look_at(situation, view.name) for view in situation.snapshot.controllers.values() if view.complete}
     data = [
         *parts,
         *_fleet_totals(situation.fleet, [*nothing, *parts]),
@@ -273,7 +273,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("UsdPerHour", sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living), NONE, dimensions)
     yield one("UsdPerHourUsedPercent", 100.0 * room.fleet.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
     yield one("AgentsLimitUsedPercent", max(percent for _, percent in agents_used(situation, room)), PERCENT, dimensions)
-    yield one("ControllersUnread", sum(not view.complete for view in situation.views()), COUNT, dimensions)
+    yield one("ControllersUnread", sum(not view.complete for view in situation.snapshot.controllers.values()), COUNT, dimensions)
     yield one("DrainsOverdue", sum(is_drain_overdue(situation, agent) for agent in situation.agents), COUNT, dimensions)
     yield one("HoldsActive", len(situation.overrides.holds), COUNT, dimensions)
     yield one("OverridesActive", len(situation.overrides.numbers) + len(situation.overrides.teams), COUNT, dimensions)
@@ -283,7 +283,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield Datum(name="ReservationEndsSeconds", values=(min(left),) if left else (), unit=SECONDS, dimensions=dimensions)
     yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)
     yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
-    yield one("ControllersWithoutJobs", sum(not view.shows_jobs for view in situation.views()), COUNT, dimensions)
+    yield one("ControllersWithoutJobs", sum(not view.shows_jobs for view in situation.snapshot.controllers.values()), COUNT, dimensions)
     yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
     yield one("StepsFailing", len(steps_that_keep_failing(situation.memory)), COUNT, dimensions)
     yield one("AgentsStuck", len(in_state(situation.memory, REFUSED.name)), COUNT, dimensions)

@@ -198,7 +198,7 @@ def known_names(situation: Situation) -> dict[str, tuple[str, ...]]:
     names: dict[str, tuple[str, ...]] = dict.fromkeys([*situation.fleet.pools, *situation.fleet.left_pools], ())
     for agent in situation.agents:
         names |= dict.fromkeys(filter(None, (agent.record.node, agent.record.instance_id)), ())
-    for view in situation.views():
+    for view in situation.snapshot.controllers.values():
         jobs = [*((item.job, item.display) for item in view.items), *((b.job, b.display) for node in view.nodes for b in node.builds)]
         for job, display in jobs:
             if job:
@@ -209,8 +209,14 @@ def known_names(situation: Situation) -> dict[str, tuple[str, ...]]:
 
 def several(subject: str, names: Sequence[str], situation: Situation) -> list[str]:
     """List the names that a person may mean, jobs with how many builds of them wait and run."""
-    waiting = Counter(item.job for view in situation.views() for item in view.items)
-    running = Counter(build.job for view in situation.views() for node in view.nodes for build in node.builds if not build.is_one_off)
+    waiting = Counter(item.job for view in situation.snapshot.controllers.values() for item in view.items)
+    running = Counter(
+        build.job
+        for view in situation.snapshot.controllers.values()
+        for node in view.nodes
+        for build in node.builds
+        if not build.is_one_off
+    )
     lines = [f"{name}{_of_job(waiting[name], running[name])}" for name in names]
     return [f"{subject} may be any of these {len(names)}; ask for one of them:", *lines_of(lines, _LISTED)]
 
@@ -222,7 +228,7 @@ def _of_job(waiting: int, running: int) -> str:
 
 def jobs_of_items(situation: Situation) -> dict[str, str]:
     """Name the job of each item of the queue by the item's id."""
-    return {str(item.id): item.job for view in situation.views() for item in view.items if item.job}
+    return {str(item.id): item.job for view in situation.snapshot.controllers.values() for item in view.items if item.job}
 
 
 def meant(subject: str, names: Mapping[str, Collection[str]], items: Mapping[str, str]) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
         pools=tuple(_pool(situation, pool, reports) for pool in situation.pools.values()),
         problems=dict(_problems(situation)),
         failing=tuple(told_failing(key, one, situation.now) for key, one in sorted(steps_that_keep_failing(situation.memory).items())),
-        without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
+        without_jobs=tuple(view.name for view in situation.snapshot.controllers.values() if not view.shows_jobs),
         unread=tuple(told_unread(situation.snapshot)),
         unclear=sum(len(demand.unknown) for demand in situation.demands.values()),
         unservable=sum(len(demand.unmet) for demand in situation.demands.values()),
@@ -122,7 +122,7 @@ def _results(situation: Situation) -> str:
 
 
 def _problems(situation: Situation) -> Iterator[tuple[str, str]]:
-    for view in situation.views():
+    for view in situation.snapshot.controllers.values():
         of_one = [view.problem or view.in_parts] if view.in_parts or not view.complete else []
         if of_one := [*of_one, *told_others(situation, view)]:
             yield view.name, "; ".join(filter(None, of_one))

@@ -87,7 +87,7 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
 
     While a controller cannot be read nobody knows whether its jobs still wait: nothing that was told of it is over.
     """
-    for view in situation.views():
+    for view in situation.snapshot.controllers.values():
         if not view.complete:
             yield from _told_again(told, f"{WAITS}{view.name}/")
             continue

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.nodes import MarkClass, described_instance, is_of_host
@@ -307,13 +308,13 @@ def _why_it_stays(situation: Situation, agent: Agent, why: str) -> Iterator[Held
 def why_used_elsewhere(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
     """Say for whom a machine is kept: builds of other controllers, or people who have devices of it."""
     record = agent.record
-    if record.is_instance and (unseen := next(unseen_sides(situation, record.machine), None)):
-        return Reason.USED_ELSEWHERE, told_unseen(record.machine, unseen[1])
-    if record.is_instance and record.leaves and (where := next(_in_use_where_it_was(situation, agent), None)):
-        return Reason.USED_ELSEWHERE, where
     is_shared = agent.pool.share is Share.COOPERATIVE or any(side.record.is_side for side in situation.sides.get(record.machine, ()))
-    if record.is_instance and is_shared and (where := next(_in_use(situation, agent), None)):
-        return Reason.USED_ELSEWHERE, where
+    if record.is_instance:
+        if situation.left_controllers and (unseen := next(unseen_sides(situation, record.machine), None)):
+            return Reason.USED_ELSEWHERE, told_unseen(record.machine, unseen[1])
+        left, shared = _in_use_where_it_was(situation, agent) if record.leaves else (), _in_use(situation, agent) if is_shared else ()
+        if where := next(chain(left, shared), None):
+            return Reason.USED_ELSEWHERE, where
     # A side may go alone, unless it is the one that says who has the devices.
     reserved = devices_reserved(situation, record.machine) if (record.is_instance and is_shared) or record.devices_for else ()
     return (Reason.RESERVED, told_people(reserved, record.node)) if reserved else None

@@ -171,7 +171,7 @@ def _held(pool: PoolView, reason: Reason, detail: str) -> Held:
 
 def idle_beyond_need(situation: Situation) -> tuple[list[Agent], list[Agent]]:
     """Choose the idle agents that are kept only for returning demand, not needed now, nor soon; and those that are stranded."""
-    believed = [view.name for view in situation.views() if not situation.no_giving_up(view.name)]
+    believed = [view.name for view in situation.snapshot.controllers.values() if not situation.no_giving_up(view.name)]
     pools = [pool for name in believed for pool in situation.pools_of(name).values() if not pool.on_hold]
     beyond, stranded = list[Agent](), list[Agent]()
     for pool in pools:

@@ -367,8 +367,6 @@ def _next_missing(known: Missing | None, now: float, *, alone: bool) -> Missing:
 def with_terminated(snapshot: Snapshot) -> Snapshot:
     """Correct what EC2 shows in a look by what it has said before."""
     ended = {name: past.ended_why for name, past in snapshot.memory.agents.items() if past.ended_why is not None}
-    if not ended:
-        return snapshot
     shown = {instance.id for instance in snapshot.instances}
     fates = {**snapshot.fates, **{name: InstanceState.TERMINATED for name in ended if name in shown or name in snapshot.fates}}
     instances = (

@@ -371,8 +371,6 @@ def note_tried(known: Mapping[str, Failing], tried: Mapping[str, str | None], no
 
 def still_failing(known: Mapping[str, Failing], view: ControllerView | None, now: float) -> dict[str, Failing]:
     """Drop steps that nobody tries any more, or that came true by themselves: an online node is uncordoned, a beacon is there."""
-    if not known:
-        return {}
     nodes = [(view.name, node) for node in view.nodes] if view is not None and view.complete else []
     done = {_key(CREATE_BEACON, controller, node.name) for controller, node in nodes}
     done |= {_key(_UNCORDON, controller, node.name) for controller, node in nodes if not node.offline and CORDONED_LABEL not in node.labels}

@@ -493,15 +493,14 @@ def versions_of_instances(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:
     return versions | {instance_id: version for instance_id, version in by_image if version}
 
 
-def launched_versions(fleet: Fleet, current: Mapping[str, str], proven: Mapping[str, str]) -> dict[str, str]:
-    """Return the version that each pool launches, by pool: where a parameter names its image, the one that was seen to boot."""
-    return {**current, **{name: proven[name] for name in _with_images(fleet) if name in proven}}
+def launched_versions(fleet: Fleet, current: Mapping[str, str], proven: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the version that each pool launches, by pool: where a parameter names its image, the one that was seen to boot.
 
-
-def versions_to_try(fleet: Fleet, current: Mapping[str, str], proven: Mapping[str, str]) -> dict[str, str]:
-    """Return the versions that have yet to boot where another one did, of pools whose image a parameter names."""
-    waiting = {name: current[name] for name in _with_images(fleet) if name in current and name in proven}
-    return {name: version for name, version in waiting.items() if version != proven[name]}
+    And the versions that have yet to boot where another one did, of pools whose image a parameter names.
+    """
+    booted = {name: proven[name] for name in _with_images(fleet) if name in proven}
+    to_try = {name: current[name] for name, version in booted.items() if current.get(name, version) != version}
+    return {**current, **booted}, to_try
 
 
 def _with_images(fleet: Fleet) -> set[str]:

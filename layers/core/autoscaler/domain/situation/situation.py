@@ -38,7 +38,6 @@ from autoscaler.domain.situation.pool_view import (
     scheduled,
     trusted,
     versions_of_instances,
-    versions_to_try,
 )
 
 
@@ -76,10 +75,6 @@ class Look:
         named = frozenset(one.controller for record in self.snapshot.records for one in (*record.bindings, *record.leaves))
         return named - frozenset(self.fleet.controllers) - self.snapshot.controllers.keys()
 
-    def views(self) -> Iterable[ControllerView]:
-        """The controllers that were looked at."""
-        return self.snapshot.controllers.values()
-
     @cached_property
     def late_launches(self) -> tuple[Agent, ...]:
         """Agents that were launched, not started, and whose deadline to connect has passed."""
@@ -98,7 +93,7 @@ class Look:
     @cached_property
     def queued_runs(self) -> dict[str, frozenset[str]]:
         """Runs of which some part waits in the queue, by controller."""
-        return {view.name: frozenset(item.run for item in view.items if item.run) for view in self.views()}
+        return {view.name: frozenset(item.run for item in view.items if item.run) for view in self.snapshot.controllers.values()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,12 +108,12 @@ class Situation(Look):
     @cached_property
     def launched(self) -> Mapping[str, str]:
         """The version that each pool launches, by pool; where it is known."""
-        return launched_versions(self.fleet, self.current, self.memory.proven)
+        return launched_versions(self.fleet, self.current, self.memory.proven)[0]
 
     @cached_property
     def to_try(self) -> Mapping[str, str]:
         """The new images that are tried with one agent each, by pool; with the versions of launch templates."""
-        return versions_to_try(self.fleet, self.current, self.memory.proven)
+        return launched_versions(self.fleet, self.current, self.memory.proven)[1]
 
     @cached_property
     def out_of_use(self) -> tuple[Agent, ...]:
@@ -173,7 +168,7 @@ class Situation(Look):
 
     def believed_nodes(self) -> list[tuple[str, Node]]:
         """The nodes of all controllers of which what is seen can be believed."""
-        return [(view.name, node) for view in self.views() if not self.no_giving_up(view.name) for node in view.nodes]
+        return [(view.name, node) for view in self.snapshot.controllers.values() if not self.no_giving_up(view.name) for node in view.nodes]
 
     def protected(self, agent: Agent) -> bool:
         """Tell whether a build may be bound to this agent's node though it reads idle: pinned, or busy before a restart."""
@@ -338,8 +333,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     every, pools = look.snapshot.look_every_seconds, look.fleet.pools
     facts = {name: (pool, offered(pool, memory, look.now), trusted(memory.pool(name).boots), every) for name, pool in pools.items()}
     costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))
-    launched = launched_versions(look.fleet, look.current, memory.proven)
-    to_try = versions_to_try(look.fleet, look.current, memory.proven)
+    launched, to_try = launched_versions(look.fleet, look.current, memory.proven)
     # Static nodes are there already.
     failing = {name: {key: step.why for key, step in past.failing.items()} for name, past in memory.controllers.items()}
     no_node = {
@@ -471,7 +465,7 @@ def terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
         mark=agent.mark,
         reason=reason,
         detail=detail,
-        ended=_shown_after_their_end(agent),
+        ended=tuple(build.key for build in (agent.node.ended if agent.node else ())),
     )
 
 
@@ -490,11 +484,6 @@ def stop(agent: Agent, reason: Reason, detail: str) -> Stop:
     )
 
 
-def _shown_after_their_end(agent: Agent) -> tuple[str, ...]:
-    """Name the builds that executors go on showing."""
-    return tuple(build.key for build in agent.node.ended) if agent.node else ()
-
-
 def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode | Held:
     """Delete the node of an agent whose instance is gone: once, or what is on it would wait for ever."""
     if agent.is_node_deleted:
@@ -508,7 +497,7 @@ def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode | Held:
         instance_id=agent.record.instance_id,
         fate=agent.instance or InstanceState.TERMINATED,
         though_busy=not agent.idle,
-        ended=_shown_after_their_end(agent),
+        ended=tuple(build.key for build in (agent.node.ended if agent.node else ())),
         reason=reason,
         detail=f"EC2 says that its instance {agent.record.instance_id} is gone",
     )
