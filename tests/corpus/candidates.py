@@ -11,6 +11,7 @@ from corpus.harvest import RawLook, series, spaced, ticks
 from corpus.neutral import lines_of, reasons_of
 
 FOLDER = Path("out") / "corpus"
+EACH = FOLDER / "each"  # all that one test decides, in a file of its own
 _LONGEST, _SHORTEST = 60, 10  # ticks of a series
 _APART = 150.0  # seconds: after 180 s a look is worth nothing
 _BEFORE, _AFTER = 12, 18  # ticks around what is rare

@@ -7,7 +7,7 @@ from difflib import unified_diff
 from os import cpu_count
 from pathlib import Path
 
-from corpus.case import Asks, Recorded, lines_of, read
+from corpus.case import Recorded, lines_of, read
 from corpus.decided import decided_anew
 from corpus.neutral import without_detail
 from corpus.play import begin, play
@@ -33,8 +33,6 @@ def differences(before: Recorded) -> Iterator[Difference]:
     nothing."""
     name, now = before.case.name, decided_anew(before)
     for look, (old, new) in enumerate(zip(before.decided, now.decided, strict=True)):
-        if not old and before.case.looks[look].asks is Asks.LEARN:
-            continue  # what a measurement tells was not recorded, or nothing
         plans = [*map(without_detail, old)], [*map(without_detail, new)]
         if plans[0] != plans[1]:
             yield Difference(name, PLAN, look, _changed(*plans))
@@ -49,8 +47,8 @@ def is_decided_otherwise(before: Recorded) -> bool:
     """Decide a case anew until any line of a look differs, or of what people read in the end:
     whatever `make corpus` tells."""
     carried, last = begin(before.case), before.case.looks[-1]
-    looks = zip(before.case.looks, before.decided, play(before.case, carried), strict=True)
-    if any(new != old for look, old, new in looks if old or look.asks is not Asks.LEARN):
+    looks = zip(before.decided, play(before.case, carried), strict=True)
+    if any(old != new for old, new in looks):
         return True
     return before.words != words_of(carried.at(last), last.fleet)
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from zoneinfo import ZoneInfo
 
 from autoscaler.domain.facts.effects import Refusal
-from autoscaler.domain.facts.fleet import Pool, Share, WarmPool
+from autoscaler.domain.facts.fleet import Pool, PoolSchedule, Share, WarmPool
 from autoscaler.domain.facts.orders import EndInstance, Reserve
+from autoscaler.domain.facts.runs import Graphs, RunGraph
 from autoscaler.domain.facts.snapshot import (
     SIDE,
     ControllerView,
@@ -15,7 +17,7 @@ from autoscaler.domain.facts.snapshot import (
     Wait,
 )
 from autoscaler.domain.facts.started_builds import RerunPolicy
-from corpus.case import Asks, Look
+from corpus.case import Answers, Asks, Look
 from corpus.hand import HOUR, MINUTE, long_known, look, minutes
 from corpus.outcomes import Outcomes
 from support.builders import (
@@ -281,6 +283,35 @@ def a_static_node_comes_online_while_jenkins_shuts_down() -> Iterator[Look]:
     yield from minutes(a_fleet(), a_snapshot(view, records=(record,)), 2)
 
 
+def two_schedules_hold_at_once() -> Iterator[Look]:
+    """The one that is written later has the last word."""
+    schedules = tuple(
+        PoolSchedule(
+            days=frozenset(range(7)),
+            from_minute=0,
+            to_minute=1440,
+            time_zone=ZoneInfo("UTC"),
+            min_agents=number,
+        )
+        for number in (1, 2)
+    )
+    yield look(Asks.UP, a_fleet(a_pool(schedules=schedules)), a_snapshot(), NOW)
+
+
+def a_block_leaves_and_jenkins_tells_no_graph_of_its_run() -> Iterator[Look]:
+    """The run goes on: nothing says how the block ended."""
+    run = "job/ci/7"
+    record, node = an_agent(builds=(a_build("ci", run=run, is_block=True, signature="Test"),))
+    left = replace(node, builds=(), idle=True)
+    graphs = Graphs(read={run: RunGraph(size=200, shows_steps=False)})
+    for at, shown, answers in (
+        (NOW, node, Answers()),
+        (NOW + MINUTE, left, Answers(graphs=graphs)),
+    ):
+        seen = a_snapshot(a_view(shown), records=(record,))
+        yield look(Asks.LEARN, a_fleet(), seen, at, answers={"main": answers})
+
+
 CORNERS = (
     *(a_person_reserves_while_a_controller_is_away, ec2_refuses_a_minimum),
     ec2_refuses_a_minimum_of_a_pool_that_stops_agents,
@@ -293,5 +324,6 @@ CORNERS = (
     *(a_machine_ends_after_a_restart_that_it_missed, many_agents_hand_over_at_once),
     *(a_side_is_given_up_and_online, ec2_still_stops_what_has_stopped),
     a_job_waits_for_what_only_the_first_beacon_satisfies,
+    *(two_schedules_hold_at_once, a_block_leaves_and_jenkins_tells_no_graph_of_its_run),
     *(a_job_waits_for_two_nodes_of_no_pool, a_static_node_comes_online_while_jenkins_shuts_down),
 )

@@ -1,38 +1,84 @@
-"""``python -m corpus.missed [WORD]``: finds a case for each bug that the corpus misses.
+"""``python -m corpus.missed``: finds a case for each bug that ``python -m corpus.power`` missed.
 
-The candidates are every decision of the tests that find these bugs: ``CORPUS_EACH=missed pytest -p
-corpus.plugin TEST...``; without candidates, that command is printed. What notices a bug is added to
-``recorded/bugs.xz``.
+The candidates are what the tests that find these bugs decide and learn: ``pytest -p corpus.each
+TEST...``; the command is printed where a test has no candidates yet. The shortest case that
+notices a bug is made shorter, and added to ``recorded/bugs.xz``.
 """
 
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
-from corpus.candidates import FOLDER
-from corpus.case import RECORDED, archives, lines_of, read, write_archive, written
+from corpus import power
+from corpus.candidates import EACH
+from corpus.case import RECORDED, Recorded, lines_of, read, write_archive, written
 from corpus.decided import decided_anew
-from corpus.power import bugs_of_the_decision, verdicts
+from corpus.power import MISSED, bugs_of_the_decision
+from corpus.single import made_by_hand
+from planted.bug import Bug
 
 
-def main(word: str = "") -> int:
-    recorded = [line for archive in archives() for line in lines_of(archive)]
-    bugs = bugs_of_the_decision(word)
-    missed = [bug for bug, verdict in verdicts(recorded, bugs) if not verdict.how]
-    files = sorted(FOLDER.glob("missed-*.jsonl"))
-    if not files:
-        tests = dict.fromkeys(test for bug in missed for test in bug.found_by)
-        print("CORPUS_EACH=missed pytest -p corpus.plugin", *map(repr, tests))  # noqa: T201
-        return 1 if missed else 0
-    candidates = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    candidates = [written(decided_anew(read(line))) for line in candidates]
-    noticing = {bug.name: verdict.case for bug, verdict in verdicts(candidates, missed)}
+def main() -> int:
+    names = MISSED.read_text(encoding="utf-8").splitlines()
+    missed = [bug for bug in bugs_of_the_decision("") if bug.name in names]
+    files = {_test_of(file): file for file in EACH.glob("*.jsonl")}
+    tests = dict.fromkeys(test for bug in missed for test in bug.found_by)
+    if new := [test for test in tests if not any(name.startswith(test) for name in files)]:
+        _say(f"pytest -p corpus.each {' '.join(map(repr, new))}")
     archive = RECORDED / "bugs.xz"
-    before = lines_of(archive) if archive.exists() else []
-    added = (candidates[number] for number in noticing.values() if number is not None)
-    write_archive(archive, dict.fromkeys([*before, *added]))
-    for name, number in noticing.items():
-        print("no case" if number is None else read(candidates[number]).case.name, "for:", name)  # noqa: T201
+    by_hand = [written(Recorded(case=case)) for case in made_by_hand()]
+    for bug in missed:
+        lines = list(_candidates(bug, files))
+        found = noticing(bug, by_hand) or noticing(bug, lines)
+        if found is None:
+            _say(f"no case among {len(lines)} for: {bug.name}")
+            continue
+        found = shortened(bug, found)
+        write_archive(archive, dict.fromkeys([*lines_of(archive), written(found)]))
+        _say(f"{len(found.case.looks)} looks for: {bug.name}: {found.case.name}")
     return 0
 
 
+def _test_of(file: Path) -> str:
+    with file.open(encoding="utf-8") as lines:
+        return lines.readline().strip()
+
+
+def _candidates(bug: Bug, files: dict[str, Path]) -> Iterator[str]:
+    for name, file in files.items():
+        if any(name.startswith(test) for test in bug.found_by):
+            yield from file.read_text(encoding="utf-8").splitlines()[1:]
+
+
+def noticing(bug: Bug, lines: list[str]) -> Recorded | None:
+    """Return the first case, of short ones first, that is decided otherwise with a bug."""
+    if not lines:
+        return None
+    power.take(lines)
+    decided = [written(decided_anew(read(lines[number]))) for number in power.cases_for(bug)]
+    verdict = power.verdict_among(bug, decided)
+    return read(decided[verdict.case]) if verdict.case is not None else None
+
+
+def shortened(bug: Bug, found: Recorded) -> Recorded:
+    """Leave out looks at the end, and then at the beginning, as long as the bug is noticed."""
+    for part in (lambda looks, n: looks[:n], lambda looks, n: looks[-n:]):
+        looks = found.case.looks
+        without, enough = 0, len(looks)
+        while enough - without > 1:
+            half = (without + enough) // 2
+            case = decided_anew(Recorded(case=replace(found.case, looks=part(looks, half))))
+            if power.verdict_among(bug, [written(case)]).how:
+                found, enough = case, half
+            else:
+                without = half
+    return found
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
+
+
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

@@ -1,7 +1,7 @@
 """Plans as lines of words that stay when a class or a field of the code is given another name."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from hashlib import blake2b
@@ -53,6 +53,13 @@ def lines_of(decided: Plan) -> list[str]:
         *(f"held {_facts(held)}" for held in decided.held),
         *(f"boot-failed {_of_boot(failure)}" for failure in decided.boot_failures),
     ]
+
+
+def lines_of_questions(controller: str, **asked: Iterable[Any]) -> Iterator[str]:
+    """A line for each kind of question that a measurement asks."""
+    for kind, about in asked.items():
+        if names := " ".join(map(str, about)):
+            yield f"asks {controller} {kind} {names}"
 
 
 def lines_of_lesson(controller: str, lesson: Any) -> Iterator[str]:

@@ -11,12 +11,13 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.plan import Plan
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.learn import assess, note_results
-from autoscaler.domain.lessons import Lesson, learn_from_builds
+from autoscaler.domain.lessons import learn_from_builds
 from autoscaler.domain.lifecycle import InstanceEvent
+from autoscaler.domain.memo import Memo
+from autoscaler.domain.scale_in.replace import gone_since
 from autoscaler.domain.situation.builds import items_of
-from autoscaler.domain.situation.situation import Situation
-from corpus.case import Answers, Asks, Case, Look
-from corpus.neutral import lines_of, lines_of_lesson
+from corpus.case import Asks, Case, Look
+from corpus.neutral import lines_of, lines_of_lesson, lines_of_questions
 
 COMMANDS: dict[type, Callable[..., Plan]] = {
     orders.LaunchSome: commands.launch_some,
@@ -65,24 +66,24 @@ def as_stored(memory: Memory | None = None, learned: Learned | None = None) -> s
 
 
 def play(case: Case, carried: Carried | None = None) -> Iterator[list[str]]:
-    """Decide look by look. ``carried``: is changed, and holds in the end what is remembered
-    then."""
-    carried = carried or begin(case)
+    """Decide look by look, with one memo as a run of passes has. ``carried``: is changed, and holds
+    in the end what is remembered then."""
+    carried, memo = carried or begin(case), Memo()
     for look in case.looks:
         if look.asks is Asks.LEARN:
-            yield learn(look, carried)
+            yield learn(look, carried, memo)
         else:
-            decided = decide_on(look, carried.at(look))
+            decided = decide_on(look, carried.at(look), memo)
             remember(look, decided, carried)
             yield lines_of(decided)
 
 
-def decide_on(look: Look, snapshot: Snapshot) -> Plan:
+def decide_on(look: Look, snapshot: Snapshot, memo: Memo | None = None) -> Plan:
     match look.asks:
         case Asks.UP:
-            return decide.scale_up(snapshot, look.fleet)
+            return decide.scale_up(snapshot, look.fleet, memo)
         case Asks.DOWN:
-            return decide.scale_down(snapshot, look.fleet)
+            return decide.scale_down(snapshot, look.fleet, memo)
         case Asks.HOLDS:
             return commands.relabel_for_holds(snapshot, look.fleet)
         case _:
@@ -99,12 +100,21 @@ def remember(look: Look, decided: Plan, carried: Carried) -> None:
         carried.memory = memory
 
 
-def learn(look: Look, carried: Carried) -> list[str]:
-    """Learn as a measurement does. Return what it tells."""
+def learn(look: Look, carried: Carried, memo: Memo | None = None) -> list[str]:
+    """Learn as a measurement does. Return what it asks Jenkins, and what it tells."""
     snapshot, told = carried.at(look), list[str]()
-    situation = assess(snapshot, look.fleet)
+    situation = assess(snapshot, look.fleet, memo)
     for name, answers in look.answers.items():
-        lesson = _lesson(situation, snapshot, name, answers)
+        before, view = snapshot.learned[name], snapshot.controllers[name]
+        items, asked = items_of(before, view, answers.left, snapshot.taken_at), list[int]()
+        for item in items.to_ask() if view.complete else ():
+            asked.append(item)
+            if item not in answers.items:
+                break
+            items.answers[item] = answers.items[item]
+        results = [gone.run for gone in gone_since(before, view)]
+        told += lines_of_questions(name, results=results, items=asked)
+        lesson = learn_from_builds(situation, name, answers.results, answers.graphs, items)
         told += lines_of_lesson(name, lesson)
         learned = replace(
             lesson.learned,
@@ -112,16 +122,6 @@ def learn(look: Look, carried: Carried) -> list[str]:
             heavy_jobs=answers.heavy_jobs,
             short_of_disk=answers.short_of_disk,
         )
-        if not learned.tells_what(snapshot.learned[name]):
+        if not learned.tells_what(before):
             carried.learned[name] = learned
     return told
-
-
-def _lesson(situation: Situation, snapshot: Snapshot, controller: str, answers: Answers) -> Lesson:
-    before, view = snapshot.learned[controller], snapshot.controllers[controller]
-    items = items_of(before, view, answers.left, snapshot.taken_at)
-    for item in items.to_ask():
-        if item not in answers.items:
-            break
-        items.answers[item] = answers.items[item]
-    return learn_from_builds(situation, controller, answers.results, answers.graphs, items)

@@ -1,7 +1,4 @@
-"""``pytest -p corpus.plugin``: take candidates from each test.
-
-With ``CORPUS_EACH=NAME`` every decision is one, in files of that name.
-"""
+"""``pytest -p corpus.plugin``: take candidates from each test."""
 
 import os
 
@@ -13,13 +10,7 @@ from corpus.harvest import Harvest
 _HARVEST = Harvest()
 _HARVEST.install()
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")
-_MANY = 10**6
-_EACH = (
-    {"of_a_shape": _MANY, "of_a_test": _MANY} if "CORPUS_EACH" in os.environ else {"of_a_shape": 60}
-)
-_CANDIDATES = Candidates(
-    FOLDER / f"{os.environ.get('CORPUS_EACH', 'suite')}-{_WORKER}.jsonl", **_EACH
-)
+_CANDIDATES = Candidates(FOLDER / f"suite-{_WORKER}.jsonl", of_a_shape=60)
 
 
 @pytest.hookimpl(trylast=True)

@@ -19,6 +19,7 @@ from signal import SIGXCPU
 from time import perf_counter, process_time
 
 from corpus.branches import lines_of_each
+from corpus.candidates import FOLDER
 from corpus.case import LAYER, archives, lines_of, read
 from corpus.compare import is_decided_otherwise
 from corpus.play import play
@@ -29,6 +30,7 @@ from support.planting import plant
 
 # Rooms of the domain that `decide` does not enter.
 _NOT_DECIDED = ("report", "run_orders", "lessons.py")
+MISSED = FOLDER / "missed-bugs.txt"  # their names
 _PARTS = 16
 # A bug may make a pass go on for ever: the longest case takes less than a second.
 _MOST_CPU_SECONDS = 20
@@ -80,6 +82,12 @@ def index(lines: Iterable[str]) -> dict[str, dict[int, list[int]]]:
     return at
 
 
+def take(lines: Iterable[str]) -> None:
+    """Try bugs on these cases from now on."""
+    _AT.clear()
+    _AT.update(index(lines))
+
+
 def cases_for(bug: Bug) -> list[int]:
     """The cases that enter the lines of a bug, the shortest first; all where none does, since a
     constant is read elsewhere."""
@@ -95,10 +103,20 @@ def cases_for(bug: Bug) -> list[int]:
 
 
 def verdict_on(bug: Bug) -> Verdict:
+    """Try a bug on the cases that enter its lines."""
+    return _verdict(bug, cases_for(bug))
+
+
+def verdict_among(bug: Bug, lines: Iterable[str]) -> Verdict:
+    """Try a bug on each of these cases alone."""
+    _LINES[:] = lines
+    return _verdict(bug, range(len(_LINES)))
+
+
+def _verdict(bug: Bug, cases: Iterable[int]) -> Verdict:
     """Plant a bug in a process of its own, and repeat cases until one differs. What raises, or goes
     on for ever, differs."""
     _warm()
-    cases = cases_for(bug)
     begun, begins = os.pipe()  # the child says which case it begins
     if (child := os.fork()) == 0:
         _plant(bug)
@@ -153,8 +171,7 @@ def _differs(number: int, begins: int) -> bool:
 def verdicts(lines: Iterable[str], bugs: Iterable[Bug]) -> Iterator[tuple[Bug, Verdict]]:
     """Try each bug on these cases, and yield it when its verdict is known. ``lines``: as they stand
     in an archive."""
-    _AT.clear()
-    _AT.update(index(lines))
+    take(lines)
     with ProcessPoolExecutor(mp_context=get_context("fork")) as processes:
         trials = {processes.submit(verdict_on, bug): bug for bug in bugs}
         try:
@@ -174,6 +191,8 @@ def main(word: str = "") -> int:
     _say(f"{len(bugs) - len(missed)} of {len(bugs)} planted bugs are noticed; missed:")
     for bug in missed:
         _say(f"  {bug.name} ({bug.function})")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    MISSED.write_text("".join(f"{bug.name}\n" for bug in missed), encoding="utf-8")
     return 0
 
 

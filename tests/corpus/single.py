@@ -13,6 +13,7 @@ from corpus.candidates import FOLDER
 from corpus.case import Answers, Asks, Case, Look, Recorded, written
 from corpus.corners import CORNERS
 from corpus.hand import HOUR, MINUTE, look, minutes
+from corpus.taught import TAUGHT
 from support.builders import (
     NOW,
     a_fleet,
@@ -161,11 +162,16 @@ _ALL = (
     *(one_stray_of_two_is_ended, a_job_comes_by_the_clock, monitors_mark_most_agents),
     *(a_job_comes_twice_a_day, hosts_leave_the_file),
     *CORNERS,
+    *TAUGHT,
 )
 
 
+def made_by_hand() -> list[Case]:
+    return [Case(name=one.__name__.replace("_", " "), looks=tuple(one())) for one in _ALL]
+
+
 def main() -> None:
-    cases = [Case(name=one.__name__.replace("_", " "), looks=tuple(one())) for one in _ALL]
+    cases = made_by_hand()
     with (FOLDER / "branches-single.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(f"{written(Recorded(case=case))}\n" for case in cases)
 
