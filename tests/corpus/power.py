@@ -28,8 +28,15 @@ from planted.test_planted import BUGS
 from support.definitions import definition_of
 from support.planting import plant
 
-# Rooms of the domain that `decide` does not enter.
-_NOT_DECIDED = ("report", "run_orders", "lessons.py")
+# Rooms of the domain that neither a decision nor a measurement enters.
+_NOT_DECIDED = ("report", "run_orders")
+# Functions of the other rooms that neither of them enters, and who does.
+_ELSEWHERE = {
+    **dict.fromkeys(("best_row", "left_of", "note_value", "_range_of"), "statistics of jobs"),
+    **dict.fromkeys(("hold", "resume"), "who carries out what a person orders"),
+    "unknown_orders": "the reader of stored data",
+    "executors_at_first": "who describes a new node to its machine",
+}
 MISSED = FOLDER / "missed-bugs.txt"  # their names
 _PARTS = 16
 # A bug may make a pass go on for ever: the longest case takes less than a second.
@@ -58,7 +65,10 @@ def bugs_of_the_decision(word: str) -> list[Bug]:
     return [
         bug
         for bug, place in rooms.items()
-        if place[0] == "domain" and place[1] not in _NOT_DECIDED and word in bug.name
+        if place[0] == "domain"
+        and place[1] not in _NOT_DECIDED
+        and word in bug.name
+        and bug.function not in _ELSEWHERE
     ]
 
 

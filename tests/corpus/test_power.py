@@ -5,6 +5,7 @@ import pytest
 from corpus import power
 from corpus.case import RECORDED, lines_of
 from planted.bug import Bug
+from planted.test_planted import BUGS
 
 _WAS = "    if not agent.phase.is_out_of_use:\n        return False\n"
 
@@ -31,3 +32,7 @@ def test_a_bug_that_cannot_be_planted_is_no_bug_that_is_noticed(capfd):
     with pytest.raises(power.NotPlayedError):
         list(power.verdicts(lines_of(RECORDED / "bugs.xz"), [a_bug("    if (\n")]))
     assert "SyntaxError" in capfd.readouterr().err
+
+
+def test_each_function_that_is_left_out_has_a_planted_bug():
+    assert set(power._ELSEWHERE) <= {bug.function for bug in BUGS}
