@@ -5,7 +5,13 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from autoscaler.domain.facts.effects import Refusal
-from autoscaler.domain.facts.fleet import Pool, PoolSchedule, Share, WarmPool
+from autoscaler.domain.facts.fleet import (
+    CapacityReservation,
+    Pool,
+    PoolSchedule,
+    Share,
+    WarmPool,
+)
 from autoscaler.domain.facts.orders import EndInstance, Reserve
 from autoscaler.domain.facts.runs import Graphs, RunGraph
 from autoscaler.domain.facts.snapshot import (
@@ -298,6 +304,29 @@ def two_schedules_hold_at_once() -> Iterator[Look]:
     yield look(Asks.UP, a_fleet(a_pool(schedules=schedules)), a_snapshot(), NOW)
 
 
+def a_schedule_holds_over_midnight() -> Iterator[Look]:
+    """It began on the day before."""
+    thursday = PoolSchedule(
+        days=frozenset({3}),
+        from_minute=22 * 60,
+        to_minute=(24 + 12) * 60,
+        time_zone=ZoneInfo("UTC"),
+        min_agents=1,
+    )
+    yield look(Asks.UP, a_fleet(a_pool(schedules=(thursday,))), a_snapshot(), NOW)
+
+
+def a_capacity_block_is_about_to_end() -> Iterator[Look]:
+    """EC2 will end its machines: they take no builds any more."""
+    block = CapacityReservation(
+        id="cr-1", count=1, usd_per_hour=9.0, block=True, ends_at=NOW + 45 * MINUTE
+    )
+    fleet = a_fleet(a_pool(capacity=block))
+    record, node = an_agent(builds=(a_build(),))
+    yield from long_known(fleet)
+    yield from minutes(fleet, a_snapshot(a_view(node), records=(record,)), 2)
+
+
 def a_block_leaves_and_jenkins_tells_no_graph_of_its_run() -> Iterator[Look]:
     """The run goes on: nothing says how the block ended."""
     run = "job/ci/7"
@@ -324,6 +353,7 @@ CORNERS = (
     *(a_machine_ends_after_a_restart_that_it_missed, many_agents_hand_over_at_once),
     *(a_side_is_given_up_and_online, ec2_still_stops_what_has_stopped),
     a_job_waits_for_what_only_the_first_beacon_satisfies,
+    *(a_schedule_holds_over_midnight, a_capacity_block_is_about_to_end),
     *(two_schedules_hold_at_once, a_block_leaves_and_jenkins_tells_no_graph_of_its_run),
     *(a_job_waits_for_two_nodes_of_no_pool, a_static_node_comes_online_while_jenkins_shuts_down),
 )

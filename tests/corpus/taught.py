@@ -1,6 +1,7 @@
 """Series made by hand, of what ends of builds and arrivals of jobs teach."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from autoscaler.domain.facts.fleet import Fleet
@@ -103,6 +104,14 @@ def guesses_by_the_clock_come_to_nothing() -> Iterator[Look]:
     yield from _wanted(dear, 8 * HOUR)
 
 
+def a_build_begins_at_once_after_a_quiet_while() -> Iterator[Look]:
+    """The look before it saw nothing, and was not saved."""
+    often = {"look_every_seconds": 10.0}
+    fleet = a_fleet()
+    yield _learn(fleet, NOW, replace(a_snapshot(), **often))
+    yield _learn(fleet, NOW + HOUR, replace(_with_agents((a_build(),), ()), **often))
+
+
 def demand_comes_back_in_bursts() -> Iterator[Look]:
     """Jobs come minute after minute while an agent would boot for the first of them."""
     fleet = a_fleet(a_pool(executors=2))
@@ -144,5 +153,6 @@ def _wanted(fleet: Fleet, seconds: float) -> Iterator[Look]:
 TAUGHT = (
     *(configurations_of_a_matrix_fail_on_one_machine, one_job_fails_again_and_again_on_one_machine),
     *(a_job_that_is_always_there, a_job_comes_a_second_time_a_day_later),
+    a_build_begins_at_once_after_a_quiet_while,
     *(guesses_by_the_clock_come_to_nothing, demand_comes_back_in_bursts),
 )
