@@ -7,12 +7,13 @@ from zoneinfo import ZoneInfo
 from autoscaler.domain.facts.effects import Refusal
 from autoscaler.domain.facts.fleet import (
     CapacityReservation,
+    Lending,
     Pool,
     PoolSchedule,
     Share,
     WarmPool,
 )
-from autoscaler.domain.facts.orders import EndInstance, Reserve
+from autoscaler.domain.facts.orders import EndInstance, Hold, Overrides, Reserve, Scope
 from autoscaler.domain.facts.runs import Graphs, RunGraph
 from autoscaler.domain.facts.snapshot import (
     SIDE,
@@ -327,6 +328,39 @@ def a_capacity_block_is_about_to_end() -> Iterator[Look]:
     yield from minutes(fleet, a_snapshot(a_view(node), records=(record,)), 2)
 
 
+def a_loan_is_over_while_its_labels_are_on_hold() -> Iterator[Look]:
+    """The node has its own labels back, which nobody holds."""
+    rare = a_pool("gpu", lend=Lending.IDLE, lent_labels=frozenset({"cpu"}))
+    record, node = an_agent(pool="gpu")
+    record = replace(
+        record,
+        labels=("gpu", "autoscaler-fleet-f"),
+        lent_until=NOW - MINUTE,
+        lent_labels=("cpu",),
+    )
+    fleet = a_fleet(a_pool(), rare)
+    yield from long_known(fleet)
+    hold = Hold(
+        scope=Scope.LABEL, name="cpu", since_at=NOW - HOUR, until_at=None, by="ada", reason="r"
+    )
+    seen = a_snapshot(a_view(node), records=(record,), overrides=Overrides(holds=(hold,)))
+    yield from minutes(fleet, seen, 2)
+
+
+def the_clock_was_ahead_while_an_agent_boots() -> Iterator[Look]:
+    """By the clock that was wrong it is late."""
+    boots = a_record("i-1", launched_at=NOW - 10 * MINUTE)
+    view = a_view(items=(an_item(1, label="cpu"),))
+    seen = a_snapshot(view, records=(boots,))
+    for at in (NOW, NOW + 10 * MINUTE, NOW + MINUTE):
+        yield look(Asks.UP, a_fleet(), seen, at)
+
+
+def a_job_comes_between_two_looks_of_one_instant() -> Iterator[Look]:
+    for items in ((), (an_item(1, label="cpu"),)):
+        yield look(Asks.UP, a_fleet(), a_snapshot(a_view(items=items)), NOW)
+
+
 def a_block_leaves_and_jenkins_tells_no_graph_of_its_run() -> Iterator[Look]:
     """The run goes on: nothing says how the block ended."""
     run = "job/ci/7"
@@ -354,6 +388,8 @@ CORNERS = (
     *(a_side_is_given_up_and_online, ec2_still_stops_what_has_stopped),
     a_job_waits_for_what_only_the_first_beacon_satisfies,
     *(a_schedule_holds_over_midnight, a_capacity_block_is_about_to_end),
+    *(a_loan_is_over_while_its_labels_are_on_hold, the_clock_was_ahead_while_an_agent_boots),
+    a_job_comes_between_two_looks_of_one_instant,
     *(two_schedules_hold_at_once, a_block_leaves_and_jenkins_tells_no_graph_of_its_run),
     *(a_job_waits_for_two_nodes_of_no_pool, a_static_node_comes_online_while_jenkins_shuts_down),
 )

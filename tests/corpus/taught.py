@@ -95,6 +95,14 @@ def a_job_comes_a_second_time_a_day_later() -> Iterator[Look]:
     yield look(Asks.DOWN, fleet, _with_agents(), NOW + 2 * _DAY + 6 * MINUTE)
 
 
+def waiting_becomes_dear_in_the_fleet_file() -> Iterator[Look]:
+    """Only then an agent is worth launching for a job that is expected."""
+    fleet, cheap = a_fleet(), a_fleet(a_pool(wait_usd_per_hour=0.01))
+    yield from _come(fleet, [("nightly", 0.0), ("nightly", _DAY)])
+    yield look(Asks.UP, cheap, a_snapshot(), NOW + 2 * _DAY - 225.0)
+    yield look(Asks.UP, fleet, a_snapshot(), NOW + 2 * _DAY - 220.0)
+
+
 def guesses_by_the_clock_come_to_nothing() -> Iterator[Look]:
     """Eight jobs came for three hours, and no more: a ninth that has done so is not believed."""
     dear = a_fleet(a_pool(offerings=(an_offering(usd_per_hour=13.0),)))
@@ -153,6 +161,6 @@ def _wanted(fleet: Fleet, seconds: float) -> Iterator[Look]:
 TAUGHT = (
     *(configurations_of_a_matrix_fail_on_one_machine, one_job_fails_again_and_again_on_one_machine),
     *(a_job_that_is_always_there, a_job_comes_a_second_time_a_day_later),
-    a_build_begins_at_once_after_a_quiet_while,
+    *(a_build_begins_at_once_after_a_quiet_while, waiting_becomes_dear_in_the_fleet_file),
     *(guesses_by_the_clock_come_to_nothing, demand_comes_back_in_bursts),
 )
