@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from autoscaler.domain.facts.orders import BUDGET_PAUSES, POOL_NUMBERS, TEAM_NUMBERS, Hold, Scope
-from autoscaler.domain.report.lasting import resume_option
+from autoscaler.domain.report.overdue import resume_option
 from autoscaler.domain.report.waiting import BrokenPool
 from autoscaler.domain.wording import duration
 

@@ -10,7 +10,7 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.lifecycle import Announced, InstanceEvent, handle_event
-from autoscaler.domain.report.lasting import lasting_seen
+from autoscaler.domain.report.overdue import lasting_seen
 from autoscaler.domain.situation.states import OF_AGENTS, OF_OTHERS, state_of
 from support.builders import (
     LONG_AGO,

@@ -18,8 +18,8 @@ from autoscaler.domain.facts.runs import ItemState, job_path_of, matrix_of
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.controllers import told_others
-from autoscaler.domain.report.lasting import told_foreign
 from autoscaler.domain.report.listing import silent
+from autoscaler.domain.report.overdue import told_foreign
 from autoscaler.domain.report.problems import CURE, jobs_without_label, labels_of_others
 from autoscaler.domain.report.quotas import needs
 from autoscaler.domain.report.status import WAY_OUT, price_ages

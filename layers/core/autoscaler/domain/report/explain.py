@@ -12,7 +12,6 @@ from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.boots import told_by_others
 from autoscaler.domain.report.controllers import told_controller, told_others
-from autoscaler.domain.report.lasting import told_held_labels, told_holds_of_job, told_left, told_left_pool, told_row, told_stray
 from autoscaler.domain.report.limits import told_schedules
 from autoscaler.domain.report.listing import QueueEntry, list_queue, told_devices, told_weights, words_of
 from autoscaler.domain.report.machines import (
@@ -28,6 +27,7 @@ from autoscaler.domain.report.machines import (
     why_never_stopped,
 )
 from autoscaler.domain.report.ordered import told_lost, told_reserved
+from autoscaler.domain.report.overdue import told_held_labels, told_holds_of_job, told_left, told_left_pool, told_row, told_stray
 from autoscaler.domain.report.told import Event, told_mark, told_marked, told_offline
 from autoscaler.domain.report.waiting import broken_pool, why_no_agent
 from autoscaler.domain.scale_in.make_room import told_hours, what_holds

@@ -15,9 +15,9 @@ from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import expected_starts
 from autoscaler.domain.report.controllers import in_quiet_mode, told_quiet
 from autoscaler.domain.report.eta import why_uncertain
-from autoscaler.domain.report.lasting import told_held_labels, told_holds
 from autoscaler.domain.report.machines import image_of, told_host, told_lent, told_stopped, usd_per_hour_of
 from autoscaler.domain.report.ordered import told_reserved
+from autoscaler.domain.report.overdue import told_held_labels, told_holds
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.distrust import Refused, Want, ignored_label
 from autoscaler.domain.situation.looks import elapsed_seconds, ends_in_time

@@ -26,10 +26,10 @@ from autoscaler.domain.report.controllers import (
     others_seen,
 )
 from autoscaler.domain.report.costs import By, CostEntry, list_costs
-from autoscaler.domain.report.lasting import lasting_seen, left_sides_seen
 from autoscaler.domain.report.limits import limits_seen
 from autoscaler.domain.report.machines import failed_starts_seen, hosts_seen, told_failed
 from autoscaler.domain.report.ordered import is_taken_away, lost_seen, reserved_now
+from autoscaler.domain.report.overdue import lasting_seen, left_sides_seen
 from autoscaler.domain.report.problems import FORGOTTEN_SECONDS, PROBLEM, Problem
 from autoscaler.domain.report.told import LOST, Message, Seen, Span, Told, Trouble, marks_seen, told_by_now
 from autoscaler.domain.report.waiting import WAITS, is_slow, launches_seen, refusals_seen, waits_seen

@@ -9,10 +9,10 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.telemetry import Reports
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.controllers import told_others
-from autoscaler.domain.report.lasting import left_behind
 from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used, told_unread
 from autoscaler.domain.report.listing import told_short, words_of
 from autoscaler.domain.report.machines import StoppedAgents, stopped_agents, told_images, usd_per_hour_of
+from autoscaler.domain.report.overdue import left_behind
 from autoscaler.domain.report.waiting import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.scale_in.make_room import what_holds
 from autoscaler.domain.scale_in.replace import midnight_before

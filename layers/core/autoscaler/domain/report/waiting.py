@@ -16,7 +16,7 @@ from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem
 from autoscaler.domain.launch.backoff import held_by_what_is_stopped, lacks_capacity
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import queue_as_placed
-from autoscaler.domain.report.lasting import name_of_build, resume_option
+from autoscaler.domain.report.overdue import name_of_build, resume_option
 from autoscaler.domain.report.told import Seen, Trouble
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import (
