@@ -13,6 +13,7 @@ from autoscaler.domain.facts.fleet import (
     Share,
     WarmPool,
 )
+from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import EndInstance, Hold, Overrides, Reserve, Scope
 from autoscaler.domain.facts.runs import Graphs, RunGraph
 from autoscaler.domain.facts.snapshot import (
@@ -361,6 +362,30 @@ def a_job_comes_between_two_looks_of_one_instant() -> Iterator[Look]:
         yield look(Asks.UP, a_fleet(), a_snapshot(a_view(items=items)), NOW)
 
 
+def a_person_stops_a_machine_that_they_have() -> Iterator[Look]:
+    """It is theirs until their time is over."""
+    record, node = an_agent()
+    record = replace(record, reservation=a_reservation(until_at=NOW + 2 * HOUR))
+    node = cordoned(node, a_mark(MarkClass.RESERVED))
+    stopped = an_instance(state=InstanceState.STOPPED)
+    yield from long_known(a_fleet())
+    seen = a_snapshot(a_view(node), records=(record,), instances=(stopped,))
+    yield from minutes(a_fleet(), seen, 3)
+
+
+def a_person_takes_a_node_offline_whose_labels_were_taken() -> Iterator[Look]:
+    """It is theirs to give the labels back."""
+    record, node = an_agent()
+    record = replace(record, labels=("cpu", "autoscaler-fleet-f"))
+    node = replace(
+        cordoned(node),
+        labels=frozenset((node.name, "autoscaler-fleet-f", "autoscaler-cordoned")),
+        reason="look at it",
+    )
+    yield from long_known(a_fleet())
+    yield from minutes(a_fleet(), a_snapshot(a_view(node), records=(record,)), 3)
+
+
 def a_block_leaves_and_jenkins_tells_no_graph_of_its_run() -> Iterator[Look]:
     """The run goes on: nothing says how the block ended."""
     run = "job/ci/7"
@@ -389,7 +414,8 @@ CORNERS = (
     a_job_waits_for_what_only_the_first_beacon_satisfies,
     *(a_schedule_holds_over_midnight, a_capacity_block_is_about_to_end),
     *(a_loan_is_over_while_its_labels_are_on_hold, the_clock_was_ahead_while_an_agent_boots),
-    a_job_comes_between_two_looks_of_one_instant,
+    *(a_job_comes_between_two_looks_of_one_instant, a_person_stops_a_machine_that_they_have),
+    a_person_takes_a_node_offline_whose_labels_were_taken,
     *(two_schedules_hold_at_once, a_block_leaves_and_jenkins_tells_no_graph_of_its_run),
     *(a_job_waits_for_two_nodes_of_no_pool, a_static_node_comes_online_while_jenkins_shuts_down),
 )

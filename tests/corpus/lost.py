@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from autoscaler.domain.facts.runs import Entry, Job, Run
-from autoscaler.domain.facts.snapshot import OfflineCause
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause
 from autoscaler.domain.facts.started_builds import (
     LostFacts,
     Part,
@@ -18,9 +18,31 @@ from autoscaler.domain.facts.started_builds import (
 )
 from corpus.case import Asks, Look
 from corpus.hand import MINUTE, long_known, look, minutes
-from support.builders import NOW, a_build, a_fleet, a_pool, a_snapshot, a_view, an_agent
+from support.builders import (
+    NOW,
+    a_build,
+    a_fleet,
+    a_pool,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_instance,
+)
 
 _TARGET = Target(controller="main", pool="cpu", label="cpu", value="cpu")
+_RUN = Run(
+    path="job/job/1",
+    is_pipeline=False,
+    building=False,
+    result="FAILURE",
+    started_at=NOW - MINUTE,
+    ended_at=NOW + 2 * MINUTE,
+    node="cpu-1",
+    item=1,
+)
+_ENTRY = Entry(item=1, run=_RUN.path, at=_RUN.started_at, is_ours=False, build=_RUN)
+_JOB = Job(path="job/job", buildable=True, declares=frozenset(), entries=(_ENTRY,), is_whole=True)
+_FACTS = {"main job/job/1": LostFacts(run=_RUN, unit=_RUN, job=_JOB)}
 
 
 def one_of_an_order_has_passed() -> Iterator[Look]:
@@ -55,24 +77,25 @@ def an_agent_is_back_after_a_restart_that_ended_its_build() -> Iterator[Look]:
     record, node = an_agent(builds=(a_build(),))
     idle = replace(node, builds=(), idle=True)
     away = replace(idle, offline=True, cause=OfflineCause.LOST)
-    run = Run(
-        path="job/job/1",
-        is_pipeline=False,
-        building=False,
-        result="FAILURE",
-        started_at=NOW - MINUTE,
-        ended_at=NOW + 2 * MINUTE,
-        node=node.name,
-        item=1,
-    )
-    entry = Entry(item=1, run=run.path, at=run.started_at, is_ours=False, build=run)
-    job = Job(path="job/job", buildable=True, declares=frozenset(), entries=(entry,), is_whole=True)
-    facts = {"main job/job/1": LostFacts(run=run, unit=run, job=job)}
     yield from long_known(fleet)
-    seen = {"records": (record,), "lost": facts}
+    seen = {"records": (record,), "lost": _FACTS}
     yield from minutes(fleet, a_snapshot(a_view(node), **seen), 2)
     yield from minutes(fleet, a_snapshot(a_view(away, session="s2"), **seen), 2, first=2)
     yield from minutes(fleet, a_snapshot(a_view(idle, session="s2"), **seen), 24, first=4, every=3)
 
 
-LOST = (one_of_an_order_has_passed, an_agent_is_back_after_a_restart_that_ended_its_build)
+def a_build_is_lost_that_no_pattern_names() -> Iterator[Look]:
+    fleet = a_fleet(a_pool(rerun=RerunPolicy(jobs=("other*",))))
+    record, node = an_agent(builds=(a_build(),))
+    yield from long_known(fleet)
+    yield from minutes(fleet, a_snapshot(a_view(node), records=(record,), lost=_FACTS), 2)
+    ended = an_instance(state=InstanceState.TERMINATED)
+    away = replace(node, builds=(), idle=True, offline=True, cause=OfflineCause.LOST)
+    seen = a_snapshot(a_view(away), records=(record,), instances=(ended,), lost=_FACTS)
+    yield from minutes(fleet, seen, 3, first=2)
+
+
+LOST = (
+    *(one_of_an_order_has_passed, a_build_is_lost_that_no_pattern_names),
+    an_agent_is_back_after_a_restart_that_ended_its_build,
+)
