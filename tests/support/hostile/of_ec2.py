@@ -312,12 +312,15 @@ def agents_flap(draw: Draw) -> Unkindness:
     """Agents lose their connection, and come back before Jenkins gives up what they run."""
     pool, span = draw.pool(), draw.span(20, 90)
 
+    def survives(build: Build) -> bool:
+        """Jenkins gives up at once what is only about to begin its `sh`."""
+        return build.kind is Kind.PIPELINE and (build.waits_for_input or build.sh_has_begun(draw.life.world.timeline.now))
+
     def lose_one() -> None:
         for at in draw.life.jenkins.values():
-            idle = [node for node in at.ours(pool) if node.connected and all(build.kind is Kind.PIPELINE for build in node.builds.values())]
-            idle = [node for node in idle if not node.handed]
-            if idle:
-                node = draw.chance.choice(idle)
+            safe = [node for node in at.ours(pool) if node.connected and not node.handed and all(map(survives, node.builds.values()))]
+            if safe:
+                node = draw.chance.choice(safe)
                 at.controller.disconnect(node.name)
                 draw.bite()
                 draw.life.world.timeline.after(draw.chance.uniform(20, 280), partial(draw.life.reconnect, at, node))
