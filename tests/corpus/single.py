@@ -13,6 +13,7 @@ from corpus.candidates import FOLDER
 from corpus.case import Answers, Asks, Case, Look, Recorded, written
 from corpus.corners import CORNERS
 from corpus.hand import HOUR, MINUTE, look, minutes
+from corpus.limits import LIMITS
 from corpus.lost import LOST
 from corpus.taught import TAUGHT
 from support.builders import (
@@ -163,6 +164,7 @@ _ALL = (
     *(one_stray_of_two_is_ended, a_job_comes_by_the_clock, monitors_mark_most_agents),
     *(a_job_comes_twice_a_day, hosts_leave_the_file),
     *CORNERS,
+    *LIMITS,
     *LOST,
     *TAUGHT,
 )
