@@ -72,6 +72,16 @@ def one_label(label: str) -> LabelExpression:
     return LabelExpression(label, (_Atom(label),))
 
 
+def as_told(text: str, known_labels: Collection[str] = ()) -> LabelExpression:
+    """Read what an item asks for as Jenkins tells it: a lone label is not quoted, whatever characters it contains."""
+    if text in known_labels:
+        return one_label(text)
+    try:
+        return parse(text)
+    except LabelSyntaxError:
+        return one_label(text)
+
+
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
     at = 0
     while at < len(text):

@@ -20,7 +20,7 @@ from autoscaler.domain.facts.fleet import (
 from autoscaler.domain.facts.job_settings import Source
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.snapshot import SIDE, ControllerView, Node, QueueItem, Record
-from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
+from autoscaler.domain.labels import as_told
 
 # What the description of a node of ours says: its fleet, its instance, and where that fleet runs.
 
@@ -269,10 +269,7 @@ def may_start_on(item: QueueItem, node: Node) -> bool:
 
 def satisfies(labels: frozenset[str], asked: str) -> bool:
     """Tell whether a node with these labels satisfies what an item asks for, as Jenkins reads that."""
-    try:
-        return parse(asked).matches(labels)
-    except LabelSyntaxError:
-        return one_label(asked).matches(labels)
+    return as_told(asked).matches(labels)
 
 
 # The token in an offline reason that says: this node was taken offline by us, and in which class.

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.nodes import beacon_specs
 from autoscaler.domain.facts.orders import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record, Snapshot
-from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+from autoscaler.domain.labels import LabelExpression, as_told
 from autoscaler.domain.situation.distrust import (
     NO_DISTRUST,
     Distrust,
@@ -405,7 +405,7 @@ class _Resolver:
 
     def _expression(self, text: str) -> tuple[LabelExpression, tuple[Pool, ...]]:
         if text not in self._by_text:
-            expression = _read(text, self._known_labels)
+            expression = as_told(text, self._known_labels)
             pools = tuple(pool for pool in self._pools if expression.matches(pool.labels | {self._fleet.ownership_label}))
             if self._fleet.held_labels:
                 pools = tuple(pool for pool in pools if expression.matches({*labels_given(self._fleet, pool)} - self._fleet.held_labels))
@@ -441,16 +441,6 @@ def _declined(want: Want) -> Unmet:
     names = sorted(want.declined_by)
     detail = f"{listed(names)} would have its labels, and {'takes' if len(names) == 1 else 'take'} only shorter jobs (max_job_seconds)"
     return Unmet(item=want.item, reason=Reason.JOB_TOO_LONG, detail=detail, expression=want.expression, declined_by=want.declined_by)
-
-
-def _read(text: str, known_labels: set[str]) -> LabelExpression:
-    """Parse a label as Jenkins tells it: a lone label is not quoted, whatever characters it contains."""
-    if text in known_labels:
-        return one_label(text)
-    try:
-        return parse(text)
-    except LabelSyntaxError:
-        return one_label(text)
 
 
 # Demand by pool: each item that waits is counted for one of the pools that could serve it.
