@@ -48,4 +48,14 @@ UNSEEN = (
         becomes="run.ended_at is not None",
         found_by=(f"{_OVERDUE}::test_a_build_that_waits_for_input_makes_no_machine_suspect_and_costs_no_second_one",),
     ),
+    Bug(
+        name="what boots for a controller that left is waited for by those that are there",
+        function="_booting",
+        was="if not is_controller_left(situation, agent.record.controller)):",
+        becomes="):",
+        found_by=(
+            "tests/scenarios/test_left_controllers.py::"
+            "test_what_boots_for_ever_on_it_keeps_no_agent_of_its_pool_from_being_tried_for_another_controller",
+        ),
+    ),
 )

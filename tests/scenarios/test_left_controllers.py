@@ -130,3 +130,20 @@ def test_what_ended_meanwhile_is_closed_and_its_node_is_named():
     day.minutes(60)
     assert day.fleet.state.memory.month.by_pool["web"] == spent
     assert any(f"{node} may still be on other" in line for line in asked(day, why, instance.id))
+
+
+def test_what_boots_for_ever_on_it_keeps_no_agent_of_its_pool_from_being_tried_for_another_controller():
+    """Nobody sees it connect or fail, so that it would be the one agent that is tried, for ever."""
+    pool = a_pool("cpu", controllers=("main", "other"), queue_maturity_seconds=0.0, boot_timeout_seconds=600.0)
+    day = Day(in_memory(pool)).minutes(3)
+    comes_up = day.world.ec2.on_running
+    day.world.ec2.on_running = lambda _instance: None
+    day.queue(1)
+    day.minutes(2)
+    deploy(day.fleet, without_controller(day.fleet.fleet, "main"))
+    page = day.world.controllers["other"].submit("page", "cpu", 300.0)
+    day.minutes(25)
+    assert day.fleet.state.memory.trials["boot/cpu"].is_open
+    day.world.ec2.on_running = comes_up
+    day.minutes(60)
+    assert page.ended is Ended.FINISHED

@@ -27,6 +27,7 @@ from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import LATE, Agent, Phase
 from autoscaler.domain.situation.breakers import TrialOf, boots_counted, by_pool, open_trial
 from autoscaler.domain.situation.canary import to_begin, why_one_at_a_time
+from autoscaler.domain.situation.left import is_controller_left
 from autoscaler.domain.situation.situation import Decided, Situation
 from autoscaler.domain.wording import figure, figures_apart
 
@@ -410,11 +411,11 @@ def _is_not_to_work_with(situation: Situation, record: Record) -> bool:
 
 
 def _booting(situation: Situation) -> dict[str, int]:
-    """Count the agents of each pool that were requested and never seen connected."""
+    """Count the agents of each pool that were requested and never seen connected; not where nobody sees them connect or fail."""
     counts: dict[str, int] = {}
     memory = situation.memory
     failed = boots_counted(memory)
-    for agent in situation.agents:
+    for agent in (agent for agent in situation.agents if not is_controller_left(situation, agent.record.controller)):
         is_booting = agent.record.is_instance and not memory.has_connected(agent.record.life_id) and _may_still_connect(agent)
         # The first one that is late has a successor at once; later ones are counted first, since that may pause the pool.
         is_over = agent.phase in LATE and open_trial(memory, TrialOf.BOOT.scope(agent.pool.name)) is None

@@ -77,8 +77,8 @@ class Look:
 
     @cached_property
     def late_launches(self) -> tuple[Agent, ...]:
-        """Agents that were launched, not started, and whose deadline to connect has passed."""
-        late = (agent for agent in self.agents if agent.phase in LATE)
+        """Agents that were launched, not started, and whose deadline to connect has passed where anybody sees that."""
+        late = (agent for agent in self.agents if agent.phase in LATE and agent.record.controller in self.snapshot.controllers)
         return tuple(agent for agent in late if agent.record.is_instance and not agent.record.life)
 
     @cached_property
