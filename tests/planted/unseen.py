@@ -53,9 +53,6 @@ UNSEEN = (
         function="_booting",
         was="if not is_controller_left(situation, agent.record.controller)):",
         becomes="):",
-        found_by=(
-            "tests/scenarios/test_left_controllers.py::"
-            "test_what_boots_for_ever_on_it_keeps_no_agent_of_its_pool_from_being_tried_for_another_controller",
-        ),
+        found_by=("tests/scenarios/test_left_controllers.py::test_what_boots_for_ever_on_it_keeps_no_agent_from_being_tried_elsewhere",),
     ),
 )

@@ -132,7 +132,7 @@ def test_what_ended_meanwhile_is_closed_and_its_node_is_named():
     assert any(f"{node} may still be on other" in line for line in asked(day, why, instance.id))
 
 
-def test_what_boots_for_ever_on_it_keeps_no_agent_of_its_pool_from_being_tried_for_another_controller():
+def test_what_boots_for_ever_on_it_keeps_no_agent_from_being_tried_elsewhere():
     """Nobody sees it connect or fail, so that it would be the one agent that is tried, for ever."""
     pool = a_pool("cpu", controllers=("main", "other"), queue_maturity_seconds=0.0, boot_timeout_seconds=600.0)
     day = Day(in_memory(pool)).minutes(3)
