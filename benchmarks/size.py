@@ -99,7 +99,7 @@ def canned(fleet: InMemory) -> Cans:
     dynamodb.save_memory(replace(stored.memory, version=0))
     for controller, learned in stored.learned.items():
         dynamodb.save_learned(controller, replace(learned, version=0))
-    client = fleet.ports.compute._client()  # type: ignore[attr-defined]  # noqa: SLF001 - the world's EC2, in boto3's words
+    client = fleet.ports.compute.client()  # type: ignore[attr-defined]  # the world's EC2, in boto3's words
     filters = [{"Name": "tag:autoscaler:fleet", "Values": [fleet.fleet.name]}]
     assert isinstance(client, LocalEc2Client)  # noqa: S101
     instances = client.get_paginator("describe_instances").paginate(Filters=filters)

@@ -380,8 +380,8 @@ BUGS = (
     Bug(
         name="an agent past its boot deadline still counts as booting",
         function="_phase",
-        was="return (Phase.RESERVED if record.reservation else Phase.REQUESTED) if boots else Phase.OVERDUE",
-        becomes="return Phase.RESERVED if record.reservation else Phase.REQUESTED",
+        was="return asked if boots else Phase.OVERDUE",
+        becomes="return asked",
         found_by=("tests/unit/test_scale_down.py::test_an_instance_that_never_registered_is_given_up_after_two_looks",),
     ),
     Bug(

@@ -9,7 +9,7 @@ CAPACITY = (
     Bug(
         name="agents of a block go on taking builds until EC2 ends them",
         function="used_up",
-        was="if pool.spec.capacity and situation.now >= pool.closes_at else",
+        was="if capacity and situation.now >= pool.closes_at else",
         becomes="if False else",
         found_by=(f"{_DAYS}no_build_is_lost_with_a_block_that_ends_if_builds_take_no_longer_than_usual",),
     ),

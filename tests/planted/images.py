@@ -7,7 +7,7 @@ _TIMELINES, _RULES = "tests/scenarios/test_image_parameter.py", "tests/unit/test
 IMAGES = (
     Bug(
         name="while a new image is tried, it is what everybody gets",
-        function="launched_versions",
+        function="launched_and_to_try",
         was="return {**current, **booted}, to_try",
         becomes="return {**current}, to_try",
         found_by=(f"{_RULES}::test_one_agent_tries_a_new_image_and_the_others_are_launched_from_the_old_one",),

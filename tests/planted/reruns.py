@@ -87,8 +87,8 @@ RERUNS = (
     planted(
         "a build is its order's by what its parameter claims",
         function="_claimed",
-        was="named is not None and order.has_started(lost.controller, named[1], item=run.item, run=lost.unit)",
-        becomes="named is not None",
+        was="return origin, order is not None and order.has_started(lost.controller, named[1], item=run.item, run=lost.unit)",
+        becomes="return origin, True",
         found_by=f"{_REPEATED}a_rebuild_of_an_ordered_build_is_no_build_of_its_order",
     ),
     planted(

@@ -472,6 +472,7 @@ Clock = Callable[[], float]
 Sleep = Callable[[float], None]
 T = TypeVar("T")
 D = TypeVar("D")
+_FAILED = object()
 
 
 class SideBySide(Protocol):
@@ -531,4 +532,4 @@ class Ports:
 
     def is_done(self, call: Callable[[], None], event: str, **facts: object) -> bool:
         """Tell whether a call succeeds. If it fails, log the event with the error."""
-        return self.or_else(call, event, otherwise=False, caught=AutoscalerError, **facts) is None
+        return self.or_else(call, event, otherwise=_FAILED, caught=AutoscalerError, **facts) is not _FAILED

@@ -102,7 +102,9 @@ def _shows_a_build(life: Life, what: str) -> bool:
     shown |= {build.node for build in life.builds() if build.ended is None and "was interrupted" in build.killed_by}
     mine = [one for one in life.world.ec2.instances.values() if one.id in what or one.tags.get("autoscaler:node") == what]
     nodes = {what, *(one.tags.get("autoscaler:node", "") for one in mine)} & shown
-    words = {*nodes, *(f" of {one.tags.get('autoscaler:pool')}: node-left too long" for one in mine)} if nodes else set()
+    pools = [one.tags.get("autoscaler:pool") for one in mine]
+    too_long = {f" of {pool}: {state} too long" for pool in pools for state in ("node-left", "ended-by-others")}
+    words = nodes | too_long if nodes else set()
     return any(word in f"{message.subject}\n{message.text}" for word in words for _, message in life.fleet.notifier.timed)
 
 

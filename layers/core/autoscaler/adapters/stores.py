@@ -338,6 +338,7 @@ def _day(at: float) -> str:
 
 MOST_ORDER_BYTES = 390_000  # of what is kept of one order, packed; an item holds 400 KB, its names and numbers included
 MOST_ORDER_BYTES_NEW = MOST_ORDER_BYTES // 2  # the rest is for what is started for it: an order that is too large could not even be ended
+BUILDS_KEPT_SECONDS = 90 * DAY_SECONDS  # of orders after their end, and of answers for lost builds
 _OPEN_RUNS, _ENDED_RUNS = "#open-runs", "#runs"
 _ORDER = Form(RunOrder, is_short=True)
 
@@ -378,7 +379,7 @@ class DynamoRunOrders(Table):
         if changed.ended_at is None:
             self.write(put, has_token=True)
         else:
-            at, until = f"at#{changed.ended_at:017.3f}#{order.id}", int(changed.ended_at) + DAYS_KEPT * DAY_SECONDS
+            at, until = f"at#{changed.ended_at:017.3f}#{order.id}", int(changed.ended_at) + BUILDS_KEPT_SECONDS
             ended = self.put((_ENDED_RUNS, at), until=until, body=put.body, version=changed.version)
             self.write(self.delete(put.key, is_same), ended, self.put((_ENDED_RUNS, put.key[1]), until=until, at=at), has_token=True)
         return changed
@@ -430,15 +431,15 @@ class DynamoReruns(Table):
         self.write(self._put(rerun, same(state=expected), 0))
 
     def _put(self, rerun: Rerun, condition: WriteCondition, read: int | None) -> Write:
-        facts = {"state": rerun.state, "until": rerun.created_at + DAYS_KEPT * DAY_SECONDS}
+        facts = {"state": rerun.state, "until": rerun.created_at + BUILDS_KEPT_SECONDS}
         return self.over((_RERUNS, rerun.key), _RERUN, rerun, condition, read, **facts)
 
 
 # Implements the LookSlots port: messages of SQS that come later, and a conditional write for each slot.
 
 
-_AT_ONCE = 10  # SQS' most
-_FORGOTTEN_SECONDS = 3600.0
+_MESSAGES_AT_ONCE = 10  # SQS' most
+_SLOTS_KEPT_SECONDS = 3600.0
 
 
 class SqsSlots(Table):
@@ -455,12 +456,12 @@ class SqsSlots(Table):
             {"Id": str(number), "DelaySeconds": max(0, ceil(at - now)), "MessageBody": json.dumps({"slot": name, "at": at})}
             for number, (name, at) in enumerate(slots.items())
         ]
-        for start in range(0, len(entries), _AT_ONCE):
+        for start in range(0, len(entries), _MESSAGES_AT_ONCE):
             with translated("SendMessageBatch"):
-                answer = self.queue().send_message_batch(QueueUrl=self.url, Entries=entries[start : start + _AT_ONCE])
+                answer = self.queue().send_message_batch(QueueUrl=self.url, Entries=entries[start : start + _MESSAGES_AT_ONCE])
             if answer.get("Failed"):
                 raise TransientError(f"SendMessageBatch: {len(answer['Failed'])} messages were refused ({answer['Failed'][0]['Code']})")
 
     def take(self, slot: str, now: float) -> bool:
         """Write an item that is not there yet; it is forgotten within the hour."""
-        return self.takes(self.put(("#looks", slot), NEW, until=now + _FORGOTTEN_SECONDS))
+        return self.takes(self.put(("#looks", slot), NEW, until=now + _SLOTS_KEPT_SECONDS))

@@ -189,7 +189,8 @@ def _before(new: list[_Object], pairs: list[_Pair]) -> list[_Pair]:
 def _likeness(known: _Object, part: _Object) -> int:
     """Count equal fields of two objects with the same name, which comes first in their fields."""
     first = next(iter(known), "")
-    return sum(known.get(first) == part.get(first) and name in part and part[name] == of for name, of in known.items())
+    is_same = known.get(first) == part.get(first)
+    return sum(name in part and part[name] == of for name, of in known.items()) if is_same else 0
 
 
 def _take_out(raw: Any, error: ValidationError) -> set[str]:

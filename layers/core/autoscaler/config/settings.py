@@ -359,9 +359,9 @@ class FleetSettings(Section):
         tuned = {key: self.tuned(key, name) for key in Tuning.model_fields}
         prices = {key: tuned.pop(key) for key in _PRICES}
         tuned.pop("prices")
-        never, warm, hosts = tuned.pop("reuse") == "never", tuned.pop("warm_pool"), is_of_hosts(self, name)
+        is_never_reused, warm, hosts = tuned.pop("reuse") == "never", tuned.pop("warm_pool"), is_of_hosts(self, name)
         most = len(hosts_of(self, name)) or pool.max_agents or 0
-        stopped = warm_pool_of(warm, pool.max_agents or 0) if warm and not never and self.may_stop(pool) else None
+        stopped = warm_pool_of(warm, pool.max_agents or 0) if warm and not is_never_reused and self.may_stop(pool) else None
         tuned["rerun"] = rerun_policy(tuned["rerun"], only_spot=pool.market == "spot")
         return Pool(
             name=name,
@@ -381,7 +381,7 @@ class FleetSettings(Section):
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
             schedules=pool_schedules(pool.schedules, most),
             **tuned
-            | {"max_job_seconds": pool.max_job_seconds, **({"max_builds": 1} if never else {})}
+            | {"max_job_seconds": pool.max_job_seconds, **({"max_builds": 1} if is_never_reused else {})}
             | (of_hosts(tuned) if hosts else self._launched(name, pool, prices) | {"warm_pool": stopped}),
         )
 

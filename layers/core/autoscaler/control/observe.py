@@ -126,8 +126,10 @@ def _claimed(ports: Ports, store: RerunStore, own: str, lost: LostBuild, run: Ru
     key = next((key for key in keys if key is not None), None)
     origin = store.rerun(key) if key is not None else None
     named = claimed_try(run.parameters, own)
-    order = ports.run_orders.order(named[0]) if named is not None and ports.run_orders is not None else None
-    return origin, order is not None and named is not None and order.has_started(lost.controller, named[1], item=run.item, run=lost.unit)
+    if named is None or ports.run_orders is None:
+        return origin, False
+    order = ports.run_orders.order(named[0])
+    return origin, order is not None and order.has_started(lost.controller, named[1], item=run.item, run=lost.unit)
 
 
 def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> Snapshot:
@@ -142,6 +144,8 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
     asked = a_part_of(ids_to_ask_alone(stored.memory, fates, now), FORGOTTEN_ASKED_A_LOOK, now) if fates else []
     fates |= {instance_id: ports.compute.fate(instance_id) for instance_id in asked}
     snapshot = _snapshot(ports, fleet, stored, views, invocation)
+    # The fleet file lets people order runs, or did so while some were open.
+    orders = ports.run_orders if may_have_orders(fleet, stored.memory) else None
     return replace(
         _with_prices(ports, fleet, stored, instances, snapshot),
         instances=instances,
@@ -152,10 +156,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         end_reasons=_end_reasons(ports, stored, instances, fates),
         unknown_alone=frozenset(instance_id for instance_id in asked if fates[instance_id] is InstanceState.NOT_FOUND),
         lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
-        # The fleet file lets people order runs, or did so while some were open.
-        run_orders=_read_or(ports, ports.run_orders.open_orders, None, "run_orders_not_read")
-        if ports.run_orders is not None and may_have_orders(fleet, stored.memory)
-        else (),
+        run_orders=() if orders is None else _read_or(ports, orders.open_orders, None, "run_orders_not_read"),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),
         ended_runs=_ended_runs(ports, stored, views),
     )

@@ -50,7 +50,9 @@ from autoscaler.domain.report.ordered import (
     meant,
     reserved_by,
     several,
-    told,
+)
+from autoscaler.domain.report.ordered import (
+    told as told_run,
 )
 from autoscaler.domain.report.status import Status, status_of
 from autoscaler.domain.report.told import Event
@@ -272,14 +274,14 @@ def _numbers_json(numbers: PoolOverride | TeamOverride) -> dict[str, Any]:
 # What people order and ask about runs: where each takes place is chosen first, and nothing is started where anything is wrong.
 
 
-_TRIES = 3
+_TRIES_TO_CANCEL = 3
 _LAST_TOLD = 20
 _NOTHING_MORE = "nothing more is started for it: the fleet file has no key runs any more"
 
 
 def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> RunEntry:
     """Choose where the runs take place, write the order down, and start them; the passes carry it on."""
-    store, policy = _store(ports), fleet.runs
+    store, policy = _run_store(ports), fleet.runs
     if policy is None:
         raise EventRefusedError("event refused: the fleet file has no key runs, without which nobody may order any (docs/runs.md)")
     order_id = f"run-{sha256(request.request_id.encode()).hexdigest()[:10]}"
@@ -301,9 +303,9 @@ def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: Orde
 
 def cancel_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRun) -> RunEntry:
     """End an order: write it down, then cancel and stop what is open; the passes go on with what cannot be ended now."""
-    store = _store(ports)
-    for _ in range(_TRIES):
-        order = _known(store, request.id)
+    store = _run_store(ports)
+    for _ in range(_TRIES_TO_CANCEL):
+        order = _known_run(store, request.id)
         if not order.is_open:
             raise EventRefusedError(f"event refused: id ({shortened(request.id)}): it has ended")
         if invocation.dry_run or order.cancelled_by:
@@ -318,11 +320,11 @@ def cancel_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: Can
 
 def list_runs(ports: Ports, fleet: Fleet, most: int, order_id: str | None) -> list[RunEntry]:
     """List orders: those that are open, then those that ended, the last one first; or one alone."""
-    store, now = _store(ports), ports.clock()
+    store, now = _run_store(ports), ports.clock()
     if order_id is not None:
-        return [_entry(fleet, _known(store, order_id), now)]
+        return [_run_entry(fleet, _known_run(store, order_id), now)]
     open_ones = store.open_orders()
-    return [_entry(fleet, order, now) for order in (*open_ones, *store.ended(max(0, most - len(open_ones))))][:most]
+    return [_run_entry(fleet, order, now) for order in (*open_ones, *store.ended(max(0, most - len(open_ones))))][:most]
 
 
 def told_runs(ports: Ports, fleet: Fleet, subject: str) -> list[str]:
@@ -334,11 +336,11 @@ def told_runs(ports: Ports, fleet: Fleet, subject: str) -> list[str]:
     except AutoscalerError:
         return []
     now = ports.clock()
-    mine = [_entry(fleet, order, now) for order in orders if subject in {order.job, order.id}]
-    return [line for entry in mine for line in (told(entry, now), *(f"{entry.id}: {ranked}" for ranked in entry.ranking))]
+    mine = [_run_entry(fleet, order, now) for order in orders if subject in {order.job, order.id}]
+    return [line for entry in mine for line in (told_run(entry, now), *(f"{entry.id}: {ranked}" for ranked in entry.ranking))]
 
 
-def _entry(fleet: Fleet, order: RunOrder, now: float) -> RunEntry:
+def _run_entry(fleet: Fleet, order: RunOrder, now: float) -> RunEntry:
     """Tell of an order; of one that is open though nobody may order runs any more, that nothing more is started for it."""
     entry = entry_of(order, now)
     return replace(entry, summary=f"{entry.summary}; {_NOTHING_MORE}") if order.is_open and fleet.runs is None else entry
@@ -346,7 +348,7 @@ def _entry(fleet: Fleet, order: RunOrder, now: float) -> RunEntry:
 
 def _carried_on(ports: Ports, fleet: Fleet, invocation: Invocation, order: RunOrder) -> RunEntry:
     """Begin at once. What fails now, the next pass does: the order stands."""
-    store = _store(ports)
+    store = _run_store(ports)
     keeper = RunKeeper(ports=ports, store=store, ends_at=invocation.ends_at, starts=STARTS_A_LOOK if fleet.runs else 0)
     carried = ports.or_else(partial(keeper.carry_on, order), "run_order_not_carried_on", otherwise=None, order=order.id)
     return entry_of(carried or store.order(order.id) or order, ports.clock())
@@ -371,13 +373,13 @@ def _statistics(ports: Ports, job: str) -> Statistics:
     return ports.or_else(read, "job_statistics_not_read", otherwise=Statistics(trackers={}, rows={}))
 
 
-def _store(ports: Ports) -> RunOrderStore:
+def _run_store(ports: Ports) -> RunOrderStore:
     if ports.run_orders is None:
         raise EventRefusedError("event refused: there is no store of orders here")
     return ports.run_orders
 
 
-def _known(store: RunOrderStore, order_id: str) -> RunOrder:
+def _known_run(store: RunOrderStore, order_id: str) -> RunOrder:
     order = store.order(order_id)
     if order is None:
         raise EventRefusedError(f"event refused: id ({shortened(order_id)}): there is no such run")

@@ -26,7 +26,7 @@ def announce_looks(ports: Ports, tick_at: float) -> None:
 
 
 def slots_of(tick_at: float, every: float) -> Iterator[float]:
-    """List the times at which the minute of a tick is looked at once more."""
+    """Yield the times at which the minute of a tick is looked at once more."""
     return (tick_at + number * every for number in range(1, ceil(MINUTE_SECONDS / every)))
 
 

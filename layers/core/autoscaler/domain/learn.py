@@ -4,10 +4,9 @@
 from a decision, `note_results` what became of its steps. The pass that holds the lease saves that.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial, reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from autoscaler.domain.facts.effects import (
     ConsoleRead,
@@ -101,7 +100,7 @@ from autoscaler.domain.situation.canary import (
 from autoscaler.domain.situation.demand import beacon_items, with_beacons_asked
 from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
-from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_versions, times_of
+from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_and_to_try, times_of
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.situation import Decided, Look, Situation, join, situate, with_job_lengths
 from autoscaler.domain.situation.states import FOREIGN, LEFT_THE_FILE, SHUTS_DOWN, UNSEEN, state_of
@@ -166,10 +165,12 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
 
 def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str]) -> dict[str, Trial]:
     """Carry on the trials, but for those that have ended; count what EC2 took back, and what others have ended."""
-    trials = next_starts(memory, look.agents, look.versions) | still_refused(memory, look.agents, look.snapshot.controllers, look.now)
+    trials, images = dict[str, Trial](), dict[str, Trial]()
     if memory.trials:
-        boots = still_open(memory, look.agents, launched_versions(look.fleet, look.current, proven)[0])
-        trials |= still_remembered(memory.trials, look.now) | boots | still_tried(memory, look, proven)
+        boots = still_open(memory, look.agents, launched_and_to_try(look.fleet, look.current, proven)[0])
+        trials, images = still_remembered(memory.trials, look.now) | boots, still_tried(memory, look, proven)
+    trials |= next_starts(memory, look.agents, look.versions) | images
+    trials |= still_refused(memory, look.agents, look.snapshot.controllers, look.now)
     if look.snapshot.end_reasons or any(agent.record.interrupted_at for agent in look.agents):
         trials = note_ended_by_others(note_taken_back(trials, _taken_back(look)), look)
     return trials
@@ -518,27 +519,18 @@ def _next_delays(memory: Memory, effects: Iterable[Effect], now: float) -> dict[
     return {name: replace(memory.pool(name), capacity=delay) for name, delay in delays.items()}
 
 
-_Trials = dict[str, Trial]
-# What effects of each kind say of trials, in the order in which they count: of one launch some may be had and some refused.
-_TELLS: tuple[tuple[type[Any], Callable[[_Trials, list[Any], Fleet, float], _Trials]], ...] = (
-    (ConsoleRead, lambda known, read, _fleet, _now: note_consoles(known, {console.instance_id: console.text for console in read})),
-    (ImageRefused, lambda known, refused, _fleet, now: note_refused_canaries(known, refused, now)),
-    (FailedStart, lambda known, failed, _fleet, now: note_failed_starts(known, failed, now)),
-    (Had, lambda known, had, _fleet, now: close(known, (scope for one in had for scope in scopes_of(one)), now)),
-    (NotLaunched, lambda known, launches, fleet, now: reduce(partial(_refused, fleet, now), launches, known)),
-    (Stopped, lambda known, stopped, _fleet, now: note_stops(known, (one.pool for one in stopped), (), now)),
-    (NotStopped, lambda known, refused, _fleet, now: note_stops(known, (), ((one.pool, one.why) for one in refused), now)),
-)
-
-
-def _next_trials(memory: Memory, fleet: Fleet, effects: Iterable[Effect], now: float) -> _Trials:
-    """Close the trials of what worked, and count what EC2 refused."""
+def _next_trials(memory: Memory, fleet: Fleet, effects: Iterable[Effect], now: float) -> dict[str, Trial]:
+    """Close the trials of what worked, and count what EC2 refused; of one launch some may be had and some refused."""
     trials = {**memory.trials}
-    for kind, tells in _TELLS:
-        if of_kind := _of(kind, effects):
-            trials = tells(trials, of_kind, fleet, now)
-    return trials
-
-
-def _refused(fleet: Fleet, now: float, known: _Trials, launch: NotLaunched) -> _Trials:
-    return note_refusals(known, fleet.pools[launch.pool], launch.refusals, now)
+    if consoles := _of(ConsoleRead, effects):
+        trials = note_consoles(trials, {console.instance_id: console.text for console in consoles})
+    if images := _of(ImageRefused, effects):
+        trials = note_refused_canaries(trials, images, now)
+    if starts := _of(FailedStart, effects):
+        trials = note_failed_starts(trials, starts, now)
+    if launches := _of(Had, effects):
+        trials = close(trials, (scope for had in launches for scope in scopes_of(had)), now)
+    for launch in _of(NotLaunched, effects):
+        trials = note_refusals(trials, fleet.pools[launch.pool], launch.refusals, now)
+    stopped, refused = [one.pool for one in _of(Stopped, effects)], [(one.pool, one.why) for one in _of(NotStopped, effects)]
+    return note_stops(trials, stopped, refused, now) if stopped or refused else trials

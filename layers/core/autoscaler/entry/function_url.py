@@ -22,7 +22,7 @@ from autoscaler.telemetry import log
 # Reads an agent's report about its machine. Anybody may have written it: it is bounded and checked, and nonsense is dropped.
 
 
-_Amount = Annotated[float, Field(allow_inf_nan=False, strict=True)]  # its bounds: telemetry_bounds.py
+_Amount = Annotated[float, Field(allow_inf_nan=False, strict=True)]  # its bounds: `out_of_bounds`
 _Name = Annotated[str, StringConstraints(max_length=200)]
 _Path = Annotated[str, StringConstraints(max_length=300, pattern=r"^job/")]
 _Short = Annotated[str, StringConstraints(max_length=40)]
@@ -34,13 +34,13 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-_KINDS: Mapping[Any, Any] = {float: _Amount, float | None: _Amount | None}
+_KINDS: Mapping[Any, Any] = {float: _Amount, float | None: _Amount | None, bool: bool}
 
 
 def _model_of(name: str, of: type[GpuUse | BuildUse | Telemetry], **others: Any) -> Any:
     """Make the model that checks these facts: each figure is an amount. ``others``: what is no figure."""
     told = [one for one in fields(of) if one.name != "told_at"]  # which no machine tells
-    kinds = {one.name: others.get(one.name, _KINDS.get(one.type, one.type)) for one in told}
+    kinds = {one.name: others[one.name] if one.name in others else _KINDS[one.type] for one in told}
     facts: dict[str, Any] = {one.name: (kinds[one.name], ... if one.default is MISSING else one.default) for one in told}
     return create_model(name, __base__=_Model, **facts)
 

@@ -113,7 +113,7 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
     elif not trigger.dry_run:
         send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
     if ordinary is passes.scale_down and trigger.order is None and not trigger.dry_run:
-        # With what the pass knows of agents that have gone.
+        # The runs that people have ordered are carried on, with what the pass knows of agents that have gone.
         ended = Counter(carry_orders_on(wired.ports, wired.fleet, invocation, reports))
         if ended:
             passed, failed, unfinished = (ended[one] for one in (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.UNFINISHED))

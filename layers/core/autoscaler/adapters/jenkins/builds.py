@@ -266,7 +266,7 @@ _CANCEL = "queue/cancelItem"
 _ITEM = re.compile(r"(?:^|/)queue/item/(\d+)/?$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class JenkinsBuilds:
     """The builds of one controller, whose connection they share."""
 

@@ -238,9 +238,9 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
     def post(
         self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | bytes = b"", *, with_text: bool = False
     ) -> Answer:
-        """POST a form, or a document; `DoubtfulError` where the answer is not one that Jenkins gives when it has done so.
+        """POST a form, or an XML document as bytes; `DoubtfulError` where the answer is not one that Jenkins gives when it has done so.
 
-        ``with_text``: it may be a text.
+        ``with_text``: 200 and a text is such an answer, too, as it is to a document.
         """
         headers = {"Content-Type": "application/xml"} if data and isinstance(data, bytes) else {}
         answer = self._post(requests.Request("POST", self._url(path, query or {}), data=data, headers=headers))

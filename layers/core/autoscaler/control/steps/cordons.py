@@ -82,8 +82,8 @@ def relabel(acting: Acting, step: Relabel) -> Result:
     if fitted != record:
         fitted = acting.write(fitted)
     room = _set_labels(acting, step, fitted, before, step.weight)
-    pools = acting.fleet.pools
-    if room and fitted.by_weight and room.executors == pools[record.pool].executors:
+    has_all = room is not None and room.executors == acting.fleet.pools[record.pool].executors
+    if has_all and fitted.by_weight:
         acting.write(replace(fitted, by_weight=False))
     return done(step)
 

@@ -194,12 +194,11 @@ def restore(acting: Acting, before: Record) -> None:
     if before.state not in _NOT_ACTED_ON and not before.leaves:
         return
     changed = acting.records[before.instance_id].state
+    at = acting.ports.clock()
     acting.note(
         before.instance_id,
         lambda read: (
-            replace(read, state=before.state, changed_at=acting.ports.clock())
-            if read.state is changed
-            else None
+            replace(read, state=before.state, changed_at=at) if read.state is changed else None
         ),
     )
 
@@ -235,8 +234,8 @@ def _had_nodes_on(of_machine: Iterable[Record], record: Record) -> Iterator[str]
     """
     for other in (one for one in of_machine if one.state is not RecordState.GONE):
         bindings = other.bindings if other.instance_id != record.instance_id else ()
-        both = (*bindings, *other.leaves)
-        yield from (binding.controller for binding in both if binding.node is not None)
+        bindings = (*bindings, *other.leaves)
+        yield from (binding.controller for binding in bindings if binding.node is not None)
 
 
 def _others(fleet: Fleet, of_machine: Iterable[Record], record: Record) -> set[str]:

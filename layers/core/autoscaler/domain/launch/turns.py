@@ -323,7 +323,7 @@ def room_without(situation: Situation, leaving: Collection[str]) -> KeptRoom:
 
 def wishes_in_turn(situation: Situation, leaving: Collection[str]) -> list[Wish]:
     """List what would be launched if each pool had only its own limits; nothing where nobody goes before others, or all of it fits."""
-    if not may_be_refused(situation, leaving, minima=True):
+    if not (has_lines(situation.fleet) and may_be_refused(situation, leaving, minima=True)):
         return []
     return _wishes(situation, leaving)
 

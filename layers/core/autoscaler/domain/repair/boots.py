@@ -69,7 +69,8 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
     by_id = {record.instance_id: record for record in situation.snapshot.records}
     by_node = {(record.controller, record.node): record for record in by_id.values()}
     decided = list(decided)
-    counted, ended = boots_counted(memory), {step.instance_id: step for step in decided if isinstance(step, Terminate)}
+    have_counted = boots_counted(memory)
+    ended = {step.instance_id: step for step in decided if isinstance(step, Terminate)}
     failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory)}
     failed |= {agent.record.instance_id: agent.record for agent in situation.agents if _is_over(situation, agent)}
     return tuple(
@@ -85,7 +86,7 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
             beside=is_for_all_agents(record.trouble) or shows_that_it_boots(situation, record),
         )
         for record in failed.values()
-        if record.instance_id not in counted and record.is_instance
+        if record.instance_id not in have_counted and record.is_instance
     )
 
 

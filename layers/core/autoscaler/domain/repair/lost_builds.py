@@ -76,7 +76,7 @@ def new_rerun(situation: Situation, lost: LostBuild, unit: Run | None, times: in
 
 
 def again_or_left(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, policy: RerunPolicy) -> RunAgain | LeaveLost:
-    """Start a build again, unless it was lost as often as is allowed, by what was noted of its queue item.
+    """Start a build again, unless it was lost as often as is allowed: that is counted by what was noted of its queue item.
 
     Its parameter only names the answer that it may come from: a person who rebuilds what we started copies that, and begins anew. Where
     its queue item is not known, the parameter counts.

@@ -268,11 +268,8 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = 
         *of_job[1:],
     ]
     if not (found or of_job):
-        return (
-            []
-            if all(view.complete for view in situation.snapshot.controllers.values())
-            else _in_order(situation, subject, [], [unreadable(subject)])
-        )
+        is_read = all(view.complete for view in situation.snapshot.controllers.values())
+        return [] if is_read else _in_order(situation, subject, [], [unreadable(subject)])
     return _in_order(situation, subject, of_job, found)
 
 
@@ -358,7 +355,7 @@ def _of_agent(situation: Situation, agent: Agent, events: Collection[Event]) -> 
     names = f"{record.node} ({record.instance_id})" if record.node else record.instance_id
     usd = dollars(usd_per_hour_of(situation, record))
     image = image_of(situation, agent)
-    kind = f"{record.instance_type}{f' of {image}' if image else ''}"
+    kind = f"{record.instance_type} of {image}" if image else record.instance_type
     yield f"{names} of {record.pool} on {record.controller}: {state_of(situation, agent).word}; {kind}, {usd} an hour"
     if situation.snapshot.is_off(record):
         yield from of_stopped(situation, agent)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from urllib.parse import unquote, urlsplit
@@ -241,20 +241,20 @@ def meant(subject: str, names: Mapping[str, Collection[str]], items: Mapping[str
         return (subject,)
     forms = tuple(dict.fromkeys(_forms(subject, items)))
     keys = {name: tuple(dict.fromkeys(_key(other) for other in (name, *others))) for name, others in names.items()}
-    for way in range(_WAYS_TO_BE_LIKE):
+    for is_like in _LIKE:
         for form in forms:
-            if like := sorted(name for name, of_name in keys.items() if any(_likeness(key, form)[way] for key in of_name)):
+            if like := sorted(name for name, of_name in keys.items() if any(is_like(key, form) for key in of_name)):
                 return tuple(like)
     return (subject,)
 
 
-_WAYS_TO_BE_LIKE = 4
-
-
-def _likeness(key: str, form: str) -> tuple[bool, bool, bool, bool]:
-    """Tell whether a key is what somebody wrote, or has that as its end, as its folder, or as any part."""
-    is_part = len(form) >= _PART_CHARACTERS and form in key
-    return key == form, key.endswith(f"/{form}"), key.startswith(f"{form}/"), is_part
+# A key is what somebody wrote, or has that as its end, as its folder, or as any part.
+_LIKE: tuple[Callable[[str, str], bool], ...] = (
+    lambda key, form: key == form,
+    lambda key, form: key.endswith(f"/{form}"),
+    lambda key, form: key.startswith(f"{form}/"),
+    lambda key, form: len(form) >= _PART_CHARACTERS and form in key,
+)
 
 
 def _forms(subject: str, items: Mapping[str, str]) -> Iterator[str]:
@@ -437,7 +437,8 @@ def _part(number: int, part: Part, now: float) -> PartEntry:
     last, before = part.last, [f"{one.run or one.id} {one.verdict}" for one in part.tries[:-1]]
     waited = took = None
     if last is not None:
-        waited = max(0.0, (last.ended_at or now if last.began_at is None else last.began_at) - last.at)
+        until_at = (last.ended_at or now) if last.began_at is None else last.began_at
+        waited = max(0.0, until_at - last.at)
     if last is not None and last.began_at is not None:
         took = max(0.0, (last.ended_at or now) - last.began_at) if last.took_seconds is None else last.took_seconds
     return PartEntry(

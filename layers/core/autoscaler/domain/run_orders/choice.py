@@ -202,17 +202,18 @@ def choose(situation: Situation, asked: Asked, statistics: Statistics) -> Chosen
         if not controllers[controller].complete:
             left_out.append(f"{controller}: {controllers[controller].problem}")
             continue
-        found: list[tuple[Target, Prospect]] = []
+        fitting: list[tuple[Target, Prospect]] = []
         tracker, rows = statistics.trackers.get(controller, JobTracker()), statistics.rows.get(controller, ())
         for pool in situation.pools_of(controller).values():
             target = _target(situation, pool, asked)
             if isinstance(target, str):
-                left_out.append(f"{pool.name}{f' on {controller}' if len(controllers) > 1 else ''}: {target}")
+                where = f"{pool.name} on {controller}" if len(controllers) > 1 else pool.name
+                left_out.append(f"{where}: {target}")
             else:
-                found.append((target, prospect(situation, pool, asked.job, asked.runs, tracker, rows)))
-        known = [one.takes for _, one in found if one.takes is not None]
+                fitting.append((target, prospect(situation, pool, asked.job, asked.runs, tracker, rows)))
+        known = [one.takes for _, one in fitting if one.takes is not None]
         assumed = fmean(known) if known else 0.0
-        candidates += [_Candidate(target=target, prospect=one, assumed=assumed, choose=asked.choose) for target, one in found]
+        candidates += [_Candidate(target=target, prospect=one, assumed=assumed, choose=asked.choose) for target, one in fitting]
     if not candidates:
         raise ChoiceError("no pool satisfies it: " + ("; ".join(left_out) or "the fleet has none there"))
     targets = _distribute(candidates, asked, left_out)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Lending, Share
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, CapacityReservation, Lending, Share
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import Cordon, Held, Terminate
@@ -260,7 +260,8 @@ def used_up(situation: Situation, controller: str, decided: Decided) -> Iterator
     """Cordon what may have no further build, at once, for good and without a pace: builds must not share it. Those that run go on."""
     taken = leaving(decided, controller)
     for pool in situation.pools_of(controller).values():
-        closed = _why_closed(situation, pool) if pool.spec.capacity and situation.now >= pool.closes_at else ""
+        capacity = pool.spec.capacity
+        closed = _why_closed(capacity, situation.now) if capacity and situation.now >= pool.closes_at else ""
         for agent in pool.ready if closed or pool.spec.max_builds is not None else ():
             if agent.record.node in taken or situation.protected(agent):
                 continue
@@ -271,13 +272,12 @@ def used_up(situation: Situation, controller: str, decided: Decided) -> Iterator
                 yield cordon(situation, agent, MarkClass.USED_UP, Reason.CAPACITY_ENDS, closed)
 
 
-def _why_closed(situation: Situation, pool: PoolView) -> str:
-    """Say when the reservation or block of a pool ends: its agents take no new builds in time, so that EC2 ends none with them."""
-    capacity = pool.spec.capacity
-    if capacity is None or situation.now >= capacity.leaves_at:
-        return f"{capacity.id if capacity else pool.name} is over"
-    what = f"EC2 ends the machines of {capacity.id}" if capacity.block else f"{capacity.id} ends"
-    return f"{what} in {duration(capacity.leaves_at - situation.now)}"
+def _why_closed(capacity: CapacityReservation, now: float) -> str:
+    """Say when a reservation or a block ends: its agents take no new builds in time, so that EC2 ends none with them."""
+    if now >= capacity.leaves_at:
+        return f"{capacity.id} is over"
+    ends = f"EC2 ends the machines of {capacity.id}" if capacity.block else f"{capacity.id} ends"
+    return f"{ends} in {duration(capacity.leaves_at - now)}"
 
 
 # Agents whose pool left the fleet file, or does not serve their controller any more: drained like any surplus.

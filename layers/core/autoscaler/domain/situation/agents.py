@@ -128,7 +128,7 @@ class Agent:
 
     def borrowed_executors(self, now: float) -> int:
         """Executors on which jobs run that began while it was lent: it was idle before."""
-        if not self.node:
+        if not self.record.lent_until or not self.node:
             return 0
         is_lent, borrowers = self.record.is_lent(now), self.record.borrowers
         return sum(is_lent or build.key in borrowers for build in self.node.builds)
@@ -216,7 +216,8 @@ def join_agents(
         state = states.get(instance_id)
         if state is InstanceState.NOT_FOUND:
             after_seconds = LEFT_FORGOTTEN_AFTER_SECONDS if view is None or pool.has_left else FORGOTTEN_AFTER_SECONDS
-            state = state if _is_gone(node, gone.get(record.machine, 0.0), after_seconds) else None
+            if not _is_gone(node, gone.get(record.machine, 0.0), after_seconds):
+                state = None
         is_seen = view is not None and view.complete and record.node not in view.unread
         extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
         was_connected, was_marked = memory.has_connected(record.life_id), memory.agent(instance_id).mark is not None
@@ -291,7 +292,8 @@ def _phase(of: _Facts, mark: Mark | None, *, boots: bool, is_over: bool) -> Phas
     if record.state in _OUT_OF_SERVICE:
         return _OUT_OF_SERVICE[record.state]
     if record.state.is_asked_for:
-        return (Phase.RESERVED if record.reservation else Phase.REQUESTED) if boots else Phase.OVERDUE
+        asked = Phase.RESERVED if record.reservation else Phase.REQUESTED
+        return asked if boots else Phase.OVERDUE
     if not of.is_seen:
         return Phase.UNSEEN
     takes_none = node is None or mark is not None or node.temporarily_offline

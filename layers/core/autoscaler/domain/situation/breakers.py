@@ -182,11 +182,9 @@ def in_the_way(pool: Pool, memory: Memory) -> dict[str, Trial]:
     if wide := _wide(pool, memory):
         return wide
     failed = _failed(pool, memory)
-    return (
-        {TrialOf.OFFERING.scope(pool.name, offering.key): trial for offering, trial in failed.items()}
-        if len(failed) == len(pool.offerings)
-        else {}
-    )
+    if len(failed) < len(pool.offerings):
+        return {}
+    return {TrialOf.OFFERING.scope(pool.name, offering.key): trial for offering, trial in failed.items()}
 
 
 def _wide(pool: Pool, memory: Memory) -> dict[str, Trial]:

@@ -103,7 +103,7 @@ _PARTS: Mapping[type, tuple[str, ...]] = {
     PoolPast: ("capacity", "taken", "never_lent_at"),
     ControllerPast: ("failing", "rations", "asked", "most_marked", "free_nodes"),
     FleetPast: ("spot_prices",),
-    Learned: ("running", "runs", "streaks", "succeeded_at", "seen_at"),
+    Learned: ("running", "runs", "streaks", "succeeded_at"),
 }
 _SEEN_ANEW = (Observation, FreeNode)
 _PLANNED = "until_at"  # the only time of these that may be yet to come
@@ -113,7 +113,8 @@ _OF_CONTROLLER = "lost_at"  # by Jenkins' own clock, which may be ahead for good
 def turned_back(snapshot: Snapshot) -> Snapshot:
     """Return a look as if all that a clock that was ahead has noted were noted now."""
     now, latest = snapshot.taken_at, snapshot.taken_at + _DIFFER_SECONDS
-    mended = {"memory": not_ahead(snapshot.memory, now), "learned": not_ahead(snapshot.learned, now)}
+    learned = {name: _mended(one, {"seen_at": min(one.seen_at, now)}) for name, one in not_ahead(snapshot.learned, now).items()}
+    mended: dict[str, Any] = {"memory": not_ahead(snapshot.memory, now), "learned": learned}
     if any(record.launched_at > latest for record in snapshot.records):
         mended["records"] = _launched(snapshot, latest)
     return _mended(snapshot, mended)
@@ -125,7 +126,7 @@ def not_ahead(noted: Any, now: float) -> Any:
     Nearly always nothing is to be mended, and the very same comes back. Of many things those are left out that a look sees anew.
     """
     if isinstance(noted, float):
-        return min(noted, now)
+        return noted if noted - now <= _DIFFER_SECONDS else now
     if type(noted) in _PARTS:
         return _mended(noted, {name: not_ahead(getattr(noted, name), now) for name in _PARTS[type(noted)]})
     if isinstance(noted, tuple):

@@ -493,7 +493,7 @@ def versions_of_instances(snapshot: Snapshot, fleet: Fleet) -> dict[str, str]:
     return versions | {instance_id: version for instance_id, version in by_image if version}
 
 
-def launched_versions(fleet: Fleet, current: Mapping[str, str], proven: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def launched_and_to_try(fleet: Fleet, current: Mapping[str, str], proven: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the version that each pool launches, by pool: where a parameter names its image, the one that was seen to boot.
 
     And the versions that have yet to boot where another one did, of pools whose image a parameter names.

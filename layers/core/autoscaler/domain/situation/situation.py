@@ -34,7 +34,7 @@ from autoscaler.domain.situation.pool_view import (
     agent_costs,
     closes_at,
     current_versions,
-    launched_versions,
+    launched_and_to_try,
     scheduled,
     trusted,
     versions_of_instances,
@@ -108,12 +108,12 @@ class Situation(Look):
     @cached_property
     def launched(self) -> Mapping[str, str]:
         """The version that each pool launches, by pool; where it is known."""
-        return launched_versions(self.fleet, self.current, self.memory.proven)[0]
+        return launched_and_to_try(self.fleet, self.current, self.memory.proven)[0]
 
     @cached_property
     def to_try(self) -> Mapping[str, str]:
         """The new images that are tried with one agent each, by pool; with the versions of launch templates."""
-        return launched_versions(self.fleet, self.current, self.memory.proven)[1]
+        return launched_and_to_try(self.fleet, self.current, self.memory.proven)[1]
 
     @cached_property
     def out_of_use(self) -> tuple[Agent, ...]:
@@ -333,7 +333,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     every, pools = look.snapshot.look_every_seconds, look.fleet.pools
     facts = {name: (pool, offered(pool, memory, look.now), trusted(memory.pool(name).boots), every) for name, pool in pools.items()}
     costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))
-    launched, to_try = launched_versions(look.fleet, look.current, memory.proven)
+    launched, to_try = launched_and_to_try(look.fleet, look.current, memory.proven)
     # Static nodes are there already.
     failing = {name: {key: step.why for key, step in past.failing.items()} for name, past in memory.controllers.items()}
     no_node = {

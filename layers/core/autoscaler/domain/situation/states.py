@@ -383,7 +383,8 @@ ENDED_BY_OTHERS = replace(
     name="ended-by-others",
     recognised_by="EC2 says that the instance of a registered agent is gone, ended by a person, by a tool, or for an event of its own",
     holds=lambda s, a: a.machine_gone and is_by_others(s, a),
-    told="at once (`agents of POOL are ended by others`), once for all that end within a day, with the jobs that ran there",
+    told="at once (`agents of POOL are ended by others`), once for all that end within a day, with the jobs that ran there; "
+    "its node after 1 h",
     says="was ended by others, and its node is left",
 )
 MISSING = AgentState(
