@@ -30,13 +30,13 @@ def main() -> int:
     by_hand = [written(Recorded(case=case)) for case in made_by_hand()]
     for bug in missed:
         lines = list(_candidates(bug, files))
-        found = noticing(bug, by_hand) or noticing(bug, lines)
-        if found is None:
+        noticed = noticing(bug, by_hand) or noticing(bug, lines)
+        if noticed is None:
             _say(f"no case among {len(lines)} for: {bug.name}")
             continue
-        found = shortened(bug, found)
-        write_archive(archive, dict.fromkeys([*lines_of(archive), written(found)]))
-        _say(f"{len(found.case.looks)} looks for: {bug.name}: {found.case.name}")
+        noticed = shortened(bug, noticed)
+        write_archive(archive, dict.fromkeys([*lines_of(archive), written(noticed)]))
+        _say(f"{len(noticed.case.looks)} looks for: {bug.name}: {noticed.case.name}")
     return 0
 
 
@@ -61,19 +61,19 @@ def noticing(bug: Bug, lines: list[str]) -> Recorded | None:
     return read(decided[verdict.case]) if verdict.case is not None else None
 
 
-def shortened(bug: Bug, found: Recorded) -> Recorded:
+def shortened(bug: Bug, noticed: Recorded) -> Recorded:
     """Leave out looks at the end, and then at the beginning, as long as the bug is noticed."""
     for part in (lambda looks, n: looks[:n], lambda looks, n: looks[-n:]):
-        looks = found.case.looks
+        looks = noticed.case.looks
         without, enough = 0, len(looks)
         while enough - without > 1:
             half = (without + enough) // 2
-            case = decided_anew(Recorded(case=replace(found.case, looks=part(looks, half))))
+            case = decided_anew(Recorded(case=replace(noticed.case, looks=part(looks, half))))
             if power.verdict_among(bug, [written(case)]).how:
-                found, enough = case, half
+                noticed, enough = case, half
             else:
                 without = half
-    return found
+    return noticed
 
 
 def _say(line: str) -> None:
