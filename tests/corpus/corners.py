@@ -386,6 +386,18 @@ def a_person_takes_a_node_offline_whose_labels_were_taken() -> Iterator[Look]:
     yield from minutes(a_fleet(), a_snapshot(a_view(node), records=(record,)), 3)
 
 
+def ec2_refuses_to_stop_a_machine() -> Iterator[Look]:
+    """It is ended in place of that."""
+    fleet = a_fleet(a_pool(warm_pool=_WARM))
+    record, node = an_agent()
+    seen = a_snapshot(a_view(cordoned(node)), records=(record,))
+    yield from long_known(fleet)
+    yield from minutes(fleet, seen, 1)
+    refused = Outcomes(unstoppable={"i-1": ("cpu", "UnsupportedOperation")})
+    yield look(Asks.DOWN, fleet, seen, NOW + MINUTE, outcomes=refused)
+    yield from minutes(fleet, seen, 2, first=2)
+
+
 def a_block_leaves_and_jenkins_tells_no_graph_of_its_run() -> Iterator[Look]:
     """The run goes on: nothing says how the block ended."""
     run = "job/ci/7"
@@ -415,7 +427,7 @@ CORNERS = (
     *(a_schedule_holds_over_midnight, a_capacity_block_is_about_to_end),
     *(a_loan_is_over_while_its_labels_are_on_hold, the_clock_was_ahead_while_an_agent_boots),
     *(a_job_comes_between_two_looks_of_one_instant, a_person_stops_a_machine_that_they_have),
-    a_person_takes_a_node_offline_whose_labels_were_taken,
+    *(a_person_takes_a_node_offline_whose_labels_were_taken, ec2_refuses_to_stop_a_machine),
     *(two_schedules_hold_at_once, a_block_leaves_and_jenkins_tells_no_graph_of_its_run),
     *(a_job_waits_for_two_nodes_of_no_pool, a_static_node_comes_online_while_jenkins_shuts_down),
 )

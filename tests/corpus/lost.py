@@ -1,9 +1,9 @@
 """Series made by hand, of builds of orders, and of those that may be lost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from autoscaler.domain.facts.runs import Entry, Job, Run
+from autoscaler.domain.facts.runs import Entry, Interruption, Job, Run
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause
 from autoscaler.domain.facts.started_builds import (
     LostFacts,
@@ -85,17 +85,30 @@ def an_agent_is_back_after_a_restart_that_ended_its_build() -> Iterator[Look]:
 
 
 def a_build_is_lost_that_no_pattern_names() -> Iterator[Look]:
-    fleet = a_fleet(a_pool(rerun=RerunPolicy(jobs=("other*",))))
+    yield from _ends(RerunPolicy(jobs=("other*",)), _FACTS)
+
+
+def a_person_cancels_the_block_of_an_agent_that_is_gone() -> Iterator[Look]:
+    """What they ended is not lost."""
+    stops = (Interruption.BLOCK_CANCELLED, Interruption.PERSON)
+    run = replace(_RUN, is_pipeline=True, result="ABORTED", node="", interruptions=stops)
+    yield from _ends(RerunPolicy(), {"main job/job/1": LostFacts(run=run, unit=run, job=_JOB)})
+
+
+def _ends(rerun: RerunPolicy, facts: Mapping[str, LostFacts]) -> Iterator[Look]:
+    """The machine of a build ends."""
+    fleet = a_fleet(a_pool(rerun=rerun))
     record, node = an_agent(builds=(a_build(),))
     yield from long_known(fleet)
-    yield from minutes(fleet, a_snapshot(a_view(node), records=(record,), lost=_FACTS), 2)
+    yield from minutes(fleet, a_snapshot(a_view(node), records=(record,), lost=facts), 2)
     ended = an_instance(state=InstanceState.TERMINATED)
     away = replace(node, builds=(), idle=True, offline=True, cause=OfflineCause.LOST)
-    seen = a_snapshot(a_view(away), records=(record,), instances=(ended,), lost=_FACTS)
+    seen = a_snapshot(a_view(away), records=(record,), instances=(ended,), lost=facts)
     yield from minutes(fleet, seen, 3, first=2)
 
 
 LOST = (
     *(one_of_an_order_has_passed, a_build_is_lost_that_no_pattern_names),
+    a_person_cancels_the_block_of_an_agent_that_is_gone,
     an_agent_is_back_after_a_restart_that_ended_its_build,
 )
