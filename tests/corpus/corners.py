@@ -357,6 +357,15 @@ def the_clock_was_ahead_while_an_agent_boots() -> Iterator[Look]:
         yield look(Asks.UP, a_fleet(), seen, at)
 
 
+def a_clock_that_was_ahead_launched_an_agent() -> Iterator[Look]:
+    """EC2 knows when; of another one it shows nothing yet."""
+    ahead = [a_record(f"i-{number}", launched_at=NOW + HOUR) for number in (1, 2)]
+    known = an_instance("i-1", launched_at=NOW - 5 * MINUTE)
+    seen = a_snapshot(a_view(), records=tuple(ahead), instances=(known,))
+    for asks in (Asks.UP, Asks.DOWN):
+        yield from (look(asks, a_fleet(), seen, NOW + number * 6 * MINUTE) for number in range(4))
+
+
 def a_job_comes_between_two_looks_of_one_instant() -> Iterator[Look]:
     for items in ((), (an_item(1, label="cpu"),)):
         yield look(Asks.UP, a_fleet(), a_snapshot(a_view(items=items)), NOW)
@@ -430,4 +439,5 @@ CORNERS = (
     *(a_person_takes_a_node_offline_whose_labels_were_taken, ec2_refuses_to_stop_a_machine),
     *(two_schedules_hold_at_once, a_block_leaves_and_jenkins_tells_no_graph_of_its_run),
     *(a_job_waits_for_two_nodes_of_no_pool, a_static_node_comes_online_while_jenkins_shuts_down),
+    a_clock_that_was_ahead_launched_an_agent,
 )

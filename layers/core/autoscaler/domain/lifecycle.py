@@ -191,7 +191,7 @@ def _end(here: Following, agent: Agent, seen: str) -> Step | Held:
         return _end_side_or_host(situation, agent, seen)
     if agent.pool.warm_pool and here.room.takes(agent):
         return stop(agent, Reason.KEPT_STOPPED, seen)
-    done = why_disk_is_done(situation, agent) if agent.pool.warm_pool else None
+    done = why_disk_is_done(situation, agent, agent.pool.warm_pool) if agent.pool.warm_pool else None
     return terminate(agent, done[0], f"{seen}; {done[1]}") if done else terminate(agent, Reason.DRAINED, seen)
 
 

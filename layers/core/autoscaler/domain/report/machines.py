@@ -155,7 +155,7 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
         return "EC2 refused to stop it (its stop protection, or its kind of instance)"
     if keeps_static_nodes_from_others(situation.fleet, record):
         return "it has a static node, which others could not use meanwhile"
-    why = why_disk_is_done(situation, agent) or why_outdated(situation, agent)
+    why = why_disk_is_done(situation, agent, agent.pool.warm_pool) or why_outdated(situation, agent)
     return why[1] if why else None
 
 
@@ -278,7 +278,7 @@ def told_lent(situation: Situation, agent: Agent) -> str:
     labels = " ".join(agent.record.lent_labels)
     if agent.record.is_lent(situation.now):
         return f"lent to jobs that ask for {labels}, for another {duration(agent.record.lent_until - situation.now)} at most"
-    if borrowed := agent.borrowed_executors(situation.now):
+    if agent.record.lent_until and (borrowed := agent.borrowed_executors(situation.now)):
         return f"{counted(borrowed, 'job')} began on it while it was lent"
     return ""
 

@@ -419,7 +419,7 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
     if stopped_seconds > warm.max_age_seconds:
         lasted, most = durations_apart(stopped_seconds, warm.max_age_seconds)
         return Reason.WARM_POOL_AGE, f"stopped for {lasted}, at most {most} are wanted"
-    if done := why_disk_is_done(situation, agent):
+    if done := why_disk_is_done(situation, agent, warm):
         return done
     # While a new template version is tried out, the old ones are what can be relied on.
     return None if is_canary(situation, pool.name) else why_outdated(situation, agent)

@@ -128,10 +128,8 @@ class Agent:
 
     def borrowed_executors(self, now: float) -> int:
         """Executors on which jobs run that began while it was lent: it was idle before."""
-        if not self.record.lent_until or not self.node:
-            return 0
         is_lent, borrowers = self.record.is_lent(now), self.record.borrowers
-        return sum(is_lent or build.key in borrowers for build in self.node.builds)
+        return sum(is_lent or build.key in borrowers for build in (self.node.builds if self.node else ()))
 
     @property
     def idle(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from autoscaler.domain.facts.fleet import Market, Share, may_stop_type, node_name
+from autoscaler.domain.facts.fleet import Market, Share, WarmPool, may_stop_type, node_name
 from autoscaler.domain.facts.memory import Learned, Trial
 from autoscaler.domain.facts.nodes import MarkClass, keeps_static_nodes_from_others
 from autoscaler.domain.facts.plan import Terminate
@@ -26,11 +26,9 @@ from autoscaler.domain.wording import counted, duration
 _SHORT_PAUSES = (0.0, 1800.0, 3600.0, 7200.0, 14_400.0)
 
 
-def why_disk_is_done(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
-    """Say why an agent is not kept stopped for the sake of its disk; None where it may be, or its pool keeps no stopped agents."""
-    warm, record = agent.pool.warm_pool, agent.record
-    if warm is None:
-        return None
+def why_disk_is_done(situation: Situation, agent: Agent, warm: WarmPool) -> tuple[Reason, str] | None:
+    """Say why an agent is not kept stopped for the sake of its disk; None where it may be. ``warm``: its pool's."""
+    record = agent.record
     if why := why_type_is_left_out(situation, agent):
         return Reason.INSTANCE_STORE, why
     if record.instance_id in short_of_disk(situation):
@@ -128,7 +126,7 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
     is_ours = not keeps_static_nodes_from_others(situation.fleet, record)
     is_wanted = is_launched_meanwhile(situation, agent) or not why_outdated(situation, agent)
-    is_fit = why_disk_is_done(situation, agent) is None
+    is_fit = why_disk_is_done(situation, agent, agent.pool.warm_pool) is None
     return is_surplus and is_ours and situation.spent_by(agent.pool.name) is None and is_wanted and is_fit
 
 
