@@ -47,8 +47,10 @@ class _Other:
         if self.beacon and now < until and self.beacon not in controller.nodes:
             self._add(a_world_node(self.beacon, *sorted(self.pool.labels), self.label, connected=False, survives_reload=True))
         self._let_go(over=now >= until)
-        if self.nodes or self.beacon in controller.nodes:
-            self.draw.life.wanted.others_there.append(now)
+        life = self.draw.life
+        # While the pool is out of our file, nothing of ours is there twice.
+        if (self.nodes or self.beacon in controller.nodes) and self.pool.name in life.fleet.fleet.pools:
+            life.wanted.others_there.append(now)
         waiting = [build for build in controller.queue if build.expression and build.expression.matches(self.pool.labels)]
         if now < until and waiting and len(self.nodes) < 3:
             self._launch()
