@@ -99,14 +99,14 @@ def _may_be_connected(agent: Agent) -> bool:
 
 # People are told of such a machine for so long: `publish_metrics` may fail for some minutes.
 LOST_SECONDS = 180.0
-_ENDED = (states.SHUTS_DOWN.name, states.NODE_LEFT.name, states.ENDED_BY_OTHERS.name)
 
 
 def lost_since(situation: Situation, agent: Agent) -> float | None:
     """Say since when an agent is given up, or its machine has ended, on which a person counts; None if nobody does, or it lives."""
     reservations, past = (agent.record.reservation, *agent.record.devices_for), situation.past(agent).state
-    has_ended = past is not None and past.state in _ENDED  # `publish_metrics` does not ask EC2 for what has ended
-    is_lost = has_ended or agent.instance_ended or agent.phase is Phase.CONDEMNED
-    if not is_lost or all(reservation is None or reservation.is_over(situation.now) for reservation in reservations):
+    row = states.state_named(past.state if past else "")
+    has_ended = row is not None and row.has_ended  # `publish_metrics` does not ask EC2 for what has ended
+    lives = not (has_ended or agent.instance_ended or agent.phase is Phase.CONDEMNED)
+    if lives or all(reservation is None or reservation.is_over(situation.now) for reservation in reservations):
         return None
     return past.since_at if past and has_ended else situation.now

@@ -62,6 +62,7 @@ class AgentState:
     title: str = ""  # of that message, where it is told at once; "": that it lasts too long
     daily: bool = False
     by_ec2: bool = False
+    has_ended: bool = False  # its machine
 
 
 def is_by_others(look: Look, agent: Agent) -> bool:
@@ -363,6 +364,7 @@ SHUTS_DOWN = AgentState(
     says="shuts down",
     daily=True,
     by_ec2=True,
+    has_ended=True,
 )
 NODE_LEFT = AgentState(
     name="node-left",
@@ -377,6 +379,7 @@ NODE_LEFT = AgentState(
     told_after=lambda _pool, _resume: HOUR_SECONDS,
     says="is gone, and its node is left",
     by_ec2=True,
+    has_ended=True,
 )
 ENDED_BY_OTHERS = replace(
     NODE_LEFT,
@@ -430,7 +433,6 @@ OF_AGENTS = (
 )
 
 
-GIVEN_UP = (MISSING, REFUSED, ENDS, STOPPING)
 READY = (WORKS, REFUSES, LENT, IDLE)
 MARKED_BY_US = (DRAINS, BOUND, KEPT, ROTATES, DRAINED)
 
