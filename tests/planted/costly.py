@@ -190,8 +190,8 @@ COSTLY = (
     Bug(
         name="one answer that does not come makes all windows forget",
         function="_watch_controller",
-        was="needs={**before.needs, **{pool.name",
-        becomes="needs={**{pool.name",
+        was="    if situation.no_giving_up(name):\n        return before\n",
+        becomes="    if situation.no_giving_up(name):\n        return replace(before, needs={})\n",
         found_by=("tests/unit/test_scale_down.py::test_a_look_at_what_cannot_be_believed_does_not_forget_what_was_needed_before",),
     ),
     Bug(
