@@ -106,7 +106,7 @@ def lost_since(situation: Situation, agent: Agent) -> float | None:
     reservations, past = (agent.record.reservation, *agent.record.devices_for), situation.past(agent).state
     row = states.state_named(past.state if past else "")
     has_ended = row is not None and row.has_ended  # `publish_metrics` does not ask EC2 for what has ended
-    lives = not (has_ended or agent.instance_ended or agent.phase is Phase.CONDEMNED)
-    if lives or all(reservation is None or reservation.is_over(situation.now) for reservation in reservations):
+    is_there = not (has_ended or agent.instance_ended or agent.phase is Phase.CONDEMNED)
+    if is_there or all(reservation is None or reservation.is_over(situation.now) for reservation in reservations):
         return None
     return past.since_at if past and has_ended else situation.now
