@@ -380,8 +380,8 @@ BUGS = (
     Bug(
         name="an agent past its boot deadline still counts as booting",
         function="_phase",
-        was="return asked if boots else Phase.OVERDUE",
-        becomes="return asked",
+        was="return in_time if boots else Phase.OVERDUE",
+        becomes="return in_time",
         found_by=("tests/unit/test_scale_down.py::test_an_instance_that_never_registered_is_given_up_after_two_looks",),
     ),
     Bug(

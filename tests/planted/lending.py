@@ -43,8 +43,8 @@ LENDING = (
     Bug(
         name="what borrowers do keeps a rare agent running",
         function="PoolView.busy_executors",
-        was="return taken - sum(agent.borrowed_executors(self.now) for agent in self.ready if agent.record.lent_until)",
-        becomes="return taken",
+        was="return executors - sum(agent.borrowed_executors(self.now) for agent in self.ready if agent.record.lent_until)",
+        becomes="return executors",
         found_by=(f"{_TIMELINES}::test_what_borrowers_do_keeps_no_agent_for_its_own_kind",),
     ),
     Bug(

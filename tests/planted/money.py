@@ -120,8 +120,8 @@ MONEY = (
     Bug(
         name="agents are kept for builds on agents out of use",
         function="PoolView.busy_executors",
-        was="taken = sum(agent.taken_executors for agent in self.ready)",
-        becomes="taken = sum(agent.taken_executors for agent in self.agents)",
+        was="executors = sum(agent.taken_executors for agent in self.ready)",
+        becomes="executors = sum(agent.taken_executors for agent in self.agents)",
         found_by=("tests/scenarios/test_out_of_use.py::test_no_agent_is_kept_for_builds_on_agents_that_are_out_of_use",),
     ),
     Bug(

@@ -157,16 +157,16 @@ def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str]) -> Te
 
     ``launched``: the images of pools that a parameter names; of the others, those of the launch templates are checked.
     """
-    told = {pool.name: _data(client, pool, launched.get(pool.name, "")) for pool in fleet.pools.values()}
+    templates = {pool.name: _data(client, pool, launched.get(pool.name, "")) for pool in fleet.pools.values()}
     offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
-    ids = {data["ImageId"] for data in told.values() if data and data.get("ImageId", "").startswith("ami-")}
+    ids = {data["ImageId"] for data in templates.values() if data and data.get("ImageId", "").startswith("ami-")}
     described = filtered(client, "describe_images", "image-id", sorted(ids))
     images = {raw["ImageId"]: raw for page in described for raw in page["Images"]}
     kinds = filtered(client, "describe_instance_types", "instance-type", sorted({offering.instance_type for offering in offerings}))
     types = (raw for page in kinds for raw in page["InstanceTypes"])
     known = Images(images=images, architectures={raw["InstanceType"]: raw["ProcessorInfo"]["SupportedArchitectures"] for raw in types})
     ways = read_ways(client, {offering.subnet for offering in offerings} - {""})
-    return Templates(data=told, images=known, ways=ways)
+    return Templates(data=templates, images=known, ways=ways)
 
 
 def _data(client: Any, pool: Pool, image: str = "") -> dict[str, Any] | None:
@@ -262,8 +262,8 @@ class AwsAccount:
 
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
         """Ask twice for all pools: where their subnets are, and which types are offered there."""
-        wanted = sorted({offering.subnet for pool in self._fleet.pools.values() for offering in pool.offerings} - {""})
-        zone_of, kinds = zones(self._clients("ec2"), wanted), self._types()
+        subnets = sorted({offering.subnet for pool in self._fleet.pools.values() for offering in pool.offerings} - {""})
+        zone_of, kinds = zones(self._clients("ec2"), subnets), self._types()
         places = filtered(
             self._clients("ec2"), "describe_instance_type_offerings", "instance-type", kinds, LocationType="availability-zone"
         )
@@ -273,15 +273,16 @@ class AwsAccount:
 
     def unsafe_templates(self, images: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
         """Ask once a pool: EC2 describes the versions of one template at a time."""
-        found = findings_of(self._fleet, read_templates(self._fleet, self._clients("ec2"), images))
-        return {name: tuple(lines) for name, lines in found.items() if lines}
+        findings = findings_of(self._fleet, read_templates(self._fleet, self._clients("ec2"), images))
+        return {name: tuple(lines) for name, lines in findings.items() if lines}
 
     def volume_keys(self) -> Mapping[str, str]:
         """Ask for the launch template of each pool that stops agents, and nothing where none does."""
         stopping = [pool for pool in self._fleet.pools.values() if pool_at_its_widest(pool).warm_pool]
-        read = {pool.name: _data(self._clients("ec2"), pool) or {} for pool in stopping}
+        templates = {pool.name: _data(self._clients("ec2"), pool) or {} for pool in stopping}
         keys = {
-            name: [mapping.get("Ebs", {}).get("KmsKeyId") for mapping in data.get("BlockDeviceMappings", [])] for name, data in read.items()
+            name: [mapping.get("Ebs", {}).get("KmsKeyId") for mapping in data.get("BlockDeviceMappings", [])]
+            for name, data in templates.items()
         }
         return {name: str(next(filter(None, found))) for name, found in keys.items() if any(found)}
 

@@ -2,11 +2,14 @@
 
 from typing import Any
 
-# These fields are dropped. Of a record, what 0.2.0 needed to know whom an instance serves: nobody
-# keeps that up to date. And `to_stop`: if 0.3.0 is deployed again, it would stop such an agent after
-# its one build, and start it for another one. Of the memory, queue items with the parameters of
-# their builds: nobody removes them any more, and 0.3.0, deployed again within a day, could start a
-# build that a person has started since. How long a host was away is counted from now.
+# These fields are dropped:
+# - `controller`, `node` and `life` of a record told 0.2.0 which controller an agent serves. Nobody
+#   keeps them up to date any more.
+# - `to_stop` of a record: if 0.3.0 is deployed again, it would stop such an agent after its one
+#   build, and then start it for another build.
+# - `queued` of the memory holds queue items with their parameters, and nobody removes them any more.
+#   If 0.3.0 is deployed again within a day, it could start a build that a person has started since.
+# - `hosts_off` of the memory: how long a host has been away is counted from now on.
 _GONE = {
     "record": frozenset({"controller", "node", "life", "to_stop"}),
     "memory": frozenset({"queued", "hosts_off"}),

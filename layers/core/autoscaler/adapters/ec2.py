@@ -292,17 +292,19 @@ class Ec2Compute:
             "StartTime": instant,
             "EndTime": instant,
         }
-        told = [raw for page in pages(self.client(), "describe_spot_price_history", request) for raw in page["SpotPriceHistory"]]
+        prices = [raw for page in pages(self.client(), "describe_spot_price_history", request) for raw in page["SpotPriceHistory"]]
         return {
             f"{raw['InstanceType']}/{raw['AvailabilityZone']}/{raw['ProductDescription'].removesuffix(_IN_A_VPC)}": float(raw["SpotPrice"])
-            for raw in sorted(told, key=lambda raw: raw["Timestamp"])
+            for raw in sorted(prices, key=lambda raw: raw["Timestamp"])
         }
 
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """Ask only for templates whose version the fleet file leaves to EC2; by filter, so that one unknown name fails no other."""
-        mine = {name: self.fleet.pools[name] for name in pools}
-        versions = {name: pool.launch_template_version for name, pool in mine.items() if not pool.launch_template_version.startswith("$")}
-        asked = {name: pool for name, pool in mine.items() if name not in versions}
+        by_name = {name: self.fleet.pools[name] for name in pools}
+        versions = {
+            name: pool.launch_template_version for name, pool in by_name.items() if not pool.launch_template_version.startswith("$")
+        }
+        asked = {name: pool for name, pool in by_name.items() if name not in versions}
         known = self._templates({pool.launch_template for pool in asked.values()})
         for name, pool in asked.items():
             if template := known.get(pool.launch_template):
@@ -329,8 +331,8 @@ class Ec2Compute:
         others = sorted(set(names) - set(ids))
         questions: list[dict[str, Any]] = [{"LaunchTemplateIds": ids}] if ids else []
         questions += [{"Filters": [{"Name": "launch-template-name", "Values": others}]}] if others else []
-        found = [page for question in questions for page in pages(self.client(), "describe_launch_templates", question)]
-        templates = [raw for page in found for raw in page["LaunchTemplates"]]
+        answers = [page for question in questions for page in pages(self.client(), "describe_launch_templates", question)]
+        templates = [raw for page in answers for raw in page["LaunchTemplates"]]
         return {raw[key]: raw for raw in templates for key in ("LaunchTemplateId", "LaunchTemplateName")}
 
     def _by_id(self, ids: Iterable[str]) -> Iterator[Any]:
@@ -406,8 +408,8 @@ def _denied(code: str, message: str, action: str) -> str:
 
 def _end_error(error: ClientError, action: str) -> TransientError:
     """Say what a refused end means. Whatever EC2 refuses but for its own troubles it refuses until a person has done something."""
-    told = f"{action}: {code_of(error)}"
-    return TransientError(told) if _passes(error) else StuckError(f"{told}: {_sentence(error)}")
+    text = f"{action}: {code_of(error)}"
+    return TransientError(text) if _passes(error) else StuckError(f"{text}: {_sentence(error)}")
 
 
 def _sentence(error: ClientError) -> str:

@@ -178,8 +178,8 @@ class DynamoCosts(Table):
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
         """Replace the items in one transaction."""
-        kept = {month.name: _DAYS_KEPT_SECONDS if _is_day(month.name) else MONTHS_KEPT * _MONTH_SECONDS for month in months}
-        puts = [self._put(_item_of(month.name), _MONTH, _month_of, month, at + kept[month.name]) for month in months]
+        kept_seconds = {month.name: _DAYS_KEPT_SECONDS if _is_day(month.name) else MONTHS_KEPT * _MONTH_SECONDS for month in months}
+        puts = [self._put(_item_of(month.name), _MONTH, _month_of, month, at + kept_seconds[month.name]) for month in months]
         self.write(*puts, self._put_batch(batch, at))
 
     def _put_batch(self, batch: CostBatch, at: float) -> Write:
@@ -316,8 +316,8 @@ class DynamoHistory(Table):
         """Read the last events of each day from then on."""
         first = max(at, now - EVENT_DAYS_KEPT * DAY_SECONDS)
         days = (_day(number * DAY_SECONDS) for number in range(int(first // DAY_SECONDS), int(now // DAY_SECONDS) + 1))
-        found = [event for day in days for event in self._read(day)]
-        return sorted((event for event in found if event.at >= at), key=lambda event: event.at)
+        events = [event for day in days for event in self._read(day)]
+        return sorted((event for event in events if event.at >= at), key=lambda event: event.at)
 
     def _read(self, day: str) -> list[Event]:
         """Read a day from its end, and no more of it than people are shown."""

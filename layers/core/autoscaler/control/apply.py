@@ -78,7 +78,7 @@ _ASKED_OF_EC2 = (Launch, Start, Stop, Terminate)
 
 @dataclass(slots=True)
 class Lessons:
-    """What the steps of one pass have taught so far, on top of the memory of its plan."""
+    """Saves what the steps of a pass have taught, added to the memory of its plan."""
 
     ports: Ports
     fleet: Fleet

@@ -246,7 +246,7 @@ def _account(ports: Ports, account: Account, fleet: Fleet, images: Mapping[str, 
     """Ask AWS about the account. A question that fails does not stop the others."""
     asked: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
         (_LAUNCH_TEMPLATES, lambda: _by_pool(fleet, "launch template, image, way out", account.unsafe_templates(images))),
-        # What a start needs where volumes have a key of their own: no dry run tells whether it has it.
+        # A start needs the right to use the key of each volume, and no dry run tells whether it has that right.
         (
             "ec2:DescribeLaunchTemplateVersions",
             lambda: [

@@ -131,10 +131,12 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
         note_jobs(ports, situation, lessons, reports)
         note_costs(ports, situation, lessons)
     unread = {view.name for view in situation.snapshot.controllers.values() if not view.complete}
-    asked = [controller for controller in ports.controllers if controller.name not in unread]
+    readable = [controller for controller in ports.controllers if controller.name not in unread]
     # Node monitors change once an hour, so a failed read can wait for the next minute.
-    told = ports.side_by_side([partial(ports.or_else, one.health, "health_not_read", otherwise=None, controller=one.name) for one in asked])
-    health = {controller.name: readings for controller, readings in zip(asked, told, strict=True) if readings is not None}
+    healths = ports.side_by_side(
+        [partial(ports.or_else, one.health, "health_not_read", otherwise=None, controller=one.name) for one in readable]
+    )
+    health = {controller.name: readings for controller, readings in zip(readable, healths, strict=True) if readings is not None}
     data = measure(situation, lessons, health, reports)
     return Measured(situation=situation, data=data, told=stored.told, passes=stored.passes)
 

@@ -141,8 +141,8 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
     fates = dict(ports.compute.fates(unlisted)) if unlisted else {}
     # EC2 is asked one by one for instances that have been missing for hours.
     now = ports.clock()
-    asked = a_part_of(ids_to_ask_alone(stored.memory, fates, now), FORGOTTEN_ASKED_A_LOOK, now) if fates else []
-    fates |= {instance_id: ports.compute.fate(instance_id) for instance_id in asked}
+    missing = a_part_of(ids_to_ask_alone(stored.memory, fates, now), FORGOTTEN_ASKED_A_LOOK, now) if fates else []
+    fates |= {instance_id: ports.compute.fate(instance_id) for instance_id in missing}
     snapshot = _snapshot(ports, fleet, stored, views, invocation)
     # The fleet file lets people order runs, or did so while some were open.
     orders = ports.run_orders if may_have_orders(fleet, stored.memory) else None
@@ -154,7 +154,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         # If nobody looked for a while, the state may have been lost or restored, and does not know what has ended lately.
         ended=_read_or(ports, ports.compute.ended_lately, (), "ended_not_read") if is_gap(stored.memory, ports.clock()) else (),
         end_reasons=_end_reasons(ports, stored, instances, fates),
-        unknown_alone=frozenset(instance_id for instance_id in asked if fates[instance_id] is InstanceState.NOT_FOUND),
+        unknown_alone=frozenset(instance_id for instance_id in missing if fates[instance_id] is InstanceState.NOT_FOUND),
         lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
         run_orders=() if orders is None else _read_or(ports, orders.open_orders, None, "run_orders_not_read"),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),

@@ -336,8 +336,8 @@ def told_runs(ports: Ports, fleet: Fleet, subject: str) -> list[str]:
     except AutoscalerError:
         return []
     now = ports.clock()
-    mine = [_run_entry(fleet, order, now) for order in orders if subject in {order.job, order.id}]
-    return [line for entry in mine for line in (told_run(entry, now), *(f"{entry.id}: {ranked}" for ranked in entry.ranking))]
+    entries = [_run_entry(fleet, order, now) for order in orders if subject in {order.job, order.id}]
+    return [line for entry in entries for line in (told_run(entry, now), *(f"{entry.id}: {ranked}" for ranked in entry.ranking))]
 
 
 def _run_entry(fleet: Fleet, order: RunOrder, now: float) -> RunEntry:

@@ -308,8 +308,8 @@ class _Request:
         for name in names:
             self._record(name)
         # Somebody may hold a device who is no build's user, and in none of the records that were read.
-        held = {device.user for device in self.asked.devices if device.user and not device.user.startswith(BUILD_USER)}
-        if held - {one.person for one in self._reservations()}:
+        users = {device.user for device in self.asked.devices if device.user and not device.user.startswith(BUILD_USER)}
+        if users - {one.person for one in self._reservations()}:
             self._read()
 
     def _reservations(self) -> Iterator[Reservation]:

@@ -89,7 +89,7 @@ REPAIRING: tuple[FleetRule, ...] = (
     finish_rotations,  # nodes that agents have left for another controller
 )
 
-# What a rule is about, where that is not always there: a fleet without it does not enter the rule.
+# Many rules are about things that few fleets have. A pass enters such a rule only if its condition holds.
 ONLY_WHERE: Mapping[object, Callable[[Situation], bool]] = {
     **dict.fromkeys((bring_back_pinned, let_resume, let_bound_start), lambda situation: bool(situation.out_of_use)),
     keep_reserved: lambda situation: any(agent.phase is Phase.RESERVED for agent in situation.agents),
@@ -103,8 +103,7 @@ ONLY_WHERE: Mapping[object, Callable[[Situation], bool]] = {
     ),
     drain_together: lambda situation: bool(situation.sides),
     not_worth_keeping: lambda situation: any(agent.phase is Phase.STOPPED for agent in situation.agents),
-    make_room: lambda situation: any(demand.wants for demand in situation.demands.values()),
-    make_way: lambda situation: any(demand.wants for demand in situation.demands.values()),
+    **dict.fromkeys((make_room, make_way), lambda situation: any(demand.wants for demand in situation.demands.values())),
     hand_over: lambda situation: has_lines(situation.fleet),
     left_controllers: lambda situation: (
         bool(situation.left_controllers)
@@ -117,6 +116,7 @@ _Rule = TypeVar("_Rule", FleetRule, ControllerRule)
 
 
 def _of_use(rules: Iterable[_Rule], situation: Situation) -> list[_Rule]:
+    """Leave out the rules that have nothing to decide about."""
     return [rule for rule in rules if rule not in ONLY_WHERE or ONLY_WHERE[rule](situation)]
 
 

@@ -267,13 +267,13 @@ def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarke
     views, controllers = look.snapshot.controllers, dict[str, ControllerPast]()
     for name in {**memory.controllers, **look.looks}:
         before, view = memory.controller(name), views.get(name)
-        asked = beacon_items(view, look.fleet) if view and view.items else frozenset[int]()
+        items = beacon_items(view, look.fleet) if view and view.items else frozenset[int]()
         controllers[name] = replace(
             before,
             looks=look.looks.get(name),
             most_marked=most_marked.get(name),
             asked=next_asked(memory, view, look.snapshot) if view else {},
-            beacon_items=asked if view and view.complete else before.beacon_items,
+            beacon_items=items if view and view.complete else before.beacon_items,
             failing=still_failing(before.failing, view, look.now) if before.failing else {},
         )
     return without_empty(controllers)
@@ -386,8 +386,8 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
     gone = _note_gone(situation, decided)
     kept, owed, counted = note_kept(situation, decided), note_owed(situation, decided), {failure.instance_id for failure in failed}
     trials = _with_failed_boots(situation, failed) if failed else memory.trials
-    known = {**memory.fleet.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
-    known |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
+    pools = {**memory.fleet.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
+    pools |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
     return replace(
         memory,
         agents={
@@ -403,7 +403,7 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
         pools=_taken_from(situation, decided, failed),
         lost=still_lost(situation) if memory.lost else {},
         gone=gone,
-        fleet=replace(memory.fleet, gone_from={key: known[key] for key in gone if key in known}),
+        fleet=replace(memory.fleet, gone_from={key: pools[key] for key in gone if key in pools}),
     )
 
 
@@ -476,15 +476,15 @@ def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now:
     if (answers := _of(LostAnswer, effects)) or memory.reruns or memory.fleet.left:
         noted = answered(memory, answers, now)
         memory = replace(memory, lost=noted.lost, reruns=noted.reruns, fleet=replace(memory.fleet, left=noted.left))
-    launched = any(isinstance(effect, NotLaunched | Had) for effect in effects)
-    tried = {name: memory.controller(name) for name in sorted({step.controller for step in _of(Tried, effects)})}
-    tried = {name: replace(past, failing=note_tried(past.failing, last_tried(effects, name), now)) for name, past in tried.items()}
+    has_launches = any(isinstance(effect, NotLaunched | Had) for effect in effects)
+    pasts = {name: memory.controller(name) for name in sorted({step.controller for step in _of(Tried, effects)})}
+    failing = {name: note_tried(past.failing, last_tried(effects, name), now) for name, past in pasts.items()}
     return replace(
         memory,
         agents=_ended_or_not(memory, effects, now),
         trials=_next_trials(memory, fleet, effects, now),
-        pools={**memory.pools, **(_next_delays(memory, effects, now) if launched else {})},
-        controllers={**memory.controllers, **tried},
+        pools={**memory.pools, **(_next_delays(memory, effects, now) if has_launches else {})},
+        controllers={**memory.controllers, **{name: replace(past, failing=failing[name]) for name, past in pasts.items()}},
     )
 
 

@@ -53,16 +53,18 @@ def next_observations(situation: Situation) -> dict[str, Observation]:
     A look that did not come ends nothing; what cannot be believed is left out.
     """
     memory, views = situation.memory, situation.snapshot.controllers
-    read = {view.name for view in situation.snapshot.controllers.values() if view.complete}
-    unread = (agent.record.instance_id for agent in situation.agents if agent.record.controller not in read)
-    seen = {name: look for name in unread if (look := memory.agent(name).look)}
+    whole = {view.name for view in situation.snapshot.controllers.values() if view.complete}
+    unread = (agent.record.instance_id for agent in situation.agents if agent.record.controller not in whole)
+    looks = {name: look for name in unread if (look := memory.agent(name).look)}
     for agent in situation.agents:
         sees = None if situation.no_giving_up(agent.record.controller) else _SEEN.get(state_of(situation, agent))
         if sees and (condition := sees(situation, agent)):
             session = "" if condition in _BY_EC2 else views[agent.record.controller].session
             name = agent.record.instance_id
-            seen[name] = _next(memory.agent(name).look, condition, session, situation)
-    return seen | {name: _next(memory.agent(name).look, condition, "", situation) for name, condition in unrecorded_seen(situation).items()}
+            looks[name] = _next(memory.agent(name).look, condition, session, situation)
+    return looks | {
+        name: _next(memory.agent(name).look, condition, "", situation) for name, condition in unrecorded_seen(situation).items()
+    }
 
 
 def _next(before: Observation | None, condition: Condition, session: str, situation: Situation) -> Observation:

@@ -39,9 +39,9 @@ _KINDS: Mapping[Any, Any] = {float: _Amount, float | None: _Amount | None, bool:
 
 def _model_of(name: str, of: type[GpuUse | BuildUse | Telemetry], **others: Any) -> Any:
     """Make the model that checks these facts: each figure is an amount. ``others``: what is no figure."""
-    told = [one for one in fields(of) if one.name != "told_at"]  # which no machine tells
-    kinds = {one.name: others[one.name] if one.name in others else _KINDS[one.type] for one in told}
-    facts: dict[str, Any] = {one.name: (kinds[one.name], ... if one.default is MISSING else one.default) for one in told}
+    figures = [one for one in fields(of) if one.name != "told_at"]  # which no machine tells
+    kinds = {one.name: others[one.name] if one.name in others else _KINDS[one.type] for one in figures}
+    facts: dict[str, Any] = {one.name: (kinds[one.name], ... if one.default is MISSING else one.default) for one in figures}
     return create_model(name, __base__=_Model, **facts)
 
 
@@ -57,13 +57,13 @@ _Report = _model_of(
 def read_telemetry(said: Any) -> Telemetry:
     """Check one report; `ConfigError` in one line, which never holds what was sent."""
     try:
-        told = _Report.model_validate(said).model_dump()
+        report = _Report.model_validate(said).model_dump()
     except ValidationError as error:
         [first, *_] = error.errors(include_input=False, include_url=False)
         place = shortened(".".join(str(part) for part in first["loc"]))
         raise ConfigError(f"telemetry {place}: {first['msg'][:200]}") from None
-    gpus, builds = tuple(GpuUse(**gpu) for gpu in told.pop("gpus")), tuple(BuildUse(**build) for build in told.pop("builds"))
-    telemetry = Telemetry(**told, gpus=gpus, builds=builds)
+    gpus, builds = tuple(GpuUse(**gpu) for gpu in report.pop("gpus")), tuple(BuildUse(**build) for build in report.pop("builds"))
+    telemetry = Telemetry(**report, gpus=gpus, builds=builds)
     if problem := out_of_bounds(telemetry):
         raise ConfigError(f"telemetry {problem}")
     return telemetry

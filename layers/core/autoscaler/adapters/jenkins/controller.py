@@ -359,8 +359,8 @@ class JenkinsController:
 
     def heavy_weight(self, job: str) -> int:
         """Read the job's configuration: the plugin shows nothing in the REST API."""
-        found = if_there(lambda: _HEAVY.search(self.connection.get(f"{job_path(job)}/config.xml").document()), None)
-        return max(1, min(int(found[1]), _MOST_WEIGHT)) if found else 1
+        weight = if_there(lambda: _HEAVY.search(self.connection.get(f"{job_path(job)}/config.xml").document()), None)
+        return max(1, min(int(weight[1]), _MOST_WEIGHT)) if weight else 1
 
     def sees_jobs(self) -> bool:
         """Ask for the first one."""
@@ -369,10 +369,10 @@ class JenkinsController:
 
     def agent_secret(self, name: str) -> str:
         """Read it from the file that a person would download; the REST API does not tell it."""
-        found = _SECRET.search(self.connection.get(_of(name, _AGENT_FILE)).document())
-        if found is None:
+        secret = _SECRET.search(self.connection.get(_of(name, _AGENT_FILE)).document())
+        if secret is None:
             raise TransientError(f"node {name}: its jenkins-agent.jnlp holds no secret")
-        return found[1].decode()
+        return secret[1].decode()
 
     def _view(self, queue: QueueAnswer, computers: Answer, root: Answer, began: float) -> ControllerView:
         in_turn = (*sorted(queue.sessions, key=str), *(answer.session for answer in (computers, root)))

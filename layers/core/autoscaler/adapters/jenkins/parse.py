@@ -461,8 +461,8 @@ def _offline(computer: _Computer) -> tuple[OfflineCause, str, float | None]:
         return OfflineCause.NONE, "", None
     kind, at = str(computer.offlineCause.get("_class") or ""), computer.offlineCause.get("timestamp")
     if kind.endswith(("OfflineCause$UserCause", "OfflineCause$ByCLI")):
-        found = _BY_PERSON.match(html.unescape(str(computer.offlineCause.get("description") or "")))
-        return OfflineCause.PERSON, found[1] if found else "", None
+        by_person = _BY_PERSON.match(html.unescape(str(computer.offlineCause.get("description") or "")))
+        return OfflineCause.PERSON, by_person[1] if by_person else "", None
     lost_at = at / 1000.0 if kind.endswith("ChannelTermination") and isinstance(at, int | float) and at else None
     is_lost = kind.endswith(("OfflineCause$ChannelTermination", "OfflineCause$LaunchFailed"))
     return OfflineCause.LOST if is_lost else OfflineCause.OTHER, "", lost_at

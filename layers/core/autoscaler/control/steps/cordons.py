@@ -48,8 +48,12 @@ def cordon(acting: Acting, step: Cordon) -> Result:
         before = controller.node(step.node)
         # On one that is marked: what follows says what is in the way, or changes a mark of ours.
         if before is not None and not before.temporarily_offline:
-            taken = acting.write(_fitted(acting, replace(record, cordon=step.mark.text), before))
-            if _labels_taken(acting, step, taken, before, "cordoned_without_labels", record.cordon):
+            unlabelled = acting.write(
+                _fitted(acting, replace(record, cordon=step.mark.text), before)
+            )
+            if _labels_taken(
+                acting, step, unlabelled, before, "cordoned_without_labels", record.cordon
+            ):
                 return done(step, "its labels were taken")
     return nodes.cordon(controller, step)
 

@@ -20,12 +20,12 @@ def with_declined(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
     by_pool: dict[tuple[str, str], Mapping[str, Decline]] = {}
     for controller, known in learned.items():
         if limited := [pool for pool in fleet.pools_of(controller) if pool.max_job_seconds is not None]:
-            seen: dict[str, dict[str, tuple[float, ...]]] = {}  # how long builds took, by job and pool
+            durations: dict[str, dict[str, tuple[float, ...]]] = {}  # how long builds took, by job and pool
             for key, samples in known.samples.items():
                 pool_name, _, job = key.partition("\n")
                 if job and samples:  # the entry without a job is of all builds of a pool
-                    seen.setdefault(job, {})[pool_name] = samples
-            by_pool |= {(controller, pool.name): dict(_too_long(pool, seen)) for pool in limited}
+                    durations.setdefault(job, {})[pool_name] = samples
+            by_pool |= {(controller, pool.name): dict(_too_long(pool, durations)) for pool in limited}
     return replace(fleet, declined=Declined(by_pool=by_pool))
 
 

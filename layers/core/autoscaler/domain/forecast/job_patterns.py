@@ -348,7 +348,7 @@ def due(
     """
     counts: Counter[str] = Counter()
     for path, run in learned.runs.items():
-        needed: dict[str, int] = {}  # for its next stage, and the one after it where that comes as soon
+        executors: dict[str, int] = {}  # for its next stage, and the one after it where that comes as soon
         stage, elapsed, ahead, share = run.stage, now - run.since_at, 0.0, 1.0
         for _ in range(_STAGES_AHEAD):
             history = learned.stages.get(_key(run.project, stage))
@@ -359,10 +359,10 @@ def due(
             arrival = replace(arrival, soon=ahead + arrival.soon, late=ahead + arrival.late, share=share * arrival.share)
             for name, count in come.items():
                 if name in pools and is_worth(arrival, pools[name], count):
-                    needed[name] = max(needed.get(name, 0), count)
+                    executors[name] = max(executors.get(name, 0), count)
             stage, elapsed, ahead, share = stage_name(come), 0.0, arrival.soon, arrival.share
-        own = Counter(run.builds.values() if needed else ())  # these will have ended by then
-        for name, count in needed.items():
+        own = Counter(run.builds.values() if executors else ())  # these will have ended by then
+        for name, count in executors.items():
             if not (declined and (job_name_of(path), name) in declined):
                 counts[name] += max(0, count - own[name])
     return counts

@@ -48,8 +48,8 @@ class Scope(StrEnum):
 
 def scopes_of(had: Had) -> list[str]:
     """Name the scopes that work, as a launch shows. Which subnet an instance is in, the answer does not say."""
-    mine = (TrialOf.OFFERING.scope(had.pool, offering.key) for offering in had.asked if offering.instance_type in had.types)
-    return [ACCOUNT, TrialOf.POOL.scope(had.pool), *mine]
+    offerings = (TrialOf.OFFERING.scope(had.pool, offering.key) for offering in had.asked if offering.instance_type in had.types)
+    return [ACCOUNT, TrialOf.POOL.scope(had.pool), *offerings]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +177,8 @@ def note_stops(known: Mapping[str, Trial], stopped: Iterable[str], refused: Iter
 
     ``stopped``: pools of which it did.
     """
-    left = close(known, (kind.scope(pool) for pool in stopped for kind in (TrialOf.STOPS, TrialOf.DISKS)), now)
-    return left | {TrialOf.STOPS.scope(pool): failed_once_more(None, UNSUPPORTED_PAUSES, why, now) for pool, why in refused}
+    trials = close(known, (kind.scope(pool) for pool in stopped for kind in (TrialOf.STOPS, TrialOf.DISKS)), now)
+    return trials | {TrialOf.STOPS.scope(pool): failed_once_more(None, UNSUPPORTED_PAUSES, why, now) for pool, why in refused}
 
 
 def note_taken_back(known: Mapping[str, Trial], taken: Iterable[tuple[str, float, str]]) -> dict[str, Trial]:

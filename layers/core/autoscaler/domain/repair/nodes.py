@@ -120,11 +120,11 @@ def _heaviest(situation: Situation, agent: Agent) -> Want | None:
 def _why_relabelled(situation: Situation, agent: Agent, node: Node, room: Room | None, heaviest: Want | None) -> tuple[Reason, str]:
     is_without = bool(agent.record.cordon) or (room is not None and room.is_full)
     if not is_without and not is_held_as_wanted(agent.record, node, situation.fleet, situation.now):
-        taken = situation.fleet.held_labels.intersection(agent.record.labels)
-        if not taken:
+        labels = situation.fleet.held_labels.intersection(agent.record.labels)
+        if not labels:
             return Reason.LABELS_RELEASED, f"nobody holds labels of {node.name} any more"
-        holds = text_of(situation.overrides.holds_of(taken), situation.now)
-        return Reason.LABELS_HELD, f"{node.name} is without {listed(sorted(taken))}: {holds}"
+        holds = text_of(situation.overrides.holds_of(labels), situation.now)
+        return Reason.LABELS_HELD, f"{node.name} is without {listed(sorted(labels))}: {holds}"
     if room is None or agent.record.cordon:
         reason = Reason.LABELS_TAKEN if agent.record.cordon else Reason.LABELS_TO_GIVE_BACK
         return reason, f"the labels of {node.name} are not what its record says"
@@ -355,11 +355,11 @@ def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
     if situation.snapshot.unread_records:
         return  # a record that cannot be read may have any slot
     # By a record, or by a living instance.
-    known = _recorded(situation.snapshot) | {(one.controller, one.node) for one in situation.snapshot.instances if not one.state.ended}
+    accounted = _recorded(situation.snapshot) | {(one.controller, one.node) for one in situation.snapshot.instances if not one.state.ended}
     for controller, node in situation.believed_nodes():
         mark = read_mark(node.reason, situation.fleet.name)
         is_slot = situation.fleet.ownership_label in node.labels and not is_made_by_us(situation.fleet, node)
-        if mark and is_slot and node.cause is OfflineCause.PERSON and node.idle and (controller, node.name) not in known:
+        if mark and is_slot and node.cause is OfflineCause.PERSON and node.idle and (controller, node.name) not in accounted:
             yield controller, node, mark
 
 

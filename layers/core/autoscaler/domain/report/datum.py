@@ -105,17 +105,17 @@ def noted(
     notes: PassNotes, at: float, counts: Mapping[str, int], places: Mapping[str, Sequence[str]], *, completed: bool
 ) -> PassNotes | None:
     """Return the notes after a pass, without what is too old to matter; None where there is nothing new to note."""
-    found = tuple(
+    parts = tuple(
         Counted(at=at, name=name, count=count, places=tuple(places.get(name, ()))[:_PLACES])
         for name, count in counts.items()
         if count and (name in _SUMMED or name in _MINUTES)
     )
     is_new = completed and (not notes.completed or at - notes.completed[-1] >= _APART_SECONDS)
-    if not found and not is_new:
+    if not parts and not is_new:
         return None
     kept = tuple(one for one in notes.counts if at - one.at < _COUNTED_SECONDS)
     times = tuple(time for time in notes.completed if at - time < _COMPLETED_SECONDS)
-    return replace(notes, completed=(*times, at) if is_new else times, counts=(*kept, *found))
+    return replace(notes, completed=(*times, at) if is_new else times, counts=(*kept, *parts))
 
 
 def data_of_notes(fleet: str, notes: Mapping[str, PassNotes], now: float) -> Iterator[Datum]:

@@ -29,8 +29,8 @@ Doubt = tuple[str, str, str]  # the state of a queue item, in a few words, in a 
 def why_kept(situation: Situation, controller: str, want: Want, machine: str, seconds: float) -> Doubt | None:
     """Say what goes before an item on the machine that was planned for it; None if nothing does."""
     weights, pools = situation.fleet.weights, {pool.name for pool in want.pools}
-    mine = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.machine == machine)
-    agent = next(mine, None) if machine and weights else None
+    sides = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.machine == machine)
+    agent = next(sides, None) if machine and weights else None
     if agent is None or agent.node is None:
         return None
     wants = (other for other in situation.demands[controller].wants if other.item.id != want.item.id)
@@ -186,8 +186,8 @@ def subjects_asked(situation: Situation, asked: Asked) -> frozenset[Subject]:
 def eta(situation: Situation, asked: Asked, tracker: JobTracker, rows: Iterable[JobRow]) -> tuple[EtaEntry, ...]:
     """Answer: what waits, then what runs; where nothing of the job does, when one would start that is queued now."""
     known = {(row.subject, row.pool): row for row in rows}
-    found = [*_waiting(situation, asked, tracker, known), *(_running(situation, asked, tracker) if asked.item is None else ())]
-    return tuple(found[:_BUILDS_TOLD]) or tuple(_if_queued_now(situation, asked, tracker, known))
+    estimates = [*_waiting(situation, asked, tracker, known), *(_running(situation, asked, tracker) if asked.item is None else ())]
+    return tuple(estimates[:_BUILDS_TOLD]) or tuple(_if_queued_now(situation, asked, tracker, known))
 
 
 def _wants(situation: Situation, asked: Asked) -> list[Want]:

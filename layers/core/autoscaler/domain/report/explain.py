@@ -149,8 +149,8 @@ def _cause(situation: Situation, plans: Sequence[Plan], entry: QueueEntry) -> st
         return f"an executor of {listed(entry.pools)} is free, and Jenkins starts it within seconds"
     if on_the_way := list(_launched_now(plans, entry)):
         return " and ".join(on_the_way)
-    held = [refusal for plan in plans for refusal in plan.held if refusal.controller in ("", entry.controller)]
-    return "; ".join(dict.fromkeys(_why_not_in(situation, entry.controller, name, held) for name in entry.pools))
+    refusals = [refusal for plan in plans for refusal in plan.held if refusal.controller in ("", entry.controller)]
+    return "; ".join(dict.fromkeys(_why_not_in(situation, entry.controller, name, refusals) for name in entry.pools))
 
 
 def _launched_now(plans: Iterable[Plan], entry: QueueEntry) -> Iterator[str]:

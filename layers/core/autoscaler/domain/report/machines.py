@@ -132,8 +132,10 @@ def told_stopped(situation: Situation, agent: Agent) -> str:
     left = kept_seconds(situation, agent)
     if left is None:
         return f"{ago}, kept in any case (warm_pool.min_agents {pool.least_stopped})"
-    kept = f"kept for another {duration(left)}" if left else "to be terminated: not needed again within the time that its disk pays for"
-    return f"{ago}, {kept}"
+    what_follows = (
+        f"kept for another {duration(left)}" if left else "to be terminated: not needed again within the time that its disk pays for"
+    )
+    return f"{ago}, {what_follows}"
 
 
 def starts_after(pool: PoolView, agent: Agent) -> int:
@@ -170,11 +172,11 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
         )
         yield f"an agent costs {day}; a start costs {dollars(start)} and a boot {dollars(boot)}, with the waiting for it"
         fixed = " (idle_seconds)" if keep.fixed_seconds else ""
-        told = f"after it was last needed, agent 1 of {pool.name} runs for {duration(runs)}{fixed}"
+        text = f"after it was last needed, agent 1 of {pool.name} runs for {duration(runs)}{fixed}"
         if in_all <= runs:
-            yield f"{told}, and is terminated then: to keep it stopped does not pay"
+            yield f"{text}, and is terminated then: to keep it stopped does not pay"
         else:
-            yield f"{told}, is stopped then, and terminated after {duration(in_all)}: the cheapest, by how soon agents were needed again"
+            yield f"{text}, is stopped then, and terminated after {duration(in_all)}: the cheapest, by how soon agents were needed again"
     yield from told_disks(pool)
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped

@@ -132,8 +132,8 @@ def is_worth_saving(before: Told, after: Told) -> bool:
     """Tell whether what has been told differs by more than when it was last seen within the last minutes."""
     if before.troubles.keys() != after.troubles.keys() or before.spans != after.spans or before.month != after.month:
         return True
-    both = [(known, after.troubles[name]) for name, known in before.troubles.items()]
-    return any(new.told_at != old.told_at or abs(new.seen_at - old.seen_at) >= LIMIT_OVER_SECONDS / 3 for old, new in both)
+    troubles = [(known, after.troubles[name]) for name, known in before.troubles.items()]
+    return any(new.told_at != old.told_at or abs(new.seen_at - old.seen_at) >= LIMIT_OVER_SECONDS / 3 for old, new in troubles)
 
 
 def _all_seen(situation: Situation, problems: Sequence[Problem], told: Told) -> dict[str, Seen]:
@@ -194,10 +194,10 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
             last = f"The last one: {failed.failed[-1]}" if failed.failed else "Which ones is not known"
             said = f", whose console ends with: {failed.said}" if failed.said else "; its console says nothing"
             then = f"From {moment(failed.until_at)} on one agent at a time is tried until one connects; nothing else is launched there."
-            told = told_boots(failed)
-            text, title = f"{told[0].upper()}{told[1:]}. {last}{said}.\n{then}", f"agents of {pool} do not boot"
-            seen = Seen(title, text, "operations.md#breakers-open", f"autoscaler why {pool}", cure=once_mended(pool))
-            yield f"breaker/{pool}", seen
+            boots = told_boots(failed)
+            text, title = f"{boots[0].upper()}{boots[1:]}. {last}{said}.\n{then}", f"agents of {pool} do not boot"
+            message = Seen(title, text, "operations.md#breakers-open", f"autoscaler why {pool}", cure=once_mended(pool))
+            yield f"breaker/{pool}", message
     for controller, refused in by_pool(situation.memory, TrialOf.CONNECT).items():
         if refused.is_open:
             then = f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
@@ -212,8 +212,8 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
             last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
             then = f"Agents are launched from the image that booted before; {image} is tried again from {moment(canary.until_at)} on."
             text, title = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}", f"the new image of {pool} does not boot"
-            seen = Seen(title, text, "operations.md#new-images", f"autoscaler why {pool}", cure=once_mended(pool))
-            yield f"image/{pool}", seen
+            message = Seen(title, text, "operations.md#new-images", f"autoscaler why {pool}", cure=once_mended(pool))
+            yield f"image/{pool}", message
 
 
 def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
@@ -239,9 +239,9 @@ def _by_ec2(situation: Situation, pool: str, offerings: Sequence[Offering]) -> I
     spells = {offering.key: trial for offering in offerings if (trial := open_trial(memory, TrialOf.TAKEN_BACK.scope(pool, offering.key)))}
     often = {key: trial for key, trial in spells.items() if trial.failures >= TAKEN_BACK}
     if often:
-        told = "\n".join(f"{key}: {trial.why}; it is asked for last until {moment(trial.until_at)}" for key, trial in often.items())
+        lines = "\n".join(f"{key}: {trial.why}; it is asked for last until {moment(trial.until_at)}" for key, trial in often.items())
         then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
-        text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{told}\n{then}"
+        text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{lines}\n{then}"
         yield f"taken-back/{pool}", Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", ask)
     if refused := open_trial(memory, TrialOf.STOPS.scope(pool)):
         then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."

@@ -399,8 +399,8 @@ def outcome_of(order: RunOrder) -> Outcome | None:
 def summary_of(order: RunOrder) -> str:
     """Say in a sentence how far an order is, or how it ended: ``2 of 3 failed, both on gfx1030``."""
     if order.is_open:
-        told = ", ".join(f"{count} {state}" for state, count in Counter(_state(part) for part in order.parts).items())
-        return f"{told}; its end was ordered by {order.cancelled_by}" if order.cancelled_by else told
+        states = ", ".join(f"{count} {state}" for state, count in Counter(_state(part) for part in order.parts).items())
+        return f"{states}; its end was ordered by {order.cancelled_by}" if order.cancelled_by else states
     winner = next((part for part in order.parts if part.verdict is Verdict.PASSED), None)
     if order.until is Until.FIRST_SUCCESS and winner:
         return f"passed first on {winner.target.value or winner.target.pool}"

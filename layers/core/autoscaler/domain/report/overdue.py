@@ -52,8 +52,8 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         text = f"{_nobody_sees(controller)}: {listed([*names.values()], _NAMED)}. They cost {cost} an hour."
         then = f"Put the controller back, or end each one once nothing runs on it: {_end(next(iter(names)))}"
         title = f"agents of {pool} left the fleet file"
-        seen = Seen(title, f"{text}\n{then}", _LEFT_RUNBOOK, "autoscaler status", daily=True)
-        yield f"left/controller/{controller}/{pool}", seen
+        message = Seen(title, f"{text}\n{then}", _LEFT_RUNBOOK, "autoscaler status", daily=True)
+        yield f"left/controller/{controller}/{pool}", message
     if ids := _foreign(situation):
         yield (
             FOREIGN,
@@ -231,12 +231,12 @@ _TOLD_OF_OTHERS = (states.PERSON, states.KEPT, states.LOST, states.DRAINS, state
 
 def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
     """Name the rows and pools with agents that stay there for too long. ``told``: names of what people were told."""
-    lasting: dict[tuple[AgentState, str], list[Agent]] = {}
+    lasting: dict[tuple[AgentState, str], list[tuple[float, Agent]]] = {}
     for agent in situation.agents:
         if (row := _lasting_row(situation, agent, told)) is not None:
-            lasting.setdefault((row, agent.pool.name), []).append(agent)
-    for (row, pool), agents in lasting.items():
-        agents.sort(key=lambda agent, row=row: -_lasted(situation, agent, row))  # type: ignore[misc]
+            lasting.setdefault((row, agent.pool.name), []).append((_lasted(situation, agent, row), agent))
+    for (row, pool), lasted in lasting.items():
+        agents = [agent for _, agent in sorted(lasted, key=lambda seconds_and_agent: -seconds_and_agent[0])]
         lines = [_line(situation, row, agent) for agent in agents[:_NAMED]]
         lines += [f"and {len(agents) - _NAMED} more"] if len(agents) > _NAMED else []
         usd = sum(usd_per_hour_of(situation, agent.record) for agent in agents)

@@ -47,8 +47,8 @@ def prospect(situation: Situation, pool: PoolView, job: str, count: int, tracker
     """Predict so many builds of a job that would be queued now for a pool alone, after all that waits already."""
     mine = [row for row in rows if row.subject == Subject(job)]
     # By builds in this pool, or else by those elsewhere.
-    seen = (best_row(some, tracker.skills) for some in ([row for row in mine if row.pool == pool.name], mine))
-    takes = next((estimate.mid for row in seen if (estimate := duration_of(row, tracker))), None)
+    rows_seen = (best_row(some, tracker.skills) for some in ([row for row in mine if row.pool == pool.name], mine))
+    takes = next((estimate.mid for row in rows_seen if (estimate := duration_of(row, tracker))), None)
     queued, wants = if_queued(situation, pool, job, count)
     by_item = starts_of(queued, pool.controller, tracker, {want.item.id: takes for want in wants if takes is not None})
     starts = [by_item[want.item.id] for want in wants if want.item.id in by_item]
@@ -211,8 +211,8 @@ def choose(situation: Situation, asked: Asked, statistics: Statistics) -> Chosen
                 left_out.append(f"{where}: {target}")
             else:
                 fitting.append((target, prospect(situation, pool, asked.job, asked.runs, tracker, rows)))
-        known = [one.takes for _, one in fitting if one.takes is not None]
-        assumed = fmean(known) if known else 0.0
+        durations = [one.takes for _, one in fitting if one.takes is not None]
+        assumed = fmean(durations) if durations else 0.0
         candidates += [_Candidate(target=target, prospect=one, assumed=assumed, choose=asked.choose) for target, one in fitting]
     if not candidates:
         raise ChoiceError("no pool satisfies it: " + ("; ".join(left_out) or "the fleet has none there"))

@@ -102,8 +102,8 @@ def _forgotten_nodes_of_hosts(situation: Situation) -> Iterator[FinishRotation]:
     }
     for controller, node in situation.believed_nodes() if hosts else ():
         record = hosts.get(described_instance(situation.fleet, node.name, node.description) or "")
-        known = {binding.controller for binding in (*record.bindings, *record.leaves)} if record else set[str]()
-        if record and controller not in known and _is_unused(situation, controller, node):
+        served = {binding.controller for binding in (*record.bindings, *record.leaves)} if record else set[str]()
+        if record and controller not in served and _is_unused(situation, controller, node):
             detail = f"{record.instance_id} serves {record.controller} now, and not {controller}"
             yield _finish(record, controller, node.name, detail)
 

@@ -290,8 +290,8 @@ def _phase(of: _Facts, mark: Mark | None, *, boots: bool, is_over: bool) -> Phas
     if record.state in _OUT_OF_SERVICE:
         return _OUT_OF_SERVICE[record.state]
     if record.state.is_asked_for:
-        asked = Phase.RESERVED if record.reservation else Phase.REQUESTED
-        return asked if boots else Phase.OVERDUE
+        in_time = Phase.RESERVED if record.reservation else Phase.REQUESTED
+        return in_time if boots else Phase.OVERDUE
     if not of.is_seen:
         return Phase.UNSEEN
     takes_none = node is None or mark is not None or node.temporarily_offline

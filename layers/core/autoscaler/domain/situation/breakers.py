@@ -61,7 +61,7 @@ ACCOUNT = "account"
 
 
 class TrialOf(StrEnum):
-    """What a trial is about; together with its name, that is the trial's scope."""
+    """What a trial is about. With the name of a pool, an offering or a controller it is the trial's scope."""
 
     OFFERING = "offering"  # one offering of a pool
     POOL = "pool"  # everything that a pool launches

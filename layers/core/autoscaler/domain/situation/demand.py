@@ -109,9 +109,9 @@ def with_beacons_asked(snapshot: Snapshot, fleet: Fleet) -> Snapshot:
         beacons = {node.name: node.labels - {node.name} for node in view.nodes if fleet.is_beacon(node.name)}
         if named := {item.id: beacon for item in view.items if item.label is None and (beacon := _named_alone(item)) in beacons}:
             remembered, idle_labels = snapshot.memory.controller(name).beacon_items, _idle_labels(view, snapshot)
-            asked = {number: beacon for number, beacon in named.items() if number in remembered or beacons[beacon] in idle_labels}
-            items = (replace(item, label=asked[item.id]) if item.id in asked else item for item in view.items)
-            views[name] = replace(view, items=tuple(items)) if asked else view
+            beacon_of = {number: beacon for number, beacon in named.items() if number in remembered or beacons[beacon] in idle_labels}
+            items = (replace(item, label=beacon_of[item.id]) if item.id in beacon_of else item for item in view.items)
+            views[name] = replace(view, items=tuple(items)) if beacon_of else view
     return replace(snapshot, controllers=views) if views != snapshot.controllers else snapshot
 
 

@@ -21,10 +21,10 @@ def left_pools(memory: Memory, look: Look) -> tuple[set[str], float]:
     drained for an hour.
     """
     living = [agent for agent in look.agents if agent.record.is_instance and not agent.instance_ended]
-    left = {agent.record.instance_id for agent in living if agent.pool.has_left}
-    since = [memory.agent(name).pool_left_at for name in left]
+    without_pool = {agent.record.instance_id for agent in living if agent.pool.has_left}
+    since = [memory.agent(name).pool_left_at for name in without_pool]
     lately, until = sum(at is None or look.now - at < HOUR_SECONDS for at in since), look.now + HOUR_SECONDS
-    return left, until if None in since and lately * 2 > len(living) else min(memory.fleet.hold_until, until)
+    return without_pool, until if None in since and lately * 2 > len(living) else min(memory.fleet.hold_until, until)
 
 
 def is_controller_left(situation: Look, controller: str) -> bool:

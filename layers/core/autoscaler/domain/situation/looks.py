@@ -266,13 +266,16 @@ def next_session(
     if not view.complete:
         return life
     nodes = {node.name: node for node in view.nodes if node.agent}
-    seen = carried(life, _met(view.session, nodes, now), now)
+    session = carried(life, _met(view.session, nodes, now), now)
     if life is None:
         # Met for the first time, or the state was lost: there may have been a restart that nobody saw.
-        return replace(seen, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
+        return replace(session, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
     if life.session != view.session:
         return replace(
-            seen, began_at=life.began_at, restarted=True, suspects={name: runs for name in nodes if (runs := _may_be_missing(life, name))}
+            session,
+            began_at=life.began_at,
+            restarted=True,
+            suspects={name: runs for name in nodes if (runs := _may_be_missing(life, name))},
         )
     seen_seconds = now - life.since_at - blind_seconds(looks, life.since_at, now)
     limits = {_UNKNOWN: min(UNSEEN_RESUME_SECONDS, timeout_seconds)}
@@ -283,7 +286,7 @@ def next_session(
     }
     began_at = now if begun_since(life, view) else life.began_at
     return replace(
-        seen,
+        session,
         since_at=life.since_at,
         began_at=began_at,
         restarted=life.restarted,
@@ -467,8 +470,8 @@ def without_ended(snapshot: Snapshot) -> Snapshot:
     """Return what is to be seen without the builds that have ended: their executors are neither at work nor free."""
     views = {**snapshot.controllers}
     for name, view in snapshot.controllers.items():
-        asked = next_asked(snapshot.memory, view, snapshot)
-        if over := {key for key, run in asked.items() if run.over_at is not None and run.session == view.session}:
+        runs = next_asked(snapshot.memory, view, snapshot)
+        if over := {key for key, run in runs.items() if run.over_at is not None and run.session == view.session}:
             views[name] = replace(view, nodes=tuple(_without_ended(node, over) for node in view.nodes))
     return _mended(snapshot, {"controllers": views})
 

@@ -195,8 +195,8 @@ class PoolView:
 
         What runs on an agent that is out of use, for whatever reason, may run for very long: no other agent is kept for it.
         """
-        taken = sum(agent.taken_executors for agent in self.ready)
-        return taken - sum(agent.borrowed_executors(self.now) for agent in self.ready if agent.record.lent_until)
+        executors = sum(agent.taken_executors for agent in self.ready)
+        return executors - sum(agent.borrowed_executors(self.now) for agent in self.ready if agent.record.lent_until)
 
     @cached_property
     def builds(self) -> tuple[Build, ...]:
@@ -459,11 +459,11 @@ def _count(snapshot: Snapshot, pool: Pool, states: tuple[RecordState, ...]) -> i
 
 
 def _ready_seconds(memory: Memory, pool: Pool, *, starts: bool) -> float:
-    """How long nine of ten agents take to boot, or to start; before enough were seen as the fleet file says."""
+    """How long nine of ten agents take to boot, or to start; before enough were times as the fleet file says."""
     boots = trusted(memory.pool(pool.name).boots)
-    seen = trusted(memory.pool(pool.name).starts) if starts else boots
-    if seen:
-        return sorted(seen)[ceil(_SHARE_IN_TIME * len(seen)) - 1]
+    times = trusted(memory.pool(pool.name).starts) if starts else boots
+    if times:
+        return sorted(times)[ceil(_SHARE_IN_TIME * len(times)) - 1]
     return (median(boots) if boots else pool.boot_seconds) * (STARTS_TAKE_SHARE if starts else 1.0)
 
 

@@ -271,8 +271,8 @@ class Situation(Look):
 
     def expected(self, controller: str, *, with_reserved: bool = False) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for people, too."""
-        mine = [one for one in self.snapshot.intents if one.controller == controller and (controller, one.pool) in self.pools]
-        under_way = [one for one in mine if missing_of(one) and (with_reserved or not one.reservation)]
+        intents = [one for one in self.snapshot.intents if one.controller == controller and (controller, one.pool) in self.pools]
+        under_way = [one for one in intents if missing_of(one) and (with_reserved or not one.reservation)]
         return [(one.pool, one.created_at, missing_of(one)) for one in under_way]
 
 
