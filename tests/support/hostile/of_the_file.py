@@ -41,6 +41,8 @@ def pool_leaves_file(draw: Draw) -> Unkindness:
     facts = {"touches": life.served_by(pool), "strikes": life.instances_of(pool), "closes": frozenset({pool.name})}
     # If most agents lost their pool at once, none of them is drained for an hour.
     words = {pool.name, "no pool serves"}
+    # Jobs that hosts may serve, too, wait for these from then on.
+    words |= {f"of-hosts of {each.name}" for each in life.drawn.fleet.pools.values() if each.of_hosts}
     # Jobs that no pool serves any more are late once the other pools' jobs would be.
     hidden = max(each.max_wait_seconds for each in life.drawn.fleet.pools.values())
     facts |= {"words": words, "hidden_seconds": hidden, "pays_seconds": 2 * _HOUR, "names": life.instances_of(pool)}
