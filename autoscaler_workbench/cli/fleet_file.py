@@ -16,7 +16,7 @@ from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.report.status import price_ages
-from autoscaler.domain.situation.distrust import explain_match
+from autoscaler.domain.situation.wants import explain_match
 from autoscaler.domain.wording import counted, end_command
 from autoscaler.errors import AutoscalerError, ConfigError, TransientError
 from autoscaler_workbench.cli.options import AsJson, FleetFile

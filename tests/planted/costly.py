@@ -197,8 +197,8 @@ COSTLY = (
     Bug(
         name="a static node counts as an agent of the pool that is called like its label, and the pool's jobs wait for it for ever",
         function="_enter",
-        was='"\\n".join(["", *sorted(labels - {node})])',
-        becomes='"\\n".join(sorted(labels - {node}))',
+        was='"\\n".join(["", *sorted(alike.labels), f"{alike.pool} {alike.name}"])',
+        becomes='"\\n".join(sorted(alike.labels))',
         found_by=(
             "tests/unit/test_scale_up.py::test_a_node_that_is_nobodys_serves_what_its_own_labels_match_whatever_a_pool_of_that_name_has",
         ),

@@ -15,7 +15,7 @@ DECLINED = (
     Bug(
         name="a free agent that a plugin keeps from the jobs its pool declines is at fault",
         function="may_take",
-        was="    if pool in want.declined_by:\n        return False\n",
+        was="    if taker.pool in want.declined_by:\n        return False\n",
         becomes="",
         found_by=(f"{_DAYS}test_a_free_agent_that_declines_a_job_is_not_counted_for_it_whatever_its_labels_are_and_is_not_at_fault",),
     ),

@@ -64,7 +64,7 @@ LENDING = (
     Bug(
         name="a lent agent is no supply, and one is launched for the job that has borrowed it",
         function="QueuePlacement._borrow",
-        was="        add_by_labels(self.supply, self.situation, agent, agent.node.labels | agent.pool.lent_labels)\n",
+        was="        self._add_by_labels(agent, agent.node.labels | agent.pool.lent_labels)\n",
         becomes="",
         found_by=(f"{_TIMELINES}::test_a_plain_job_borrows_the_idle_agent_at_once_and_the_labels_are_back_while_it_runs",),
     ),

@@ -51,7 +51,7 @@ WAITING = (
     Bug(
         name="what cannot be brought back is kept for the jobs that wait",
         function="_wanted_back",
-        was=" or keeps_failing(cannot_come_back(situation.memory, agent))",
+        was="keeps_failing(cannot_come_back(situation.memory, agent)) or ",
         becomes="",
         found_by=("tests/scenarios/test_failing_steps.py::test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room",),
     ),
@@ -118,7 +118,7 @@ WAITING = (
     Bug(
         name="whatever Jenkins names to an item is taken for bound",
         function="_Resolver.bound_to",
-        was="return self._is_beside_a_beacon(name) or resumption.may_wait_for(name, item.waiting_seconds)",
+        was="return self._is_alone(name) or resumption.may_wait_for(name, item.waiting_seconds)",
         becomes="return True",
         found_by=(
             "tests/unit/test_demand.py::test_a_node_name_in_place_of_a_label_resolves_through_that_node_and_binds_nothing_without_a_restart",
@@ -134,9 +134,30 @@ WAITING = (
     Bug(
         name="an agent counts for the labels of its pool, whatever its node has",
         function="_stand_alone",
-        was="        or _has_other_labels(agent, situation.fleet, asked)\n",
+        was=" or has_other_labels(situation, agent)",
         becomes="",
         found_by=(f"{OTHER_LABELS}::test_an_agent_that_a_person_gave_other_labels_serves_what_it_has_and_is_not_drained_for_that",),
+    ),
+    Bug(
+        name="an agent may take what only a beacon of its pool satisfies, whatever labels it has",
+        function="may_take",
+        was="return taker.labels - {taker.name} == want.beacon_labels",
+        becomes="return any(pool.name == taker.pool for pool in want.pools)",
+        found_by=(f"{OTHER_LABELS}::test_the_only_agent_of_a_full_pool_that_lost_a_label_makes_room_for_jobs_that_ask_for_it",),
+    ),
+    Bug(
+        name="a label that somebody gave one agent alone is taken for its pool's",
+        function="_Resolver._is_alone",
+        was="given = {frozenset(labels_given(self._fleet, pool))} if pool else set()",
+        becomes="given = set()",
+        found_by=(f"{OTHER_LABELS}::test_nothing_is_launched_for_a_label_that_a_person_gave_a_busy_agent",),
+    ),
+    Bug(
+        name="an agent that a job excludes by its name counts for it",
+        function="_enter",
+        was="is_single = free_node or taker.name in situation.asked_labels[controller]",
+        becomes="is_single = free_node",
+        found_by=(f"{OTHER_LABELS}::test_a_job_that_excludes_an_idle_agent_by_its_name_gets_another_one",),
     ),
     Bug(
         name="items in a plugin's words are neither demand nor named",

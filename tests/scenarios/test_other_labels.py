@@ -85,13 +85,14 @@ def test_an_agent_that_a_person_gave_other_labels_serves_what_it_has_and_is_not_
     assert not [step for step in day.done(Cordon) if step.node == name]
 
 
-def test_a_job_that_excludes_a_label_which_a_person_added_gets_another_agent():
+@pytest.mark.parametrize("kind", Kind)
+def test_a_job_that_excludes_a_label_which_a_person_added_gets_another_agent(kind):
     day = a_day(idle_seconds=4 * HOUR, max_idle_seconds=4 * HOUR)
     day.queue(1, "linux", seconds=60.0)
     day.minutes(8)
     [name] = day.nodes()
     relabel(day, name, "linux", "broken", "autoscaler-fleet-f")
-    build = day.jenkins.submit("app", "linux&&!broken", 600.0)
+    build = day.jenkins.submit("app", "linux&&!broken", 600.0, kind=kind)
     day.minutes(6)
     assert waited(build) is not None
     assert waited(build) <= 5
@@ -151,3 +152,75 @@ def test_the_only_agent_of_a_label_that_never_connects_is_given_up_at_its_deadli
     day.minutes(60)
     assert waited(build) is not None
     assert waited(build) <= 30
+
+
+def two_kinds(**facts):
+    """A fleet of two kinds of Linux agents, of which the rarer one has room for one agent."""
+    now = {"idle_seconds": 900.0, "boot_seconds": 90.0, "queue_maturity_seconds": 0.0}
+    pools = (
+        a_pool("cpu", labels=frozenset({"cpu", "linux"}), max_agents=3, **now),
+        a_pool("gpu", labels=frozenset({"gpu", "linux"}), max_agents=1, **now, **facts),
+    )
+    return Day(in_memory(*pools, thresholds=THRESHOLDS)).minutes(4)
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("least", [0, 1])
+@pytest.mark.parametrize("asked", ["linux && !cpu", "gpu && linux"])
+def test_the_only_agent_of_a_full_pool_that_lost_a_label_makes_room_for_jobs_that_ask_for_it(kind, least, asked):
+    day = two_kinds(min_agents=least)
+    day.queue(1, "gpu", seconds=60.0)
+    day.minutes(8)
+    [name] = [node for node in day.nodes() if node.startswith("gpu")]
+    relabel(day, name, "gpu", "autoscaler-fleet-f")
+    day.minutes(1)
+    build = day.jenkins.submit("app", asked, 120.0, kind=kind)
+    day.minutes(15)
+    assert waited(build) is not None
+    assert waited(build) <= 7
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_an_idle_agent_of_a_full_pool_makes_room_for_a_job_that_excludes_what_a_person_gave_it(kind):
+    day = a_day(max_agents=1, idle_seconds=4 * HOUR, max_idle_seconds=4 * HOUR)
+    day.queue(1, "linux", seconds=60.0)
+    day.minutes(8)
+    [name] = day.nodes()
+    relabel(day, name, "linux", "broken", "autoscaler-fleet-f")
+    build = day.jenkins.submit("app", "linux && !broken", 120.0, kind=kind)
+    day.minutes(60)
+    assert waited(build) is not None
+    assert waited(build) <= 9
+    assert len([step for step in day.done(Cordon) if step.node == name]) <= 2
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_nothing_is_launched_for_a_label_that_a_person_gave_a_busy_agent(is_lost):
+    """Jenkins hides the label of a pipeline behind the name of the one node that has it."""
+    day = a_day()
+    day.jenkins.submit("long", "linux", 4 * HOUR, kind=Kind.PIPELINE)
+    day.minutes(8)
+    [name] = day.nodes()
+    relabel(day, name, "linux", "licence", "autoscaler-fleet-f")
+    build = day.jenkins.submit("sign", "licence", 300.0, kind=Kind.PIPELINE)
+    day.minutes(20)
+    if is_lost:
+        day.jenkins.disconnect(name)
+        day.minutes(3)
+        day.jenkins.connect(name)
+    day.minutes(60)
+    assert sum(step.count for step in day.done(Launch)) == 1
+    assert f"{name} alone can take it, and is busy" in why(day, "sign")
+    day.minutes(180)
+    assert build.succeeded
+
+
+def test_a_job_that_excludes_an_idle_agent_by_its_name_gets_another_one():
+    day = a_day(idle_seconds=4 * HOUR, max_idle_seconds=4 * HOUR)
+    day.queue(1, "linux", seconds=60.0)
+    day.minutes(8)
+    [name] = day.nodes()
+    build = day.jenkins.submit("app", f"linux && !{name}", 120.0)
+    day.minutes(7)
+    assert waited(build) is not None
+    assert waited(build) <= 5

@@ -8,9 +8,9 @@ from autoscaler.domain.facts.started_builds import Part, Target, Try, TryState
 from autoscaler.domain.labels import one_label
 from autoscaler.domain.learn import assess
 from autoscaler.domain.situation.builds import announced
-from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.promises import _longest_waits
 from autoscaler.domain.situation.situation import with_job_lengths
+from autoscaler.domain.situation.wants import Want
 from support.builders import NOW, a_fleet, a_learned, a_pool, a_snapshot, an_item
 from unit.test_judging_runs import an_order
 

@@ -63,10 +63,9 @@ def _kept(situation: Situation, agent: Agent) -> _Answer:
 
 def _wanted_back(situation: Situation, agent: Agent) -> _Answer:
     """Keep what demand counts on; one that cannot be uncordoned goes, so that another may replace it."""
-    waits = situation.starved[agent.record.controller].get(agent.pool.name, 0) if not agent.record.state.is_given_up else 0
-    if not waits or not may_come_back(situation, agent) or keeps_failing(cannot_come_back(situation.memory, agent)):
+    if agent.record.state.is_given_up or not may_come_back(situation, agent) or situation.stopped_by(agent.pool.name):
         return None
-    if situation.stopped_by(agent.pool.name):
+    if keeps_failing(cannot_come_back(situation.memory, agent)) or not situation.is_waited_for(agent):
         return None
     return hold_back(agent, Reason.DEMAND_IS_BACK, f"{agent.record.node} is kept: items wait for its pool")
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from autoscaler.domain.facts.fleet import (
     CORDONED_LABEL,
+    EMPTIED,
     FULL_LABEL,
     HELD_LABEL,
     Fleet,
@@ -209,8 +210,8 @@ def labels_wanted(record: Record, fleet: Fleet, now: float, *, is_full: bool = F
 
 
 def labels_soon(record: Record, node: Node, fleet: Fleet) -> frozenset[str]:
-    """Name the labels of a node with those that are about to be given back, since nobody holds them any more."""
-    if HELD_LABEL not in node.labels:
+    """Name the labels of a node with those that we took for a while, and that are given back; without those that people hold."""
+    if node.labels.isdisjoint(EMPTIED):
         return node.labels
     return node.labels | (frozenset(record.labels) - labels_to_lend(record, fleet) - fleet.held_labels)
 

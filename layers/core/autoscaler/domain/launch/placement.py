@@ -10,7 +10,7 @@ from functools import partial
 from math import floor, inf, log10
 from typing import NamedTuple
 
-from autoscaler.domain.facts.fleet import Lending, Pool, Share
+from autoscaler.domain.facts.fleet import Fleet, Lending, Pool, Share
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import MarkClass
@@ -19,7 +19,6 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.forecast.forecast import NOTHING
-from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.purchase import Detail, Purchase, Rotations, Terms, startable
 from autoscaler.domain.repair.lost_builds import wants_on_demand
@@ -27,11 +26,11 @@ from autoscaler.domain.repair.nodes import pinned, slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back
 from autoscaler.domain.situation.builds import announced
-from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.left import why_not_wanted
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Look, Situation, uncordon
-from autoscaler.domain.situation.supply import ROTATION_SECONDS, ExecutorSlot, add_by_labels, build_supply, ready_slots
+from autoscaler.domain.situation.supply import ROTATION_SECONDS, ExecutorSlot, add_by_labels, build_supply, has_other_labels, ready_slots
+from autoscaler.domain.situation.wants import Taker, Want, may_take
 from autoscaler.domain.wording import counted, dollars_apart, duration, listed
 
 # Lending: jobs of a general kind borrow an idle agent of a rarer one, where its pool allows that.
@@ -63,11 +62,10 @@ class Loans:
         pools = (pool for pool in self.situation.pools_of(self.controller).values() if pool.spec.lent_labels)
         self._lending = sorted(pools, key=lambda pool: (pool.usd_per_hour, pool.name))
 
-    def borrow(self, item: QueueItem, expression: LabelExpression | None) -> Agent | None:
+    def borrow(self, want: Want) -> Agent | None:
         """Lend an idle agent to this job; None where there is none, or its pool does not lend it."""
-        if expression is None:
-            return None
-        for pool in self._lenders(expression):
+        item = want.item
+        for pool in self._lenders(want):
             if item.waiting_seconds < pool.spec.queue_maturity_seconds or self._declines(pool, item):
                 continue
             if pool.spec.lend is Lending.NEVER:
@@ -79,12 +77,9 @@ class Loans:
                 return agent
         return None
 
-    def _lenders(self, expression: LabelExpression) -> Iterator[PoolView]:
+    def _lenders(self, want: Want) -> Iterator[PoolView]:
         """Find the pools whose agents could run a job only while they are lent, the cheapest first."""
-        for pool in self._lending:
-            labels = pool.spec.labels | {self.situation.fleet.ownership_label}
-            if expression.matches(labels | pool.spec.lent_labels) and not expression.matches(labels):
-                yield pool
+        yield from (pool for pool in self._lending if _needs_a_loan(want, self.situation.fleet, pool.spec, pool.spec.lent_labels))
 
     def _declines(self, pool: PoolView, item: QueueItem) -> bool:
         return self.situation.fleet.declines(self.controller, pool.name, item.job, of_pipeline=bool(item.run)) is not None
@@ -176,10 +171,14 @@ def _idle(situation: Situation, pool: PoolView) -> list[Agent]:
 
 def _is_waited_for(situation: Situation, agent: Agent) -> bool:
     """Tell whether a job waits that the agent may take only because it is lent."""
-    demand = situation.demands[agent.record.controller]
-    own = agent.pool.labels | {situation.fleet.ownership_label}
-    waiting = [one for one in (*(w.expression for w in demand.wants), *(u.expression for u in demand.unmet)) if one is not None]
-    return any(one.matches(own.union(agent.record.lent_labels)) and not one.matches(own) for one in waiting)
+    wants = situation.demands[agent.record.controller].starved
+    return any(_needs_a_loan(want, situation.fleet, agent.pool, frozenset(agent.record.lent_labels)) for want in wants)
+
+
+def _needs_a_loan(want: Want, fleet: Fleet, pool: Pool, lent_labels: frozenset[str]) -> bool:
+    """Tell whether agents of a pool may take an item with these labels beside their own, and not without them."""
+    own = Taker(pool.labels | {fleet.ownership_label}, pool.name)
+    return may_take(want, own._replace(labels=own.labels | lent_labels)) and not may_take(want, own)
 
 
 def _why_unwanted(agent: Agent) -> str:
@@ -274,7 +273,7 @@ class QueuePlacement:
         self.starts: dict[int, PlannedStart] = {}  # by item
         self._accounts = {name: _Account() for name in self.pools}
         self._items_for: dict[str, int] = {}
-        self._servers: dict[str, tuple[str, ...]] = {}
+        self._servers: dict[tuple[object, ...], tuple[str, ...]] = {}  # by kind of want
         self._work: dict[tuple[str, str], float] = {}  # by job and pool, once looked up: a queue has many items of one job
         self._buyable: dict[tuple[str, Terms], bool] = {}  # by pool
         self._retiring: dict[str, list[Agent]] = {}
@@ -302,11 +301,12 @@ class QueuePlacement:
         if account.waiting_usd(pool) > 0 and account.refused_on is None:
             self.purchase.hold(pool.name, Reason.WORTH_WAITING, account.text(pool, ready, "against"))
 
-    def bring_back(self, pools: Iterable[Pool], detail: str) -> bool:
-        """Uncordon one retiring agent of these pools: it is up and costs nothing to get."""
+    def bring_back(self, pools: Iterable[Pool], detail: str, want: Want | None = None) -> bool:
+        """Uncordon one retiring agent of these pools, which may take what waits: it is up and costs nothing to get."""
         for pool in pools:
             for agent in self._retiring.get(pool.name, []):
-                if agent.node and agent.mark and agent.taken_executors < agent.executors:
+                fits = want is None or may_take(want, Taker(self.situation.labels_of(agent), pool.name, agent.record.node or ""))
+                if fits and agent.node and agent.mark and agent.taken_executors < agent.executors:
                     self._retiring[pool.name].remove(agent)
                     self.uncordons.append(uncordon(agent, Reason.DEMAND_IS_BACK, detail))
                     self._add_executors(agent)
@@ -314,6 +314,9 @@ class QueuePlacement:
         return False
 
     def _add_executors(self, agent: Agent) -> None:
+        if has_other_labels(self.situation, agent):
+            self._add_by_labels(agent, self.situation.labels_of(agent))
+            return
         for seconds, build in ready_slots(self.situation, agent):
             self.supply.add(ExecutorSlot(agent.pool.name, seconds, build=build, machine=agent.record.machine))
 
@@ -342,7 +345,7 @@ class QueuePlacement:
         """Find the room that is free first, a retiring or a rarer agent's where none is now."""
         room = self.room_for(want)
         is_late = not room or room[-1].free_seconds > 0
-        if is_late and self._retiring and self.bring_back(want.pools, f"{want.item.job} waits for it"):
+        if is_late and self._retiring and self.bring_back(want.pools, f"{want.item.job} waits for it", want):
             room = self.room_for(want)
         if (not room or room[-1].free_seconds > WORTH_A_LOAN_SECONDS) and self._borrow(want):
             room = self.room_for(want)
@@ -362,12 +365,15 @@ class QueuePlacement:
 
     def _borrow(self, want: Want) -> bool:
         """Borrow an agent of a rarer kind for an item: it stands idle, and costs nothing more."""
-        agent = self.loans.borrow(want.item, want.expression)
+        agent = self.loans.borrow(want)
         if agent is None or agent.node is None:
             return False
-        add_by_labels(self.supply, self.situation, agent, agent.node.labels | agent.pool.lent_labels)
-        self._servers.clear()
+        self._add_by_labels(agent, agent.node.labels | agent.pool.lent_labels)
         return True
+
+    def _add_by_labels(self, agent: Agent, labels: frozenset[str]) -> None:
+        add_by_labels(self.supply, self.situation, agent, labels)
+        self._servers.clear()
 
     def _soon_enough(self, want: Want, pool: PoolView, room: tuple[ExecutorSlot, ...]) -> tuple[ExecutorSlot, ...]:
         """Buy agents until an item waits no longer than is allowed; those ahead of it take theirs first."""
@@ -437,20 +443,11 @@ class QueuePlacement:
 
     def servers_of(self, want: Want) -> tuple[str, ...]:
         """Name the pools and other nodes whose executors an item may take."""
-        names = [pool.name for pool in want.pools]
-        if want.expression is None:  # it tells no label: any agent of its pools will do
-            mine = (server for server, pool in self.supply.pool_of.items() if pool in names)
-            return self._willing(want, (*names, *mine))
-        if want.expression.name not in self._servers:
-            matching = (server for server, labels in self.supply.labels.items() if want.expression.matches(labels))
-            self._servers[want.expression.name] = tuple(matching)
-        return self._willing(want, (*names, *self._servers[want.expression.name]))
-
-    def _willing(self, want: Want, servers: tuple[str, ...]) -> tuple[str, ...]:
-        """Leave out the servers that refuse the job of an item, or whose pool declines it."""
-        refused, choosy = self.supply.refused, self.supply.choosy
-        if want.declined_by and choosy:
-            servers = tuple(server for server in servers if choosy.get(server) not in want.declined_by)
+        kind = want.kind
+        if kind not in self._servers:
+            others = (server for server, taker in self.supply.takers.items() if may_take(want, taker))
+            self._servers[kind] = (*(pool.name for pool in want.pools), *others)
+        servers, refused = self._servers[kind], self.supply.refused
         return tuple(server for server in servers if want.item.job not in refused.get(server, ())) if refused else servers
 
 

@@ -18,10 +18,10 @@ from autoscaler.domain.launch.turns import controllers_in_turn, for_floors, for_
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.nodes import pinned, slots_left
 from autoscaler.domain.situation.breakers import NO_ROOM_SECONDS, cannot_come_back, next_try_at
-from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, uncordon
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
+from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.situation.warm_pool import may_fill
 
 # In this order: executors and limits that one of them takes are gone for those that follow.
@@ -52,7 +52,7 @@ def launch_for_queue(situation: Situation, controller: str, decided: Decided) ->
     for launch in LAUNCHES:
         launch(placement)
     for unmet in demand.unmet:  # no pool of ours is of the kind that it asks for
-        placement.loans.borrow(unmet.item, unmet.expression)
+        placement.loans.borrow(unmet)
     yield from placement.uncordons
     yield from placement.loans.steps
     yield from placement.rotations.steps
@@ -321,7 +321,7 @@ def _bought(supply: Supply) -> Counter[str]:
 
 def _as_predicted(planned: Supply, ends: Mapping[str, float], late: Mapping[str, tuple[int, float]]) -> Supply:
     """Take the executors of a placement, free again as before it, or when their builds are predicted to end."""
-    supply, left = Supply(labels=planned.labels), {name: count for name, (count, _) in late.items()}
+    supply, left = Supply(takers=planned.takers), {name: count for name, (count, _) in late.items()}
     for slot in planned.all_slots():
         known = ends.get(slot.build) if slot.build else None
         seconds = slot.first_seconds if known is None else known

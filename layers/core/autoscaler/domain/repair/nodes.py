@@ -35,10 +35,10 @@ from autoscaler.domain.facts.snapshot import (
     Snapshot,
 )
 from autoscaler.domain.situation.agents import FORGOTTEN_AFTER_SECONDS, FORGOTTEN_BUSY_AFTER_SECONDS, Agent, Phase
-from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.left import is_controller_left
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, leaving, uncordon
 from autoscaler.domain.situation.states import DISCONNECT_GRACE_SECONDS, Condition
+from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import counted, listed
 
 

@@ -15,9 +15,10 @@ from autoscaler.domain.report.controllers import told_quiet
 from autoscaler.domain.report.tracking import Rows, if_queued, item_duration, starts_of
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import TrialOf, in_the_way, is_tripped, open_trial
-from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Want, ignored_label, may_take
+from autoscaler.domain.situation.distrust import BROKEN_SECONDS
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
+from autoscaler.domain.situation.wants import Want, ignored_label, may_take, taker_of
 from autoscaler.domain.wording import clock, counted, duration
 
 # Why an item does not take an executor that looks free where jobs have weights: a heavier one goes first, or it needs several at once.
@@ -112,7 +113,7 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt |
     pools = {agent.record.node: agent.pool.name for agent in situation.agents if agent.record.controller == controller}
     for node in situation.snapshot.controllers[controller].nodes:
         free = situation.memory.controller(controller).free_nodes.get(node.name)
-        if free is None or want.item.job in free.refused or free.is_useless or not may_take(want, node, pools.get(node.name)):
+        if free is None or want.item.job in free.refused or free.is_useless or not may_take(want, taker_of(node, pools.get(node.name))):
             continue
         since = min(situation.now - free.since_at, want.item.waiting_seconds)
         if since >= MINUTE_SECONDS and free.looks:

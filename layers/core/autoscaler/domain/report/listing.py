@@ -19,11 +19,12 @@ from autoscaler.domain.report.machines import image_of, told_host, told_lent, to
 from autoscaler.domain.report.ordered import told_reserved
 from autoscaler.domain.report.overdue import told_held_labels, told_holds
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.distrust import Refused, Want, ignored_label
+from autoscaler.domain.situation.distrust import Refused
 from autoscaler.domain.situation.looks import elapsed_seconds, ends_in_time
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.states import state_of
+from autoscaler.domain.situation.wants import Want, ignored_label
 from autoscaler.domain.wording import clock, counted, duration, listed, size
 
 # What agents told last of their machines, for people: how much is left, and how old that is.

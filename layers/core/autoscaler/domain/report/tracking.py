@@ -35,9 +35,9 @@ from autoscaler.domain.forecast.durations import (
 )
 from autoscaler.domain.launch.queue import BareStart, bare_starts
 from autoscaler.domain.situation.builds import last_look_at
-from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.wants import Want
 
 # Follow items and builds from look to look for the job statistics: what began, what ended, and what had been predicted.
 #

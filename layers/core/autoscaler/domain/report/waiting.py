@@ -33,11 +33,11 @@ from autoscaler.domain.situation.breakers import (
     told_refused,
 )
 from autoscaler.domain.situation.canary import why_one_at_a_time
-from autoscaler.domain.situation.demand import Demand, Unmet
-from autoscaler.domain.situation.distrust import Want, ignored_label
+from autoscaler.domain.situation.demand import Demand
 from autoscaler.domain.situation.looks import elapsed_seconds, is_gap
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.wants import Unmet, Want, ignored_label
 from autoscaler.domain.wording import counted, duration, listed, resume_command
 
 WAITS = "waits/"

@@ -17,9 +17,9 @@ from autoscaler.domain.labels import LabelExpression, parse, quoted
 from autoscaler.domain.launch.queue import BareStart, WaitsFor
 from autoscaler.domain.report.tracking import if_queued, starts_of
 from autoscaler.domain.run_orders.criteria import Condition, unmet, values_of
-from autoscaler.domain.situation.distrust import explain_match
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.wants import explain_match
 from autoscaler.domain.wording import duration
 
 # What builds of a job would come to in one pool: when each would start, how long they take there, and what one costs.

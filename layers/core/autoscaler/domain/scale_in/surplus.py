@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, CapacityReservation, Lending, Share
+from autoscaler.domain.facts.fleet import EMPTIED, CapacityReservation, Lending, Share
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import Cordon, Held, Terminate
@@ -13,7 +13,6 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.forecast.keeping import needed_lately
-from autoscaler.domain.labels import LabelExpression
 from autoscaler.domain.launch.placement import why_refused
 from autoscaler.domain.scale_in.sides import devices_reserved, told_people
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -27,12 +26,12 @@ from autoscaler.domain.situation.canary import (
     why_outdated,
     why_replaced,
 )
-from autoscaler.domain.situation.demand import Unmet
-from autoscaler.domain.situation.distrust import Want, is_on_trial
+from autoscaler.domain.situation.distrust import is_on_trial
 from autoscaler.domain.situation.left import is_on_hold
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, leaving, terminate
 from autoscaler.domain.situation.supply import agent_remaining_seconds, builds_left
+from autoscaler.domain.situation.wants import Taker, Want, may_take
 from autoscaler.domain.situation.warm_pool import (
     count_stopped,
     may_be_stopped,
@@ -52,49 +51,32 @@ from autoscaler.domain.wording import counted, duration, durations_apart, moment
 def stranded_of(situation: Situation, pool: PoolView) -> list[Agent]:
     """Find the idle agents of a pool that no job which waits can take, though the pool has such jobs, or they lack its labels."""
     idle = [agent for agent in pool.ready if agent.idle and agent.makes_room]
-    if not idle:
-        return []
-    own = _own(pool, _waiting(situation, pool)[0])
-    if any(want.expression is None for want in own):
-        return []
-    asked = _asked(situation, pool)
-    useless = [agent for agent in idle if not (_labels_are_taken(agent) or _may_take_any(situation, agent, asked))]
-    return useless if own else [agent for agent in useless if not pool.spec.labels <= _labels(agent)]
+    wants = _waiting(situation, pool) if idle else ()
+    useless = [agent for agent in idle if _labels(agent).isdisjoint(EMPTIED) and not _may_take_any(situation, agent, wants)]
+    return useless if _has_own(pool, wants) else [agent for agent in useless if not pool.spec.labels <= _labels(agent)]
 
 
-def _own(pool: PoolView, wants: Iterable[Want]) -> list[Want]:
-    return [want for want in wants if any(served.name == pool.name for served in want.pools)]
-
-
-def _waiting(situation: Situation, pool: PoolView) -> tuple[list[Want], list[Unmet]]:
-    """What waits on the controllers that an agent may serve, with what no pool serves."""
+def _waiting(situation: Situation, pool: PoolView) -> Collection[Want]:
+    """Return what waits on the controllers that an agent may serve, of each kind one item."""
     names = pool.spec.controllers if pool.spec.share is Share.ROTATE else (pool.controller,)
-    demands = [situation.demands[name] for name in names if name in situation.demands]
-    return [want for demand in demands for want in demand.wants], [unmet for demand in demands for unmet in demand.unmet]
+    wants = (want for name in names if name in situation.demands for want in situation.demands[name].starved)
+    return {want.kind: want for want in wants}.values()
 
 
-def _asked(situation: Situation, pool: PoolView) -> list[LabelExpression]:
-    """List the label expressions of what waits, each once."""
-    wants, unmet = _waiting(situation, pool)
-    expressions = (*(want.expression for want in wants), *(item.expression for item in unmet))
-    return list({expression.name: expression for expression in expressions if expression is not None}.values())
+def _has_own(pool: PoolView, wants: Iterable[Want]) -> bool:
+    return any(served.name == pool.name for want in wants for served in want.pools)
 
 
-def _may_take_any(situation: Situation, agent: Agent, asked: Iterable[LabelExpression]) -> bool:
-    """Tell whether an agent's labels satisfy one of these, as they are or while it is lent."""
+def _may_take_any(situation: Situation, agent: Agent, wants: Iterable[Want]) -> bool:
+    """Tell whether an agent may take one of these items, as it is or while it is lent."""
+    taker = Taker(_labels(agent), agent.pool.name, agent.record.node or "")
+    lent = taker._replace(labels=taker.labels | agent.pool.lent_labels)
     is_lent_never = agent.pool.lend is Lending.NEVER or why_refused(situation, situation.pools[agent.key])
-    labels = _labels(agent)
-    several = (labels,) if is_lent_never else (labels, labels | agent.pool.lent_labels)
-    return any(expression.matches(some) for expression in asked for some in several)
+    return any(may_take(want, some) for want in wants for some in ((taker,) if is_lent_never else (taker, lent)))
 
 
 def _labels(agent: Agent) -> frozenset[str]:
     return agent.node.labels if agent.node else frozenset()
-
-
-def _labels_are_taken(agent: Agent) -> bool:
-    """Tell whether its labels are away for a while: they come back by themselves."""
-    return not _labels(agent).isdisjoint({CORDONED_LABEL, FULL_LABEL, HELD_LABEL})
 
 
 # Cordon surplus agents: those not needed at any time inside the break-even window. Reversible, and free.
@@ -191,7 +173,7 @@ def _idle_beyond_need(situation: Situation, pool: PoolView, stranded: Collection
 def _stranded(situation: Situation, pool: PoolView) -> list[Agent]:
     """Choose the stranded agents that may go: the pool's minimum stays, unless jobs of its own wait that these cannot take."""
     useless = free_to_go(situation, stranded_of(situation, pool), for_room=True)
-    if not useless or _own(pool, _waiting(situation, pool)[0]):
+    if not useless or _has_own(pool, _waiting(situation, pool)):
         return useless
     return least_missed(situation, useless)[: max(0, len(pool.ready) - floor_here(situation, pool))]
 

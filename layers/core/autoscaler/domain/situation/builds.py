@@ -27,8 +27,8 @@ from autoscaler.domain.facts.runs import (
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, Build, ControllerView, Node, OfflineCause, QueueItem, Wait
 from autoscaler.domain.facts.started_builds import RunOrder, Target, Try
 from autoscaler.domain.forecast.job_patterns import Arrival, Present, presents
-from autoscaler.domain.situation.distrust import Want
 from autoscaler.domain.situation.situation import Look, Situation
+from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.situation.warm_pool import nodes_counted
 
 # Compare the builds and queue items of this look with those of the last one: what began, what came, how long it waited.

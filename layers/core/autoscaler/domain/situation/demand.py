@@ -6,37 +6,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Fleet, Pool, labels_given
+from autoscaler.domain.facts.fleet import EMPTIED, Fleet, Pool, labels_given
 from autoscaler.domain.facts.nodes import beacon_specs
 from autoscaler.domain.facts.orders import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record, Snapshot
 from autoscaler.domain.labels import LabelExpression, as_told
-from autoscaler.domain.situation.distrust import (
-    NO_DISTRUST,
-    Distrust,
-    Refused,
-    Want,
-    home_of,
-    ignored_label,
-    may_take,
-    ration,
-    refusers,
-    scope_of,
-)
+from autoscaler.domain.situation.distrust import NO_DISTRUST, Distrust, Refused, ration, refusers, scope_of
 from autoscaler.domain.situation.looks import Resumption
+from autoscaler.domain.situation.wants import Taker, Unmet, Want, home_of, ignored_label, may_take, taker_of
 from autoscaler.domain.wording import listed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unmet:
-    """A starved item that no pool can serve, and why."""
-
-    item: QueueItem
-    reason: Reason
-    detail: str
-    expression: LabelExpression | None = None  # where it is known
-    declined_by: frozenset[str] = frozenset()  # pools whose labels would do, and that decline its job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +36,11 @@ class Demand:
     def unknown(self) -> tuple[QueueItem, ...]:
         """The items that wait too long for something unknown, free to run or not."""
         return (*self.unclear, *self.blocked)
+
+    @property
+    def starved(self) -> tuple[Want, ...]:
+        """The items that wait for an executor, whether a pool serves them or not."""
+        return (*self.wants, *self.unmet)
 
     def waits_for(self, pool: str) -> tuple[float, ...]:
         """How long each item has waited that a pool may serve, in seconds."""
@@ -160,7 +144,7 @@ _Kind = TypeVar("_Kind")
 
 
 def _only(kind: type[_Kind], resolved: Iterable[object]) -> tuple[_Kind, ...]:
-    return tuple([one for one in resolved if isinstance(one, kind)])
+    return tuple([one for one in resolved if type(one) is kind])
 
 
 def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides: Overrides, distrust: Distrust) -> Iterator[Want]:
@@ -184,7 +168,7 @@ def homes(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> Iter
     resolver = _Resolver(view, replace(fleet, declined=None, held_labels=frozenset()), records)
     for item in view.items:
         want = None if resolver.is_ignored(item) else resolver.resolve(item)
-        if isinstance(want, Want):
+        if want is not None and want.pools:
             yield item, home_of(want)
 
 
@@ -233,14 +217,18 @@ class _Resolver:
         node = self._nodes.get(name)
         if item.label is not None:
             return node is not None and not self._expression(item.label)[0].matches(node.labels - {name})
-        return self._is_beside_a_beacon(name) or resumption.may_wait_for(name, item.waiting_seconds)
+        return self._is_alone(name) or resumption.may_wait_for(name, item.waiting_seconds)
 
-    def _is_beside_a_beacon(self, name: str) -> bool:
-        """Tell whether a beacon carries the same labels as a node. If we took its labels, no job asks for those that are left."""
-        node = self._nodes.get(name)
-        labels = node.labels - {name} if node else frozenset()
-        is_emptied = not labels.isdisjoint((CORDONED_LABEL, FULL_LABEL, HELD_LABEL))
-        return node is not None and (is_emptied or labels in self._labels_of_beacons)
+    def _is_alone(self, name: str) -> bool:
+        """Tell whether an agent that Jenkins names in place of a label is all that can take the item: a beacon has the labels of its pool.
+
+        So the item asks for it by its name, or for a label that somebody gave it alone. If we took its labels, no job asks for those left.
+        """
+        node, pool = self._nodes.get(name), self._pool_of_node.get(name)
+        if node is None or not node.labels.isdisjoint(EMPTIED):
+            return node is not None
+        given = {frozenset(labels_given(self._fleet, pool))} if pool else set()
+        return not self._labels_of_beacons.isdisjoint({node.labels - {name}, *given})
 
     @cached_property
     def _labels_of_beacons(self) -> set[frozenset[str]]:
@@ -248,7 +236,7 @@ class _Resolver:
 
     def resolve(self, item: QueueItem) -> Want | Unmet:
         resolved = self._by_labels(item)
-        return _declined(resolved) if isinstance(resolved, Want) and not resolved.pools else resolved
+        return _declined(resolved) if type(resolved) is Want and not resolved.pools else resolved
 
     def _by_labels(self, item: QueueItem) -> Want | Unmet:
         """Find what may serve an item. A want without a pool: each pool that has the labels declines the job."""
@@ -260,8 +248,7 @@ class _Resolver:
             expression, pools = self._expression(label)
             if pools:
                 return self._want(item, pools, expression)
-            detail = f"no pool of {self._view.name} serves {label}"
-            return Unmet(item=item, reason=Reason.UNSERVABLE, detail=detail, expression=expression)
+            return _unmet(item, Reason.UNSERVABLE, f"no pool of {self._view.name} serves {label}", expression=expression)
         names = (label,) if label is not None else named
         if names:
             return self._by_names(item, names)
@@ -318,35 +305,51 @@ class _Resolver:
         return self._want(item, pools, expression)
 
     @cached_property
-    def free(self) -> list[tuple[Node, str | None]]:
-        """The nodes that have a free executor, each with its pool if it is an agent of ours."""
+    def free(self) -> list[Taker]:
+        """The nodes that have a free executor."""
         nodes = (node for node in self._view.nodes if not node.offline and len(node.builds) < node.executors)
         pools = self._pool_of_node
-        return [(node, pools[node.name].name if node.name in pools else None) for node in nodes]
+        return [taker_of(node, pools[node.name].name if node.name in pools else None) for node in nodes]
 
     @cached_property
-    def refusing(self) -> list[tuple[Node, str | None]]:
+    def refusing(self) -> list[Taker]:
         """Those of them that refuse any job; mostly there are none."""
-        return [(node, pool) for node, pool in self.free if node.name in self._distrust.nodes] if self._distrust.nodes else []
+        return [taker for taker in self.free if taker.name in self._distrust.nodes] if self._distrust.nodes else []
 
     def is_free(self, want: Want) -> bool:
         """Tell whether an executor that should take it is idle."""
-        free = ((node, pool) for node, pool in self.free if not self._distrust.refuses(node.name, want.item.job))
-        return want.expression is not None and any(may_take(want, node, pool) for node, pool in free)
+        free = (taker for taker in self.free if not self._distrust.refuses(taker.name, want.item.job))
+        return any(may_take(want, taker) for taker in free)
 
     def is_kept_off(self, want: Want) -> bool:
         """Tell whether the only free executors with the labels of an item are of pools that decline its job.
 
         If Jenkins keeps the job from them by a plugin, as the operator may want, it gives that as the reason why the item waits.
         """
-        if not want.declined_by or want.expression is None or self.is_free(want):
+        if not want.declined_by or self.is_free(want):
             return False
-        return any(pool in want.declined_by and want.expression.matches(node.labels) for node, pool in self.free)
+        willing = replace(want, declined_by=frozenset())
+        return any(taker.pool in want.declined_by and may_take(willing, taker) for taker in self.free)
 
-    def _want(self, item: QueueItem, pools: tuple[Pool, ...], expression: LabelExpression | None) -> Want:
-        weight, declined_by = self._fleet.weights.of(item.job), self._declined_by(item, pools)
-        willing = tuple(pool for pool in pools if pool.name not in declined_by) if declined_by else pools
-        return Want(item=item, pools=willing, expression=expression, weight=weight, declined_by=declined_by)
+    def _want(
+        self,
+        item: QueueItem,
+        pools: tuple[Pool, ...],
+        expression: LabelExpression | None,
+        *,
+        nodes: Iterable[str] = (),
+        beacon_labels: frozenset[str] | None = None,
+    ) -> Want:
+        declined_by = self._declined_by(item, pools)
+        return Want(
+            item=item,
+            pools=tuple(pool for pool in pools if pool.name not in declined_by) if declined_by else pools,
+            expression=expression,
+            nodes=frozenset(nodes),
+            beacon_labels=beacon_labels,
+            weight=self._fleet.weights.of(item.job),
+            declined_by=declined_by,
+        )
 
     def _declined_by(self, item: QueueItem, pools: tuple[Pool, ...]) -> frozenset[str]:
         """Name the pools that decline the job of an item, of all that its labels would do for."""
@@ -356,52 +359,50 @@ class _Resolver:
         return frozenset(pool.name for pool in pools if why(pool.name))
 
     def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
-        if len(names) == 1 and self._is_beacon(names[0]):
-            return self._waits_for_a_node(item, names[0]) if names[0] == item.label else self._by_beacon(item, names[0])
-        if len(names) == 1 and (names[0] == item.label or self._is_beside_a_beacon(names[0]) or not self._is_ours(names[0])):
-            return self._waits_for_a_node(item, names[0])
+        name = names[0] if len(names) == 1 else ""
+        if name and name != item.label and self._is_beacon(name):
+            return self._by_beacon(item, name)
+        if name and (name == item.label or self._is_alone(name) or not self._pools_of_node(name)):
+            return self._waits_for_a_node(item, name)
         found: dict[str, Pool] = {}
         for name in names:
             found |= {pool.name: pool for pool in self._pools_of_node(name)}
         if found:
-            return self._want(item, tuple(found.values()), None)
-        return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"it waits for {', '.join(names)}, which are of no pool")
+            return self._want(item, tuple(found.values()), None, nodes=names)
+        return _unmet(item, Reason.UNSERVABLE, f"it waits for {', '.join(names)}, which are of no pool", nodes=names)
 
     def _is_beacon(self, name: str) -> bool:
         """Tell whether a node is a beacon of ours. The queue is read at another moment than the nodes: it may be gone."""
         return name in self._nodes and self._fleet.is_beacon(name)
-
-    def _is_ours(self, name: str) -> bool:
-        return bool(self._pools_of_node(name))
 
     def _by_beacon(self, item: QueueItem, name: str) -> Want | Unmet:
         """Find the pools that give the labels of a beacon: they alone satisfy what the item asks for, and Jenkins does not show it."""
         labels = self._nodes[name].labels - {name}
         pools = tuple(pool for pool in self._pools if labels == {*labels_given(self._fleet, pool)})
         if pools:
-            return self._want(item, pools, None)
+            return self._want(item, pools, None, beacon_labels=labels)
         detail = "it waits for what only a beacon satisfies: a label expression that excludes, which Jenkins does not show"
-        return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
+        return _unmet(item, Reason.LABEL_UNKNOWN, detail, nodes=(name,))
 
     def _waits_for_a_node(self, item: QueueItem, name: str) -> Unmet:
         """Say that one node alone can take an item: it asks for it by name, or for a label that no other node has, and no pool gives."""
         if item.label is None and not all(spec.name in self._nodes for spec in beacon_specs(self._fleet, self._view.name)):
             detail = f"Jenkins names {name} in place of a label; the beacons will make it show the label"
-            return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
+            return _unmet(item, Reason.LABEL_UNKNOWN, detail, nodes=(name,))
         node = self._nodes.get(name)
         state = "is not there" if node is None else "is offline" if node.offline else "is busy"
         if self._fleet.is_beacon(name):
             state = "takes no builds: it is a beacon of the autoscaler; ask for a label that agents have"
-        return Unmet(item=item, reason=Reason.WAITS_FOR_NODE, detail=f"{name} alone can take it, and {state}")
+        return _unmet(item, Reason.WAITS_FOR_NODE, f"{name} alone can take it, and {state}", nodes=(name,))
 
     def _without_label(self, item: QueueItem) -> Want | Unmet:
         if not item.labelless and self._fleet.beacon not in self._nodes:
             detail = "Jenkins names no label while it has no agent node; the beacon will make it"
-            return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
+            return _unmet(item, Reason.LABEL_UNKNOWN, detail)
         if self._anything:
             return self._want(item, self._anything, None)
         detail = "it asks for no label, and every pool takes only jobs that ask for one (exclusive)"
-        return Unmet(item=item, reason=Reason.UNSERVABLE, detail=detail)
+        return _unmet(item, Reason.UNSERVABLE, detail)
 
     def _expression(self, text: str) -> tuple[LabelExpression, tuple[Pool, ...]]:
         if text not in self._by_text:
@@ -440,7 +441,11 @@ def _declined(want: Want) -> Unmet:
     """Say that no pool takes an item, since each pool that its labels would do for declines its job."""
     names = sorted(want.declined_by)
     detail = f"{listed(names)} would have its labels, and {'takes' if len(names) == 1 else 'take'} only shorter jobs (max_job_seconds)"
-    return Unmet(item=want.item, reason=Reason.JOB_TOO_LONG, detail=detail, expression=want.expression, declined_by=want.declined_by)
+    return replace(_unmet(want.item, Reason.JOB_TOO_LONG, detail, expression=want.expression), declined_by=want.declined_by)
+
+
+def _unmet(item: QueueItem, reason: Reason, detail: str, *, expression: LabelExpression | None = None, nodes: Iterable[str] = ()) -> Unmet:
+    return Unmet(item=item, pools=(), expression=expression, nodes=frozenset(nodes), reason=reason, detail=detail)
 
 
 # Demand by pool: each item that waits is counted for one of the pools that could serve it.

@@ -1,4 +1,4 @@
-"""Wants of the queue, and distrust: which nodes do not count for which jobs, since they stood free beside them.
+"""Distrust: which nodes do not count for which jobs, since they stood free beside them.
 
 A lock, a permission, a throttle, a suspended agent or a plugin can keep a free executor from a job; Jenkins' API seldom says so.
 A job that free executors refuse is no demand. Agents are launched for it one after another, ever more rarely while none takes it.
@@ -6,37 +6,10 @@ A job that free executors refuse is no demand. Agents are launched for it one af
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 
-from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import FreeNode, Memory, Ration
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Node, QueueItem
-from autoscaler.domain.labels import LabelExpression
-
-# Wants: items that wait for an executor, with the pools that may serve them.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
-    """A starved item, and what may serve it: pools to launch in, and a test for nodes of no pool."""
-
-    item: QueueItem
-    pools: tuple[Pool, ...]
-    expression: LabelExpression | None  # None: it names a node, or no label at all
-    weight: int = 1  # executors that it takes; an agent that has fewer it takes alone
-    refused_by: tuple[str, ...] = ()  # free nodes that do not take it: an agent is tried for it
-    declined_by: frozenset[str] = frozenset()  # pools whose labels would do, and that decline its job
-
-    @property
-    def mature(self) -> bool:
-        """It has waited long enough to count; an executor may have become free by itself until then."""
-        return self.item.waiting_seconds >= min([pool.queue_maturity_seconds for pool in self.pools])
-
-
-def home_of(want: Want) -> Pool:
-    """Choose the pool that an item is counted for: the one with the fewest labels."""
-    return min(want.pools, key=lambda pool: (len(pool.labels), pool.name))
-
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
+from autoscaler.domain.situation.wants import Taker, Want, may_take
 
 # Distrust of nodes that refuse jobs.
 
@@ -123,12 +96,9 @@ def scope_of(want: Want) -> str:
     return want.item.asked_label or f"pools {', '.join(pool.name for pool in want.pools)}"
 
 
-def refusers(want: Want, distrust: Distrust, refusing: Iterable[tuple[Node, str | None]]) -> tuple[str, ...]:
-    """Name the nodes that an item may take and that refuse its job.
-
-    ``refusing``: free nodes that refuse any job, each with its pool if it is an agent of ours.
-    """
-    return tuple(node.name for node, pool in refusing if distrust.refuses(node.name, want.item.job) and may_take(want, node, pool))
+def refusers(want: Want, distrust: Distrust, refusing: Iterable[Taker]) -> tuple[str, ...]:
+    """Name the nodes that an item may take and that refuse its job. ``refusing``: free nodes that refuse any job."""
+    return tuple(taker.name for taker in refusing if distrust.refuses(taker.name, want.item.job) and may_take(want, taker))
 
 
 def is_on_trial(free_node: FreeNode, now: float) -> bool:
@@ -143,20 +113,7 @@ def is_broken(free_node: FreeNode, now: float) -> bool:
     return now - free_node.since_at >= BROKEN_SECONDS and free_node.looks >= BROKEN_LOOKS
 
 
-def may_take(want: Want, node: Node, pool: str | None) -> bool:
-    """Tell whether the labels of a node satisfy an item. If the item tells none, the agents of its pools do.
-
-    What an agent of a pool that declines the job takes all the same is Jenkins' business: nobody counts on it, and nobody misses it.
-    """
-    if pool in want.declined_by:
-        return False
-    if want.expression is not None:
-        return want.expression.matches(node.labels)
-    names_a_node = want.item.wait.named is not None or bool(want.item.wait.nodes)
-    return not names_a_node and any(served.name == pool for served in want.pools)
-
-
-def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[tuple[Node, str | None]]) -> Iterator[Want | Refused]:
+def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[Taker]) -> Iterator[Want | Refused]:
     """Let through what no free executor refuses, and of the rest as many items as agents may be tried for now."""
     if not (refusing or distrust.rations):  # mostly nothing refuses anything
         yield from wants
@@ -174,44 +131,3 @@ def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[tuple
         else:
             passed[scope] = passed.get(scope, 0) + 1
             yield replace(want, refused_by=names)
-
-
-# Which label of a waiting job another cloud serves (`ignore_labels`), also where Jenkins names a node in its place.
-
-
-def ignored_label(fleet: Fleet, nodes: Mapping[str, Node], item: QueueItem) -> str:
-    """Return the label that another cloud serves; "" if the job is ours. ``nodes``: of its controller, by name.
-
-    If one node alone has the label, Jenkins names that node and no label: the node of the other cloud has the label then.
-    """
-    asked = item.asked_label
-    if asked is not None:
-        return asked if fleet.ignores(asked) else ""
-    names = {*item.wait.nodes, *filter(None, [item.wait.named])}
-    theirs = [nodes[name] for name in names if name in nodes and fleet.ownership_label not in nodes[name].labels]
-    labels = [next((label for label in sorted(node.labels - {node.name}) if fleet.ignores(label)), "") for node in theirs]
-    return labels[0] if labels and len(theirs) == len(names) and all(labels) else ""
-
-
-# Why a pool does not serve a label expression.
-
-
-# More labels than this to change is no explanation that anybody would read.
-_FLIPS_TRIED = 3
-
-
-def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str | None:
-    """Say why this pool does not serve the expression: the fewest labels to add or remove; None when it does."""
-    labels = pool.labels | {fleet.ownership_label}
-    if expression.matches(labels):
-        return None
-    if pool.lent_labels and expression.matches(labels | pool.lent_labels):
-        lent = sorted(expression.atoms & pool.lent_labels)
-        return f"carries {', '.join(lent)} only while an agent is lent (lend: {pool.lend})"
-    for size in range(1, _FLIPS_TRIED + 1):
-        for flipped in combinations(sorted(expression.atoms), size):
-            if expression.matches(labels ^ set(flipped)):
-                lacks = [f"has no label {label}" for label in flipped if label not in labels]
-                excluded = [f"has the label {label}" for label in flipped if label in labels]
-                return ", ".join(lacks + excluded)
-    return "has other labels than the expression asks for"

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from autoscaler.domain.facts.memory import FreeNode, Ration
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, ControllerView, Node
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Distrust, Want, is_broken, may_take, refusers
+from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Distrust, is_broken, refusers
 from autoscaler.domain.situation.looks import begun_since
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import builds_left, free_executors
+from autoscaler.domain.situation.wants import Want, may_take, taker_of
 
 # A node that takes nothing, though one job alone waits for it, is at fault itself after so long.
 USELESS_SECONDS = 900.0
@@ -116,9 +117,7 @@ def _longest_waits(wants: Iterable[Want]) -> list[tuple[Want, dict[str, float]]]
     """Group items that the same nodes may take: one of them, and how long each of their jobs has waited."""
     kinds: dict[tuple[object, ...], tuple[Want, dict[str, float]]] = {}
     for want in wants:
-        named = (want.item.wait.named, want.item.wait.nodes) if want.expression is None else ()
-        key = want.expression.name if want.expression else tuple(pool.name for pool in want.pools), named, want.weight, want.declined_by
-        jobs = kinds.setdefault(key, (want, {}))[1]
+        jobs = kinds.setdefault((want.kind, want.weight), (want, {}))[1]
         jobs[want.item.job] = max(jobs.get(want.item.job, 0.0), want.item.waiting_seconds)
     return list(kinds.values())
 
@@ -127,7 +126,7 @@ def _jobs_beside(free: _Free, kinds: Iterable[tuple[Want, Mapping[str, float]]])
     """Find the jobs that wait beside a free node which may take them, and the seconds that each has waited."""
     waits: dict[str, float] = {}
     for want, jobs in kinds:
-        if min(want.weight, free.of) <= free.executors and may_take(want, free.node, free.pool):
+        if min(want.weight, free.of) <= free.executors and may_take(want, taker_of(free.node, free.pool)):
             waits |= {job: max(seconds, waits.get(job, 0.0)) for job, seconds in jobs.items()}
     return waits
 
@@ -178,7 +177,7 @@ def _refused_now(
     before = situation.distrust[view.name]
     nodes = {name: node for name, node in free_nodes.items() if node.looks}
     distrust = Distrust(nodes=nodes, began_at=before.began_at)
-    refusing = [(free.node, free.pool) for free in _free_nodes(situation, view) if free.node.name in nodes]
+    refusing = [taker_of(free.node, free.pool) for free in _free_nodes(situation, view) if free.node.name in nodes]
     refusals: dict[str, _Refusal] = {}
     for want, waits in _longest_waits(situation.demands[view.name].runnable):
         for job in waits:

@@ -1,7 +1,7 @@
 """Join one pass's snapshot with the memory, for every rule to read; and write the steps that rules return."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -9,7 +9,7 @@ from math import inf
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.memory import AgentPast, Learned, Looks, Memory, Missing, Window
 from autoscaler.domain.facts.metering import Level, LevelKind, levels_out_of_hours, missing_of, spent_levels
-from autoscaler.domain.facts.nodes import Mark, MarkClass, with_known_weights
+from autoscaler.domain.facts.nodes import Mark, MarkClass, labels_soon, with_known_weights
 from autoscaler.domain.facts.orders import Hold, Overrides, in_force, text_of
 from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, EndReservation, Held, Plan, Step, Stop, Terminate, Uncordon
 from autoscaler.domain.facts.pools import with_left, with_volumes
@@ -27,7 +27,7 @@ from autoscaler.domain.situation.agents import (
 )
 from autoscaler.domain.situation.breakers import offered, offerings_to_try, why_no_node
 from autoscaler.domain.situation.demand import NOTHING_WAITS, Demand, executors_by_pool, read_demand
-from autoscaler.domain.situation.distrust import Distrust, distrust_of, home_of
+from autoscaler.domain.situation.distrust import Distrust, distrust_of
 from autoscaler.domain.situation.looks import EC2, Resumption, blind_seconds, in_grace, is_recovering, next_looks, waits_to_resume
 from autoscaler.domain.situation.pool_view import (
     PoolView,
@@ -39,6 +39,7 @@ from autoscaler.domain.situation.pool_view import (
     trusted,
     versions_of_instances,
 )
+from autoscaler.domain.situation.wants import Taker, home_of, may_take
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,6 +269,28 @@ class Situation(Look):
     def starved(self) -> dict[str, dict[str, int]]:
         """How many items starve, mature or not, by controller and the pool for which each is counted: the one with the fewest labels."""
         return {name: dict(Counter(home_of(want).name for want in demand.wants)) for name, demand in self.demands.items()}
+
+    @cached_property
+    def asked_labels(self) -> dict[str, frozenset[str]]:
+        """The labels that matter to items that wait, by controller. Of what Jenkins hides behind a beacon each other label may."""
+        return {name: frozenset(self._asked_labels(name, demand)) for name, demand in self.demands.items()}
+
+    def _asked_labels(self, controller: str, demand: Demand) -> Iterator[str]:
+        for expression in {want.expression for want in demand.wants if want.expression}:
+            yield from expression.atoms
+        if any(want.beacon_labels for want in demand.wants):
+            for node in self.snapshot.controllers[controller].nodes:
+                yield from node.labels - {node.name}
+
+    def labels_of(self, agent: Agent) -> frozenset[str]:
+        """The labels that an agent's node carries, with those that it is about to get back."""
+        return labels_soon(agent.record, agent.node, self.fleet) if agent.node else frozenset()
+
+    def is_waited_for(self, agent: Agent) -> bool:
+        """Tell whether an item that is counted for an agent's pool may be taken by this very agent."""
+        taker = Taker(self.labels_of(agent), agent.pool.name, agent.record.node or "")
+        wants = self.demands[agent.record.controller].wants
+        return any(home_of(want).name == agent.pool.name and may_take(want, taker) for want in wants)
 
     def expected(self, controller: str, *, with_reserved: bool = False) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for people, too."""

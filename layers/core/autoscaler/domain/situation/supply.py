@@ -7,8 +7,8 @@ from heapq import heappop, heappush
 from itertools import count
 from math import inf
 
-from autoscaler.domain.facts.fleet import FULL_LABEL, Fleet, Share
-from autoscaler.domain.facts.nodes import MarkClass, has_static_node, labels_soon
+from autoscaler.domain.facts.fleet import FULL_LABEL, Share
+from autoscaler.domain.facts.nodes import MarkClass, has_static_node
 from autoscaler.domain.facts.plan import Held, Launch, Step
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.forecast.forecast import NOTHING
@@ -17,6 +17,7 @@ from autoscaler.domain.situation.canary import starts_late
 from autoscaler.domain.situation.looks import build_remaining_seconds
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.wants import Taker, taker_of
 from autoscaler.domain.situation.warm_pool import builds_had
 
 # Rotation: which idle agents of a shared pool go from one controller to another, and to which.
@@ -132,15 +133,13 @@ class ExecutorSlot:
 
 @dataclass(slots=True)
 class Supply:
-    """Executors by server (a pool, or labels of nodes of no pool), soonest first. ``labels``: of the latter.
+    """Executors by server (a pool, or nodes that take the same items, and not those of a pool), soonest first. ``takers``: the latter.
 
     Those of a pool are counted when somebody first asks for them: of most pools nobody does.
     """
 
-    labels: dict[str, frozenset[str]] = field(default_factory=dict)
+    takers: dict[str, Taker] = field(default_factory=dict)
     refused: dict[str, frozenset[str]] = field(default_factory=dict)  # jobs that a server does not take
-    choosy: dict[str, str] = field(default_factory=dict)  # pools of agents that are servers of their own, if they decline jobs
-    pool_of: dict[str, str] = field(default_factory=dict)  # of agents that are servers of their own, and have the labels of their pool
     _heaps: dict[str, list[tuple[float, int, ExecutorSlot]]] = field(default_factory=dict)
     _uncounted: dict[str, Callable[[], Iterable[ExecutorSlot]]] = field(default_factory=dict)
     _order: Iterator[int] = field(default_factory=count)
@@ -291,8 +290,7 @@ def build_supply(situation: Situation, controller: str, decided: Iterable[Step |
         slots = partial(_shared_slots, situation, pool, decided, alone) if is_shared else partial(_pool_slots, situation, pool, alone)
         supply.add_when_asked(pool.name, slots)
     for agent in alone.values():
-        labels = labels_soon(agent.record, agent.node, situation.fleet) if agent.node else frozenset[str]()
-        add_by_labels(supply, situation, agent, labels)
+        add_by_labels(supply, situation, agent, situation.labels_of(agent))
     for name, launched_at, agents in situation.expected(controller):
         for number in range(0 if pools[name].spec.share is Share.COOPERATIVE else agents * pools[name].executors):
             coming = f"{launched_at}/{number // pools[name].executors}"
@@ -312,55 +310,39 @@ def _of_others(situation: Situation, controller: str) -> Iterator[Node]:
 
 def _stand_alone(situation: Situation, controller: str) -> dict[str, Agent]:
     """Find the agents that take other items than the rest of their pool: lent, with other labels, or refusing jobs; by instance."""
-    asked = _asked_labels(situation, controller)
     distrust = situation.distrust[controller]
     agents = (agent for pool in situation.pools_of(controller).values() for agent in pool.ready if agent.node)
     return {
         agent.record.instance_id: agent
         for agent in agents
-        if agent.record.is_lent(situation.now)
-        or (agent.node and agent.node.name in distrust.nodes)
-        or _has_other_labels(agent, situation.fleet, asked)
+        if agent.record.is_lent(situation.now) or (agent.node and agent.node.name in distrust.nodes) or has_other_labels(situation, agent)
     }
 
 
-def _asked_labels(situation: Situation, controller: str) -> set[str]:
-    """Name the labels that items ask for; those that ask for the same share one expression."""
-    expressions = {id(want.expression): want.expression for want in situation.demands[controller].wants if want.expression}
-    return {atom for expression in expressions.values() for atom in expression.atoms}
-
-
-def _has_other_labels(agent: Agent, fleet: Fleet, asked: Collection[str]) -> bool:
-    """Tell whether a node lacks a label of its pool, or has one more that somebody asks about. A full agent gets its labels back."""
-    labels = labels_soon(agent.record, agent.node, fleet) if agent.node else frozenset[str]()
-    own = agent.pool.labels | {fleet.ownership_label}
-    return FULL_LABEL not in labels and (not own <= labels or any(label in asked for label in labels - own))
+def has_other_labels(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a node lacks a label of its pool, or has one more that somebody asks about, were it its name."""
+    labels, own = situation.labels_of(agent), agent.pool.labels | {situation.fleet.ownership_label}
+    return not (own <= labels and (labels - own).isdisjoint(situation.asked_labels[agent.record.controller]))
 
 
 def add_by_labels(supply: Supply, situation: Situation, agent: Agent, labels: frozenset[str]) -> None:
-    """Take in an agent by its labels: whoever asks for one of them may have it, except for the jobs that it refuses."""
-    own = "" if agent.pool.max_job_seconds is None else f"\n{agent.pool.name} "  # not one server with agents that take any job
-    server = _enter(supply, situation, agent.record.controller, agent.node.name if agent.node else "", labels, own)
-    if server is None:
-        return
-    if agent.pool.max_job_seconds is not None:
-        supply.choosy[server] = agent.pool.name
-    if agent.pool.labels - situation.fleet.held_labels <= labels and not agent.record.is_lent(situation.now):
-        supply.pool_of[server] = agent.pool.name
-    for seconds, build in _open_slots(situation, agent):
+    """Take in an agent by the labels that its node is to have: whoever they satisfy may have it, except for the jobs that it refuses."""
+    server = _enter(supply, situation, agent.record.controller, Taker(labels, agent.pool.name, agent.record.node or ""))
+    for seconds, build in _open_slots(situation, agent) if server else ():
         supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build, machine=agent.record.machine))
 
 
-def _enter(supply: Supply, situation: Situation, controller: str, node: str, labels: frozenset[str], own: str = "") -> str | None:
-    """Make a server of a node's labels; of the node alone if it refuses jobs. None if it takes no job at all."""
-    free_node = situation.distrust[controller].nodes.get(node)
-    server = "\n".join(["", *sorted(labels - {node})]) + own  # unlike any pool's name
+def _enter(supply: Supply, situation: Situation, controller: str, taker: Taker) -> str:
+    """Make a server of nodes that take the same items; of one alone if it refuses jobs, or its name is asked about. "": it takes none."""
+    free_node = situation.distrust[controller].nodes.get(taker.name)
+    if free_node and free_node.is_useless:
+        return ""
+    is_single = free_node or taker.name in situation.asked_labels[controller]
+    alike = taker if is_single else Taker(taker.labels - {taker.name}, taker.pool)
+    server = "\n".join(["", *sorted(alike.labels), f"{alike.pool} {alike.name}"])  # unlike any pool's name
+    supply.takers[server] = alike
     if free_node:
-        if free_node.is_useless:
-            return None
-        server = f"{server}\n{node}"
         supply.refused[server] = frozenset(free_node.refused)
-    supply.labels[server] = labels - {node}
     return server
 
 
@@ -458,8 +440,8 @@ def _boots_in(launched_at: float, pool: PoolView) -> float:
 def _add_others_node(supply: Supply, situation: Situation, controller: str, node: Node) -> None:
     if situation.fleet.ownership_label in node.labels:
         return  # ours without a record: it may be given up any moment
-    server = _enter(supply, situation, controller, node.name, node.labels)
-    if server is None:
+    server = _enter(supply, situation, controller, taker_of(node, None))
+    if not server:
         return
     learned, runs = situation.snapshot.learned[controller], situation.queued_runs[controller]
     for build in node.builds:
