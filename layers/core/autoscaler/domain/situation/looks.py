@@ -128,14 +128,15 @@ def not_ahead(noted: Any, now: float) -> Any:
     if isinstance(noted, float):
         return noted if noted - now <= _DIFFER_SECONDS else now
     if type(noted) in _PARTS:
-        return _mended(noted, {name: not_ahead(getattr(noted, name), now) for name in _PARTS[type(noted)]})
+        parts = {name: part for name in _PARTS[type(noted)] if (part := getattr(noted, name)) is not None}
+        return _mended(noted, {name: not_ahead(part, now) for name, part in parts.items()})
     if isinstance(noted, tuple):
         mended: Any = tuple(at for at in noted if at - now <= _DIFFER_SECONDS)
     elif isinstance(noted, Mapping):
         items = {name: not_ahead(item, now) for name, item in noted.items()}
         mended = {name: item for name, item in items.items() if item is not None}
     else:
-        mended = None if noted is None else _as_of_now(noted, now)
+        mended = _as_of_now(noted, now)
     return noted if mended == noted else mended
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
 
@@ -215,8 +215,8 @@ class Supply:
         heap = self._heaps.get(server)
         if heap is None:
             heap = self._heaps[server] = []
-            for slot, order in zip(self._uncounted.pop(server, tuple)(), self._order, strict=False):
-                heappush(heap, (slot.free_seconds, order, slot))
+            heap += [(slot.free_seconds, next(self._order), slot) for slot in self._uncounted.pop(server, tuple)()]
+            heapify(heap)
         return heap
 
 
