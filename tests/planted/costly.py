@@ -162,8 +162,8 @@ COSTLY = (
     Bug(
         name="all idle agents give way to one job",
         function="make_room",
-        was="in in_the_way[:fewest]:",
-        becomes="in in_the_way:",
+        was="in room.make():",
+        becomes="in ((each, refused) for _, refused in room.make() for each in idle):",
         found_by=("tests/unit/test_make_room.py::test_an_idle_agent_gives_way_to_a_job_that_the_limit_keeps_waiting",),
     ),
     Bug(

@@ -35,7 +35,7 @@ HELD = (
     planted(
         "an agent is launched in the place of an idle one that gets its label back in this pass",
         function="labels_soon",
-        was="    return node.labels | (frozenset(record.labels) - labels_to_lend(record, fleet) - fleet.held_labels)\n",
+        was="    return node.labels - EXCLUSIVE | (frozenset(record.labels) - labels_to_lend(record, fleet) - fleet.held_labels)\n",
         becomes="    return node.labels\n",
         found_by=f"{_TIMELINES}a_hold_that_ends_by_itself_gives_the_label_back_and_launches_nothing",
     ),

@@ -217,7 +217,7 @@ WAITING = (
     Bug(
         name="a beacon that a job asks for by its name is taken for a label, and keeps an agent",
         function="with_beacons_asked",
-        was="if number in remembered or beacons[beacon] in idle_labels}",
+        was="if number in remembered or beacons[beacon] in proofs}",
         becomes="if number in remembered}",
         found_by=("tests/scenarios/test_beacons_by_name.py::test_it_keeps_no_agent_and_is_told_once_with_what_to_do",),
     ),
@@ -231,10 +231,10 @@ WAITING = (
     Bug(
         name="once its agent has gone, a job that asks for a beacon by its name is demand again",
         function="with_beacons_asked",
-        was="if number in remembered or beacons[beacon] in idle_labels}",
-        becomes="if beacons[beacon] in idle_labels}",
+        was="if number in remembered or beacons[beacon] in proofs}",
+        becomes="if beacons[beacon] in proofs}",
         found_by=(
-            "tests/scenarios/test_beacons_by_name.py::test_where_no_agent_stands_one_shows_that_no_label_is_meant_and_none_follows_it",
+            "tests/scenarios/test_beacons_by_name.py::test_where_no_agent_stands_one_shows_that_no_label_is_meant_unless_another_beacon_does",
         ),
     ),
     Bug(
@@ -269,7 +269,7 @@ WAITING = (
     ),
     Bug(
         name="a team hands over more than brings both level",
-        function="_Handover._is_fair",
+        function="_Turns._is_fair",
         was="return after[0] / team.weight <= after[1] / other.weight",
         becomes="return bool(after)",
         found_by=(

@@ -15,7 +15,7 @@ import pytest
 
 from autoscaler.domain.facts.snapshot import Node, QueueItem, Snapshot
 from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.distrust import may_take
+from autoscaler.domain.situation.wants import may_take, taker_of
 from support.builders import a_memory
 from support.pair_worlds import PlannedNode, PlannedWorld, planned
 from support.pairs import (
@@ -66,24 +66,18 @@ LEAST = {
 def product_says(situation, controller: str, item: QueueItem, node: Node) -> bool:
     """Ask the product whether a node may take an item. This is the only place that asks it.
 
-    Today it has several answers. The one that acts is taken: placement counts on all agents of a
-    want's pools if the item tells no label. A beacon is left out before anything is asked.
+    A beacon is left out before anything is asked.
     """
     if situation.fleet.is_beacon(node.name):
         return False
     demand = situation.demands[controller]
-    wants = (*demand.runnable, *demand.wants, *(refused.want for refused in demand.refused))
+    wants = (*demand.starved, *demand.runnable, *(refused.want for refused in demand.refused))
     agents = [agent for agent in situation.agents if agent.record.controller == controller]
     pools = {agent.record.node: agent.pool.name for agent in agents}
     for want in wants:
         if want.item.id == item.id:
-            pool = pools.get(node.name)
-            by_pool = want.expression is None and any(served.name == pool for served in want.pools)
-            return by_pool or may_take(want, node, pool)
-    for unmet in demand.unmet:
-        if unmet.item.id == item.id and unmet.expression is not None:
-            return unmet.expression.matches(node.labels)
-    # The product says that one node alone can take the rest, or none of those that are there.
+            return may_take(want, taker_of(node, pools.get(node.name)))
+    # What is no demand waits for the nodes that it names.
     return node.name in names_in(item)
 
 

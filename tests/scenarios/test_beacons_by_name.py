@@ -37,11 +37,14 @@ def test_it_keeps_no_agent_and_is_told_once_with_what_to_do(kind):
     assert told(day) == [f"[f] jobs on main wait: {BEACON} alone can take them"]
 
 
-def test_where_no_agent_stands_one_shows_that_no_label_is_meant_and_none_follows_it():
-    day = a_day()
+@pytest.mark.parametrize(("pools", "launches"), [(("cpu",), 0), (("cpu", "gpu"), 1)])
+def test_where_no_agent_stands_one_shows_that_no_label_is_meant_unless_another_beacon_does(pools, launches):
+    """The beacon with all labels has the same ones as that of the only pool."""
+    facts = {"max_agents": 4, "idle_seconds": 900.0, "queue_maturity_seconds": 0.0}
+    day = Day(in_memory(*(a_pool(name, **facts) for name in pools), thresholds=essential_thresholds())).minutes(5)
     day.jenkins.submit("Cleanup-Nodes", BEACON, 120.0, kind=Kind.PIPELINE)
     day.minutes(300)
-    assert (day.agents(), len(day.done(Launch))) == (0, 1)
+    assert (day.agents(), len(day.done(Launch))) == (0, launches)
 
 
 def test_a_label_that_only_the_beacon_has_yet_is_demand_as_before():

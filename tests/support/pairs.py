@@ -146,6 +146,9 @@ NO_BEACON = "without the first beacon nobody knows whether Jenkins had a node at
 NAME_IS_LABEL = "Jenkins' words are the same for a node's name and a label that is spelled so"
 LOOKS_LIKE = "Jenkins keeps an expression and a label of the same words under one name"
 HIDDEN_BY_PLUGIN = "the words of a plugin take the place of a pipeline's label"
+LIKE_THE_BEACON = "an agent with the labels of a beacon may have come after Jenkins named that one"
+# What the product says on purpose though it knows better.
+LEFT = "an agent whose pool left the file drains, and nobody counts on it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,13 +187,16 @@ class Pair:
         """Say why nobody can know whether they fit; "" if the product has to know it.
 
         If nobody can know, the product must say no. Only for two meanings of the same words (which
-        Jenkins' own `getLabel` settles by what it met first) either answer will do.
+        Jenkins' own `getLabel` settles by what it met first) either answer will do; and where Jenkins
+        names a beacon, an agent with its labels that is busy or offline counts as one that may take it.
         """
         way, named = self.way, self.item.wait.named
         if self.is_odd:
             return LOOKS_LIKE
         if said:
-            return ""
+            return LIKE_THE_BEACON if way == BY_A_NODE and self._is_like_the_beacon else ""
+        if way == BY_NOTHING and self.planned_node.kind == "left agent":
+            return LEFT
         if way == BY_A_NODE and self.takers > 1 and named == self.build.asks_for:
             return NAME_IS_LABEL
         if way == BY_A_PLUGIN and self.item.asked_label is None:
@@ -198,6 +204,13 @@ class Pair:
         if way == BY_NOTHING:
             return self._why_mode_unknown()
         return ""
+
+    @property
+    def _is_like_the_beacon(self) -> bool:
+        named = (*self.item.wait.nodes, self.item.wait.named)
+        labels = [node.labels - {node.name} for node in self.view.nodes if node.name in named]
+        is_free = self.node.idle and not self.node.offline
+        return not is_free and self.node.labels - {self.node.name} in labels
 
     @property
     def is_odd(self) -> bool:

@@ -403,8 +403,9 @@ CORDONED_LABEL = "autoscaler-cordoned"
 FULL_LABEL = "autoscaler-full"
 # A node has this label in place of those that a person holds.
 HELD_LABEL = "autoscaler-held"
-# A node that carries one of these has lost labels of ours for a while: they come back by themselves.
-EMPTIED = frozenset((CORDONED_LABEL, FULL_LABEL, HELD_LABEL))
+# A node that carries one of these has lost labels of ours for a while: they come back by themselves. With the first two it is exclusive.
+EXCLUSIVE = frozenset((CORDONED_LABEL, FULL_LABEL))
+EMPTIED = EXCLUSIVE | {HELD_LABEL}
 
 
 def labels_given(fleet: Fleet, pool: Pool) -> tuple[str, ...]:

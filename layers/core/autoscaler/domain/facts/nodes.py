@@ -8,6 +8,7 @@ from enum import StrEnum
 from autoscaler.domain.facts.fleet import (
     CORDONED_LABEL,
     EMPTIED,
+    EXCLUSIVE,
     FULL_LABEL,
     HELD_LABEL,
     Fleet,
@@ -213,7 +214,7 @@ def labels_soon(record: Record, node: Node, fleet: Fleet) -> frozenset[str]:
     """Name the labels of a node with those that we took for a while, and that are given back; without those that people hold."""
     if node.labels.isdisjoint(EMPTIED):
         return node.labels
-    return node.labels | (frozenset(record.labels) - labels_to_lend(record, fleet) - fleet.held_labels)
+    return node.labels - EXCLUSIVE | (frozenset(record.labels) - labels_to_lend(record, fleet) - fleet.held_labels)
 
 
 def is_held_as_wanted(record: Record, node: Node, fleet: Fleet, now: float) -> bool:

@@ -6,7 +6,7 @@ handed out in this order, agent by agent. Where all of it fits, nothing is kept,
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -278,11 +278,12 @@ _Line: TypeAlias = tuple[int, str]  # of those that wait: minus their priority, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The first agent of a pool that does not fit, and whose limit it was."""
+    """The first agent of a pool that does not fit, whose limit it was, and what that is used for."""
 
     pool: str
     usd_per_hour: float
     reason: Reason
+    detail: str
     level: Level
 
 
@@ -356,14 +357,20 @@ def has_lines(fleet: Fleet) -> bool:
     return bool(fleet.teams) or len({pool.priority for pool in fleet.pools.values()}) > 1
 
 
-def _wishes(situation: Situation, leaving: Collection[str]) -> list[Wish]:
-    budget = Budget(situation, leaving, kinds=_OF_ITS_OWN)
+def placed_in_turn(situation: Situation, budget: Budget) -> Iterator[QueuePlacement]:
+    """Place the queues of all controllers, those first whose jobs wait longest; what is launched for them is taken from ``budget``."""
     for controller in controllers_in_turn(situation):
         view = situation.snapshot.controllers[controller]
         if view.complete and not view.quieting_down:
             placement = QueuePlacement(situation, controller, budget)
             placement.place_queue()
-            for_minima(placement)
+            yield placement
+
+
+def _wishes(situation: Situation, leaving: Collection[str]) -> list[Wish]:
+    budget = Budget(situation, leaving, kinds=_OF_ITS_OWN)
+    for placement in placed_in_turn(situation, budget):
+        for_minima(placement)
     return budget.taken
 
 
@@ -411,7 +418,7 @@ class _HandingOut:
         self._granted.setdefault(pool, []).append(usd_per_hour)
         self._order.launch(team, usd_per_hour)
 
-    def _note_refused(self, pool: str, usd_per_hour: float, reason: Reason, _detail: str, limit_of: str) -> Refusal:
+    def _note_refused(self, pool: str, usd_per_hour: float, reason: Reason, detail: str, limit_of: str) -> Refusal:
         """Note whether others want the same room, and save what is left of it for an agent that fits once others have left."""
         use = next(use for use in self._room.levels if use.level.text == limit_of)
         if len({self._line(pool) for pool in self._team if use.level.has(pool)}) >= _SEVERAL:
@@ -420,7 +427,7 @@ class _HandingOut:
             left = limit - use.usd_per_hour
             if reason is Reason.USD_PER_HOUR and left > 0 and self._may_ever_fit(pool, usd_per_hour):
                 self._saved[limit_of] = use.kept_usd_per_hour = left
-        return Refusal(pool=pool, usd_per_hour=usd_per_hour, reason=reason, level=use.level)
+        return Refusal(pool=pool, usd_per_hour=usd_per_hour, reason=reason, detail=detail, level=use.level)
 
     def _may_ever_fit(self, pool: str, usd_per_hour: float) -> bool:
         """Tell whether an agent fits within all limits once everything has left that may leave."""

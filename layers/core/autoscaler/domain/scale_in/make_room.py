@@ -1,29 +1,28 @@
 """What leaves where a limit keeps jobs waiting: idle agents, stopped ones, late starts, and agents of those that come after."""
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, inf
 
 from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.metering import HOUR_SECONDS, Level, LevelKind, hours_in_day, levels, spent_in_month, team_of_each, teams
 from autoscaler.domain.facts.nodes import MarkClass
-from autoscaler.domain.facts.plan import Cordon, Held, Terminate, Uncordon
+from autoscaler.domain.facts.plan import Cordon, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.launch.backoff import held_by_what_is_stopped
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.queue import place_queue
 from autoscaler.domain.launch.turns import (
     TURN_SECONDS,
     HandedOut,
     Refusal,
     Wish,
-    controllers_in_turn,
     hand_out,
     has_waited,
     may_be_refused,
     order_of,
+    placed_in_turn,
     room_without,
     turn_seconds,
     wishes_in_turn,
@@ -33,21 +32,82 @@ from autoscaler.domain.scale_in.surplus import idle_beyond_need, least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import TrialOf, in_the_way
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving, terminate, uncordon, without_agents
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving, terminate, uncordon
 from autoscaler.domain.wording import dollars_apart, figures_apart
 
-# Make room: where a limit keeps jobs waiting, idle agents leave that count against it.
-#
-# Demand that is there comes before demand that was. What a walk over the queues would launch without those agents, and does not with
-# them, is what they stand in the way of; as few of them leave as that takes. An agent that no waiting job can take is needed by nobody,
-# whatever its pool counts on.
+# Where limits keep jobs waiting, agents leave for them: for each agent that a queue lacks, in turn, as few as it takes until that one fits.
 
 
 _HELPED_BY_ROOM = {
     *(Reason.MAX_AGENTS, Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS),
     *(Reason.USD_PER_HOUR, Reason.USD_PER_MONTH, Reason.NOT_ITS_TURN),
 }
-_NARROW_FIRST = tuple(LevelKind)
+_HELPED_BY_HANDING_OVER = {Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.NOT_ITS_TURN}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Room:
+    """The room that agents leave to those whose wishes a limit refuses.
+
+    ``leaving``: instances that leave already; ``ready``: who may leave, too, the first of all at the beginning, for refusals for these
+    reasons, as far as ``leaves_for`` says; ``wishes_without``: what is wished for once these have left; ``most``: agents in one pass.
+    """
+
+    situation: Situation
+    leaving: frozenset[str]
+    wishes: list[Wish]
+    ready: list[Agent]
+    helped: Collection[Reason]
+    leaves_for: Callable[[Refusal, Agent, frozenset[str], HandedOut], bool]
+    wishes_without: Callable[[frozenset[str]], list[Wish]]
+    most: float = inf
+
+    def make(self) -> Iterator[tuple[Agent, Refusal]]:
+        """Go through those that are refused, in turn; return who leaves, and for whom."""
+        hopeless, count, handed_out = set[str](), 0, self._hand_out(())
+        while count < self.most:
+            first = next((one for one in handed_out.refused if one.pool not in hopeless and one.reason in self.helped), None)
+            if first is None:
+                return
+            chosen = self._for(first, handed_out)
+            gone = self._gone(chosen)
+            wishes = self.wishes_without(gone) if chosen else self.wishes
+            after = hand_out(self.situation, gone, wishes) if chosen else handed_out
+            # Jobs that the chosen agents would have taken want their room, too. Room that only goes back to these is worth no change.
+            if after.granted.get(first.pool, 0) <= handed_out.granted.get(first.pool, 0):
+                hopeless.add(first.pool)
+                continue
+            yield from ((agent, first) for agent in chosen)
+            count += len(chosen)
+            self.leaving, self.wishes, handed_out = gone, wishes, after
+
+    def _gone(self, chosen: Iterable[Agent]) -> frozenset[str]:
+        return self.leaving | _ids(chosen)
+
+    def _for(self, first: Refusal, before: HandedOut) -> list[Agent]:
+        """Choose agents until one more of this pool fits; none where all that may leave for it would not be enough."""
+        chosen, handed_out = list[Agent](), before
+        while handed_out.granted.get(first.pool, 0) <= before.granted.get(first.pool, 0):
+            gone = self._gone(chosen)
+            staying = (one for one in self.ready if one.record.instance_id not in gone and first.level.has(one.pool.name))
+            agent = next((one for one in staying if self.leaves_for(first, one, gone, handed_out)), None)
+            if agent is None:
+                return []
+            chosen.append(agent)
+            handed_out = self._hand_out(chosen)
+        return chosen
+
+    def _hand_out(self, chosen: Iterable[Agent]) -> HandedOut:
+        return hand_out(self.situation, self._gone(chosen), self.wishes)
+
+
+def _ids(agents: Iterable[Agent]) -> frozenset[str]:
+    return frozenset(agent.record.instance_id for agent in agents)
+
+
+# Make room: idle agents leave where a limit that they count against keeps jobs waiting.
+#
+# Demand that is there comes before demand that was. An agent that no waiting job can take is needed by nobody, whatever its pool counts on.
 
 
 def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
@@ -55,25 +115,30 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
     if not may_be_refused(situation):
         return
     beyond, stranded = idle_beyond_need(situation)
-    if not (idle := [*stranded, *beyond]):
-        return
-    leaving = _leaving(situation, decided)
-    useless = frozenset(agent.record.instance_id for agent in stranded)
-    situation = without_agents(situation, useless)  # no job counts on them
-    with_them, refused = _launches(situation, leaving)
-    in_the_way = _in_the_way(situation, idle, useless, leaving, refused)
+    leaving, useless = _leaving(situation, decided), _ids(stranded)
+    idle = [agent for agent in (*stranded, *beyond) if agent.record.instance_id not in leaving]
+    idle.sort(key=lambda agent: (agent.record.instance_id not in useless, situation.past(agent).idle_since or situation.now))
+    wishes = _launched(situation, leaving | _ids(idle)) if idle else []
+    if len(wishes) > len(_launched(situation, leaving)):
+        room = _Room(
+            situation=situation,
+            leaving=leaving,
+            wishes=wishes,
+            ready=idle,
+            helped=_HELPED_BY_ROOM,
+            leaves_for=lambda *_: True,
+            wishes_without=lambda _: wishes,  # nobody misses what is idle
+        )
+        for agent, refused in room.make():
+            yield _cordon_idle(situation, agent, refused.detail, is_useless=agent.record.instance_id in useless)
 
-    def launches_without(first: int) -> int:
-        return _launches(situation, leaving | {agent.record.instance_id for agent in in_the_way[:first]})[0]
 
-    most = launches_without(len(in_the_way)) if in_the_way else with_them
-    if most <= with_them:
-        return
-    fewest = bisect_left(range(len(in_the_way)), most, key=launches_without)
-    for agent in in_the_way[:fewest]:
-        whose = {level.text for level in levels(situation.fleet) if level.has(agent.pool.name)}
-        against = next(held for held in refused if held.limit_of in whose).detail
-        yield _cordon_idle(situation, agent, against, is_useless=agent.record.instance_id in useless)
+def _launched(situation: Situation, leaving: frozenset[str]) -> list[Wish]:
+    """List the agents that the queues would get if these had left."""
+    budget = Budget(situation, leaving, kept=room_without(situation, leaving))
+    for _ in placed_in_turn(situation, budget):
+        continue
+    return budget.taken
 
 
 def _cordon_idle(situation: Situation, agent: Agent, against: str, *, is_useless: bool) -> Cordon:
@@ -83,37 +148,6 @@ def _cordon_idle(situation: Situation, agent: Agent, against: str, *, is_useless
         return cordon(situation, agent, MarkClass.HANDS_OVER, Reason.GIVES_WAY, detail)
     detail = f"it is idle, and takes the room of an agent that jobs wait for: {against}"
     return cordon(situation, agent, MarkClass.RETIRE, Reason.GIVES_WAY, detail)
-
-
-def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[Held]]:
-    """Count the launches for the queues if these agents had left, and those that a limit refused."""
-    budget, count, refused = Budget(situation, leaving, kept=room_without(situation, leaving)), 0, list[Held]()
-    for controller in controllers_in_turn(situation):
-        view = situation.snapshot.controllers[controller]
-        if not view.complete or view.quieting_down:
-            continue
-        purchase = place_queue(situation, controller, budget).purchase
-        count += sum(step.count for step in purchase.steps())
-        refused += [held for held in purchase.held.values() if held.reason in _HELPED_BY_ROOM]
-    return count, refused
-
-
-def _in_the_way(
-    situation: Situation, idle: list[Agent], useless: Collection[str], leaving: Collection[str], refused: list[Held]
-) -> list[Agent]:
-    """Order the agents that count against the refused launches: those of the narrowest limit first, then useless ones, then idle longest.
-
-    An agent of another team has no room under this team's limit, nor one of another pool under this pool's.
-    """
-    full = [level for level in levels(situation.fleet) if level.text in {held.limit_of for held in refused}]
-
-    def place(agent: Agent) -> tuple[int, bool, float]:
-        narrowest = next(level for level in full if level.has(agent.pool.name))
-        instance_id = agent.record.instance_id
-        return _NARROW_FIRST.index(narrowest.kind), instance_id not in useless, situation.past(agent).idle_since or situation.now
-
-    mine = [agent for agent in idle if any(level.has(agent.pool.name) for level in full)]
-    return sorted((agent for agent in mine if agent.record.instance_id not in leaving), key=place)
 
 
 def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:
@@ -182,11 +216,6 @@ def _holds(situation: Situation, agent: Agent, subnet: str) -> bool:
 # are smaller than an agent, teams take turns of half an hour or longer.
 
 
-_HELPED_BY_HANDING_OVER = {Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.NOT_ITS_TURN}
-# Each costs a look at all limits; where more are due, the next pass goes on.
-_AT_ONCE = 20
-
-
 def let_bound_start(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
     """Uncordon an agent that has handed over and that an item waits for by name: that item has no other agent to start on."""
     for agent in situation.agents if situation.snapshot.controllers[controller].complete else ():
@@ -201,7 +230,20 @@ def hand_over(situation: Situation, decided: Decided) -> Iterator[Cordon]:
     """Cordon as few agents as it takes for those to fit whose turn it is, once the agents that leave already have left."""
     leaving = _already_leaving(situation, decided)
     if wishes := wishes_in_turn(situation, leaving):
-        yield from _Handover(situation, leaving, wishes).cordons()
+        turns = _Turns(situation)
+        room = _Room(
+            situation=situation,
+            leaving=leaving,
+            wishes=wishes,
+            ready=turns.ready,
+            helped=_HELPED_BY_HANDING_OVER,
+            leaves_for=turns.leaves_for,
+            wishes_without=partial(wishes_without, situation),
+            most=20,  # each costs a look at all limits; where more are due, the next pass goes on
+        )
+        for agent, first in room.make():
+            detail = f"jobs for {first.pool} wait under the limit of {first.level.text}, and go before those for {agent.pool.name}"
+            yield cordon(situation, agent, MarkClass.HANDS_OVER, Reason.HANDS_OVER, detail)
 
 
 def _already_leaving(situation: Situation, decided: Decided) -> frozenset[str]:
@@ -213,64 +255,24 @@ def _already_leaving(situation: Situation, decided: Decided) -> frozenset[str]:
     return frozenset(a.record.instance_id for a in leaving if not situation.past(a).is_held)
 
 
-class _Handover:
-    def __init__(self, situation: Situation, leaving: frozenset[str], wishes: list[Wish]) -> None:
-        """Begin with the agents that leave already."""
-        self._situation, self._leaving, self._wishes = situation, leaving, wishes
-        self._team, self._order = team_of_each(situation.fleet), order_of(situation, teams(situation.fleet))
-        self._ready = sorted(least_missed(situation, [a for a in situation.agents if self._may_go(a)]), key=self._last_in_turn)
+class _Turns:
+    """Who hands over to whom, and the agents that may go, those that come last in turn at the beginning."""
+
+    def __init__(self, situation: Situation) -> None:
+        """Work out the order once."""
+        self._situation, self._team, self._order = situation, team_of_each(situation.fleet), order_of(situation, teams(situation.fleet))
         self._served = {agent.pool.name for agent in situation.agents if agent.phase.is_in_service}
+        self.ready = sorted(least_missed(situation, [a for a in situation.agents if self._may_go(a)]), key=self._last_in_turn)
 
-    def cordons(self) -> Iterator[Cordon]:
-        """Go through those that are refused, in turn."""
-        hopeless, count, handed_out = set[str](), 0, self._hand_out(())
-        while count < _AT_ONCE:
-            first = next((one for one in handed_out.refused if one.pool not in hopeless and one.reason in _HELPED_BY_HANDING_OVER), None)
-            if first is None:
-                return
-            chosen = self._for(first, handed_out)
-            wishes = wishes_without(self._situation, self._gone(chosen)) if chosen else []
-            # Jobs that the chosen agents would have taken want their room, too. Room that only goes back to these is worth no change.
-            if not chosen or self._granted(first, chosen, wishes) <= handed_out.granted.get(first.pool, 0):
-                hopeless.add(first.pool)
-                continue
-            for agent in chosen:
-                detail = f"jobs for {first.pool} wait under the limit of {first.level.text}, and go before those for {agent.pool.name}"
-                yield cordon(self._situation, agent, MarkClass.HANDS_OVER, Reason.HANDS_OVER, detail)
-            count += len(chosen)
-            self._leaving, self._wishes = self._gone(chosen), wishes
-            handed_out = self._hand_out(())
-
-    def _gone(self, chosen: Collection[Agent]) -> frozenset[str]:
-        return self._leaving.union(agent.record.instance_id for agent in chosen)
-
-    def _granted(self, first: Refusal, chosen: Collection[Agent], wishes: list[Wish]) -> int:
-        return hand_out(self._situation, self._gone(chosen), wishes).granted.get(first.pool, 0)
-
-    def _for(self, first: Refusal, before: HandedOut) -> list[Agent]:
-        """Choose agents until one more of this pool fits; none where all that come after it would not be enough."""
-        chosen, handed_out = list[Agent](), before
-        while handed_out.granted.get(first.pool, 0) <= before.granted.get(first.pool, 0):
-            agent = next((one for one in self._ready if self._hands_over(one, first, chosen, handed_out)), None)
-            if agent is None:
-                return []
-            chosen.append(agent)
-            handed_out = self._hand_out(chosen)
-        return chosen
-
-    def _hand_out(self, chosen: Collection[Agent]) -> HandedOut:
-        return hand_out(self._situation, self._gone(chosen), self._wishes)
-
-    def _hands_over(self, agent: Agent, first: Refusal, chosen: list[Agent], handed_out: HandedOut) -> bool:
-        """Tell whether an agent counts under the limit, may go, and is of those that come after."""
+    def leaves_for(self, first: Refusal, agent: Agent, gone: frozenset[str], handed_out: HandedOut) -> bool:
+        """Tell whether an agent is of those that come after, and more of its pool stay than its minimum."""
         priority = self._situation.fleet.pools[first.pool].priority
-        if priority < agent.pool.priority or not first.level.has(agent.pool.name):
+        if priority < agent.pool.priority:
             return False
         if priority == agent.pool.priority and not (self._is_fair(agent, first, handed_out) or self._has_had_its_turn(agent, first)):
             return False
-        gone = self._gone(chosen)
-        staying = sum(one.pool.name == agent.pool.name and one.record.instance_id not in gone for one in self._ready)
-        return agent.record.instance_id not in gone and staying > agent.pool.min_agents
+        staying = sum(one.pool.name == agent.pool.name and one.record.instance_id not in gone for one in self.ready)
+        return staying > agent.pool.min_agents
 
     def _is_fair(self, agent: Agent, first: Refusal, handed_out: HandedOut) -> bool:
         """Tell whether the waiting team has spent less, and would still have no more an hour for its weight than the other one."""

@@ -81,9 +81,9 @@ def read_demand(
     )
 
 
-# Items that ask for a beacon by its name. Jenkins uses the same words if the beacon is the only node that satisfies a label. But if an
-# agent with the beacon's labels is idle, and Jenkins does not give it the item, no label is meant. A busy agent proves nothing: a job may
-# exclude it by its name. What was found out about an item is remembered while it waits.
+# Items that ask for a beacon by its name. Jenkins uses the same words if the beacon is the only node that satisfies a label. But if another
+# beacon has the same labels, or an agent with them is idle and Jenkins does not give it the item, no label is meant. A busy agent proves
+# nothing: a job may exclude it by its name. What was found out about an item is remembered while it waits.
 
 
 def with_beacons_asked(snapshot: Snapshot, fleet: Fleet) -> Snapshot:
@@ -92,11 +92,15 @@ def with_beacons_asked(snapshot: Snapshot, fleet: Fleet) -> Snapshot:
     for name, view in snapshot.controllers.items():
         beacons = {node.name: node.labels - {node.name} for node in view.nodes if fleet.is_beacon(node.name)}
         if named := {item.id: beacon for item in view.items if item.label is None and (beacon := _named_alone(item)) in beacons}:
-            remembered, idle_labels = snapshot.memory.controller(name).beacon_items, _idle_labels(view, snapshot)
-            beacon_of = {number: beacon for number, beacon in named.items() if number in remembered or beacons[beacon] in idle_labels}
+            remembered, proofs = snapshot.memory.controller(name).beacon_items, _shared_labels(beacons) | _idle_labels(view, snapshot)
+            beacon_of = {number: beacon for number, beacon in named.items() if number in remembered or beacons[beacon] in proofs}
             items = (replace(item, label=beacon_of[item.id]) if item.id in beacon_of else item for item in view.items)
             views[name] = replace(view, items=tuple(items)) if beacon_of else view
     return replace(snapshot, controllers=views) if views != snapshot.controllers else snapshot
+
+
+def _shared_labels(beacons: Mapping[str, frozenset[str]]) -> set[frozenset[str]]:
+    return {labels for labels, count in Counter(beacons.values()).items() if count > 1}
 
 
 def _idle_labels(view: ControllerView, snapshot: Snapshot) -> set[frozenset[str]]:
@@ -240,19 +244,16 @@ class _Resolver:
 
     def _by_labels(self, item: QueueItem) -> Want | Unmet:
         """Find what may serve an item. A want without a pool: each pool that has the labels declines the job."""
-        label = item.asked_label
-        named = self.named_nodes(item)
-        if label is None and item.wait.named is not None and not named:
-            label = item.wait.named
-        if label is not None and label not in self._nodes:
+        label = self._label_of(item)
+        if label is not None:
             expression, pools = self._expression(label)
             if pools:
                 return self._want(item, pools, expression)
+            if label in self._nodes:
+                return self._waits_for_a_node(item, label, expression)
             return _unmet(item, Reason.UNSERVABLE, f"no pool of {self._view.name} serves {label}", expression=expression)
-        names = (label,) if label is not None else named
-        if names:
-            return self._by_names(item, names)
-        return self._without_label(item)
+        names = self.named_nodes(item)
+        return self._by_names(item, names) if names else self._without_label(item)
 
     def holds_on(self, item: QueueItem, overrides: Overrides) -> tuple[Hold, ...]:
         """Find the holds on an item: on its label, or on labels without which no agent of ours would take it."""
@@ -299,9 +300,7 @@ class _Resolver:
 
     def _by_told_label(self, item: QueueItem) -> Want:
         """Find what may serve an item by the label that its job tells, if any; nothing else that it says is understood."""
-        text = item.asked_label
-        known = text is not None and text not in self._nodes
-        expression, pools = self._expression(text) if known and text is not None else (None, ())
+        expression, pools = self._expression(item.asked_label) if item.asked_label is not None else (None, ())
         return self._want(item, pools, expression)
 
     @cached_property
@@ -360,9 +359,9 @@ class _Resolver:
 
     def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
         name = names[0] if len(names) == 1 else ""
-        if name and name != item.label and self._is_beacon(name):
+        if name and self._is_beacon(name):
             return self._by_beacon(item, name)
-        if name and (name == item.label or self._is_alone(name) or not self._pools_of_node(name)):
+        if name and (self._is_alone(name) or not self._pools_of_node(name)):
             return self._waits_for_a_node(item, name)
         found: dict[str, Pool] = {}
         for name in names:
@@ -384,7 +383,7 @@ class _Resolver:
         detail = "it waits for what only a beacon satisfies: a label expression that excludes, which Jenkins does not show"
         return _unmet(item, Reason.LABEL_UNKNOWN, detail, nodes=(name,))
 
-    def _waits_for_a_node(self, item: QueueItem, name: str) -> Unmet:
+    def _waits_for_a_node(self, item: QueueItem, name: str, expression: LabelExpression | None = None) -> Unmet:
         """Say that one node alone can take an item: it asks for it by name, or for a label that no other node has, and no pool gives."""
         if item.label is None and not all(spec.name in self._nodes for spec in beacon_specs(self._fleet, self._view.name)):
             detail = f"Jenkins names {name} in place of a label; the beacons will make it show the label"
@@ -393,7 +392,7 @@ class _Resolver:
         state = "is not there" if node is None else "is offline" if node.offline else "is busy"
         if self._fleet.is_beacon(name):
             state = "takes no builds: it is a beacon of the autoscaler; ask for a label that agents have"
-        return _unmet(item, Reason.WAITS_FOR_NODE, f"{name} alone can take it, and {state}", nodes=(name,))
+        return _unmet(item, Reason.WAITS_FOR_NODE, f"{name} alone can take it, and {state}", expression=expression, nodes=(name,))
 
     def _without_label(self, item: QueueItem) -> Want | Unmet:
         if not item.labelless and self._fleet.beacon not in self._nodes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.fleet import EXCLUSIVE, Fleet, Pool
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Node, QueueItem
 from autoscaler.domain.labels import LabelExpression
@@ -75,7 +75,8 @@ def may_take(want: Want, taker: Taker) -> bool:
         return taker.labels - {taker.name} == want.beacon_labels
     if want.nodes and taker.name:
         return taker.name in want.nodes
-    return any(pool.name == taker.pool for pool in want.pools)
+    # What asks for no label is not taken in exclusive mode.
+    return taker.labels.isdisjoint(EXCLUSIVE) and any(pool.name == taker.pool for pool in want.pools)
 
 
 def home_of(want: Want) -> Pool:
