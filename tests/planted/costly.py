@@ -155,8 +155,8 @@ COSTLY = (
     Bug(
         name="an agent gives way though another leaves already",
         function="make_room",
-        was="leaving = _leaving(situation, decided)",
-        becomes="leaving = frozenset[str]()",
+        was="leaving, useless = _leaving(situation, decided), _ids(stranded)",
+        becomes="leaving, useless = frozenset[str](), _ids(stranded)",
         found_by=("tests/unit/test_make_room.py::test_those_that_leave_already_are_counted_first",),
     ),
     Bug(

@@ -188,7 +188,7 @@ class Pair:
 
         If nobody can know, the product must say no. Only for two meanings of the same words (which
         Jenkins' own `getLabel` settles by what it met first) either answer will do; and where Jenkins
-        names a beacon, an agent with its labels that is busy or offline counts as one that may take it.
+        names a beacon, an agent with its labels counts as one that may take the item.
         """
         way, named = self.way, self.item.wait.named
         if self.is_odd:
@@ -209,8 +209,7 @@ class Pair:
     def _is_like_the_beacon(self) -> bool:
         named = (*self.item.wait.nodes, self.item.wait.named)
         labels = [node.labels - {node.name} for node in self.view.nodes if node.name in named]
-        is_free = self.node.idle and not self.node.offline
-        return not is_free and self.node.labels - {self.node.name} in labels
+        return self.node.labels - {self.node.name} in labels
 
     @property
     def is_odd(self) -> bool:
