@@ -89,6 +89,49 @@ def test_a_lock_costs_one_agent_after_another_ever_more_rarely_and_is_told_once(
     assert "Waiting for the licence" in told[0].text
 
 
+def a_lock(day, after_minutes):
+    """One job waits for a lock for so long. Agents are tried for it all the while, and refuse it. Return the job, and what ends the lock."""
+    day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job == "licensed" else None
+    licensed = day.jenkins.submit("licensed", "linux", 600.0)
+    day.minutes(after_minutes)
+
+    def ends():
+        day.jenkins.veto = None
+        day.jenkins.schedule()
+
+    return licensed, ends
+
+
+# In these minutes of the lock an agent has just refused the job: the next is due in 10, or in 20 min.
+JUST_REFUSED = [28, 50]
+
+
+@pytest.mark.parametrize("after_minutes", JUST_REFUSED)
+def test_a_lock_that_ends_while_all_that_refused_the_job_are_busy_costs_it_no_more_than_a_boot(after_minutes):
+    day = a_day()
+    licensed, ends = a_lock(day, after_minutes)
+    before, others = launched(day), day.queue(day.agents(), "linux", seconds=4 * HOUR)
+    day.minutes(1)
+    ends()
+    day.minutes(7)
+    assert waited(others) == [0] * len(others)
+    assert licensed.started_at is not None
+    assert launched(day) == before + 1
+
+
+def test_a_lock_that_ends_after_all_that_refused_the_job_are_gone_costs_it_no_more_than_a_boot():
+    day = a_day()
+    licensed, ends = a_lock(day, 50)
+    before = launched(day)
+    for instance in day.world.alive():
+        day.world.ec2.terminate(instance.id)
+    day.minutes(1)
+    ends()
+    day.minutes(7)
+    assert licensed.started_at is not None
+    assert launched(day) == before + 1
+
+
 def test_an_agent_beside_which_a_job_waits_is_no_surplus_before_it_is_known_to_refuse():
     """The job counts for the pool with the fewest labels, and gets an agent of the cheaper one, which nobody else needs."""
     facts = {"max_agents": 10, "idle_seconds": 300.0, "queue_maturity_seconds": 0.0}
