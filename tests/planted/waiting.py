@@ -102,6 +102,23 @@ WAITING = (
         found_by=(f"{REFUSING}::test_a_lock_costs_one_agent_after_another_ever_more_rarely_and_is_told_once",),
     ),
     Bug(
+        name="each agent that a job was tried on in vain brings the next one as soon as it runs other jobs or ends",
+        function="_cut_short",
+        was="if situation.now >= ration.until_at or ration.is_cut_short:",
+        becomes="if situation.now >= ration.until_at:",
+        found_by=(f"{REFUSING}::test_a_lock_costs_one_agent_after_another_ever_more_rarely_and_is_told_once",),
+    ),
+    Bug(
+        name="a job waits for the end of a pause though nothing that refused it is free any more",
+        function="_cut_short",
+        was="return replace(ration, until_at=situation.now, is_cut_short=True)",
+        becomes="return ration",
+        found_by=(
+            f"{REFUSING}::test_a_lock_that_ends_while_all_that_refused_the_job_are_busy_costs_it_no_more_than_a_boot",
+            f"{REFUSING}::test_a_lock_that_ends_after_all_that_refused_the_job_are_gone_costs_it_no_more_than_a_boot",
+        ),
+    ),
+    Bug(
         name="a free executor that refuses a job counts for it for ever",
         function="_looked_at",
         was="        refused |= {job: now for job, seconds in waits.items() if seconds >= BROKEN_SECONDS}",

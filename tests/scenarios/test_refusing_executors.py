@@ -90,7 +90,7 @@ def test_a_lock_costs_one_agent_after_another_ever_more_rarely_and_is_told_once(
 
 
 def a_lock(day, after_minutes):
-    """One job waits for a lock for so long. Agents are tried for it all the while, and refuse it. Return the job, and what ends the lock."""
+    """One job waits for a lock for so long, and each agent that is tried refuses it. Return the job, and what ends the lock."""
     day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job == "licensed" else None
     licensed = day.jenkins.submit("licensed", "linux", 600.0)
     day.minutes(after_minutes)

@@ -14,9 +14,9 @@ from support.remembered import tables
 RATION = Ration(refused_at=(NOW - 600.0, NOW - 60.0), until_at=NOW + 540.0, seen_at=NOW - 60.0, jobs=("release",))
 
 
-def watched(*nodes, records=(), busy=None):
+def watched(*nodes, records=(), busy=None, ration=RATION):
     session = a_session(since_at=NOW - 1e6, busy=busy or {})
-    memory = a_memory(sessions={"main": session}, rations={"main/cpu": RATION})
+    memory = a_memory(sessions={"main": session}, rations={"main/cpu": ration})
     view = a_view(*nodes, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
     return watch(assess(with_beacons(a_snapshot(view, records=records, memory=memory), a_fleet()), a_fleet())).memory
 
@@ -25,13 +25,13 @@ def test_the_step_of_a_pipeline_that_jenkins_shows_on_the_controller_itself_is_n
     """Each pipeline that runs, or waits for a node, has one there for as long as it lasts."""
     step = replace(a_build("release", run="job/release/7"), key="Built-In Node/one-off/-1/job/release/7")
     builtin = replace(a_node("Built-In Node", builds=(step,)), agent=False, executors=0)
-    assert watched(builtin).controller("main").rations["cpu"].until_at == RATION.until_at
+    assert watched(builtin).controller("main").rations["cpu"].taken == 0
 
 
 def test_a_step_that_takes_no_executor_of_an_agent_is_none_either():
     record, node = an_agent()
     step = replace(a_build("release", run="job/release/7"), key="cpu-1/one-off/-1/job/release/7")
-    assert watched(replace(node, builds=(step,)), records=(record,)).controller("main").rations["cpu"].until_at == RATION.until_at
+    assert watched(replace(node, builds=(step,)), records=(record,)).controller("main").rations["cpu"].taken == 0
 
 
 def test_a_build_that_begins_on_an_agent_lets_the_next_one_be_tried_at_once():
@@ -40,7 +40,25 @@ def test_a_build_that_begins_on_an_agent_lets_the_next_one_be_tried_at_once():
     noted = watched(replace(node, builds=(build,)), records=(record,)).controller("main").rations["cpu"]
     assert (noted.until_at, noted.taken) == (NOW, 1)
     again = watched(replace(node, builds=(build,)), records=(record,), busy={"cpu-1": ("job/release/7",)})
-    assert again.controller("main").rations["cpu"].until_at == RATION.until_at
+    assert again.controller("main").rations["cpu"].taken == 0
+
+
+def test_a_pause_ends_at_once_while_no_executor_is_free_beside_its_job():
+    record, node = an_agent(builds=(a_build("other"),))
+    assert watched(records=()).controller("main").rations["cpu"].until_at == NOW
+    assert watched(node, records=(record,)).controller("main").rations["cpu"].until_at == NOW
+
+
+def test_a_pause_goes_on_while_an_executor_is_free_beside_its_job():
+    record, node = an_agent()
+    assert watched(node, records=(record,)).controller("main").rations["cpu"] == replace(RATION, seen_at=NOW)
+
+
+def test_a_second_pause_goes_on_whatever_is_free_unless_a_job_began_after_the_first():
+    second = replace(RATION, is_cut_short=True)
+    assert watched(ration=second).controller("main").rations["cpu"].until_at == RATION.until_at
+    record, node = an_agent(builds=(replace(a_build("release", run="job/release/7"), key="cpu-1/0/job/release/7"),))
+    assert not watched(node, records=(record,), ration=second).controller("main").rations["cpu"].is_cut_short
 
 
 def test_a_job_that_weighs_more_than_any_machine_has_is_beside_a_machine_that_is_free_altogether():

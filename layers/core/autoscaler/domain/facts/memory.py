@@ -90,6 +90,7 @@ class Ration:
     seen_at: float
     jobs: tuple[str, ...]
     taken: int = 0  # jobs that began since a node last refused
+    is_cut_short: bool = False  # a pause was, and no job has begun since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

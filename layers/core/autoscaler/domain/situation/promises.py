@@ -150,7 +150,22 @@ def note_rations(situation: Situation, view: ControllerView, free_nodes: Mapping
     waiting = {want.item.job for want in situation.demands[view.name].runnable}
     kept = {name: _after_begun(_seen(ration, waiting, situation.now), began, situation.now) for name, ration in before.items()}
     kept = {name: ration for name, ration in kept.items() if situation.now - ration.seen_at < FORGOTTEN_SECONDS}
+    kept = {name: _cut_short(situation, view, ration) for name, ration in kept.items()}
     return kept | _refused_now(situation, view, free_nodes, kept)
+
+
+def _cut_short(situation: Situation, view: ControllerView, ration: Ration) -> Ration:
+    """End a pause if no executor is free beside its jobs any more: what refused them is busy or gone.
+
+    Only once until one of the jobs begins. Else each agent that is tried in vain, and then runs other jobs or ends, brings the next.
+    """
+    if situation.now >= ration.until_at or ration.is_cut_short:
+        return ration
+    wants = [want for want in situation.demands[view.name].runnable if want.item.job in ration.jobs]
+    kinds = _longest_waits(wants)
+    if not wants or any(_jobs_beside(free, kinds) for free in _free_nodes(situation, view)):
+        return ration
+    return replace(ration, until_at=situation.now, is_cut_short=True)
 
 
 def _seen(ration: Ration, waiting: AbstractSet[str], now: float) -> Ration:
@@ -160,7 +175,9 @@ def _seen(ration: Ration, waiting: AbstractSet[str], now: float) -> Ration:
 def _after_begun(ration: Ration, began: Collection[str], now: float) -> Ration:
     """Note that jobs have begun: then another agent may be tried at once."""
     taken = sum(job in began for job in ration.jobs)
-    return replace(ration, taken=ration.taken + taken, refused_at=ration.refused_at[:1], until_at=now) if taken else ration
+    if not taken:
+        return ration
+    return replace(ration, taken=ration.taken + taken, refused_at=ration.refused_at[:1], until_at=now, is_cut_short=False)
 
 
 @dataclass(slots=True)
