@@ -246,6 +246,19 @@ def test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_
     assert len(day.done(Terminate)) <= 2
 
 
+def made_way(day):
+    return sum(step.reason is Reason.MAKES_WAY for step in day.done(Terminate))
+
+
+def test_as_many_stopped_agents_make_way_as_the_jobs_need_and_no_more():
+    """Two looks saw one refusal, and each ended as many."""
+    day = full_of_stopped_agents("VolumeLimitExceeded")
+    builds = day.queue(2, seconds=300.0)
+    day.minutes(30)
+    assert all(build.ended is not None for build in builds)
+    assert made_way(day) == 2
+
+
 @pytest.mark.parametrize("code", ["InsufficientFreeAddressesInSubnet", "VolumeLimitExceeded"])
 def test_a_stock_of_stopped_agents_is_not_filled_while_jobs_wait_for_what_it_would_hold(code):
     """What made way for the jobs was launched again at once: 411 vain boots in six hours, and no job started."""
