@@ -10,7 +10,7 @@ from autoscaler.domain.facts.metering import HOUR_SECONDS, Level, LevelKind, hou
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.launch.backoff import held_by_what_is_stopped
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.turns import (
@@ -165,7 +165,7 @@ def _is_about_to_go(agent: Agent, cordoned: Collection[tuple[str, str]]) -> bool
 # Stopped agents make way: each holds an address of its subnet, and volumes of the account's quota, which a launch may lack.
 
 
-# Since the last look: each refusal ends as many as the jobs need, once.
+# Since the last look, or the one before it: what has been ended since the refusal counts, so that it ends as many as the jobs need, once.
 _JUST_NOW_SECONDS = 90.0
 
 
@@ -178,9 +178,15 @@ def make_way(situation: Situation, decided: Decided) -> Iterator[Terminate]:
             continue
         for subnet, trial in _lacking(situation, pool).items():
             holders = [agent for agent in _holders(situation, subnet) if agent.record.instance_id not in gone]
-            for agent in holders[: ceil(starved / pool.executors)]:
+            for agent in holders[: max(0, ceil(starved / pool.executors) - _have_made_way(situation, trial.failed_at))]:
                 gone.add(agent.record.instance_id)
                 yield terminate(agent, Reason.MAKES_WAY, f"jobs wait for {pool.name}, and a launch failed: {trial.why}")
+
+
+def _have_made_way(situation: Situation, since_at: float) -> int:
+    """Count the agents without a node that were given up since then: what they held is for the jobs that wait."""
+    records = situation.snapshot.records
+    return sum(r.state is RecordState.CONDEMNED and r.registered_at is None and r.changed_at >= since_at for r in records)
 
 
 def _lacking(situation: Situation, pool: PoolView) -> dict[str, Trial]:
