@@ -126,6 +126,16 @@ def test_starts_that_end_stopped_again_are_told_with_ec2s_reason_and_the_right_t
     assert len(day.done(Start)) <= 6
 
 
+@pytest.mark.parametrize("code", ["Server.InsufficientInstanceCapacity", "Client.VcpuLimitExceeded"])
+def test_an_agent_whose_start_ec2_ends_because_something_is_short_is_kept_and_no_start_has_failed(code):
+    """As if EC2 had answered so: of a quota the agent was terminated, and its start counted."""
+    day = a_day(stopped=1)
+    [kept] = [instance.id for instance in day.world.alive()]
+    assert max(waits(day, 1, cannot_start(code))) <= WITHOUT_WARM_POOL + TWO_STARTS
+    assert day.world.ec2.instances[kept].state == "stopped"
+    assert not day.fleet.state.memory.trials["start/cpu"].is_open
+
+
 @pytest.mark.parametrize("code", ["IncorrectInstanceState", "InvalidParameterValue", "Unsupported", "SomethingNew"])
 def test_one_machine_that_cannot_be_started_keeps_no_other_from_it_and_goes_after_three_refusals(code):
     """The one that stopped last was asked for first, each time: three good ones were never started, and nobody was told."""

@@ -95,7 +95,7 @@ def test_machines_that_are_all_taken_back_close_no_pool():
     assert not any(held.reason is Reason.BREAKER_OPEN for report in day.fleet.reports for held in report.plan.held)
 
 
-@pytest.mark.parametrize("reason", ["Server.SpotInstanceTermination", "Server.InsufficientInstanceCapacity"])
+@pytest.mark.parametrize("reason", ["Server.SpotInstanceTermination", "Server.ScheduledStop"])
 def test_a_machine_that_ec2_ends_without_a_word_is_no_failed_boot(reason):
     day = a_day(boot_seconds=300.0)
     [build] = day.queue(1, seconds=60.0)

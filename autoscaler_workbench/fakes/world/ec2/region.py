@@ -57,6 +57,7 @@ class Ec2:
     boot_seconds: Callable[[str], float]  # by launch template
     on_running: Callable[[Instance], None] = lambda _instance: None
     on_end: Callable[[Instance], None] = lambda _instance: None
+    ends_pending: Callable[[Instance], str] = lambda _instance: ""  # EC2's code for why it ends a launch that it has accepted
     announce: Callable[[Instance, str], None] = lambda _instance, _what: None  # what EventBridge would carry
     reserved: dict[str, Reserved] = field(default_factory=dict)  # capacity that is kept, by id
     capacity: dict[str, int] = field(default_factory=dict)
@@ -358,6 +359,10 @@ class Ec2:
     def run(self, instance: Instance, life: int) -> None:
         """Let a pending instance run, and boot, or a part of it where it was stopped before."""
         if instance.state != "pending" or instance.life != life:
+            return
+        if not life and (why := self.ends_pending(instance)):
+            instance.state_reason = why
+            self.end(instance)
             return
         instance.state = "running"
         self.changes += 1
