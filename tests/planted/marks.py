@@ -3,6 +3,8 @@
 from planted.bug import Bug
 
 _TAKEN = "tests/scenarios/test_interruptions.py::test_"
+_ENDED = "tests/scenarios/test_ended_launches.py::test_"
+_STARTS = "tests/scenarios/test_failed_starts.py::test_"
 _MARKS = "tests/scenarios/test_monitors_marks.py::test_"
 
 MARKS = (
@@ -61,9 +63,58 @@ INTERRUPTIONS = (
     Bug(
         name="what EC2 takes back while it boots is a failed boot",
         function="scale_down",
-        was="    lost = taken_back(snapshot.records, snapshot.end_reasons)\n",
-        becomes="    lost = {}\n",
+        was="    lost = taken_back(snapshot.records, snapshot.end_reasons).keys() |",
+        becomes="    lost = set() |",
         found_by=(f"{_TAKEN}machines_that_are_all_taken_back_close_no_pool",),
+    ),
+    Bug(
+        name="what EC2 ends because something is short is a failed boot",
+        function="scale_down",
+        was=".keys() | short_ends(snapshot)",
+        becomes=".keys()",
+        found_by=(f"{_ENDED}the_quota_is_told_and_no_failed_boot_and_one_agent_is_tried_each_five_minutes",),
+    ),
+    Bug(
+        name="launches that EC2 ends because something is short teach nothing",
+        function="_trials_of",
+        was="trials = note_short_ends(",
+        becomes="trials = (lambda known, _look: known)(",
+        found_by=(f"{_ENDED}stopped_agents_make_way_for_launches_that_ec2_ends_for_the_quota_of_volumes",),
+    ),
+    Bug(
+        name="what EC2 ends while it is pending counts in each look that shows it",
+        function="note_short_ends",
+        was="(before is None or record.began_at >= before.failed_at)",
+        becomes="True",
+        found_by=(f"{_ENDED}launches_that_end_in_several_looks_are_one_failure",),
+    ),
+    Bug(
+        name="a launch that EC2 accepts shows that it runs",
+        function="note_accepted",
+        was="if known[scope].launch}",
+        becomes="if known[scope].launch == scope}",
+        found_by=(f"{_ENDED}the_quota_is_told_and_no_failed_boot_and_one_agent_is_tried_each_five_minutes",),
+    ),
+    Bug(
+        name="others are tried while the agent that is tried is pending",
+        function="note_accepted",
+        was="until_at=now + CAPACITY_PAUSES[0]",
+        becomes="until_at=now",
+        found_by=(f"{_ENDED}while_the_agent_that_is_tried_is_pending_no_other_is_launched",),
+    ),
+    Bug(
+        name="a machine that runs does not show that launches work again",
+        function="_trials_of",
+        was="note_running(still_remembered(memory.trials, look.now), look)",
+        becomes="still_remembered(memory.trials, look.now)",
+        found_by=(f"{_ENDED}soon_after_the_quota_is_raised_all_jobs_run_and_the_message_is_over",),
+    ),
+    Bug(
+        name="a start that EC2 ends because something is short is a failed one",
+        function="_go_on_starting",
+        was="if keeps_from_starting(code := code_of_end(why)):",
+        becomes="if False:\n            code = why",
+        found_by=(f"{_STARTS}an_agent_whose_start_ec2_ends_because_something_is_short_is_kept_and_no_start_has_failed",),
     ),
     Bug(
         name="whatever EC2 ends is no failed boot",

@@ -170,9 +170,16 @@ STOPPED = (
     Bug(
         name="stopped agents hold what a launch lacks",
         function="make_way",
-        was="holders[: ceil(starved / pool.executors)]",
-        becomes="holders[:0]",
+        was="holders[: max(0, ceil(starved / pool.executors)",
+        becomes="holders[: min(0, ceil(starved / pool.executors)",
         found_by=(f"{_FAILED}::test_stopped_agents_that_nothing_waits_for_make_way_for_a_launch_that_lacks_what_they_hold",),
+    ),
+    Bug(
+        name="what has made way is not counted",
+        function="_have_made_way",
+        was="record.changed_at >= since_at",
+        becomes="record.changed_at < 0.0",
+        found_by=(f"{_FAILED}::test_as_many_stopped_agents_make_way_as_the_jobs_need_and_no_more",),
     ),
     Bug(
         name="what is about to be stopped counts nowhere",

@@ -22,6 +22,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.gate import gate
+from autoscaler.domain.launch.backoff import short_ends
 from autoscaler.domain.launch.placement import take_back
 from autoscaler.domain.launch.queue import launch_for_queue, try_what_had_no_room, try_what_was_refused
 from autoscaler.domain.launch.turns import controllers_in_turn, has_lines
@@ -157,6 +158,6 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
     failures = failed_boots(situation, decided)
     if any(past.mark for past in situation.memory.agents.values()):
         failures += failed_by_marks(situation.memory, situation.agents, situation.versions)
-    lost = taken_back(snapshot.records, snapshot.end_reasons)
+    lost = taken_back(snapshot.records, snapshot.end_reasons).keys() | short_ends(snapshot)
     failures = tuple(failure for failure in failures if not (failure.instance_id in lost or situation.ended_unseen(failure.instance_id)))
     return plan_of(situation, decided, conclude(situation, decided, failures), failures)

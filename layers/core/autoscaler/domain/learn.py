@@ -56,7 +56,15 @@ from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, InstanceState
 from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over, next_peaks, note_returns
-from autoscaler.domain.launch.backoff import lacks_capacity, note_refusals, note_stops, note_taken_back, scopes_of
+from autoscaler.domain.launch.backoff import (
+    lacks_capacity,
+    note_accepted,
+    note_refusals,
+    note_running,
+    note_short_ends,
+    note_stops,
+    note_taken_back,
+)
 from autoscaler.domain.launch.placement import note_never_lent
 from autoscaler.domain.lifecycle import next_observations
 from autoscaler.domain.memo import FOR_EVER, Memo
@@ -164,15 +172,15 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
 
 
 def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str]) -> dict[str, Trial]:
-    """Carry on the trials, but for those that have ended; count what EC2 took back, and what others have ended."""
+    """Carry on the trials, but for those that have ended; count what EC2 took back or had no room for, and what others have ended."""
     trials, images = dict[str, Trial](), dict[str, Trial]()
     if memory.trials:
         boots = still_open(memory, look.agents, launched_and_to_try(look.fleet, look.current, proven)[0])
-        trials, images = still_remembered(memory.trials, look.now) | boots, still_tried(memory, look, proven)
+        trials, images = note_running(still_remembered(memory.trials, look.now), look) | boots, still_tried(memory, look, proven)
     trials |= next_starts(memory, look.agents, look.versions) | images
     trials |= still_refused(memory, look.agents, look.snapshot.controllers, look.now)
     if look.snapshot.end_reasons or any(agent.record.interrupted_at for agent in look.agents):
-        trials = note_ended_by_others(note_taken_back(trials, _taken_back(look)), look)
+        trials = note_short_ends(note_ended_by_others(note_taken_back(trials, _taken_back(look)), look), look)
     return trials
 
 
@@ -202,8 +210,8 @@ def _taken_back(look: Look) -> Iterator[tuple[str, float, str]]:
         record = agent.record
         at = record.interrupted_at or look.now
         if record.instance_id in taken and look.now - at < INTERRUPTION_SECONDS:
-            for key in offerings_of(agent, listed.get(record.machine)):
-                yield key, at, taken[record.instance_id]
+            for offering in offerings_of(agent, listed.get(record.machine)):
+                yield TrialOf.TAKEN_BACK.scope(agent.pool.name, offering.key), at, taken[record.instance_id]
 
 
 def _agents(
@@ -529,7 +537,7 @@ def _next_trials(memory: Memory, fleet: Fleet, effects: Iterable[Effect], now: f
     if starts := _of(FailedStart, effects):
         trials = note_failed_starts(trials, starts, now)
     if launches := _of(Had, effects):
-        trials = close(trials, (scope for had in launches for scope in scopes_of(had)), now)
+        trials = note_accepted(trials, launches, now)
     for launch in _of(NotLaunched, effects):
         trials = note_refusals(trials, fleet.pools[launch.pool], launch.refusals, now)
     stopped, refused = [one.pool for one in _of(Stopped, effects)], [(one.pool, one.why) for one in _of(NotStopped, effects)]

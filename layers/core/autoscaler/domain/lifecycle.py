@@ -15,6 +15,7 @@ from autoscaler.domain.facts.plan import Cordon, DeleteNode, FinishStop, ForceSt
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import OFF, Instance, InstanceState, RecordState
 from autoscaler.domain.gate import is_node_gone, why_not_yet
+from autoscaler.domain.launch.backoff import code_of_end, keeps_from_starting
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.repair.nodes import leave_slot, node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.scale_in.replace import told_ended
@@ -239,8 +240,6 @@ def _why_no_other(situation: Situation, agent: Agent) -> str | None:
 CLOCKS_DIFFER_SECONDS = 30.0
 # Of one that a person stopped again, or of which EC2 says nothing.
 _STOPPED_ON_PURPOSE = ("", "Client.UserInitiatedShutdown")
-# Of one that EC2 had no machine for; any other code is about the instance itself, and would be the same the next time.
-_NO_CAPACITY = "InsufficientInstanceCapacity"
 
 
 def _go_on_starting(situation: Situation, agent: Agent, instance: Instance) -> FinishStop | Terminate | Start:
@@ -250,8 +249,9 @@ def _go_on_starting(situation: Situation, agent: Agent, instance: Instance) -> F
         detail = f"{instance.id} was to start, and has stopped again: {why or 'EC2 does not say why'}"
         if why in _STOPPED_ON_PURPOSE:
             return finish_stop(agent, Reason.START_FAILED, detail)
-        if why.endswith(f".{_NO_CAPACITY}"):
-            return finish_stop(agent, Reason.START_FAILED, detail, _NO_CAPACITY)
+        if keeps_from_starting(code := code_of_end(why)):
+            return finish_stop(agent, Reason.START_FAILED, detail, code)
+        # It is about the instance itself, and would be the same the next time.
         return terminate(agent, Reason.START_FAILED, detail)
     if situation.ec2_seen_seconds(record.began_at) >= agent.pool.boot_timeout_seconds:
         return terminate(agent, Reason.START_FAILED, f"{instance.id} was to start, and EC2 shows it stopped still")

@@ -1,13 +1,15 @@
 """Meaning of EC2's refusals: each error code is about an offering, a subnet, a family, a market, a pool or the account."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from autoscaler.domain.facts.effects import Had, Refusal
 from autoscaler.domain.facts.fleet import Offering, Pool
 from autoscaler.domain.facts.memory import EC2_ANSWERED, Trial
+from autoscaler.domain.facts.snapshot import InstanceState, Snapshot
+from autoscaler.domain.repair.boots import offerings_of
 from autoscaler.domain.situation.breakers import (
     ACCOUNT,
     CAPACITY_PAUSES,
@@ -19,6 +21,7 @@ from autoscaler.domain.situation.breakers import (
     close,
     failed_once_more,
 )
+from autoscaler.domain.situation.situation import Look
 
 # Families that share a quota, by the quota's name; of all others each has its own.
 _SHARED_QUOTAS = {
@@ -144,7 +147,8 @@ _MEANINGS: dict[str, _Meaning] = {
     ),
 }
 _ADDRESSES = ("InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded")
-_VOLUME_QUOTAS = ("VolumeLimitExceeded", "MaxIOPSLimitExceeded", "TotalVolumeStorageLimitExceeded")
+_VOLUME_QUOTAS = ("VolumeLimitExceeded", "VolumeLimitExceeded.Iops", "MaxIOPSLimitExceeded", "TotalVolumeStorageLimitExceeded")
+_OF_LAUNCHES = (TrialOf.OFFERING.scope(""), TrialOf.POOL.scope(""), ACCOUNT)
 KNOWN_CODES = frozenset(_MEANINGS)
 # Only these codes say that EC2 is short of machines.
 _LACKING_CAPACITY = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
@@ -170,6 +174,58 @@ def keeps_from_starting(code: str) -> bool:
     """Tell whether EC2 lacks machines, or a quota lacks room, for what is stopped as well; nothing is wrong with that."""
     meaning = _MEANINGS.get(code)
     return code in _LACKING_CAPACITY or (meaning is not None and meaning.scope in (Scope.FAMILY, Scope.ACCOUNT))
+
+
+# Launches that EC2 accepts and ends while they are pending mean what a refusal with the same code means. Until a machine of them runs, it
+# says nothing that EC2 accepts the next one.
+
+
+def code_of_end(why: str) -> str:
+    """Return the code of an error from EC2's reason for a state, which also says whose error it is: Client.VolumeLimitExceeded."""
+    return why.partition(".")[2]
+
+
+def short_ends(snapshot: Snapshot) -> dict[str, str]:
+    """Return by id the codes of instances that EC2 ended because something was short; nothing is wrong with their image or template."""
+    codes = {record.instance_id: code_of_end(snapshot.end_reasons.get(record.machine, "")) for record in snapshot.records}
+    return {name: code for name, code in codes.items() if keeps_from_starting(code) or held_by_what_is_stopped(code)}
+
+
+def note_short_ends(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
+    """Count launches that EC2 ended because something was short; those that were launched before this was known, not again."""
+    trials, short = dict(known), short_ends(look.snapshot)
+    listed = {instance.id: instance for instance in look.snapshot.instances if instance.state.ended}
+    for agent in [agent for agent in look.agents if agent.record.instance_id in short]:
+        record, code = agent.record, short[agent.record.instance_id]
+        offerings = offerings_of(agent, listed.get(record.machine))
+        # A quota of volumes is about nothing that could be chosen otherwise.
+        keys = [""] if held_by_what_is_stopped(code, everywhere=True) else [offering.key for offering in offerings]
+        refusals = [Refusal(code=code, offering_key=key, asked=agent.pool.offerings) for key in keys]
+        for scope, trial in note_refusals(trials, agent.pool, refusals, look.now).items():
+            before = trials.get(scope)
+            if trial is not before and (before is None or record.began_at >= before.failed_at):
+                trials[scope] = replace(trial, launch=record.launch)
+    return trials
+
+
+def note_accepted(known: Mapping[str, Trial], launches: Collection[Had], now: float) -> dict[str, Trial]:
+    """Close the trials of what EC2 launched. If EC2 ended the last launch while it was pending, wait until this one runs."""
+    scopes = {scope for had in launches for scope in scopes_of(had) if scope in known}
+    unsure = {scope: replace(known[scope], until_at=now + CAPACITY_PAUSES[0]) for scope in scopes if known[scope].launch}
+    return close(known, scopes - unsure.keys(), now) | unsure
+
+
+def note_running(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
+    """Close the trials of launches that EC2 ended while they were pending, if a machine runs that was launched since."""
+    trials = dict(known)
+    unsure = {scope: trial for scope, trial in known.items() if trial.launch and scope.startswith(_OF_LAUNCHES)}
+    running = {one.id: one for one in look.snapshot.instances if one.state is InstanceState.RUNNING} if unsure else {}
+    for agent in [agent for agent in look.agents if agent.record.machine in running]:
+        offerings = tuple(offerings_of(agent, running[agent.record.machine]))
+        for scope in scopes_of(Had(pool=agent.pool.name, asked=offerings, types=frozenset({agent.record.instance_type}))):
+            if scope in unsure and agent.record.began_at >= unsure[scope].failed_at:
+                trials[scope] = replace(unsure[scope], failures=0, until_at=look.now, launch="")
+    return trials
 
 
 def note_stops(known: Mapping[str, Trial], stopped: Iterable[str], refused: Iterable[tuple[str, str]], now: float) -> dict[str, Trial]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.fleet import Offering, Pool
 from autoscaler.domain.facts.memory import Memory, Trial
 from autoscaler.domain.facts.plan import BootFailure, Cordon, DeleteNode, Forget, Held, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
@@ -142,11 +142,10 @@ def _failed(
 
 
 _ANNOUNCED = "EC2 took a machine of it back"
-# EC2 has no machine. Other codes are about what was launched, such as a key or a disk that cannot be used (`Server.InternalError`):
+# EC2 needs the machine. Other codes are about what was launched, such as a key or a disk that cannot be used (`Server.InternalError`), or
+# say that something was short, as an answer to the launch would:
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html
-_BY_EC2_ITSELF = frozenset(
-    {"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.InsufficientInstanceCapacity", "Server.ScheduledStop"}
-)
+_BY_EC2_ITSELF = ("Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.ScheduledStop")
 
 
 def note_ended_by_others(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
@@ -178,15 +177,15 @@ def _jobs_on(look: Look, agent: Agent) -> list[str]:
 
 
 def taken_back(records: Iterable[Record], end_reasons: Mapping[str, str]) -> dict[str, str]:
-    """Name the instances that EC2 took back, or had no machine for, and why. Nothing is wrong with their image or template."""
+    """Name the instances that EC2 took back, and why. Nothing is wrong with their image or template."""
     announced = {record.instance_id: _ANNOUNCED for record in records if record.interrupted_at}
     codes = {record.instance_id: end_reasons.get(record.machine, "") for record in records}
     return announced | {instance_id: f"EC2 ended it: {code}" for instance_id, code in codes.items() if code in _BY_EC2_ITSELF}
 
 
-def offerings_of(agent: Agent, instance: Instance | None) -> Iterator[str]:
-    """Name the scopes of the offerings that an agent may be of. EC2 lists no subnet of an instance that has ended."""
+def offerings_of(agent: Agent, instance: Instance | None) -> Iterator[Offering]:
+    """Name the offerings that an agent may be of. EC2 lists no subnet of an instance that has ended."""
     for offering in agent.pool.offerings:
         is_its_place = instance is None or (offering.market == instance.market and offering.subnet in {"", instance.subnet})
         if offering.instance_type == agent.record.instance_type and is_its_place:
-            yield TrialOf.TAKEN_BACK.scope(agent.pool.name, offering.key)
+            yield offering

@@ -185,8 +185,8 @@ def make_way(situation: Situation, decided: Decided) -> Iterator[Terminate]:
 
 def _have_made_way(situation: Situation, since_at: float) -> int:
     """Count the agents without a node that were given up since then: what they held is for the jobs that wait."""
-    records = situation.snapshot.records
-    return sum(r.state is RecordState.CONDEMNED and r.registered_at is None and r.changed_at >= since_at for r in records)
+    given_up = (record for record in situation.snapshot.records if record.state is RecordState.CONDEMNED and record.registered_at is None)
+    return sum(record.changed_at >= since_at for record in given_up)
 
 
 def _lacking(situation: Situation, pool: PoolView) -> dict[str, Trial]:
