@@ -206,13 +206,10 @@ def _holders(situation: Situation, subnet: str) -> list[Agent]:
     free = [
         pool for pool in situation.pools.values() if not (pool.key in wanted or pool.on_hold or situation.no_giving_up(pool.controller))
     ]
-    stopped = [agent for pool in free for agent in pool.stopped]
-    return sorted((agent for agent in stopped if _holds(situation, agent, subnet)), key=lambda agent: agent.record.changed_at)
-
-
-def _holds(situation: Situation, agent: Agent, subnet: str) -> bool:
-    instance = situation.instances.get(agent.record.instance_id)
-    return instance is not None and instance.state is InstanceState.STOPPED and subnet in {"", instance.subnet}
+    off = [instance for instance in situation.snapshot.instances if instance.state is InstanceState.STOPPED]
+    there = {instance.id for instance in off if subnet in {"", instance.subnet}}
+    stopped = [agent for pool in free for agent in pool.stopped if agent.record.instance_id in there]
+    return sorted(stopped, key=lambda agent: agent.record.changed_at)
 
 
 # Hand over: where a limit keeps jobs waiting whose turn it is, agents of those that come after take no new builds.
