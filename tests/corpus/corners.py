@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
-from autoscaler.domain.facts.effects import Refusal
+from autoscaler.domain.facts.effects import Had, Refusal
 from autoscaler.domain.facts.fleet import (
     CapacityReservation,
     Lending,
@@ -44,6 +44,7 @@ from support.builders import (
     an_agent,
     an_instance,
     an_item,
+    an_offering,
     cordoned,
 )
 
@@ -134,6 +135,35 @@ def others_end_an_agent() -> Iterator[Look]:
         end_reasons={"i-1": "Client.UserInitiatedShutdown"},
     )
     yield from minutes(a_fleet(), seen, 3, first=2)
+
+
+def ec2_ends_a_launch_for_a_quota_of_volumes() -> Iterator[Look]:
+    """It is no failed boot: one agent is tried until one runs."""
+    yield from _ended_while_pending("Client.VolumeLimitExceeded")
+
+
+def ec2_ends_a_launch_for_want_of_a_machine() -> Iterator[Look]:
+    """Another offering is launched meanwhile."""
+    yield from _ended_while_pending("Server.InsufficientInstanceCapacity")
+
+
+def _ended_while_pending(why: str) -> Iterator[Look]:
+    offerings = (an_offering("c5.large"), an_offering("m5.large"))
+    fleet, view = a_fleet(a_pool(offerings=offerings)), a_view(items=(an_item(1, label="cpu"),))
+    first = a_record(instance_type="c5.large", launched_at=NOW)
+    ended = {"fates": {"i-1": InstanceState.TERMINATED}, "end_reasons": {"i-1": why}}
+    yield from long_known(fleet)
+    pending = (an_instance(state=InstanceState.PENDING),)
+    yield from minutes(fleet, a_snapshot(view, records=(first,), instances=pending), 1)
+    yield from minutes(fleet, a_snapshot(view, records=(first,), **ended), 2, first=1)
+    yield from minutes(fleet, a_snapshot(view), 4, first=3)
+    at, had = NOW + 7 * MINUTE, Had(pool="cpu", asked=offerings, types=frozenset({"c5.large"}))
+    yield look(Asks.UP, fleet, a_snapshot(view), at, outcomes=Outcomes(launched=[had]))
+    second = replace(first, instance_id="i-2", launched_at=at)
+    for minute, state in ((7, InstanceState.PENDING), (8, InstanceState.RUNNING)):
+        instance = an_instance("i-2", instance_type="c5.large", state=state)
+        seen = a_snapshot(view, records=(second,), instances=(instance,))
+        yield from minutes(fleet, seen, 1, first=minute)
 
 
 def a_person_asks_for_an_agent_of_which_another_has_devices() -> Iterator[Look]:
@@ -440,4 +470,5 @@ CORNERS = (
     *(two_schedules_hold_at_once, a_block_leaves_and_jenkins_tells_no_graph_of_its_run),
     *(a_job_waits_for_two_nodes_of_no_pool, a_static_node_comes_online_while_jenkins_shuts_down),
     a_clock_that_was_ahead_launched_an_agent,
+    *(ec2_ends_a_launch_for_a_quota_of_volumes, ec2_ends_a_launch_for_want_of_a_machine),
 )
