@@ -187,7 +187,7 @@ def code_of_end(why: str) -> str:
 
 def short_ends(snapshot: Snapshot) -> dict[str, str]:
     """Return by id the codes of instances that EC2 ended because something was short; nothing is wrong with their image or template."""
-    codes = {record.instance_id: code_of_end(snapshot.end_reasons.get(record.machine, "")) for record in snapshot.records}
+    codes = {name: code_of_end(why) for name, why in snapshot.end_reasons.items()}
     return {name: code for name, code in codes.items() if keeps_from_starting(code) or held_by_what_is_stopped(code)}
 
 
