@@ -95,7 +95,7 @@ def _validate_live(fleet: Fleet, path: Path, *, as_json: bool) -> None:
     launched, denied = _images_by_parameter(fleet, parameters)
     read = read_templates(fleet, client, launched)
     ids = {name: data.get("ImageId", "") for name, data in read.data.items() if data}
-    images = {name: read.images.images[image] for name, image in ids.items() if image in read.images.images}
+    images = {name: read.images[image] for name, image in ids.items() if image in read.images}
     findings, warnings = findings_of(fleet, read), [*denied, *_billed_otherwise(path, images)]
     warnings += _subnets_of_one_zone(fleet, client)
     others = _of_no_stack(fleet, client, stacks)

@@ -7,7 +7,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from autoscaler.adapters.secrets import read_credentials
+from autoscaler.adapters.secrets import Credentials
 from autoscaler.adapters.telling import CloudWatchMetrics, EssentialMetrics
 from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import ConfigError, TransientError
@@ -119,7 +119,7 @@ def test_a_failed_call_is_transient(monkeypatch):
 def test_credentials_come_from_the_secret():
     client = boto3.client("secretsmanager")
     client.create_secret(Name="jenkins/main", SecretString=json.dumps({"username": "u", "token": "t", "note": "x"}))
-    credentials = read_credentials(lambda: client, "jenkins/main")
+    credentials = Credentials.read(lambda: client, "jenkins/main")
     assert (credentials.username, credentials.token) == ("u", "t")
 
 
@@ -129,7 +129,7 @@ def test_a_secret_of_another_form_is_refused_without_telling_it(value):
     client = boto3.client("secretsmanager")
     client.create_secret(Name="jenkins/main", SecretString=value)
     with pytest.raises(ConfigError, match="must be JSON of the form") as refused:
-        read_credentials(lambda: client, "jenkins/main")
+        Credentials.read(lambda: client, "jenkins/main")
     assert "hush" not in str(refused.value)
 
 
@@ -137,4 +137,4 @@ def test_a_secret_of_another_form_is_refused_without_telling_it(value):
 def test_a_missing_secret_is_for_a_person_to_mend():
     client = boto3.client("secretsmanager")
     with pytest.raises(ConfigError, match="ResourceNotFoundException"):
-        read_credentials(lambda: client, "jenkins/none")
+        Credentials.read(lambda: client, "jenkins/none")

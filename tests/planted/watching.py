@@ -78,8 +78,8 @@ WATCHING = (
     Bug(
         name="a token that callers go on using is not read again",
         function="SharedSecret.is_known",
-        was="self._token, self._read_at = self._read(), now\n",
-        becomes="if given != self._token or not given:\n                    self._token, self._read_at = self._read(), now\n",
+        was="self._token, self._read_at = _Shared.read(",
+        becomes="if given != self._token or not given:\n                    self._token, self._read_at = _Shared.read(",
         found_by=(f"{_WEBHOOK}a_secret_that_was_replaced_is_refused_after_five_minutes_though_callers_go_on_using_it",),
     ),
     Bug(

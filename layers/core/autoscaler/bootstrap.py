@@ -22,7 +22,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
-from autoscaler.adapters.secrets import Credentials, SharedSecret, read_credentials
+from autoscaler.adapters.secrets import Credentials, SharedSecret
 from autoscaler.adapters.stores import DynamoAsks, DynamoCosts, DynamoHistory, DynamoJobs, DynamoReruns, DynamoRunOrders, SqsSlots
 from autoscaler.adapters.telling import CloudWatchMetrics, EssentialMetrics, SnsTopic
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
@@ -268,7 +268,7 @@ def _credentials(override: str, settings: ControllerSettings) -> Credentials | N
         raise ConfigError(f"JENKINS_USER_{override} and JENKINS_TOKEN_{override}: set both or neither")
     if user is not None and token is not None:
         return Credentials(username=user, token=token)
-    return read_credentials(partial(_client, "secretsmanager"), settings.secret) if settings.secret else None
+    return Credentials.read(partial(_client, "secretsmanager"), settings.secret) if settings.secret else None
 
 
 def _is_essential() -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError
 
-from autoscaler.adapters.aws import code_of, filtered, pages, template_data, translated, zones
+from autoscaler.adapters.aws import filtered, pages, template_data, translated, unless, zones
 from autoscaler.adapters.ec2 import instances_of_no_stack, volume_findings
 from autoscaler.domain.facts.fleet import Fleet, Platform, Pool
 from autoscaler.domain.facts.pools import pool_at_its_widest
@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 # Checks whether each pool's image fits its platform and instance types.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Images:
-    """Images by id, and the architectures of instance types."""
-
-    images: Mapping[str, Any]
-    architectures: Mapping[str, Collection[str]]
-
-
-def image_findings(pool: Pool, data: Mapping[str, Any], known: Images) -> Iterator[str]:
+def image_findings(pool: Pool, data: Mapping[str, Any], known: Templates) -> Iterator[str]:
     """Say what is wrong with the image of a launch template, a line each."""
     image_id = data.get("ImageId", "")
     if not image_id:
@@ -141,15 +133,14 @@ class Templates:
     """The data of each pool's launch template, None where there is no such template or version, and what EC2 knows of what it names."""
 
     data: Mapping[str, dict[str, Any] | None]
-    images: Images
+    images: Mapping[str, Any]  # by id
+    architectures: Mapping[str, Collection[str]]  # of instance types
     ways: Mapping[str, Way]
 
 
 def findings_of(fleet: Fleet, templates: Templates) -> dict[str, list[str]]:
     """Return findings by pool, each a line that says what to change."""
-    return {
-        name: list(_findings(fleet, fleet.pools[name], data, templates.images, templates.ways)) for name, data in templates.data.items()
-    }
+    return {name: list(_findings(fleet, fleet.pools[name], data, templates)) for name, data in templates.data.items()}
 
 
 def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str]) -> Templates:
@@ -164,9 +155,9 @@ def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str]) -> Te
     images = {raw["ImageId"]: raw for page in described for raw in page["Images"]}
     kinds = filtered(client, "describe_instance_types", "instance-type", sorted({offering.instance_type for offering in offerings}))
     types = (raw for page in kinds for raw in page["InstanceTypes"])
-    known = Images(images=images, architectures={raw["InstanceType"]: raw["ProcessorInfo"]["SupportedArchitectures"] for raw in types})
+    architectures = {raw["InstanceType"]: raw["ProcessorInfo"]["SupportedArchitectures"] for raw in types}
     ways = read_ways(client, {offering.subnet for offering in offerings} - {""})
-    return Templates(data=templates, images=known, ways=ways)
+    return Templates(data=templates, images=images, architectures=architectures, ways=ways)
 
 
 def _data(client: Any, pool: Pool, image: str = "") -> dict[str, Any] | None:
@@ -179,7 +170,7 @@ def _data(client: Any, pool: Pool, image: str = "") -> dict[str, Any] | None:
     return data | {"ImageId": image} if data is not None and image else data
 
 
-def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Images, ways: Mapping[str, Way]) -> Iterator[str]:
+def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, known: Templates) -> Iterator[str]:
     if data is None:
         yield "there is no such launch template, or not that version of it"
         return
@@ -202,9 +193,9 @@ def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Ima
     yield from _user_data(data)
     if pool_at_its_widest(pool).warm_pool and data.get("DisableApiStop"):
         yield "DisableApiStop must be off: no agent could be stopped (warm_pool)"
-    yield from image_findings(pool, data, images)
-    yield from volume_findings(pool, data, images.images.get(data.get("ImageId", "")))
-    yield from route_findings(pool, data, ways)
+    yield from image_findings(pool, data, known)
+    yield from volume_findings(pool, data, known.images.get(data.get("ImageId", "")))
+    yield from route_findings(pool, data, known.ways)
 
 
 def _market(pool: Pool, data: dict[str, Any]) -> Iterator[str]:
@@ -302,14 +293,10 @@ class AwsAccount:
 
     def has_spot_role(self) -> bool:
         """Ask IAM for the role by its name."""
-        with translated("GetRole"):
-            try:
-                self._clients("iam").get_role(RoleName=_SPOT_ROLE)
-            except ClientError as error:
-                if code_of(error) != "NoSuchEntity":
-                    raise
-                return False
-        return True
+        with translated("GetRole"), unless("NoSuchEntity"):
+            self._clients("iam").get_role(RoleName=_SPOT_ROLE)
+            return True
+        return False
 
     def executions(self) -> Executions:
         """Ask Lambda for the account's limit."""

@@ -1,7 +1,7 @@
 """Helps every adapter of AWS: pages of answers, codes of errors."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -9,11 +9,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
 from botocore.utils import parse_timestamp
 
-from autoscaler.errors import ConfigError, TransientError
+from autoscaler.errors import TransientError
 
 _VALUES_A_FILTER = 200
-# Secrets Manager answers so until somebody changes something: the secret, a permission, or a key.
-_UNTIL_CHANGED = frozenset({"ResourceNotFoundException", "AccessDeniedException", "DecryptionFailure", "InvalidRequestException"})
 
 
 def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
@@ -37,6 +35,16 @@ def translated(
         raise unanswered(f"{action} was not answered ({type(error).__name__})") from error
 
 
+@contextmanager
+def unless(code: str) -> Iterator[None]:
+    """Go on after an error of AWS whose code begins so; what follows the block is then the answer."""
+    try:
+        yield
+    except ClientError as error:
+        if not code_of(error).startswith(code):
+            raise
+
+
 def named_template(template: str) -> dict[str, str]:
     """Name a launch template to EC2, by its id or its name."""
     return {"LaunchTemplateId" if template.startswith("lt-") else "LaunchTemplateName": template}
@@ -44,25 +52,10 @@ def named_template(template: str) -> dict[str, str]:
 
 def template_data(client: Any, template: str, version: str) -> dict[str, Any] | None:
     """Return a launch template's data; None where there is no such template or version. Errors are boto3's."""
-    try:
+    with unless("InvalidLaunchTemplate"):
         answer = client.describe_launch_template_versions(**named_template(template), Versions=[version])
-    except ClientError as error:
-        if not code_of(error).startswith("InvalidLaunchTemplate"):
-            raise
-        return None
-    versions = answer["LaunchTemplateVersions"]
-    return versions[0]["LaunchTemplateData"] if versions else None
-
-
-def secret_value(client: Callable[[], Any], secret: str) -> str:
-    """Read one secret, whose value appears in no error; `ConfigError` or `TransientError`."""
-    try:
-        return str(client().get_secret_value(SecretId=secret).get("SecretString", ""))
-    except ClientError as error:
-        kind = ConfigError if code_of(error) in _UNTIL_CHANGED else TransientError
-        raise kind(f"secret {secret}: {code_of(error)}") from error
-    except BotoCoreError as error:
-        raise TransientError(f"secret {secret}: Secrets Manager did not answer ({type(error).__name__})") from error
+        return next((known["LaunchTemplateData"] for known in answer["LaunchTemplateVersions"]), None)
+    return None
 
 
 def filtered(client: Any, method: str, name: str, values: Sequence[str], **more: Any) -> Iterator[Any]:
@@ -96,9 +89,7 @@ def session_with_quick_times() -> Session:
 def read_time(value: Any) -> datetime:
     """Read a time. EC2's look as 2026-11-24T02:00:00.000Z; botocore reads all others. `ValueError`."""
     if isinstance(value, str) and value[10:11] == "T" and value.endswith("Z"):
-        try:
+        with suppress(ValueError):  # it is for botocore to say what is wrong with it
             return datetime.fromisoformat(value)
-        except ValueError:
-            pass  # it is for botocore to say what is wrong with it
     read: datetime = parse_timestamp(value)
     return read

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
-from autoscaler.adapters.aws import code_of, filtered, named_template, pages, template_data, translated, zones
+from autoscaler.adapters.aws import code_of, filtered, named_template, pages, template_data, translated, unless, zones
 from autoscaler.domain.facts.fleet import Allocation, Market, Offering, Pool, PoolVolumes, Volume
 from autoscaler.domain.facts.pools import Source
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
@@ -22,6 +20,7 @@ from autoscaler.errors import LaunchRefusedError, MismatchError, RefusedError, S
 from autoscaler.ports import LaunchAnswer, OfferingError
 
 if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
     from mypy_boto3_ec2 import EC2Client
 
     from autoscaler.domain.facts.fleet import Fleet
@@ -77,6 +76,7 @@ _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
 # The most EC2 gives; without it all come in one answer, whose parsing takes 40 KB of memory an instance.
 _IN_PAGES = {"PageSize": 1000}
 _SERVER_ERROR = 500
+_UNKNOWN = "InvalidInstanceID.NotFound"
 # Protected against it, a one-time spot request, or a disk that does not outlive the machine: it will not be otherwise next time.
 _NEVER_STOPS = frozenset({"OperationNotPermitted", "UnsupportedOperation"})
 _THROTTLED = frozenset({"RequestLimitExceeded", "RequestThrottled", "Throttling", "ThrottlingException"})
@@ -126,16 +126,11 @@ class Ec2Compute:
 
     def fate(self, instance_id: str) -> InstanceState:
         """Ask without a filter: an id that EC2 does not know is an error then, no empty answer."""
-        with translated("DescribeInstances"):
-            try:
-                answer = self.client().describe_instances(InstanceIds=[instance_id])
-            except ClientError as error:
-                if code_of(error) != "InvalidInstanceID.NotFound":
-                    raise
-                return InstanceState.NOT_FOUND
-        for raw in _instances_in([answer]):
-            return _state_of(raw)
-        raise TransientError(f"DescribeInstances shows nothing of {instance_id}, and does not say that it is unknown")
+        with translated("DescribeInstances"), unless(_UNKNOWN):
+            for raw in _instances_in([self.client().describe_instances(InstanceIds=[instance_id])]):
+                return _state_of(raw)
+            raise TransientError(f"DescribeInstances shows nothing of {instance_id}, and does not say that it is unknown")
+        return InstanceState.NOT_FOUND
 
     def identity(self, instance_id: str) -> Identity | None:
         """Ask by id with a filter, whatever tags the instance has: an unknown id is then an empty answer."""
@@ -246,12 +241,8 @@ class Ec2Compute:
 
     def terminate(self, instance_id: str) -> None:
         """Terminate one: in a batch, one wrong id would fail all."""
-        with translated("TerminateInstances", _end_error, UnansweredError):
-            try:
-                self.client().terminate_instances(InstanceIds=[instance_id])
-            except ClientError as error:
-                if code_of(error) != "InvalidInstanceID.NotFound":
-                    raise
+        with translated("TerminateInstances", _end_error, UnansweredError), unless(_UNKNOWN):
+            self.client().terminate_instances(InstanceIds=[instance_id])
 
     def stop(self, instance_id: str, *, by_force: bool = False) -> None:
         """Stop one; asked again while it stops, EC2 changes nothing, unless it is by force."""

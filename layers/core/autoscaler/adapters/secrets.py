@@ -6,35 +6,53 @@ import hmac
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from autoscaler.adapters.aws import secret_value
-from autoscaler.errors import ConfigError
+from autoscaler.adapters.aws import code_of
+from autoscaler.errors import ConfigError, TransientError
 
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
+# Secrets Manager answers so until somebody changes something: the secret, a permission, or a key.
+_UNTIL_CHANGED = frozenset({"ResourceNotFoundException", "AccessDeniedException", "DecryptionFailure", "InvalidRequestException"})
+_LEAST_CHARACTERS = 24
 
-# Reads the credentials of a controller from Secrets Manager.
 
-
-class Credentials(BaseModel):
-    """The content of the secret."""
+class Secret(BaseModel):
+    """The content of a secret, which appears in no error."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @classmethod
+    def read(cls, client: Callable[[], SecretsManagerClient], name: str, rule: str = "") -> Self:
+        """Read one; `ConfigError` or `TransientError`. ``rule``: what it must be beside its form."""
+        try:
+            return cls.model_validate_json(client().get_secret_value(SecretId=name).get("SecretString", ""))
+        except ClientError as error:
+            kind = ConfigError if code_of(error) in _UNTIL_CHANGED else TransientError
+            raise kind(f"secret {name}: {code_of(error)}") from error
+        except BotoCoreError as error:
+            raise TransientError(f"secret {name}: Secrets Manager did not answer ({type(error).__name__})") from error
+        except ValidationError:
+            form = json.dumps(dict.fromkeys(cls.model_fields, "..."))
+            raise ConfigError(f"secret {name}: must be JSON of the form {form}{rule}") from None
+
+
+class Credentials(Secret):
+    """What a controller is asked with."""
 
     username: str
     token: str
 
 
-def read_credentials(client: Callable[[], SecretsManagerClient], secret: str) -> Credentials:
-    """Read one secret; its value appears in no error."""
-    try:
-        return Credentials.model_validate_json(secret_value(client, secret))
-    except ValidationError:
-        raise ConfigError(f'secret {secret}: must be JSON of the form {{"username": "...", "token": "..."}}') from None
+class _Shared(Secret):
+    """What a webhook is called with."""
+
+    token: Annotated[str, StringConstraints(min_length=_LEAST_CHARACTERS)]
 
 
 # Keeps the secret that a webhook is called with, and reads it again every five minutes.
@@ -44,7 +62,6 @@ def read_credentials(client: Callable[[], SecretsManagerClient], secret: str) ->
 _READ_AGAIN_SECONDS, _TRIED_AGAIN_SECONDS = 300.0, 30.0
 # So long an outage of Secrets Manager does not take the webhook down; after that, the token may have been replaced long ago.
 _KEPT_SECONDS = 900.0
-_LEAST_CHARACTERS = 24
 
 
 @dataclass(slots=True)
@@ -68,7 +85,7 @@ class SharedSecret:
         if now - self._read_at >= _READ_AGAIN_SECONDS and now - self._tried_at >= _TRIED_AGAIN_SECONDS:
             self._tried_at = now  # before the call: one that fails counts as well
             try:
-                self._token, self._read_at = self._read(), now
+                self._token, self._read_at = _Shared.read(self.client, self.name, f", of {_LEAST_CHARACTERS} characters or more").token, now
             except ConfigError:
                 self._read_at = float("-inf")
                 raise
@@ -76,12 +93,3 @@ class SharedSecret:
         if age < _KEPT_SECONDS and hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode(errors="surrogatepass")):
             return True
         return False if age < _READ_AGAIN_SECONDS else None
-
-    def _read(self) -> str:
-        try:
-            token = json.loads(secret_value(self.client, self.name))["token"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            token = None
-        if not isinstance(token, str) or len(token) < _LEAST_CHARACTERS:
-            raise ConfigError(f'secret {self.name}: must be JSON of the form {{"token": "..."}}, of {_LEAST_CHARACTERS} characters or more')
-        return token

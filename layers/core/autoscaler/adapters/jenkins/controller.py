@@ -46,7 +46,6 @@ from autoscaler.adapters.jenkins.session import (
     Answer,
     Connection,
     JenkinsSession,
-    NotThereError,
     Patience,
     RefusedRequestError,
     TooLargeError,
@@ -327,11 +326,7 @@ class JenkinsController:
 
     def cancel_item(self, item: int) -> bool:
         """Cancel it. Jenkins answers 404 for an item it does not know (for one that left within minutes 500: that reads as a failure)."""
-        try:
-            self.connection.post(_CANCEL, {"id": str(item)})
-        except NotThereError:
-            return False
-        return True
+        return if_there(partial(self.connection.post, _CANCEL, {"id": str(item)}), None) is not None
 
     def result(self, run: str) -> RunEnd | None:
         """Ask the run itself: one small answer. A 404 proves nothing: it may be deleted, or hidden from this account."""
