@@ -472,6 +472,7 @@ Clock = Callable[[], float]
 Sleep = Callable[[float], None]
 T = TypeVar("T")
 D = TypeVar("D")
+Caught = type[AutoscalerError] | tuple[type[AutoscalerError], ...]
 _FAILED = object()
 
 
@@ -520,9 +521,7 @@ class Ports:
     run_orders: RunOrderStore | None = None  # None: nobody orders runs
     telemetry: TelemetryStore | None = None  # None: nobody asks what agents tell
 
-    def or_else(
-        self, call: Callable[[], T], event: str, *, otherwise: D, caught: type[AutoscalerError] = AutoscalerError, **facts: object
-    ) -> T | D:
+    def or_else(self, call: Callable[[], T], event: str, *, otherwise: D, caught: Caught = AutoscalerError, **facts: object) -> T | D:
         """Return what a call returns. If it fails, log the event with the error, and return the other value."""
         try:
             return call()
@@ -530,6 +529,6 @@ class Ports:
             self.log(event, **facts, error=f"{type(error).__name__}: {error}")
             return otherwise
 
-    def is_done(self, call: Callable[[], None], event: str, **facts: object) -> bool:
+    def is_done(self, call: Callable[[], object], event: str, *, caught: Caught = AutoscalerError, **facts: object) -> bool:
         """Tell whether a call succeeds. If it fails, log the event with the error."""
-        return self.or_else(call, event, otherwise=_FAILED, caught=AutoscalerError, **facts) is not _FAILED
+        return self.or_else(call, event, otherwise=_FAILED, caught=caught, **facts) is not _FAILED

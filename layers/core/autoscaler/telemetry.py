@@ -1,12 +1,12 @@
 """Logs (constant snake_case events with keyed facts, on Powertools' logger) and metrics of what was done."""
 
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools import Logger
 
 from autoscaler.control.outcomes import Outcome, Report, as_json
 from autoscaler.domain.report.datum import Datum
-from autoscaler.errors import TransientError
 from autoscaler.ports import Ports
 
 # Powertools reads its service name and level from its own environment variables.
@@ -38,7 +38,4 @@ def log_reports(function: str, reports: list[Report]) -> None:
 
 def send_metrics(ports: Ports, data: list[Datum]) -> None:
     """Send metrics of what was done; it is done, whether CloudWatch hears of it or not."""
-    try:
-        ports.metrics.publish(data, ports.clock())
-    except TransientError as error:
-        log("metrics_not_sent", error=str(error))
+    ports.is_done(partial(ports.metrics.publish, data, ports.clock()), "metrics_not_sent")

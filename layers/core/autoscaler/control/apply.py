@@ -55,17 +55,15 @@ from autoscaler.ports import Ports
 # Reads the console of an agent that did not boot, while its instance is there.
 
 
-def keep_console(ports: Ports, failure: BootFailure) -> list[ConsoleRead]:
+def keep_console(acting: Acting, failure: BootFailure) -> None:
     """Log why an agent did not boot before its instance is gone. A console that cannot be read does not keep the instance."""
-    read: list[ConsoleRead] = []
     try:
-        said = ports.compute.console_output(failure.instance_id)
-        read.append(ConsoleRead(instance_id=failure.instance_id, text=said))
+        said = acting.ports.compute.console_output(failure.instance_id)
+        acting.effects.append(ConsoleRead(instance_id=failure.instance_id, text=said))
     except AutoscalerError as error:
         said = f"(not read: {error})"
     facts = {"controller": failure.controller, "pool": failure.pool, "instance_id": failure.instance_id, "why": failure.why}
-    ports.log("boot_failed", **facts, console=said or "(nothing)")
-    return read
+    acting.ports.log("boot_failed", **facts, console=said or "(nothing)")
 
 
 # Saves the memory of a pass, with what its steps have taught. Refusals of EC2 are saved at once: a pass may be cut off after them.
@@ -164,7 +162,7 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation
     acting = Acting(ports, with_held_labels(known, snapshot.overrides.at(snapshot.taken_at)), snapshot, holder)
     for failure in plan.boot_failures:
         if invocation.ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
-            acting.effects += keep_console(ports, failure)
+            keep_console(acting, failure)
     results: list[Result] = []
     for result, is_last in take_all(acting, (step for step in plan.steps if not isinstance(step, Forget)), invocation.ends_at):
         results.append(result)

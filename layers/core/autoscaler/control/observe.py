@@ -1,6 +1,6 @@
 """Observes: makes one snapshot from the state, Jenkins and EC2."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,8 +17,8 @@ from autoscaler.domain.memo import Memo
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
 from autoscaler.domain.situation.builds import may_have_orders
 from autoscaler.domain.situation.looks import RUNS_ASKED_A_LOOK, is_gap, runs_to_ask, runs_to_ask_for
-from autoscaler.errors import AutoscalerError, NoAnswerError, TransientError
-from autoscaler.ports import Controller, D, Ports, RerunStore, StoredState, T
+from autoscaler.errors import AutoscalerError, NoAnswerError
+from autoscaler.ports import Controller, Ports, RerunStore, StoredState, T
 
 # The invocation that a pass runs in.
 
@@ -152,11 +152,11 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         foreign=tuple(instance for instance in listed if instance.state is InstanceState.FOREIGN),
         fates=fates,
         # If nobody looked for a while, the state may have been lost or restored, and does not know what has ended lately.
-        ended=_read_or(ports, ports.compute.ended_lately, (), "ended_not_read") if is_gap(stored.memory, ports.clock()) else (),
+        ended=ports.or_else(ports.compute.ended_lately, "ended_not_read", otherwise=()) if is_gap(stored.memory, ports.clock()) else (),
         end_reasons=_end_reasons(ports, stored, instances, fates),
         unknown_alone=frozenset(instance_id for instance_id in missing if fates[instance_id] is InstanceState.NOT_FOUND),
         lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
-        run_orders=() if orders is None else _read_or(ports, orders.open_orders, None, "run_orders_not_read"),
+        run_orders=() if orders is None else ports.or_else(orders.open_orders, "run_orders_not_read", otherwise=None),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),
         ended_runs=_ended_runs(ports, stored, views),
     )
@@ -166,7 +166,7 @@ def _with_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Col
     """Add what would be launched now, and what volumes and spot instances cost."""
     # Where EC2 does not say which template versions would be launched now, no agent is outdated and no launch is a canary.
     read_versions = partial(ports.compute.template_versions, fleet.launched.pools)
-    versions = _read_or(ports, read_versions, {}, "template_versions_not_read")
+    versions = ports.or_else(read_versions, "template_versions_not_read", otherwise={})
     parameters = {pool.name: pool.image_parameter for pool in fleet.pools.values() if pool.image_parameter}
     images = _images(ports, parameters) if parameters else {}
     spot = [instance for instance in instances if instance.market == Market.SPOT]
@@ -232,15 +232,6 @@ def _look(ports: Ports, controller: Controller) -> ControllerView:
         return ControllerView.of_nothing(controller.name, f"{type(error).__name__}: {error}", 0.0)
 
 
-def _read_or(ports: Ports, read: Callable[[], T], otherwise: D, event: str, **facts: object) -> T | D:
-    """Return what is read; if it cannot be read now, log that, and return the other value."""
-    try:
-        return read()
-    except TransientError as error:
-        ports.log(event, error=str(error), **facts)
-        return otherwise
-
-
 def a_part_of(things: Sequence[T], count: int, now: float) -> list[T]:
     """Choose so many, others a minute later, so that those asked for in vain do not keep the rest from their turn."""
     first = int(now // MINUTE_SECONDS) * count % max(1, len(things))
@@ -271,12 +262,12 @@ def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance
     unknown = [instance_id for instance_id in wanted - known if fates.get(instance_id) is InstanceState.TERMINATED]
     if not unknown:
         return ended
-    return {**ended, **_read_or(ports, partial(ports.compute.end_reasons, unknown), {}, "end_reasons_not_read")}
+    return {**ended, **ports.or_else(partial(ports.compute.end_reasons, unknown), "end_reasons_not_read", otherwise={})}
 
 
 def _images(ports: Ports, wanted: Mapping[str, str]) -> Mapping[str, str]:
     """Ask which images would be launched now. Where that is not told, what was seen to boot goes on to be launched."""
-    known = _read_or(ports, partial(ports.images.current, {*wanted.values()}), None, "image_parameters_not_read")
+    known = ports.or_else(partial(ports.images.current, {*wanted.values()}), "image_parameters_not_read", otherwise=None)
     if known is None:
         return {}
     if untold := sorted({*wanted.values()} - known.keys()):
@@ -291,7 +282,7 @@ def _volumes(ports: Ports, stored: StoredState, wanted: Mapping[str, Source]) ->
     if not changed:
         return {}
     of, hint = [*dict.fromkeys(changed.values())], "they are priced as they were, or by volume_gib"
-    read = _read_or(ports, partial(ports.compute.volumes, of), {}, "volumes_not_read", hint=hint)
+    read = ports.or_else(partial(ports.compute.volumes, of), "volumes_not_read", otherwise={}, hint=hint)
     return {name: PoolVolumes(source=str(source), volumes=tuple(read[source])) for name, source in changed.items() if source in read}
 
 
@@ -302,7 +293,7 @@ def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, spot: Collecti
         return None
     types = spot_types(fleet) | {instance.instance_type for instance in spot}
     platforms = {instance.platform for instance in spot}
-    prices = _read_or(ports, partial(ports.compute.spot_prices, types, platforms, now), None, "spot_prices_not_read")
+    prices = ports.or_else(partial(ports.compute.spot_prices, types, platforms, now), "spot_prices_not_read", otherwise=None)
     if prices is not None and (untold := sorted({instance.priced_as for instance in spot} - prices.keys())):
         ports.log("spot_prices_untold", count=len(untold), first=untold[0], hint="counted at the most that may be paid")
     return prices

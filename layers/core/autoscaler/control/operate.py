@@ -146,18 +146,10 @@ def _status(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Status,
     told = replace(
         status_of(situation, reports),
         told=still_told(stored.told, situation.now),
-        nobody_told=_nobody_told(ports),
+        # If SNS does not answer, the status goes without: the doctor says so.
+        nobody_told=ports.or_else(partial(why_nobody_is_told, ports.notifier), "subscriptions_unknown", otherwise=""),
     )
     return told, situation, reports
-
-
-def _nobody_told(ports: Ports) -> str:
-    """Say why alarms reach nobody; if SNS does not answer, the status goes without: the doctor says so."""
-    try:
-        return why_nobody_is_told(ports.notifier)
-    except AutoscalerError as error:
-        ports.log("subscriptions_unknown", error=str(error))
-        return ""
 
 
 def agents(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[AgentEntry, ...]:

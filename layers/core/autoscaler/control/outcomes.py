@@ -152,7 +152,7 @@ def counts_of(reports: Sequence[Report]) -> dict[str, int]:
         "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
         "Terminations": done(results, Terminate),
         "BootFailures": sum(len(boots_failed(report)) for report in reports),
-        "Quarantines": _quarantines(results),
+        "Quarantines": done(filter(_is_quarantine, results), Cordon),
         "Ec2Disagrees": any(reason is Reason.EC2_DISAGREES for _, _, reason in held),
         "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
         "BuildsRunAgain": done(results, RunAgain),
@@ -162,9 +162,9 @@ def counts_of(reports: Sequence[Report]) -> dict[str, int]:
     }
 
 
-def _quarantines(results: list[Result]) -> int:
-    cordons = [result.step for result in results if isinstance(result.step, Cordon) and result.outcome is Outcome.DONE]
-    return sum(step.mark.kind is MarkClass.QUARANTINE and step.reason is not Reason.LABELS_TAKEN for step in cordons)
+def _is_quarantine(result: Result) -> bool:
+    step = result.step
+    return isinstance(step, Cordon) and step.mark.kind is MarkClass.QUARANTINE and step.reason is not Reason.LABELS_TAKEN
 
 
 _HOLDS_LAUNCHES = {

@@ -4,6 +4,7 @@ What the notification says is not read: the look reads the queue.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -42,12 +43,8 @@ def ring(event: Any) -> dict[str, Any]:
         log("webhook_refused")
         return {"statusCode": 403, "body": ""}
     wired = bootstrap.runtime()
-    try:
-        ask_for_look(wired.ports, wired.fleet)
-    except AutoscalerError as error:
-        log("look_not_asked_for", error=f"{type(error).__name__}: {error}")
-        return {"statusCode": 503, "body": ""}
-    return {"statusCode": 202, "body": ""}
+    is_asked_for = wired.ports.is_done(partial(ask_for_look, wired.ports, wired.fleet), "look_not_asked_for")
+    return {"statusCode": 202 if is_asked_for else 503, "body": ""}
 
 
 def _token(event: Any) -> str:

@@ -10,6 +10,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from autoscaler.control.outcomes import Result
@@ -45,7 +46,6 @@ from autoscaler.errors import (
     ConflictError,
     LaunchRefusedError,
     MismatchError,
-    TransientError,
     UnansweredError,
 )
 from autoscaler.ports import Ports, StoredState
@@ -88,15 +88,12 @@ def _of_one_request(ports: Ports, step: Launch, memory: Memory) -> Launch:
     While zones cannot be read, one subnet is asked for, which EC2 takes in any case.
     """
     subnets = {offering.subnet for offering in step.offerings}
-    try:
-        zones = ports.compute.zones(subnets)
-    except TransientError as error:
-        ports.log(
-            "zones_not_read",
-            error=str(error),
-            hint="each request names one subnet until the zones of all are known",
-        )
-        zones = dict.fromkeys(subnets, "")
+    zones = ports.or_else(
+        partial(ports.compute.zones, subnets),
+        "zones_not_read",
+        otherwise=dict.fromkeys(subnets, ""),
+        hint="each request names one subnet until the zones of all are known",
+    )
     refused_at = {
         offering.key: trial.failed_at
         for offering in step.offerings
@@ -344,11 +341,13 @@ def _send_again(ports: Ports, pool: Pool, intent: Intent) -> None:
     sent = replace(intent, state=IntentState.SENT)
     if sent != intent:
         _advance(ports, intent, sent)
-    try:
-        settle(ports, pool, sent, ports.compute.launch(sent.request).instances)
-    except (UnansweredError, MismatchError, LaunchRefusedError) as error:
+    ports.is_done(
+        lambda: settle(ports, pool, sent, ports.compute.launch(sent.request).instances),
+        "launch_still_open",
         # A refusal now says nothing of the first time. It stays open, and is settled by tag.
-        ports.log("launch_still_open", intent=intent.id, error=str(error))
+        caught=(UnansweredError, MismatchError, LaunchRefusedError),
+        intent=intent.id,
+    )
 
 
 def _advance(ports: Ports, old: Intent, new: Intent) -> Intent:
@@ -375,7 +374,9 @@ def _prices(pool: Pool, instance_type: str, market: str) -> dict[str, Any]:
 
 
 def _add_once(ports: Ports, record: Record) -> None:
-    try:
-        ports.state.add_record(record)
-    except ConflictError:
-        ports.log("record_exists", instance_id=record.instance_id)
+    ports.is_done(
+        partial(ports.state.add_record, record),
+        "record_exists",
+        caught=ConflictError,
+        instance_id=record.instance_id,
+    )
