@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Annotated, Any, Protocol, TypeVar
 
 from aws_lambda_powertools.utilities.parser.models import EventBridgeModel
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, Json, StringConstraints, Tag, TypeAdapter, ValidationError
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
@@ -112,7 +112,7 @@ class Woken(BaseModel):
 
 
 class _Message(BaseModel):
-    body: str
+    body: Json[Woken]
 
 
 class _Messages(BaseModel):
@@ -130,12 +130,7 @@ def is_woken(event: Any) -> bool:
 def read_woken(event: Any) -> Woken:
     """Read the one message of an event of SQS."""
     [message] = checked(_MESSAGES, event).records
-    try:
-        return Woken.model_validate_json(message.body)
-    except ValidationError as error:
-        from autoscaler.config.findings import one_line  # noqa: PLC0415 - for an error only
-
-        raise EventRefusedError(f"event refused: Records.0.body: {one_line(error, 0)}") from None
+    return message.body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, create_model
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, create_model
 
 from autoscaler import bootstrap
 from autoscaler.control import registration
@@ -37,7 +37,7 @@ class _Model(BaseModel):
 _KINDS: Mapping[Any, Any] = {float: _Amount, float | None: _Amount | None, bool: bool}
 
 
-def _model_of(name: str, of: type[GpuUse | BuildUse | Telemetry], **others: Any) -> Any:
+def _model_of(name: str, of: type[GpuUse | BuildUse | Telemetry | Device], **others: Any) -> Any:
     """Make the model that checks these facts: each figure is an amount. ``others``: what is no figure."""
     figures = [one for one in fields(of) if one.name != "told_at"]  # which no machine tells
     kinds = {one.name: others[one.name] if one.name in others else _KINDS[one.type] for one in figures}
@@ -74,9 +74,10 @@ def read_telemetry(said: Any) -> Telemetry:
 
 # What agents know our answers by: AWS answers a request that it denies with a 403 of its own, and a proxy may answer anything.
 OURS = {"X-Autoscaler": "registration"}
+_SIGNED = ("requestContext", "authorizer", "iam")
 
 
-class _Iam(BaseModel):
+class _Caller(BaseModel):
     """The caller as AWS authenticated it. Only the body is read of what the caller itself sent; it identifies nobody.
 
     For that reason it is not Powertools' ``LambdaFunctionUrlModel``, which checks the caller's headers and body too, and demands a
@@ -85,9 +86,11 @@ class _Iam(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    accountId: str  # noqa: N815 - AWS' spelling, here and below
-    userArn: Annotated[str, StringConstraints(pattern=r"^arn:[a-z-]+:sts::[0-9]{12}:assumed-role/[^/]+/[^/]+$")]  # noqa: N815
-    userId: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]+:.+$")]  # noqa: N815
+    account: str = Field(validation_alias=AliasPath(*_SIGNED, "accountId"))
+    arn: Annotated[str, StringConstraints(pattern=r"^arn:[a-z-]+:sts::[0-9]{12}:assumed-role/[^/]+/[^/]+$")] = Field(
+        validation_alias=AliasPath(*_SIGNED, "userArn")
+    )
+    user: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]+:.+$")] = Field(validation_alias=AliasPath(*_SIGNED, "userId"))
 
 
 _PROBLEM_CHARACTERS = 250
@@ -96,11 +99,7 @@ MOST_BYTES = 65_536
 _Text = Annotated[str, StringConstraints(max_length=300)]
 
 
-class _Device(BaseModel):
-    id: _Text
-    kind: _Text
-    state: _Text
-    user: _Text = ""
+_Device = _model_of("_Device", Device, id=_Text, kind=_Text, state=_Text, user=_Text)
 
 
 class _Body(BaseModel):
@@ -108,24 +107,12 @@ class _Body(BaseModel):
 
     connected: Annotated[tuple[_Text, ...], Field(max_length=50, fail_fast=True)] = ()
     problem: Any = ""
-    devices: Annotated[tuple[_Device, ...], Field(max_length=64, fail_fast=True)] = ()
+    devices: Annotated[tuple[_Device, ...], Field(max_length=64, fail_fast=True)] = ()  # type: ignore[valid-type]
     waiting: Annotated[int, Field(ge=0, le=10_000)] = 0
     telemetry: Any = None
 
 
-class _Authorizer(BaseModel):
-    iam: _Iam
-
-
-class _RequestContext(BaseModel):
-    authorizer: _Authorizer
-
-
-class _UrlRequest(BaseModel):
-    requestContext: _RequestContext  # noqa: N815
-
-
-_URL_REQUEST = TypeAdapter(_UrlRequest)
+_CALLER = TypeAdapter(_Caller)
 
 
 def register(event: Any) -> dict[str, Any]:
@@ -161,11 +148,11 @@ def register(event: Any) -> dict[str, Any]:
 
 def read_caller(event: Any) -> Caller:
     """Read the caller: its role by the unique id, its session as both of AWS' fields have it."""
-    iam = checked(_URL_REQUEST, event).requestContext.authorizer.iam
-    role_id, _, session = iam.userId.partition(":")
-    if iam.userArn.rpartition("/")[2] != session:
+    caller = checked(_CALLER, event)
+    role_id, _, session = caller.user.partition(":")
+    if caller.arn.rpartition("/")[2] != session:
         raise EventRefusedError("event refused: userArn and userId name different sessions")
-    return Caller(account=iam.accountId, role_id=role_id, session=session)
+    return Caller(account=caller.account, role_id=role_id, session=session)
 
 
 def read_body(event: Any, caller: Caller) -> Asked:
@@ -180,7 +167,7 @@ def read_body(event: Any, caller: Caller) -> Asked:
         said = _Body.model_validate_json(b64decode(body) if is_encoded else body)
     except (TypeError, ValueError):
         return registration.NOTHING_SAID
-    devices = tuple(Device(**device.model_dump()) for device in said.devices)
+    devices = tuple(Device(**device) for device in said.model_dump(include={"devices"})["devices"])
     # People read a line of it, in the machine's own words, in messages and on screens.
     words = " ".join(said.problem.split()) if isinstance(said.problem, str) else ""
     return Asked(

@@ -33,17 +33,14 @@ from autoscaler.domain.run_orders.choice import CancelRun, OrderRuns
 from autoscaler.entry.events import Context, answers_refusals
 from autoscaler.entry.invocations import begin
 from autoscaler.entry.operations import (
+    About,
     Costs,
     Doctor,
-    Eta,
     Events,
     FleetOrder,
     Jobs,
-    Needs,
     Operation,
-    Reservations,
     Runs,
-    Why,
     read_operation,
 )
 from autoscaler.errors import EventRefusedError, TransientError
@@ -184,13 +181,11 @@ def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict
     """Answer a question, which changes nothing and is not logged."""
     ports, fleet = wired.ports, wired.fleet
     match question:
-        case Why():
+        case About(action="why"):
             return {"subject": question.subject, "facts": operate.why(ports, fleet, invocation, question.subject)}
         case Events():
             return {"events": [asdict(event) for event in _history(wired, question)]}
-        case Reservations():
-            return {"reservations": [asdict(one) for one in operate.reservations(ports, fleet, invocation, bootstrap.access())]}
-        case Jobs() | Needs() | Eta() | Runs() | Costs():
+        case About() | Jobs() | Runs() | Costs():
             return _about_jobs(wired, invocation, question)
         case Doctor():
             return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
@@ -198,14 +193,14 @@ def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict
             return _look(wired, invocation, question.action)
 
 
-def _about_jobs(wired: Runtime, invocation: Invocation, question: Jobs | Needs | Eta | Runs | Costs) -> dict[str, Any]:
+def _about_jobs(wired: Runtime, invocation: Invocation, question: About | Jobs | Runs | Costs) -> dict[str, Any]:
     ports, fleet = wired.ports, wired.fleet
     match question:
+        case Jobs(action="needs"):
+            return asdict(statistics.list_needs(ports, fleet, question.pattern, question.most))
         case Jobs():
             return asdict(statistics.list_jobs(ports, question.pattern, question.most))
-        case Needs():
-            return asdict(statistics.list_needs(ports, fleet, question.pattern, question.most))
-        case Eta():
+        case About():
             return {
                 "subject": question.subject,
                 "builds": [asdict(one) for one in statistics.eta(ports, fleet, invocation, question.subject)],
@@ -232,6 +227,8 @@ def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]
             return {"agents": [asdict(entry) for entry in operate.agents(ports, fleet, invocation)]}
         case "queue":
             return {"queue": [asdict(entry) for entry in operate.queue(ports, fleet, invocation)]}
+        case "reservations":
+            return {"reservations": [asdict(one) for one in operate.reservations(ports, fleet, invocation, bootstrap.access())]}
         case "names":
             return {"names": operate.names(ports, fleet)}
         case "overview":

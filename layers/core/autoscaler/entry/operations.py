@@ -326,13 +326,9 @@ class _End(Operation):
 
 
 class _Look(Operation):
-    action: Literal["plan", "status", "agents", "queue", "names", "overview"]
+    """The question what there is, or what would be done: who has which agent, too."""
 
-
-class Reservations(Operation):
-    """The question who has which agent, until when, and how to get in."""
-
-    action: Literal["reservations"]
+    action: Literal["plan", "status", "agents", "queue", "names", "overview", "reservations"]
 
 
 class Doctor(Operation):
@@ -341,10 +337,10 @@ class Doctor(Operation):
     action: Literal["doctor"]
 
 
-class Why(Operation):
-    """The question why a job, a node or a pool is as it is."""
+class About(Operation):
+    """The question why a job, a node or a pool is as it is; or when a job's builds, or an item of the queue, will start and end."""
 
-    action: Literal["why"]
+    action: Literal["why", "eta"]
     subject: Text
 
 
@@ -357,26 +353,11 @@ class Events(Operation):
 
 
 class Jobs(Operation):
-    """The question what is known of jobs: those whose names match, or have this in them."""
+    """The question what is known of jobs, or what they need of their machines: those whose names match, or have this in them."""
 
-    action: Literal["jobs"]
+    action: Literal["jobs", "needs"]
     pattern: Annotated[str, Field(max_length=500)] = "*"
     most: Annotated[int, Field(ge=1, le=2000)] = 200
-
-
-class Needs(Operation):
-    """The question what jobs need of their machines: those whose names match, or have this in them."""
-
-    action: Literal["needs"]
-    pattern: Annotated[str, Field(max_length=500)] = "*"
-    most: Annotated[int, Field(ge=1, le=2000)] = 200
-
-
-class Eta(Operation):
-    """The question when a job's builds, or an item of the queue, will start and end."""
-
-    action: Literal["eta"]
-    subject: Text
 
 
 class Costs(Operation):
@@ -405,13 +386,10 @@ _OPERATION: TypeAdapter[Operation] = TypeAdapter(
         | _Reserve
         | _Release
         | _Look
-        | Why
+        | About
         | Events
         | Doctor
-        | Reservations
         | Jobs
-        | Needs
-        | Eta
         | Costs
         | _End
         | Run
