@@ -7,9 +7,10 @@ from typing import TypeVar
 import typer
 
 from autoscaler.config import url_problem
-from autoscaler.config.findings import PATTERNS, meant
+from autoscaler.config.findings import PATTERNS
 from autoscaler.config.load import architecture
 from autoscaler.config.prices import carried_prices
+from autoscaler.config.problems import meant
 from autoscaler.config.settings import FLEET, LABEL
 from autoscaler_workbench.cli.init_pool import Draft
 from autoscaler_workbench.cli.init_text import FirstFile

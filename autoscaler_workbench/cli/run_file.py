@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from autoscaler.config import FleetFileError, Problem
-from autoscaler.config.findings import meant, place_of, sentence
+from autoscaler.config.findings import place_of, sentence
+from autoscaler.config.problems import meant
 from autoscaler.config.yaml_file import located, parse
 from autoscaler.domain.facts.started_builds import Until
 from autoscaler.domain.run_orders.choice import Choose, Vary

@@ -1,10 +1,8 @@
 """Finds everything that is wrong with a fleet file at once, so that nobody has to mend it one error at a time."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from difflib import get_close_matches
-from functools import lru_cache
 from itertools import islice
 from reprlib import Repr
 from types import UnionType
@@ -15,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from autoscaler.config.hosts import ControllerSettings, HostSettings
 from autoscaler.config.load import contradictions
 from autoscaler.config.prices import INSTANCE_TYPE
-from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Place, Problem, in_one_line
+from autoscaler.config.problems import LONG, MOST_PROBLEMS, FleetFileError, Place, Problem, in_one_line, meant
 from autoscaler.config.sections import PARAMETER_NAME, ROLE_ID, TIME_OF_DAY, LimitSettings, LongNumber, RunSettings, TeamSettings
 from autoscaler.config.settings import FLEET, KIND, LABEL, NAME, PARAMETER, VERSION, FleetSettings, KindSettings, PoolSettings, Tuning
 
@@ -38,9 +36,6 @@ PATTERNS = {
 _WAYS = ("{keys}", "{off}")  # of a key that may be off, or keys and values
 _BETWEEN = ("[key]", *_WAYS)
 _MOST_PROBLEMS = 5  # in one line
-_BEGUN = 4  # letters from which on the beginning of a word tells it
-_MANY = 2000  # words: to compare with each of more takes too long
-_LONG = 80  # letters of a word that are written at most
 _SHOWN = 60  # letters of a value
 _BRIEFLY = Repr()  # a value may be as large as the file
 _BRIEFLY.maxdict = _BRIEFLY.maxlist = _BRIEFLY.maxstring = _BRIEFLY.maxother = _BRIEFLY.maxlong = _SHOWN
@@ -78,7 +73,7 @@ def sentence(problem: dict[str, Any]) -> str:
     """Say one problem: key (value): rule."""
     if str(problem["type"]).startswith("union_tag"):
         return _tag_problem(**problem.get("ctx", {}))
-    key = ".".join(in_one_line(str(part), _LONG) for part in place_of(problem))
+    key = ".".join(in_one_line(str(part), LONG) for part in place_of(problem))
     said = f"{key}: " if key else ""
     if problem["type"] == "value_error":
         return said + str(problem["msg"]).removeprefix("Value error, ")
@@ -94,18 +89,6 @@ def place_of(problem: dict[str, Any]) -> tuple[str | int, ...]:
     return tuple(part for part in problem["loc"] if part not in _BETWEEN)
 
 
-def meant(word: str, known: Iterable[str]) -> str:
-    """Suggest the known word that this one resembles: a clause to add, or nothing."""
-    words = list(known)
-    if len(word := str(word)) > _LONG or len(words) > _MANY:
-        return ""
-    by_spelling = {_spelling(name): name for name in words}
-    spelled = _spelling(word)
-    begun = [name for name in by_spelling if len(spelled) >= _BEGUN and name.startswith(spelled)]
-    close = begun if len(begun) == 1 else get_close_matches(spelled, list(by_spelling), n=1, cutoff=0.7)
-    return f", did you mean {by_spelling[close[0]]}?" if close else ""
-
-
 def _rule(problem: dict[str, Any]) -> str:
     given, context = problem["input"], problem.get("ctx", {})
     say = _RULES.get(problem["type"])
@@ -117,12 +100,6 @@ def _rule(problem: dict[str, Any]) -> str:
     if problem["type"] in {"enum", "literal_error"} and isinstance(given, str):
         rule += meant(given, re.findall(r"'([^']*)'", context["expected"]))
     return rule
-
-
-@lru_cache(maxsize=_MANY)
-def _spelling(word: str) -> str:
-    """Spell camelCase, hyphens and capitals as the file's own keys are spelled."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|[- ]+", "_", word).lower()
 
 
 def _number(value: float) -> str:

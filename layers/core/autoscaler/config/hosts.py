@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 
-from autoscaler.config.problems import Problem, listed
+from autoscaler.config.problems import Problem, listed, meant
 from autoscaler.config.sections import ROLE_ID, Section, of_the_last
 from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, Host, Lending, Machine, Market, Offering, Pool, Quarantine, Share
 from autoscaler.domain.wording import shortened
@@ -119,26 +119,18 @@ def of_hosts(tuned: dict[str, Any]) -> dict[str, Any]:
 
 def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:
     """Yield what is wrong with the hosts themselves."""
-    roles: dict[str, str] = {}
     for name, one in settings.hosts.items():
         if one.pool not in settings.pools:
-            from autoscaler.config.findings import meant  # noqa: PLC0415 - for an error only
-
             rule = f"is not one of the pools ({listed(settings.pools)}){meant(one.pool, settings.pools)}"
             yield Problem(place=("hosts", name, "pool"), text=f"hosts.{name}.pool ({one.pool}) {rule}")
-        if other := roles.get(one.role_id):
-            rule = f"host {other} has the same role, so nobody could tell which of them asks"
-            yield Problem(place=("hosts", name, "role_id"), text=f"hosts.{name}.role_id ({one.role_id}): {rule}")
-        roles[one.role_id] = name
-    watched: dict[str, str] = {}
-    for name, controller in settings.controllers.items():
-        role = controller.host_role_id
-        other = role and (f"host {roles[role]}" if role in roles else f"controller {watched[role]}" if role in watched else "")
-        if role and other:
+    roles = [("hosts", name, "role_id", one.role_id) for name, one in settings.hosts.items()]
+    roles += [("controllers", name, "host_role_id", one.host_role_id) for name, one in settings.controllers.items() if one.host_role_id]
+    asks: dict[str, str] = {}  # who, by role
+    for section, name, key, role in roles:
+        if other := asks.get(role):
             rule = f"{other} has the same role, so nobody could tell which of them asks"
-            yield Problem(place=("controllers", name, "host_role_id"), text=f"controllers.{name}.host_role_id ({role}): {rule}")
-        if role:
-            watched[role] = name
+            yield Problem(place=(section, name, key), text=f"{section}.{name}.{key} ({role}): {rule}")
+        asks[role] = f"{section.removesuffix('s')} {name}"
 
 
 def of_pool(settings: "FleetSettings", name: str, pool: "PoolSettings") -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from autoscaler.config import hosts
 from autoscaler.config.hosts import environment_name, general_kinds, has_static_nodes, labels_of, url_problem
 from autoscaler.config.prices import of_capacity, types_of
-from autoscaler.config.problems import FleetFileError, Problem, listed
+from autoscaler.config.problems import FleetFileError, Problem, listed, meant
 from autoscaler.config.sections import ScheduleSettings, WarmPoolSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.domain.facts.fleet import Fleet, Lending, Platform, Share
@@ -73,8 +73,6 @@ def between_teams(settings: FleetSettings) -> Iterator[Problem]:
 
 def _wrong(settings: FleetSettings, teams: dict[str, str], name: str, pool: str) -> str:
     if pool not in settings.pools:
-        from autoscaler.config.findings import meant  # noqa: PLC0415 - for an error only
-
         return f"is not one of the pools ({listed(settings.pools)}){meant(pool, settings.pools)}"
     if pool in teams:
         return "is named twice" if teams[pool] == name else f"is in team {teams[pool]}, too: a pool is in one team at most"
@@ -152,8 +150,6 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
     """Yield the key and the text of what is wrong between a pool and the rest of the file."""
     for controller in pool.controllers or []:
         if controller not in settings.controllers:
-            from autoscaler.config.findings import meant  # noqa: PLC0415 - for an error only
-
             rule = f"is not one of the controllers ({listed(settings.controllers)}){meant(controller, settings.controllers)}"
             yield "controllers", f"controllers ({controller}) {rule}"
     if pool.max_agents is not None and pool.max_agents > settings.limits.max_agents:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Place, Problem
+from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Place, Problem, meant
 from autoscaler.config.sections import JobWeightsKey, RunSettings, Section
 from autoscaler.domain.facts.fleet import Allocation, CapacityReservation, Fleet, Machine, Market, Offering, Platform, Pool
 from autoscaler.domain.facts.job_settings import Source
@@ -34,8 +34,8 @@ _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 
 
 @cache
-def _table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(files("autoscaler").joinpath("prices.json").read_text(encoding="utf-8"))
+def _table(name: str = "prices.json") -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(files("autoscaler").joinpath(name).read_text(encoding="utf-8"))
     return table
 
 
@@ -168,8 +168,6 @@ def _unpriced(name: str, pool: "PoolSettings", types: Sequence[str], listed: Pri
     key = "instance_types" if pool.instance_types else "instance_requirements"
     for number, instance_type in enumerate(types if pool.usd_per_hour is None else ()):
         if not listed.usd(instance_type):
-            from autoscaler.config.findings import meant  # noqa: PLC0415 - for an error only
-
             rule = f"no {listed.system} price is carried for it, set usd_per_hour{meant(instance_type, listed.types)}"
             place = ("pools", name, key, number) if pool.instance_types else ("pools", name, key)
             yield Problem(place=place, text=f"pools.{name}.{key} ({instance_type}): {rule}")
@@ -203,8 +201,7 @@ def machines_for(pools: Mapping[str, Pool], runs: RunSettings | None, weights: J
 @cache
 def shapes() -> dict[str, dict[str, Any]]:
     """Return the facts of each instance type, named as those of a `Machine` (``make prices`` made the table)."""
-    text = files("autoscaler").joinpath("instance_types.json").read_text(encoding="utf-8")
-    known: dict[str, dict[str, Any]] = json.loads(text)["shapes"]
+    known: dict[str, dict[str, Any]] = _table("instance_types.json")["shapes"]
     return known
 
 

@@ -1,7 +1,9 @@
 """Problems of a fleet file and of the environment, alarm thresholds among it: where each is, and what is wrong."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 from autoscaler.domain.report.problems import Thresholds
 from autoscaler.domain.wording import shortened
@@ -14,6 +16,9 @@ Place = tuple[str | int, ...]
 MOST_PROBLEMS = 100  # that are told at once: whoever mends these looks again
 _MOST_NAMES = 20
 _LINE = 1000
+_BEGUN = 4  # letters from which on the beginning of a word tells it
+_MANY = 2000  # words: to compare with each of more takes too long
+LONG = 80  # letters of a word that are written at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,26 @@ def listed(names: Iterable[str], nothing: str = "") -> str:
     all_of_them = list(names)
     more = len(all_of_them) - _MOST_NAMES
     return ", ".join(all_of_them[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "") or nothing
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Suggest the known word that this one resembles: a clause to add, or nothing."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for an error only
+
+    words = list(known)
+    if len(word := str(word)) > LONG or len(words) > _MANY:
+        return ""
+    by_spelling = {_spelling(name): name for name in words}
+    spelled = _spelling(word)
+    begun = [name for name in by_spelling if len(spelled) >= _BEGUN and name.startswith(spelled)]
+    close = begun if len(begun) == 1 else get_close_matches(spelled, list(by_spelling), n=1, cutoff=0.7)
+    return f", did you mean {by_spelling[close[0]]}?" if close else ""
+
+
+@lru_cache(maxsize=_MANY)
+def _spelling(word: str) -> str:
+    """Spell camelCase, hyphens and capitals as the file's own keys are spelled."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[- ]+", "_", word).lower()
 
 
 # How a refused environment variable is named: in one line, however long its value is.

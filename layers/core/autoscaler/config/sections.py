@@ -1,6 +1,6 @@
 """Sections of the fleet file, each as an operator writes it; the settings are put together from them."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from datetime import tzinfo
 from functools import wraps
 from math import inf
@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
+from autoscaler.config.problems import meant
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, PoolSchedule, Team, WarmPool
 from autoscaler.domain.facts.job_settings import JobParameters, Source
 from autoscaler.domain.facts.pools import DAY_MINUTES, NUMBERS
@@ -370,15 +371,8 @@ def zone_named(name: str) -> tzinfo:
         pass
     from zoneinfo import available_timezones  # noqa: PLC0415 - for an error only
 
-    from autoscaler.config.findings import meant  # noqa: PLC0415 - for an error only
-
     rule = "is no time zone of the IANA database, such as Europe/Berlin"
     raise ValueError(f"({name}) {rule}{meant(name, sorted(available_timezones()))}")
-
-
-def _is_zone(name: str) -> str:
-    zone_named(name)
-    return name
 
 
 class ScheduleSettings(Section):
@@ -395,7 +389,7 @@ class ScheduleSettings(Section):
     ends: TimeOfDay = Field(
         alias="to", description="When it ends, likewise: on the same day, 24:00 at its end; on the day after where it is not after from."
     )
-    time_zone: Annotated[str, AfterValidator(_is_zone)] = Field(
+    time_zone: Annotated[str, AfterValidator(lambda name: zone_named(name) and name)] = Field(
         description="Name of a time zone in the IANA database, such as Europe/Berlin or UTC."
     )
     min_agents: Count | None = Field(
@@ -420,12 +414,8 @@ class ScheduleSettings(Section):
         return self
 
 
-def pool_schedules(settings: Iterable[ScheduleSettings], max_agents: int) -> tuple[PoolSchedule, ...]:
-    """Translate to the domain's values. ``max_agents``: the pool's own."""
-    return tuple(_pool_schedule(schedule, max_agents) for schedule in settings)
-
-
-def _pool_schedule(settings: ScheduleSettings, max_agents: int) -> PoolSchedule:
+def pool_schedule(settings: ScheduleSettings, max_agents: int) -> PoolSchedule:
+    """Translate to the domain's value. ``max_agents``: the pool's own."""
     begin, end = _minutes(settings.begins), _minutes(settings.ends)
     most = max_agents if settings.max_agents is None else settings.max_agents
     return PoolSchedule(

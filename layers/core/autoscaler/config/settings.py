@@ -56,7 +56,7 @@ from autoscaler.config.sections import (
     WarmPoolKey,
     ceilings,
     job_parameters,
-    pool_schedules,
+    pool_schedule,
     rerun_policy,
     team,
     warm_pool_of,
@@ -379,7 +379,7 @@ class FleetSettings(Section):
             warm_executors=pool.warm_executors,
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
-            schedules=pool_schedules(pool.schedules, most),
+            schedules=tuple(pool_schedule(hours, most) for hours in pool.schedules),
             **tuned
             | {"max_job_seconds": pool.max_job_seconds, **({"max_builds": 1} if is_never_reused else {})}
             | (of_hosts(tuned) if hosts else self._launched(name, pool, prices) | {"warm_pool": stopped}),
