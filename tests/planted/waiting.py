@@ -36,9 +36,9 @@ WAITING = (
     ),
     Bug(
         name="a controller that just failed is waited for again",
-        function="without",
-        was="_SkippedController(c) if c.name in failed else c for c",
-        becomes="c for c",
+        function="_look",
+        was="    if controller.name in ports.failed:\n",
+        becomes="    if False:\n",
         found_by=("tests/scenarios/test_hung_controllers.py::test_the_second_look_of_scale_up_leaves_out_what_just_failed",),
     ),
     Bug(

@@ -515,6 +515,7 @@ class Ports:
     look_every_seconds: float = MINUTE_SECONDS
     slots: LookSlots | None = None  # None: one look a minute
     side_by_side: SideBySide = one_by_one
+    failed: frozenset[str] = frozenset()  # controllers; to ask them again in this invocation would take the others' time
     asks_overdue_runs: bool = True  # False: what they say would not be remembered
     builds: Mapping[str, Builds] = field(default_factory=dict)  # by controller
     reruns: RerunStore | None = None  # None: nothing is run again

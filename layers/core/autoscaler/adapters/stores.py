@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import count, islice
 from math import ceil
@@ -145,8 +145,7 @@ class _Batch:
 
 _MONTH = Form(_Month, is_short=False)
 _OPEN = Form(_Batch, is_short=False)
-_Stored = TypeVar("_Stored")
-_Costs = TypeVar("_Costs", MonthCosts, CostBatch)
+_Stored = TypeVar("_Stored", _Month, _Batch)
 
 
 class DynamoCosts(Table):
@@ -155,11 +154,8 @@ class DynamoCosts(Table):
     def batch(self) -> CostBatch:
         """Read one item."""
         for item in self.get(_COSTS, [_BATCH]):
-            facts: dict[str, Any] = {}
-            if batch := self.load(_OPEN, _COSTS, item):
-                facts = asdict(batch) | {"used": _used(batch.rows), "parts": batch.parts}
-                del facts["rows"]
-            return CostBatch(**facts, version=version_of(item))
+            batch = self.load(_OPEN, _COSTS, item)
+            return CostBatch(**_facts_of(batch), version=version_of(item))
         return CostBatch()
 
     def save_batch(self, batch: CostBatch, at: float) -> None:
@@ -169,27 +165,24 @@ class DynamoCosts(Table):
     def month(self, name: str) -> MonthCosts:
         """Read one item."""
         for item in self.get(_COSTS, [_item_of(name)]):
-            facts: dict[str, Any] = {}
-            if month := self.load(_MONTH, _COSTS, item):
-                facts = {"unused": month.unused, "metered_usd": month.metered_usd, "parts": month.parts}
-                facts["used"] = _used(month.rows)
-            return MonthCosts(name=name, **facts, version=version_of(item))
+            month = self.load(_MONTH, _COSTS, item)
+            return MonthCosts(name=name, **_facts_of(month), version=version_of(item))
         return MonthCosts(name=name)
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
         """Replace the items in one transaction."""
         kept_seconds = {month.name: _DAYS_KEPT_SECONDS if _is_day(month.name) else MONTHS_KEPT * _MONTH_SECONDS for month in months}
-        puts = [self._put(_item_of(month.name), _MONTH, _month_of, month, at + kept_seconds[month.name]) for month in months]
+        puts = [self._put(_item_of(month.name), _MONTH, _Month, month, at + kept_seconds[month.name]) for month in months]
         self.write(*puts, self._put_batch(batch, at))
 
     def _put_batch(self, batch: CostBatch, at: float) -> Write:
-        return self._put(_BATCH, _OPEN, _batch_of, batch, at + MONTHS_KEPT * _MONTH_SECONDS)
+        return self._put(_BATCH, _OPEN, _Batch, batch, at + MONTHS_KEPT * _MONTH_SECONDS)
 
-    def _put(self, name: str, form: Form[_Stored], stored: Callable[[_Costs], _Stored], costs: _Costs, until: float) -> Write:
+    def _put(self, name: str, form: Form[_Stored], kind: type[_Stored], costs: MonthCosts | CostBatch, until: float) -> Write:
         """Write costs, with their smallest rows folded until they are small enough."""
         most = len(costs.used)
         while True:
-            write = self.next_version((_COSTS, name), form, stored(costs), costs.version, until)
+            write = self.next_version((_COSTS, name), form, _stored_as(kind, costs), costs.version, until)
             if len(write.body) <= MOST_BYTES or most <= 1:
                 return write
             most //= 2
@@ -205,23 +198,17 @@ def _is_day(name: str) -> bool:
     return name.count("-") > 1
 
 
-def _month_of(month: MonthCosts) -> _Month:
-    rows, unused = _rows(month.used), _rounded(month.unused)
-    return _Month(rows=rows, unused=unused, metered_usd=month.metered_usd, parts=month.parts)
+def _stored_as(kind: type[_Stored], costs: MonthCosts | CostBatch) -> _Stored:
+    """Write down what stands under the same name in both, and the rows by controller, pool and job."""
+    same_facts = {one.name: getattr(costs, one.name) for one in fields(kind) if one.name != "rows"}
+    return kind(**same_facts | {"rows": _rows(costs.used), "unused": {pool: round(usd, _DIGITS) for pool, usd in costs.unused.items()}})
 
 
-def _batch_of(batch: CostBatch) -> _Batch:
-    return _Batch(
-        month=batch.month,
-        seen_at=batch.seen_at,
-        opened_at=batch.opened_at,
-        metered_at=batch.metered_at,
-        metered=dict(batch.metered),
-        spent=dict(batch.spent),
-        rows=_rows(batch.used),
-        unused=_rounded(batch.unused),
-        parts=batch.parts,
-    )
+def _facts_of(stored: _Month | _Batch | None) -> dict[str, Any]:
+    """Read it back; nothing of what another version wrote."""
+    if stored is None:
+        return {}
+    return {one.name: getattr(stored, one.name) for one in fields(stored) if one.name != "rows"} | {"used": _used(stored.rows)}
 
 
 def _rows(used: Mapping[CostKey, Used]) -> Rows:
@@ -239,10 +226,6 @@ def _used(rows: Rows) -> dict[CostKey, Used]:
         for pool, jobs in pools.items()
         for job, one in jobs.items()
     }
-
-
-def _rounded(unused: Mapping[str, float]) -> dict[str, float]:
-    return {pool: round(usd, _DIGITS) for pool, usd in unused.items()}
 
 
 # Implements RateLimiter and TelemetryStore: one item a machine, in a partition of the state table that no pass reads for a decision.

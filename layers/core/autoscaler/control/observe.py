@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from autoscaler.domain.facts.fleet import HOST, Fleet, Market, PoolVolumes
 from autoscaler.domain.facts.memory import Learned
@@ -205,26 +204,10 @@ def log_notes(ports: Ports, snapshot: Snapshot) -> None:
             ports.log("set_aside", controller=view.name, count=len(view.set_aside), first=view.set_aside[0])
 
 
-def without(ports: Ports, failed: Collection[str]) -> Ports:
-    """Skip controllers that have just failed: asking them again in the same invocation would take the others' time."""
-    return replace(ports, controllers=tuple(_SkippedController(c) if c.name in failed else c for c in ports.controllers))
-
-
-@dataclass(frozen=True, slots=True)
-class _SkippedController:
-    """A controller that is not looked at again in this invocation. Its view is incomplete, so that nothing follows from it."""
-
-    _controller: Controller
-
-    def look(self) -> ControllerView:
-        return ControllerView.of_nothing(self._controller.name, "it failed a moment ago, and is not asked again in this invocation", 0.0)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._controller, name)
-
-
 def _look(ports: Ports, controller: Controller) -> ControllerView:
-    """Look at one controller. An unexpected error must not stop work on the others."""
+    """Look at one controller, unless it has just failed. An unexpected error must not stop work on the others."""
+    if controller.name in ports.failed:
+        return ControllerView.of_nothing(controller.name, "it failed a moment ago, and is not asked again in this invocation", 0.0)
     try:
         return controller.look()
     except Exception as error:  # noqa: BLE001 - the one place: the view says what happened, and nothing follows from it

@@ -7,7 +7,7 @@ from functools import partial
 
 from autoscaler.control import nodes
 from autoscaler.control.apply import STEP_RESERVE_SECONDS, apply
-from autoscaler.control.observe import Invocation, log_notes, observe, without
+from autoscaler.control.observe import Invocation, log_notes, observe
 from autoscaler.control.outcomes import Outcome, Report, Result
 from autoscaler.control.steps import launching
 from autoscaler.domain import commands, decide
@@ -41,7 +41,7 @@ def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]
     preview = plan_only(ports, fleet, invocation, decision, stored)
     if invocation.dry_run or not (preview.plan.steps or launching.unfinished(ports, stored)):
         return [preview]
-    return [one_pass(without(ports, preview.failed), fleet, invocation, decision, may_launch=True)]
+    return [one_pass(replace(ports, failed=preview.failed), fleet, invocation, decision, may_launch=True)]
 
 
 def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
@@ -56,7 +56,7 @@ def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Repor
     if invocation.ends_at - ports.clock() < settle + 2 * STEP_RESERVE_SECONDS:
         return [first]
     ports.sleep(settle)
-    again = partial(one_pass, without(ports, first.failed), fleet, replace(invocation, part="-2"), decision)
+    again = partial(one_pass, replace(ports, failed=first.failed), fleet, replace(invocation, part="-2"), decision)
     # If it fails, the next tick looks again; what the first half did is done, and its report must go out.
     second = ports.or_else(again, "second_look_failed", otherwise=None, caught=TransientError)
     return [first, second] if second else [first]

@@ -67,12 +67,18 @@ def scale_down(event: Any, context: Context) -> dict[str, Any]:
 
 @answers_refusals
 def publish_metrics(event: Any, context: Context) -> dict[str, Any]:
-    """Publish metrics; return how many there were."""
+    """Publish what one look saw; return how many metrics there were."""
     begun = _begun("publish_metrics", TICK, event, context)
     if begun is None:
         return {"metrics": 0, "skipped": "stale-tick"}
-    wired, invocation, trigger = begun
-    return {"metrics": _measure(wired, invocation)} | ({"dry_run": True} if trigger.dry_run else {})
+    wired, invocation, _ = begun
+    measured = measure.collect(wired.ports, wired.fleet, invocation)
+    if invocation.dry_run:
+        return {"metrics": len(measured.data), "dry_run": True}
+    asked = wired.ports, wired.fleet.name, measured, invocation
+    sent = publish_essential(*asked, bootstrap.thresholds()) if wired.essential else publish_all(*asked)
+    log("measured", function="publish_metrics", metrics=sent)
+    return {"metrics": sent}
 
 
 def _scale(function: str, shapes: Shapes, event: Any, context: Context, ordinary: Pass) -> dict[str, Any]:
@@ -81,17 +87,6 @@ def _scale(function: str, shapes: Shapes, event: Any, context: Context, ordinary
         return {"skipped": "stale-tick"}
     reports = _scale_once(function, *begun, ordinary)
     return merged_json(reports) if reports else {"skipped": "lease-held"}
-
-
-def _measure(wired: Runtime, invocation: Invocation) -> int:
-    """Take one look and publish what it saw; return how many metrics there were."""
-    measured = measure.collect(wired.ports, wired.fleet, invocation)
-    if invocation.dry_run:
-        return len(measured.data)
-    asked = wired.ports, wired.fleet.name, measured, invocation
-    sent = publish_essential(*asked, bootstrap.thresholds()) if wired.essential else publish_all(*asked)
-    log("measured", function="publish_metrics", metrics=sent)
-    return sent
 
 
 def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: Trigger, ordinary: Pass) -> list[Report]:

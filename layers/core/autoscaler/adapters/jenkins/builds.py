@@ -11,7 +11,7 @@ import requests
 from pydantic import Field
 
 from autoscaler.adapters.jenkins.flow_graph import read_result
-from autoscaler.adapters.jenkins.parse import NO_LIST, NO_TEXT, Theirs, plain, read_as, run_of, stage_of
+from autoscaler.adapters.jenkins.parse import NO_LIST, NO_TEXT, Task, Theirs, parameters_in, plain, read_as, run_of, stage_of
 from autoscaler.adapters.jenkins.session import (
     QUEUE,
     Answer,
@@ -61,8 +61,7 @@ class _Asked(Theirs):
 
     def parameters(self) -> tuple[Parameter, ...]:
         """What it was started with."""
-        named = [one for action in self.actions for one in action.get("parameters") or () if isinstance(one.get("name"), str)]
-        return tuple(Parameter(name=one["name"], value=plain(one.get("value"))) for one in named)
+        return tuple(Parameter(name=one["name"], value=plain(one.get("value"))) for one in parameters_in(self.actions))
 
     def causes(self) -> list[dict[str, Any]]:
         """Whom and what it was started by."""
@@ -116,20 +115,13 @@ class _Job(Theirs):
     buildable: bool = True
     property: Annotated[list[_Property], NO_LIST] = Field([])
     builds: Annotated[list[_Build], NO_LIST] = Field([])
-
-
-class _MoreBuilds(Theirs):
-    allBuilds: Annotated[list[_Build], NO_LIST] = Field([])  # noqa: N815
-
-
-class _Task(Theirs):
-    url: Annotated[str, NO_TEXT] = ""
+    allBuilds: Annotated[list[_Build], NO_LIST] = Field([])  # noqa: N815 - in further answers
 
 
 class _Queued(_Asked):
     id: int
     inQueueSince: float = 0.0  # noqa: N815
-    task: _Task = _Task()
+    task: Task = Task()
 
 
 class _Queue(Theirs):
@@ -176,7 +168,7 @@ def _joined(job: _Job, more: Sequence[object], since: float) -> tuple[list[_Buil
     builds, listed = {one.url: one for one in job.builds}, job.builds
     gap = False
     for body in more:
-        following = read_as(_MoreBuilds, body, "builds").allBuilds
+        following = read_as(_Job, body, "builds").allBuilds
         gap = gap or listed[-1].url not in {one.url for one in following}
         builds |= {one.url: one for one in following if one.url not in builds}
         listed = following or listed

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from autoscaler.adapters.jenkins.parse import NO_LIST, NO_TEXT, Theirs, read_as
 from autoscaler.domain.facts.nodes import Health
@@ -119,26 +119,19 @@ _CATCHES = "Catch error"  # catchError and warnError
 _MOST_ENCLOSING = 200
 
 
-class _Node(Theirs):
-    id: int
-    displayName: Annotated[str, NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
-    iconColor: Annotated[str, NO_TEXT] = ""  # noqa: N815
-    parents: Annotated[list[int], NO_LIST] = Field([])
-
-
 @dataclass(slots=True)
 class _Step:
-    """A step. ``around``: the block that it is in; ``start``: of what closes a block, what opened it."""
+    """A step, as Jenkins tells it. ``around``: the block that it is in; ``start``: of what closes a block, what opened it."""
 
     id: int
-    name: str
-    color: str
-    kind: str
-    before: tuple[int, ...]
-    around: "_Step | None" = None
-    start: "_Step | None" = None
-    closed_by: "_Step | None" = None
-    inside: list["_Step"] = field(default_factory=list)
+    name: Annotated[str, NO_TEXT, Field(alias="displayName")] = ""
+    color: Annotated[str, NO_TEXT, AfterValidator(lambda color: color.removesuffix("_anime")), Field(alias="iconColor")] = ""
+    kind: Annotated[str, BeforeValidator(lambda kind: str(kind or "")), Field(alias="_class")] = ""
+    before: Annotated[list[int], NO_LIST, Field(alias="parents")] = field(default_factory=list)
+    around: "_Step | None" = field(default=None, init=False)
+    start: "_Step | None" = field(default=None, init=False)
+    closed_by: "_Step | None" = field(default=None, init=False)
+    inside: list["_Step"] = field(default_factory=list, init=False)
 
     @property
     def opens(self) -> bool:
@@ -166,6 +159,9 @@ class _Step:
             left += step.inside
 
 
+_STEPS = TypeAdapter(list[_Step])
+
+
 def read_graph(body: object, size: int, most_steps: int) -> RunGraph:
     """Read the graph of a run, of which at most so many steps were asked for; `TransientError` where it is not understood."""
     end = read_result(body)
@@ -174,7 +170,10 @@ def read_graph(body: object, size: int, most_steps: int) -> RunGraph:
         return RunGraph(size=size, end=end, shows_steps=False)
     if len(lists[0]) >= most_steps:
         return RunGraph(size=size, end=end, cut=True)
-    steps = _joined({step.id: step for step in map(_step, lists[0])})
+    try:
+        steps = _joined({step.id: step for step in _STEPS.validate_python(lists[0])})
+    except ValidationError as error:
+        raise TransientError(f"the steps of a flow graph are not understood: {error.error_count()} fields") from error
     blocks = tuple(_block(step, has_ended=end is not None) for step in steps.values() if _is_allocated(step))
     return RunGraph(size=size, blocks=blocks, last=max(steps, default=0), end=end)
 
@@ -183,14 +182,6 @@ def read_node_of_block(log: bytes) -> str:
     """Read on which node a block ran from the log of the step that asked for it; "" if it does not say so."""
     told = _RUNNING_ON.search(log.decode(errors="replace"))
     return told[1] if told else ""
-
-
-def _step(raw: Any) -> _Step:
-    try:
-        node = _Node.model_validate(raw)
-    except ValidationError as error:
-        raise TransientError(f"a step of a flow graph is not understood: {error.error_count()} fields") from error
-    return _Step(node.id, node.displayName, node.iconColor.removesuffix("_anime"), str(raw.get("_class") or ""), tuple(node.parents))
 
 
 def _joined(steps: dict[int, _Step]) -> dict[int, _Step]:

@@ -101,10 +101,11 @@ _HIDDEN = ("Password", "Secret")
 
 def parameters_of(actions: Any) -> dict[str, str]:
     """Return the values by name: texts, numbers and truth values. Passwords, secrets and everything else are left out."""
-    return {name: text for one in _parameters(actions) if (name := one.get("name")) and (text := _text(one)) is not None}
+    return {name: text for one in parameters_in(actions) if (name := one.get("name")) and (text := _text(one)) is not None}
 
 
-def _parameters(actions: Any) -> Iterator[dict[str, Any]]:
+def parameters_in(actions: Any) -> Iterator[dict[str, Any]]:
+    """Yield what has a name among the parameters of a build or a queue item."""
     for action in actions if isinstance(actions, list) else ():
         named = action.get("parameters") if isinstance(action, dict) else None
         yield from (one for one in (named if isinstance(named, list) else ()) if isinstance(one, dict) and isinstance(one.get("name"), str))
@@ -164,7 +165,9 @@ class Theirs(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class _Task(Theirs):
+class Task(Theirs):
+    """What a queue item is to run."""
+
     name: Annotated[str, NO_TEXT] = ""
     displayName: Annotated[str, NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
     fullName: Annotated[str, NO_TEXT] = ""  # noqa: N815
@@ -180,7 +183,7 @@ class _Item(Theirs):
     inQueueSince: float | None = None  # noqa: N815
     buildableStartMilliseconds: float | None = None  # noqa: N815
     actions: Any = None
-    task: _Task = _Task()
+    task: Task = Task()
 
 
 class _Executable(Theirs):

@@ -213,12 +213,10 @@ def used_elsewhere(acting: Acting, record: Record) -> str | None:
     if not record.is_instance:
         return None
     of_machine = [one for one in acting.records.values() if one.machine == record.machine]
-    unseen = (name for name in _had_nodes_on(of_machine, record) if name not in acting.controllers)
-    if name := next(unseen, None):
-        return f"{name} is not in the fleet file any more, so nobody knows what runs there"
+    had = ((name, None) for name in _had_nodes_on(of_machine, record))
     others = _others(acting.fleet, of_machine, record) if record.node is not None else set()
     left = [(binding.controller, binding.node) for binding in record.leaves]
-    for name, node in [*((name, record.node) for name in sorted(others)), *left]:
+    for name, node in [*had, *((name, record.node) for name in sorted(others)), *left]:
         controller = acting.controllers.get(name)
         if controller is None:
             return f"{name} is not in the fleet file any more, so nobody knows what runs there"
