@@ -23,28 +23,20 @@ class InMemoryCosts:
         with self._call("batch"):
             return self.kept
 
-    def save_batch(self, batch: CostBatch, at: float) -> None:  # noqa: ARG002 - memory forgets nothing
-        """Replace the batch of this version."""
-        with self._call("save_batch"):
-            self._replace([], batch)
-
     def month(self, name: str) -> MonthCosts:
         """Read it."""
         with self._call("month"):
             return self.months.get(name, MonthCosts(name=name))
 
-    def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:  # noqa: ARG002
+    def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:  # noqa: ARG002 - memory forgets nothing
         """Replace all or nothing."""
         with self._call("book"):
-            self._replace(months, batch)
-
-    def _replace(self, months: Sequence[MonthCosts], batch: CostBatch) -> None:
-        stale = [month.name for month in months if self.months.get(month.name, MonthCosts(name=month.name)).version != month.version]
-        if stale or batch.version != self.kept.version:
-            raise ConflictError("the costs were replaced meanwhile")
-        self.months |= {month.name: replace(month, version=month.version + 1) for month in months}
-        self.kept = replace(batch, version=batch.version + 1)
-        self.writes += 1
+            stale = [month.name for month in months if self.months.get(month.name, MonthCosts(name=month.name)).version != month.version]
+            if stale or batch.version != self.kept.version:
+                raise ConflictError("the costs were replaced meanwhile")
+            self.months |= {month.name: replace(month, version=month.version + 1) for month in months}
+            self.kept = replace(batch, version=batch.version + 1)
+            self.writes += 1
 
     @contextmanager
     def _call(self, call: str) -> Iterator[None]:

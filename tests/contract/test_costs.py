@@ -66,7 +66,7 @@ def test_what_was_never_written_is_empty(kept):
 
 
 def test_a_batch_and_months_are_read_back_as_they_were_written(kept):
-    kept.save_batch(a_batch(), NOW)
+    kept.book([], a_batch(), NOW)
     assert kept.batch() == a_batch(version=1)
     kept.book([a_month(), a_month("2026-12", metered_usd=3.0)], a_batch(version=1, used={}), NOW)
     assert kept.month("2026-11") == a_month(version=1)
@@ -75,13 +75,13 @@ def test_a_batch_and_months_are_read_back_as_they_were_written(kept):
 
 
 def test_of_two_that_replace_a_batch_only_one_does(kept):
-    kept.save_batch(a_batch(), NOW)
+    kept.book([], a_batch(), NOW)
     first, second = kept.batch(), kept.batch()
-    kept.save_batch(first, NOW)
+    kept.book([], first, NOW)
     with pytest.raises(ConflictError):
-        kept.save_batch(second, NOW)
+        kept.book([], second, NOW)
     with pytest.raises(ConflictError):
-        kept.save_batch(CostBatch(), NOW)
+        kept.book([], CostBatch(), NOW)
 
 
 @pytest.mark.parametrize("stale", ["batch", "month"])
@@ -149,14 +149,14 @@ def test_a_throttled_read_is_a_transient_error_and_not_an_empty_month(dynamo):
 @pytest.mark.parametrize(
     ("fault", "error", "done"),
     [
-        (Fault("costs save_batch", status=500), TransientError, False),
-        (Fault("costs save_batch"), UnansweredError, False),
-        (Fault("costs save_batch", after=True), UnansweredError, True),
+        (Fault("costs book", status=500), TransientError, False),
+        (Fault("costs book"), UnansweredError, False),
+        (Fault("costs book", after=True), UnansweredError, True),
     ],
 )
 def test_the_store_in_memory_fails_as_dynamodb_does(fault, error, done):
     store = InMemoryCosts()
     store.faults.plan(fault)
     with pytest.raises(error):
-        store.save_batch(a_batch(), NOW)
+        store.book([], a_batch(), NOW)
     assert (store.batch() != CostBatch()) is done

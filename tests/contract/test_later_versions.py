@@ -163,9 +163,9 @@ KINDS = {name: (DynamoState, kind) for name, kind in STATE.items()} | {
         Kind(
             "batch",
             filled(_Batch),
-            lambda s: s.save_batch(BATCH, 0.0),
+            lambda s: s.book([], BATCH, 0.0),
             lambda s: s.batch(),
-            lambda s, batch: s.save_batch(replace(batch, seen_at=9.0), 1.0),
+            lambda s, batch: s.book([], replace(batch, seen_at=9.0), 1.0),
             "f#costs",
         ),
     ),

@@ -76,7 +76,7 @@ SINGLE = {
     "release": Call(DynamoState, "delete_item", lambda s: s.release("a"), lost=None),
     "note devices": Call(DynamoState, PUT, lambda s: s.note_devices("i-1", DEVICES)),
     "save a tracker": Call(DynamoJobs, PUT, lambda s: s.save_tracker("main", JobTracker(), NOW)),
-    "save a batch": Call(DynamoCosts, PUT, lambda s: s.save_batch(a_batch(), NOW)),
+    "save a batch": Call(DynamoCosts, PUT, lambda s: s.book([], a_batch(), NOW)),
     "admit": Call(DynamoAsks, "update_item", lambda s: s.admit("i-1", now=NOW)),
     "note events": Call(DynamoHistory, PUT, lambda s: s.note([an_event("1 of 1", NOW)])),
     "change an answer": Call(

@@ -53,8 +53,9 @@ def test_long_roles_and_thresholds_and_access_likewise():
         with environment(AGENT_SESSION_MANAGER=LONG), pytest.raises(ConfigError) as refused:
             bootstrap.access()
         assert_short(refused.value, "AGENT_SESSION_MANAGER", "100,000 characters", "must be yes or no")
+        bootstrap.runtime.cache_clear()
         with environment(METRICS_LEVEL=LONG), pytest.raises(ConfigError) as refused:
-            bootstrap._is_essential()
+            bootstrap.runtime()
         assert_short(refused.value, "METRICS_LEVEL", "100,000 characters", "must be essential or full")
     with pytest.raises(ConfigError) as refused:
         read_thresholds({"JOB_WAIT_ALARM_SECONDS": LONG})

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from autoscaler.config import ControllerSettings
     from autoscaler.domain.facts.fleet import Fleet
     from autoscaler.domain.report.problems import Thresholds
-    from autoscaler.ports import Account, Clock, SideBySide, Sleep
+    from autoscaler.ports import Account, Clock, SideBySide, Sleep, T
 
 # Clients may be used by several threads, and be made by one at a time only.
 _ONE_AT_A_TIME = Lock()
@@ -61,7 +61,6 @@ _SDK = Config(
 _SDK_ONCE = _SDK.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}))
 
 
-T = TypeVar("T")
 # Looks wait for Jenkins, not for the processor; more controllers than this are seldom behind one fleet.
 _THREADS = 16
 
@@ -106,8 +105,7 @@ def use_time(clock: Clock, sleep: Sleep) -> None:
 def reset() -> None:
     """Forget what was wired, as a cold start does, and go back to the wall clock."""
     _TIME.clock, _TIME.sleep, _TIME.stopwatch, _TIME.side_by_side = time.time, time.sleep, time.monotonic, in_threads
-    wired = (runtime, thresholds, trust, webhook_secret, completed_requests, account, _cached_client, _launcher, _session)
-    for cached in wired:
+    for cached in (runtime, thresholds, trust, webhook_secret, completed_requests, account, _cached_client, _launcher, _session):
         cached.cache_clear()
 
 
@@ -122,6 +120,7 @@ def runtime() -> Runtime:
     table = partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name
     state, asks = DynamoState(*table, sleep=_sleep), DynamoAsks(*table, sleep=_sleep)
     topic, queue = os.environ.get("ALARM_TOPIC"), os.environ.get("LOOKS_QUEUE")
+    is_essential = _one_of("METRICS_LEVEL", "essential", ("essential", "full")) == "essential"
     metrics = CloudWatchMetrics(partial(_client, "cloudwatch"), os.environ.get("METRIC_NAMESPACE", "JenkinsFleet"))
     ports = Ports(
         controllers=controllers,
@@ -130,7 +129,7 @@ def runtime() -> Runtime:
         state=state,
         rate_limiter=asks,
         lease=state,
-        metrics=EssentialMetrics(metrics) if _is_essential() else metrics,
+        metrics=EssentialMetrics(metrics) if is_essential else metrics,
         history=DynamoHistory(*table),
         jobs=DynamoJobs(*table),
         costs=DynamoCosts(*table, sleep=_sleep),
@@ -148,7 +147,7 @@ def runtime() -> Runtime:
         reruns=DynamoReruns(*table, sleep=_sleep),
         run_orders=DynamoRunOrders(*table, sleep=_sleep),
     )
-    return Runtime(ports=ports, fleet=fleet, essential=_is_essential())
+    return Runtime(ports=ports, fleet=fleet, essential=is_essential)
 
 
 def _sleep(seconds: float) -> None:
@@ -269,10 +268,6 @@ def _credentials(override: str, settings: ControllerSettings) -> Credentials | N
     if user is not None and token is not None:
         return Credentials(username=user, token=token)
     return Credentials.read(partial(_client, "secretsmanager"), settings.secret) if settings.secret else None
-
-
-def _is_essential() -> bool:
-    return _one_of("METRICS_LEVEL", "essential", ("essential", "full")) == "essential"
 
 
 @cache

@@ -432,14 +432,11 @@ class CostStore(Protocol):
     def batch(self) -> CostBatch:
         """Read what is not in a month's costs yet; an empty batch where there is none."""
 
-    def save_batch(self, batch: CostBatch, at: float) -> None:
-        """Replace the batch that had this version; ``at``: now."""
-
     def month(self, name: str) -> MonthCosts:
         """Read the costs of a month or a day, without the batch; without any where there are none. Kept for 25 months, or for 63 days."""
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
-        """Replace months, days and the batch, each of its version, all or nothing. Rows of what is too large are folded."""
+        """Replace months, days and the batch, each of its version, all or nothing. Rows of what is too large are folded. ``at``: now."""
 
 
 class TelemetryStore(Protocol):

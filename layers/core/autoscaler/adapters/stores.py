@@ -158,10 +158,6 @@ class DynamoCosts(Table):
             return CostBatch(**_facts_of(batch), version=version_of(item))
         return CostBatch()
 
-    def save_batch(self, batch: CostBatch, at: float) -> None:
-        """Replace the item of this version."""
-        self.write(self._put_batch(batch, at))
-
     def month(self, name: str) -> MonthCosts:
         """Read one item."""
         for item in self.get(_COSTS, [_item_of(name)]):
@@ -170,13 +166,10 @@ class DynamoCosts(Table):
         return MonthCosts(name=name)
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
-        """Replace the items in one transaction."""
+        """Replace the items, in one transaction where they are several."""
         kept_seconds = {month.name: _DAYS_KEPT_SECONDS if _is_day(month.name) else MONTHS_KEPT * _MONTH_SECONDS for month in months}
         puts = [self._put(_item_of(month.name), _MONTH, _Month, month, at + kept_seconds[month.name]) for month in months]
-        self.write(*puts, self._put_batch(batch, at))
-
-    def _put_batch(self, batch: CostBatch, at: float) -> Write:
-        return self._put(_BATCH, _OPEN, _Batch, batch, at + MONTHS_KEPT * _MONTH_SECONDS)
+        self.write(*puts, self._put(_BATCH, _OPEN, _Batch, batch, at + MONTHS_KEPT * _MONTH_SECONDS))
 
     def _put(self, name: str, form: Form[_Stored], kind: type[_Stored], costs: MonthCosts | CostBatch, until: float) -> Write:
         """Write costs, with their smallest rows folded until they are small enough."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from autoscaler.config.hosts import hosts_of, is_of_hosts
 from autoscaler.config.load import architecture, load_settings
 from autoscaler.config.prices import PriceList, average, carried_prices, cheapest, dear_agents, price_list_of, types_of
-from autoscaler.config.problems import FleetFileError, Problem
+from autoscaler.config.problems import FleetFileError, Place, Problem
 from autoscaler.config.sections import WarmPoolSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.config.yaml_file import located
@@ -91,7 +91,7 @@ def template_warnings(settings: FleetSettings) -> Iterator[Problem]:
             yield Problem(place=("pools", name, *keys), text=f"pools.{name}.{text}")
 
 
-def _of_template(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _of_template(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[Place, str]]:
     own = _OWN.match(pool.launch_template or "")
     if own is None:
         return
@@ -109,14 +109,14 @@ def _of_template(settings: FleetSettings, name: str, pool: PoolSettings) -> Iter
         yield (key,), f"{key} ({other}): its processor is {architecture(other)}, the image of {own[0]} is for {wanted}"
 
 
-def _of_prices(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _of_prices(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[Place, str]]:
     system = price_list_of(settings, name).system
     if pool.usd_per_hour is None and pool.launch_template and (system == "windows") != (pool.platform is Platform.WINDOWS):
         place = ("prices", "system") if pool.prices and pool.prices.system else ()
         yield place, f"prices.system ({system}): the pool's platform is {pool.platform}, which AWS bills otherwise"
 
 
-def _of_types(pool: PoolSettings) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _of_types(pool: PoolSettings) -> Iterator[tuple[Place, str]]:
     for number, kind in enumerate(pool.instance_types or ()):
         if _MAC.match(kind):
             rule = "Mac machines run on dedicated hosts only, which are billed for 24 h at least; the autoscaler launches none"
@@ -124,9 +124,6 @@ def _of_types(pool: PoolSettings) -> Iterator[tuple[tuple[str | int, ...], str]]
 
 
 # Warns of keys of a warm pool that have no effect beside its others.
-
-
-_Place = tuple[str | int, ...]
 
 
 def warm_pool_warnings(settings: FleetSettings) -> Iterator[Problem]:
@@ -142,9 +139,9 @@ def warm_pool_warnings(settings: FleetSettings) -> Iterator[Problem]:
             yield Problem(place=(*place, "max_age_hours"), text=text)
 
 
-def _written(settings: FleetSettings) -> Iterator[tuple[_Place, WarmPoolSettings]]:
+def _written(settings: FleetSettings) -> Iterator[tuple[Place, WarmPoolSettings]]:
     """List every warm pool that the file has: in the defaults, in a pool, in hours of the week."""
-    places: list[tuple[_Place, object]] = [(("defaults", "warm_pool"), settings.defaults.warm_pool)]
+    places: list[tuple[Place, object]] = [(("defaults", "warm_pool"), settings.defaults.warm_pool)]
     for name, pool in settings.pools.items():
         places.append((("pools", name, "warm_pool"), pool.warm_pool))
         places += [(("pools", name, "schedules", number, "warm_pool"), hours.warm_pool) for number, hours in enumerate(pool.schedules)]

@@ -104,6 +104,7 @@ def _runs(view: ControllerView) -> Iterator[str]:
 
 _LATE_SECONDS = 180.0
 _TELLS_WITHIN_SECONDS = 900.0
+_TELEMETRY = "agents tell what they use"
 _LAUNCH = "ec2:CreateFleet (a dry run)"
 _CONFIGURE = "Agent/Configure (labels before a cordon)"
 _WITHOUT_CONFIGURE = "a build that is handed over in the instant of a cordon may be lost: grant it, or upgrade Jenkins to 2.528.1"
@@ -267,10 +268,14 @@ def _account(ports: Ports, account: Account, fleet: Fleet, images: Mapping[str, 
     )
     yield from (_image(ports, pool) for pool in fleet.pools.values() if pool.image_parameter)
     for question, ask in asked:
-        try:
-            yield from ask()
-        except AutoscalerError as error:
-            yield Finding(about="aws", what=question, fine=False, detail=str(error))
+        yield from _asked("aws", question, ask)
+
+
+def _asked(about: str, question: str, ask: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    try:
+        yield from ask()
+    except AutoscalerError as error:
+        yield Finding(about=about, what=question, fine=False, detail=str(error))
 
 
 def _subscriptions(ports: Ports) -> Iterator[Finding]:
@@ -358,24 +363,19 @@ def _situation(ports: Ports, situation: Situation) -> Iterator[Finding]:
     for view in situation.snapshot.controllers.values():
         yield from (Finding(about=view.name, what="no other autoscaler", fine=False, detail=line) for line in told_others(situation, view))
     if situation.snapshot.records:
-        yield from _telemetry(ports, situation)
+        yield from _asked("agents", _TELEMETRY, lambda: _telemetry(ports, situation))
 
 
 def _telemetry(ports: Ports, situation: Situation) -> Iterator[Finding]:
     """Tell whether connected agents say what they use."""
-    what = "agents tell what they use"
-    try:
-        quiet, due = silent(situation, believable_telemetry(ports), _TELLS_WITHIN_SECONDS)
-    except AutoscalerError as error:
-        yield Finding(about="agents", what=what, fine=False, detail=str(error))
-        return
+    quiet, due = silent(situation, believable_telemetry(ports), _TELLS_WITHIN_SECONDS)
     if due and not quiet:
-        yield Finding(about="agents", what=what, fine=True, detail=f"{counted(due, 'agent')}")
+        yield Finding(about="agents", what=_TELEMETRY, fine=True, detail=f"{counted(due, 'agent')}")
     elif due:
         # Nobody knows here of which version a service is.
         names = f"{len(quiet)} of {counted(due, 'agent')} do not: {', '.join(quiet[:5])}"
         detail = f"{names}; their service is older than version 4, or cannot read the machine: journalctl -u autoscaler-agent"
-        yield Finding(about="agents", what=what, fine=None, detail=detail)
+        yield Finding(about="agents", what=_TELEMETRY, fine=None, detail=detail)
 
 
 def _executions(account: Account) -> Iterator[Finding]:

@@ -219,7 +219,6 @@ def _is_busy(controller: Controller, claim: Claim) -> bool:
 
 
 NOTHING_SAID = Asked()
-_TOO_OFTEN = f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,34 +235,26 @@ class Heard:
     """The machine of a controller was heard: it is connected to nothing."""
 
     controller: str
-    poll_seconds: int = POLL_SECONDS
 
 
 def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust, asked: Asked = NOTHING_SAID) -> Registered | Heard | Refused:
     """Tell a machine which node it is. Any error is a reason to ask again."""
     host = next((host for host in fleet.hosts.values() if host.role_id == caller.role_id), None)
-    request = _Request(ports=ports, fleet=fleet, caller=caller, trust=trust, asked=asked, host=host)
+    controller = fleet.controller_hosts.get(caller.role_id)
+    machine = f"{CONTROLLER}{controller}" if controller else host.id if host else caller.session
+    said = replace(asked, devices=()) if controller else asked  # devices are of agents
+    request = _Request(ports=ports, fleet=fleet, caller=caller, trust=trust, asked=said, host=host, id=machine)
     try:
-        if caller.role_id in fleet.controller_hosts:
-            return _hear(ports, fleet.controller_hosts[caller.role_id], caller, trust, asked)
-        refused = (authenticate_host if host else authenticate)(caller, trust) or request.too_often()
-        return refused or request.answer()
+        refused = (authenticate_host if host or controller else authenticate)(caller, trust) or request.too_often()
+        return refused or (Heard(controller=controller) if controller else request.answer())
     except AutoscalerError as error:
         # A setting or a credential of ours may be mended while the machine goes on asking.
         return Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
 
 
-def _hear(ports: Ports, controller: str, caller: Caller, trust: Trust, asked: Asked) -> Heard | Refused:
-    """Keep what the machine of a controller reports. That machine alone has the role."""
-    if refused := authenticate_host(caller, trust):
-        return refused
-    admitted = ports.rate_limiter.admit(f"{CONTROLLER}{controller}", now=ports.clock(), telemetry=asked.telemetry)
-    return Heard(controller=controller) if admitted else Refused(status=Status.TOO_MANY, reason=_TOO_OFTEN)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """A request of an instance, or of a host."""
+    """A request of a machine: an instance, a host, or that of a controller, which alone has its role."""
 
     ports: Ports
     fleet: Fleet
@@ -271,19 +262,15 @@ class _Request:
     trust: Trust
     asked: Asked
     host: Host | None
+    id: str  # of the machine
     known: dict[str, Record | None] = field(default_factory=dict)  # records of it that were read for this answer, by id
-
-    @property
-    def id(self) -> str:
-        """Id of the machine that asks."""
-        return self.host.id if self.host else self.caller.session
 
     def too_often(self) -> Refused | None:
         """Refuse one that asks more often than an agent does. Its report about itself is kept in the same write."""
         devices = self._devices() if self.asked.devices else None
         if self.ports.rate_limiter.admit(self.id, now=self.ports.clock(), telemetry=self.asked.telemetry, devices=devices):
             return None
-        return Refused(status=Status.TOO_MANY, reason=_TOO_OFTEN)
+        return Refused(status=Status.TOO_MANY, reason=f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour")
 
     def answer(self) -> Registered | Refused:
         """Tell who it is, from its own records where nothing is new."""

@@ -30,8 +30,8 @@ def slots_of(tick_at: float, every: float) -> Iterator[float]:
     return (tick_at + number * every for number in range(1, ceil(MINUTE_SECONDS / every)))
 
 
-def ask_for_look(ports: Ports, fleet: Fleet) -> bool:
-    """Have a look taken once what is queued now may count as demand; False where one that will see it has been asked for.
+def ask_for_look(ports: Ports, fleet: Fleet) -> None:
+    """Have a look taken once what is queued now may count as demand, unless one that will see it has been asked for.
 
     Of some seconds the first who asks has a look of its own, and all others share one after the last of them.
     """
@@ -43,8 +43,7 @@ def ask_for_look(ports: Ports, fleet: Fleet) -> bool:
         if ports.slots.take(f"{asks}#{number}", now):
             soonest = min(pool.queue_maturity_seconds for pool in fleet.pools.values())
             ports.slots.announce({f"{look}#{number}": asked_at + min(soonest, MINUTE_SECONDS) + SEEN_AFTER_SECONDS}, now)
-            return True
-    return False
+            return
 
 
 def why_skipped(ports: Ports, slot: str, at: float) -> str:

@@ -166,7 +166,7 @@ def _note_costs(store: CostStore, look: CostLook) -> None:
     if is_due(after) or is_of_yesterday:
         store.book(_booked(store, after, batch.seen_at), new, now)
     elif (after.used, after.unused, after.spent) != (batch.used, batch.unused, batch.spent):
-        store.save_batch(after, now)
+        store.book([], after, now)
 
 
 def _booked(store: CostStore, batch: CostBatch, at: float) -> list[MonthCosts]:

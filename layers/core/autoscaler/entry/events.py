@@ -54,7 +54,7 @@ class _SomeOfPool(_Pass):
 
     def _facts(self, fleet: Fleet, *, one_controller: bool) -> dict[str, Any]:
         pool = known_pool(fleet, self.pool)
-        controller = _served_controller(fleet, pool, self.controller, one=one_controller)
+        controller = served_controller(fleet, pool, self.controller, one=one_controller)
         return {"pool": pool, "count": self.count, "controller": controller, "reason": self.reason, "request_id": self.request_id}
 
 
@@ -178,7 +178,7 @@ def known_pool(fleet: Fleet, pool: str, field: str = "pool") -> str:
     return pool
 
 
-def _served_controller(fleet: Fleet, pool: str, controller: str | None, *, one: bool) -> str | None:
+def served_controller(fleet: Fleet, pool: str, controller: str | None, *, one: bool) -> str | None:
     """Return the controller, if the pool serves it. ``one``: None is refused where the pool serves several."""
     serves = fleet.pools[pool].controllers
     if controller is not None and controller not in serves:

@@ -13,7 +13,15 @@ from autoscaler.control import registration
 from autoscaler.control.granting import Connection
 from autoscaler.control.registration import Heard
 from autoscaler.domain.facts.telemetry import MOST_BUILDS, MOST_GPUS, BuildUse, Device, GpuUse, Telemetry, out_of_bounds
-from autoscaler.domain.report.registration import ASK_AGAIN_SECONDS, TOO_MANY_REQUESTS_WAIT_SECONDS, Asked, Caller, Refused, Status
+from autoscaler.domain.report.registration import (
+    ASK_AGAIN_SECONDS,
+    POLL_SECONDS,
+    TOO_MANY_REQUESTS_WAIT_SECONDS,
+    Asked,
+    Caller,
+    Refused,
+    Status,
+)
 from autoscaler.domain.wording import shortened
 from autoscaler.entry.events import checked
 from autoscaler.errors import ConfigError, EventRefusedError
@@ -130,7 +138,7 @@ def register(event: Any) -> dict[str, Any]:
         reason = "not now: ask again" if answer.status is Status.UNAVAILABLE else answer.reason
         return _url_answer(answer.status, {"message": reason})
     if isinstance(answer, Heard):
-        return _url_answer(Status.REGISTERED, {"controller": answer.controller, "connections": [], "poll_seconds": answer.poll_seconds})
+        return _url_answer(Status.REGISTERED, {"controller": answer.controller, "connections": [], "poll_seconds": POLL_SECONDS})
     for one in answer.connections:
         if one.secret is not None:
             log("registered", instance_id=caller.session, node=one.spec.name, controller=one.controller)

@@ -33,7 +33,7 @@ from autoscaler.domain.report.costs import By
 from autoscaler.domain.run_orders.choice import Asked, CancelRun, Choose, OrderRuns, Vary
 from autoscaler.domain.run_orders.criteria import ConditionError, read_condition
 from autoscaler.domain.wording import shortened
-from autoscaler.entry.events import SCALE_DOWN, Manual, RequestId, Text, checked, known_pool, read_trigger
+from autoscaler.entry.events import SCALE_DOWN, Manual, RequestId, Text, checked, known_pool, read_trigger, served_controller
 from autoscaler.errors import EventRefusedError
 
 T = TypeVar("T")
@@ -294,9 +294,8 @@ class _Reserve(Operation):
     controller: Text | None = None
 
     def order(self, fleet: Fleet, _now: float) -> Reserve:
-        if self.target in fleet.pools and self.controller not in {None, *fleet.pools[self.target].controllers}:
-            serves = ", ".join(fleet.pools[self.target].controllers)
-            raise EventRefusedError(f"event refused: controller ({shortened(self.controller or '')}): pool {self.target} serves {serves}")
+        if self.target in fleet.pools:
+            served_controller(fleet, self.target, self.controller, one=False)
         return Reserve(
             target=self.target,
             controller=self.controller,

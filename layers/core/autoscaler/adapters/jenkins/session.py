@@ -120,8 +120,8 @@ class RedirectedError(InTheWayError):
     """A login page or a proxy redirected the request; nothing was done."""
 
 
-class RefusedRequestError(TransientError):
-    """Jenkins answered 4xx: the request was wrong, or is by now."""
+class AnsweredError(TransientError):
+    """An error was answered; nothing more is known of it than its status."""
 
     def __init__(self, status: int, message: str) -> None:
         """Keep the status."""
@@ -129,13 +129,12 @@ class RefusedRequestError(TransientError):
         self.status = status
 
 
-class FailedRequestError(TransientError):
-    """Jenkins, or a proxy before it, answered 5xx."""
+class RefusedRequestError(AnsweredError):
+    """Jenkins answered 4xx: the request was wrong, or is by now."""
 
-    def __init__(self, status: int, sender: str = "Jenkins") -> None:
-        """Keep the status."""
-        super().__init__(f"{sender} answered {status}")
-        self.status = status
+
+class FailedRequestError(AnsweredError):
+    """Jenkins, or a proxy before it, answered 5xx."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +373,7 @@ def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerEr
         return StartingError("Jenkins is starting up (503)") if starting else TransientError(f"{sender} answered 503")
     if status < requests.codes.internal_server_error:
         return RefusedRequestError(status, f"{sender} answered {status}: {reason_of(headers, text)}")
-    return FailedRequestError(status, sender)
+    return FailedRequestError(status, f"{sender} answered {status}")
 
 
 def _refusal(status: int, headers: Mapping[str, str], text: str, *, own: bool) -> AutoscalerError:
