@@ -140,7 +140,6 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 _GONE = {"estimates": ", delete it: AWS Cost Explorer says what addresses and NAT gateways cost"}
 _FEW = 14
 _BY_THEMSELVES = {"runs", "weights", "job_parameters", "rerun_parameter", "ignore_labels"}  # no other key follows from these
-_READ = 1000  # errors of which those are told that stand first in the file
 _MISSING = ": missing"
 _ENOUGH = 100_000  # stands in for a limit that is wrong: no other key exceeds it
 _LIMITS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")
@@ -182,10 +181,8 @@ def problems_of(raw: Any) -> list[Problem]:
     try:
         settings = FleetSettings.model_validate(raw)
     except ValidationError as error:
+        problems = list(_once([_told(dict(one)) for one in error.errors(include_url=False)]))
         if error.error_count() > MOST_PROBLEMS:
-            return list(_once([_told(dict(one)) for one in error.errors()]))
-        problems = list(_once([_told(dict(one)) for one in error.errors(include_url=False)[:_READ]]))
-        if len(problems) > MOST_PROBLEMS:
             return problems
         try:
             settings = FleetSettings.model_validate(_without(raw, problems))

@@ -244,8 +244,7 @@ def read_queue(
     items: list[QueueItem] = []
     aside: list[str] = []
     # Long reasons are alike, and each takes milliseconds.
-    known: dict[str, Wait | None] = {}
-    unknown: dict[str, Wait] = {}
+    waits: dict[str, Wait] = {}
     # The API lists the queue backwards: the last is next.
     for raw in reversed(entries_of(body, "items")):
         try:
@@ -260,14 +259,12 @@ def read_queue(
         why = item.why if whys is None else whys.get(item.id)
         if why is None:
             # A buildable item waits for an executor, unless it is pending: then it has one.
-            unread = Wait(for_executor=item.buildable and not item.pending and _tells_its_label(raw))
-            items.append(_queue_item(raw, item, unread, date, tell_apart))
-            continue
-        if why not in known:
-            known[why] = read_why(why)
-        if (wait := known[why]) is None:
-            wait = unknown[why] = unknown.get(why) or unknown_wait(why, node_names)
-            if item.buildable and not item.pending:
+            wait = Wait(for_executor=item.buildable and not item.pending and _tells_its_label(raw))
+        else:
+            if why not in waits:
+                waits[why] = read_why(why) or unknown_wait(why, node_names)
+            wait = waits[why]
+            if wait.unclear and item.buildable and not item.pending:
                 aside.append(f"queue item {item.id}: unknown why {why[:_WHY_KEPT]!r}")
         items.append(_queue_item(raw, item, wait, date, tell_apart))
     return tuple(items), aside
