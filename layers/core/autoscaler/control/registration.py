@@ -1,5 +1,6 @@
 """Registers an instance or a host: tells it which node it is, on each controller. Cut off anywhere, its next request goes on."""
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,8 +35,8 @@ from autoscaler.ports import Controller, Ports, StoredState
 # own machine alone.
 
 
-# More digits than any life has.
-_DIGITS = 9
+# A controller, a node, and a life, none of which has more digits.
+_CLAIM = re.compile(r"([^/]*)/(.+)/([0-9]{1,9})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +50,8 @@ class Claim:
 
 def claims(asked: Asked) -> list[Claim]:
     """Read what a machine says that it is connected as; what cannot be read is left out."""
-    found: list[Claim] = []
-    for key in asked.connected:
-        controller, _, rest = key.partition("/")
-        node, _, life = rest.rpartition("/")
-        if node and life.isascii() and life.isdecimal() and len(life) <= _DIGITS:
-            found.append(Claim(controller=controller, node=node, life=int(life)))
-    return found
+    found = filter(None, map(_CLAIM.fullmatch, asked.connected))
+    return [Claim(controller=key[1], node=key[2], life=int(key[3])) for key in found]
 
 
 def claim_on(asked: Asked, controller: str, node: str) -> Claim | None:

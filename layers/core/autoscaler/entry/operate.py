@@ -97,6 +97,8 @@ def handle(event: Any, context: Context) -> dict[str, Any]:
     order = operation.order(wired.fleet, now)
     # A function that only answers makes a dry run of everything: its doctor tries nothing in Jenkins.
     invocation = begin(wired, context, operation.by, dry_run=operation.dry_run or only_answers, by_a_person=True)
+    if isinstance(order, Reserve | OrderRuns) and not order.request_id:
+        order = replace(order, request_id=invocation.request_id)
     if order is None:
         answer = _answer(wired, invocation, operation)
     else:
@@ -110,17 +112,13 @@ def handle(event: Any, context: Context) -> dict[str, Any]:
 
 def _carry_out(wired: Runtime, invocation: Invocation, operation: Operation, order: FleetOrder) -> dict[str, Any]:
     """Carry out an order, and log who wanted it and why."""
-    if isinstance(order, Reserve) and not order.request_id:
-        order = replace(order, request_id=invocation.request_id)
     before = wired.ports.state.read().overrides.at(wired.ports.clock()) if isinstance(order, Resume | ResumeBudget) else None
     overrides, reports = _applied(wired, invocation, order)
-    log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
+    names = ("controller", "pool", "team", "label", "breaker", "target")
+    place = "/".join(str(named) for name in names if (named := getattr(operation, name, None)))
+    is_event = _is_event(order, reports, changed=overrides != before)
+    _note(wired, operation, is_event=is_event, where=place, detail=operation.reason)
     log_reports("operate", reports)
-    if not operation.dry_run and _is_event(order, reports, changed=overrides != before):
-        names = ("controller", "pool", "team", "label", "breaker", "target")
-        place = "/".join(str(named) for name in names if (named := getattr(operation, name, None)))
-        itself = Event(at=wired.ports.clock(), by=operation.by, what=operation.action, where=place, detail=operation.reason)
-        note(wired.ports, [itself])
     in_force = {} if overrides is None else operate.as_json(overrides)
     if isinstance(order, PoolOverride | TeamOverride) and overrides is not None:
         in_force |= {"limits": operate.limits(fleet_at(wired.fleet, wired.ports.clock()), overrides, order)}
@@ -141,17 +139,18 @@ def _is_event(order: FleetOrder, reports: Iterable[Report], *, changed: bool) ->
 def _ordered(wired: Runtime, invocation: Invocation, operation: Operation, order: OrderRuns | CancelRun) -> dict[str, Any]:
     """Order builds, or end an order."""
     if isinstance(order, OrderRuns):
-        order = order if order.request_id else replace(order, request_id=invocation.request_id)
         entry = operate.order_runs(wired.ports, wired.fleet, invocation, order)
     else:
         entry = operate.cancel_runs(wired.ports, wired.fleet, invocation, order)
-    log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
-    if not operation.dry_run:
-        itself = Event(
-            at=wired.ports.clock(), by=operation.by, what=operation.action, subject=entry.job, detail=f"{entry.id}: {operation.reason}"
-        )
-        note(wired.ports, [itself])
+    _note(wired, operation, is_event=True, subject=entry.job, detail=f"{entry.id}: {operation.reason}")
     return {"runs": [asdict(entry)]}
+
+
+def _note(wired: Runtime, operation: Operation, *, is_event: bool, **about: str) -> None:
+    """Log who ordered what, and why; add it to the history if it did anything."""
+    log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
+    if is_event and not operation.dry_run:
+        note(wired.ports, [Event(at=wired.ports.clock(), by=operation.by, what=operation.action, **about)])
 
 
 def _applied(wired: Runtime, invocation: Invocation, order: FleetOrder) -> tuple[Overrides | None, list[Report]]:
