@@ -70,17 +70,15 @@ def nothing_set(monkeypatch):
         monkeypatch.delenv(variable, raising=False)
 
 
-def session_at(url, user=None, token=None):
-    return JenkinsSession(url, user, token, lambda: 0.0)
+def session_at(url, user=None, token=None, bundle=""):
+    return JenkinsSession(url, user, token, lambda: 0.0, bundle)
 
 
 def test_a_certificate_is_trusted_where_it_was_said_so_and_nowhere_else(certificate):
     with answering(certificate) as (url, asked):
-        session = session_at(url)
         with pytest.raises(NoAnswerError, match="SSLError"):
-            session.get("api/json")
-        session.trust(str(certificate))
-        session.get("api/json")
+            session_at(url).get("api/json")
+        session_at(url, bundle=str(certificate)).get("api/json")
     assert len(asked) == 1
 
 
@@ -96,9 +94,7 @@ def test_tls_is_checked_whatever_the_environment_says(certificate, monkeypatch, 
 def test_what_was_said_to_be_trusted_is_not_replaced(certificate, monkeypatch, variable):
     monkeypatch.setenv(variable, "/nowhere")
     with answering(certificate) as (url, asked):
-        session = session_at(url)
-        session.trust(str(certificate))
-        session.get("api/json")
+        session_at(url, bundle=str(certificate)).get("api/json")
     assert len(asked) == 1
 
 

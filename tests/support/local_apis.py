@@ -41,7 +41,7 @@ class LocalApis:
     functions: LambdaApi | None = None
     url: str = ""
 
-    def session(self, url: str, username: str | None, token: str | None, _stopwatch: Callable[[], float]) -> "Session":
+    def session(self, url: str, username: str | None, token: str | None, *_how: object) -> "Session":
         """Take the place of `JenkinsSession`."""
         api = next((api for api in self.jenkins.values() if api.base == url), None)
         if api is None:

@@ -255,10 +255,7 @@ def _connect(name: str, url: str, settings: ControllerSettings) -> JenkinsSessio
         raise ConfigError(f"environment variable JENKINS_URL_{override} {problem}")
     credentials = _credentials(override, settings)
     username, token = (credentials.username, credentials.token) if credentials else (None, None)
-    session = JenkinsSession(url, username, token, _stopwatch)
-    if bundle := os.environ.get("JENKINS_CA_BUNDLE"):
-        session.trust(bundle)
-    return session
+    return JenkinsSession(url, username, token, _stopwatch, os.environ.get("JENKINS_CA_BUNDLE", ""))
 
 
 def _credentials(override: str, settings: ControllerSettings) -> Credentials | None:

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -229,20 +229,14 @@ _LONGEST_PATH = 200
 
 def load_settings(path: Path) -> FleetSettings:
     """Read and check a fleet file; a JSON beside it that was checked from the same bytes spares parsing YAML."""
-    raw = _bytes(path)
-    try:
+    with _located(path) as raw:
         return check(_content(raw, path), str(path))
-    except FleetFileError as error:
-        raise _located(error.problems, raw, path) from None
 
 
 def load_fleet(path: Path) -> Fleet:
     """Read, check and translate a fleet file."""
-    settings = load_settings(path)
-    try:
-        return settings.domain()
-    except FleetFileError as error:
-        raise _located(error.problems, _bytes(path), path) from None
+    with _located(path) as raw:
+        return check(_content(raw, path), str(path)).domain()
 
 
 def check(raw: object, where: str) -> FleetSettings:
@@ -258,11 +252,19 @@ def check(raw: object, where: str) -> FleetSettings:
     return settings
 
 
-def _bytes(path: Path) -> bytes:
+@contextmanager
+def _located(path: Path) -> Iterator[bytes]:
+    """Read a file, and give each problem in it its line."""
     try:
-        return path.read_bytes()
+        raw = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{shortened(str(path), _LONGEST_PATH)}: cannot be read ({error.strerror or error})") from error
+    try:
+        yield raw
+    except FleetFileError as error:
+        from autoscaler.config.yaml_file import located  # noqa: PLC0415 - for an error only
+
+        raise FleetFileError(str(path), located(error.problems, raw)) from None
 
 
 def _content(raw: bytes, path: Path) -> object:
@@ -275,9 +277,3 @@ def _content(raw: bytes, path: Path) -> object:
     from autoscaler.config.yaml_file import parse  # noqa: PLC0415 - not in the warm path: a checked JSON stands beside the deployed file
 
     return parse(raw)
-
-
-def _located(problems: Iterable[Problem], raw: bytes, path: Path) -> FleetFileError:
-    from autoscaler.config.yaml_file import located  # noqa: PLC0415 - for an error only
-
-    return FleetFileError(str(path), located(problems, raw))

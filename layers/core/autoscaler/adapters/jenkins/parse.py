@@ -25,8 +25,7 @@ _LABEL = [
     re.compile(rf"There are no nodes with the label {_OPEN}(.+?){_CLOSE}"),
     re.compile(rf"All nodes of label {_OPEN}(.+?){_CLOSE} are offline"),
 ]
-_NAMED = re.compile(rf"Waiting for next available executor on {_OPEN}(.+?){_CLOSE}")
-_ANY = re.compile(r"Waiting for next available executor")
+_NEXT = re.compile(rf"Waiting for next available executor(?: on {_OPEN}(.+?){_CLOSE})?")
 _NODE = re.compile(rf"{_OPEN}(.+?){_CLOSE} is (?:offline|not accepting tasks)")
 _RESERVED = re.compile(rf"{_OPEN}(.+?){_CLOSE} is reserved for jobs (?:with matching label expression|tied to it)")
 _IS_RESERVED = ("is reserved for jobs with matching label expression", "is reserved for jobs tied to it")
@@ -49,10 +48,8 @@ def read_why(why: str) -> Wait | None:
     for pattern in _LABEL:
         if found := pattern.fullmatch(why):
             return Wait(for_executor=True, label=found[1])
-    if found := _NAMED.fullmatch(why):
+    if found := _NEXT.fullmatch(why):
         return Wait(for_executor=True, named=found[1])
-    if _ANY.fullmatch(why):
-        return Wait(for_executor=True)
     if _NOT_AN_EXECUTOR.match(why):
         return Wait(for_executor=False)
     return _read_causes_of_nodes(why)

@@ -197,8 +197,11 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
     ask node by node or for everything, which at ten thousand agents is thousands of requests or a hundred megabytes.
     """
 
-    def __init__(self, url: str, username: str | None, token: str | None, monotonic: Callable[[], float]) -> None:
-        """Keep the connection open between calls; ``monotonic``: seconds of a clock that never jumps."""
+    def __init__(self, url: str, username: str | None, token: str | None, monotonic: Callable[[], float], bundle: str = "") -> None:
+        """Keep the connection open between calls; ``monotonic``: seconds of a clock that never jumps.
+
+        ``bundle``: a file of certificate authorities; these are trusted then, and only these.
+        """
         # Not by python-jenkins' own constructor: it obeys the environment. PYTHONHTTPSVERIFY=0 switches off TLS checks for it, and
         # JENKINS_API_EXTRA_HEADERS adds headers and logs them.
         self.server = url if url.endswith("/") else f"{url}/"
@@ -211,16 +214,13 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         self._session = requests.Session()
         # Neither proxies nor certificate authorities nor a .netrc are looked for in the environment.
         self._session.trust_env = False
+        self._session.verify = bundle or True
         self._session.auth = self.auth
         self._session.headers.update({"Accept-Language": "en", "Accept-Encoding": "gzip"})
         self._monotonic = monotonic
         self._until: float | None = None
         self._patience: Patience | None = None
         self._status = 0  # of the last answer
-
-    def trust(self, bundle: str) -> None:
-        """Trust the certificate authorities in this file, and only those."""
-        self._session.verify = bundle
 
     def allow_seconds(self, seconds: float | None) -> None:
         """Set the deadline of all calls from now on; None: each call has its own again."""
