@@ -127,6 +127,7 @@ def open_cans(cans: Cans) -> Ports:
         history=silence,
         jobs=silence,
         costs=InMemoryCosts(),
+        run_orders=silence,
         notifier=None,
         clock=lambda: cans.now,
         sleep=lambda _seconds: None,

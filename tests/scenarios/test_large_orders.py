@@ -112,5 +112,5 @@ def test_orders_take_turns_if_time_does_not_suffice_for_all():
     for _ in range(3):
         day.world.move_to(day.world.timeline.now + 60.0)
         ports = day.fleet.ports
-        CutOff(ports=ports, store=ports.run_orders, ends_at=day.fleet.invocation().ends_at).carry_on_all()
+        CutOff(ports=ports, ends_at=day.fleet.invocation().ends_at).carry_on_all()
     assert carried == set(ids)

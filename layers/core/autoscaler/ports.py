@@ -503,6 +503,7 @@ class Ports:
     history: History
     jobs: JobStore
     costs: CostStore
+    run_orders: RunOrderStore
     notifier: Notifier | None  # None: there is no topic
     clock: Clock
     sleep: Sleep
@@ -516,7 +517,6 @@ class Ports:
     asks_overdue_runs: bool = True  # False: what they say would not be remembered
     builds: Mapping[str, Builds] = field(default_factory=dict)  # by controller
     reruns: RerunStore | None = None  # None: nothing is run again
-    run_orders: RunOrderStore | None = None  # None: nobody orders runs
     telemetry: TelemetryStore | None = None  # None: nobody asks what agents tell
 
     def or_else(self, call: Callable[[], T], event: str, *, otherwise: D, caught: Caught = AutoscalerError, **facts: object) -> T | D:

@@ -125,7 +125,7 @@ def _claimed(ports: Ports, store: RerunStore, own: str, lost: LostBuild, run: Ru
     key = next((key for key in keys if key is not None), None)
     origin = store.rerun(key) if key is not None else None
     named = claimed_try(run.parameters, own)
-    if named is None or ports.run_orders is None:
+    if named is None:
         return origin, False
     order = ports.run_orders.order(named[0])
     return origin, order is not None and order.has_started(lost.controller, named[1], item=run.item, run=lost.unit)

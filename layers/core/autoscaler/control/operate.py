@@ -273,7 +273,7 @@ _NOTHING_MORE = "nothing more is started for it: the fleet file has no key runs 
 
 def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> RunEntry:
     """Choose where the runs take place, write the order down, and start them; the passes carry it on."""
-    store, policy = _run_store(ports), fleet.runs
+    store, policy = ports.run_orders, fleet.runs
     if policy is None:
         raise EventRefusedError("event refused: the fleet file has no key runs, without which nobody may order any (docs/runs.md)")
     order_id = f"run-{sha256(request.request_id.encode()).hexdigest()[:10]}"
@@ -295,7 +295,7 @@ def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: Orde
 
 def cancel_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRun) -> RunEntry:
     """End an order: write it down, then cancel and stop what is open; the passes go on with what cannot be ended now."""
-    store = _run_store(ports)
+    store = ports.run_orders
     for _ in range(_TRIES_TO_CANCEL):
         order = _known_run(store, request.id)
         if not order.is_open:
@@ -312,7 +312,7 @@ def cancel_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: Can
 
 def list_runs(ports: Ports, fleet: Fleet, most: int, order_id: str | None) -> list[RunEntry]:
     """List orders: those that are open, then those that ended, the last one first; or one alone."""
-    store, now = _run_store(ports), ports.clock()
+    store, now = ports.run_orders, ports.clock()
     if order_id is not None:
         return [_run_entry(fleet, _known_run(store, order_id), now)]
     open_ones = store.open_orders()
@@ -321,8 +321,6 @@ def list_runs(ports: Ports, fleet: Fleet, most: int, order_id: str | None) -> li
 
 def told_runs(ports: Ports, fleet: Fleet, subject: str) -> list[str]:
     """Say of the orders of a job, or of one by its id, how far they are and why there; nothing where none can be read."""
-    if ports.run_orders is None:
-        return []
     try:
         orders = [*ports.run_orders.open_orders(), *ports.run_orders.ended(_LAST_TOLD)]
     except AutoscalerError:
@@ -340,10 +338,9 @@ def _run_entry(fleet: Fleet, order: RunOrder, now: float) -> RunEntry:
 
 def _carried_on(ports: Ports, fleet: Fleet, invocation: Invocation, order: RunOrder) -> RunEntry:
     """Begin at once. What fails now, the next pass does: the order stands."""
-    store = _run_store(ports)
-    keeper = RunKeeper(ports=ports, store=store, ends_at=invocation.ends_at, starts=STARTS_A_LOOK if fleet.runs else 0)
+    keeper = RunKeeper(ports=ports, ends_at=invocation.ends_at, starts=STARTS_A_LOOK if fleet.runs else 0)
     carried = ports.or_else(partial(keeper.carry_on, order), "run_order_not_carried_on", otherwise=None, order=order.id)
-    return entry_of(carried or store.order(order.id) or order, ports.clock())
+    return entry_of(carried or ports.run_orders.order(order.id) or order, ports.clock())
 
 
 def _chosen(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> Chosen:
@@ -363,12 +360,6 @@ def _statistics(ports: Ports, job: str) -> Statistics:
         return Statistics(trackers=trackers, rows={name: ports.jobs.rows(name, {Subject(job)}) for name in names})
 
     return ports.or_else(read, "job_statistics_not_read", otherwise=Statistics(trackers={}, rows={}))
-
-
-def _run_store(ports: Ports) -> RunOrderStore:
-    if ports.run_orders is None:
-        raise EventRefusedError("event refused: there is no store of orders here")
-    return ports.run_orders
 
 
 def _known_run(store: RunOrderStore, order_id: str) -> RunOrder:

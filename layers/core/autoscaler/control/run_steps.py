@@ -33,7 +33,7 @@ from autoscaler.domain.run_orders.carrying_on import (
 )
 from autoscaler.domain.situation.builds import may_have_orders
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
-from autoscaler.ports import Builds, Ports, RunOrderStore
+from autoscaler.ports import Builds, Ports
 
 # Looks up what Jenkins says of the builds of open orders: by the list of their job, and one by one what that does not show.
 #
@@ -178,10 +178,10 @@ def carry_orders_on(ports: Ports, fleet: Fleet, invocation: Invocation, reports:
 
     If the key `runs` has left the fleet file, what was started is followed to its end, and nothing more is started.
     """
-    if ports.run_orders is None or not reports or not may_have_orders(fleet, reports[-1].plan.memory):
+    if not reports or not may_have_orders(fleet, reports[-1].plan.memory):
         return []
     memory, starts = reports[-1].plan.memory, STARTS_A_LOOK if fleet.runs else 0
-    keeper = RunKeeper(ports=ports, store=ports.run_orders, ends_at=invocation.ends_at, memory=memory, starts=starts)
+    keeper = RunKeeper(ports=ports, ends_at=invocation.ends_at, memory=memory, starts=starts)
     keeper.carry_on_all()
     return keeper.outcomes
 
@@ -194,7 +194,6 @@ class RunKeeper:
     """
 
     ports: Ports
-    store: RunOrderStore
     ends_at: float
     memory: Memory = field(default_factory=Memory)
     starts: int = STARTS_A_LOOK  # of builds in one look; 0: the fleet file lets nobody order runs any more, and none is started
@@ -206,7 +205,7 @@ class RunKeeper:
 
         Each look begins with another one, so that none has to wait for ever if time or requests do not suffice for all.
         """
-        orders = self.store.open_orders()
+        orders = self.ports.run_orders.open_orders()
         parts = [part for order in orders for part in order.parts if part.last and part.last.state is TryState.QUEUED]
         self.queued |= {(part.target.controller, part.last.item) for part in parts if part.last}
         asking = lookups(self.ports, self.memory, orders, self._is_time)
@@ -236,7 +235,7 @@ class RunKeeper:
         return written
 
     def _write(self, before: RunOrder, after: RunOrder) -> RunOrder:
-        return before if after == before else self.store.change_order(after)
+        return before if after == before else self.ports.run_orders.change_order(after)
 
     def _note(self, order: RunOrder, what: str, where: str, detail: str, *, failed: bool = False) -> None:
         event = Event(at=self.ports.clock(), by=f"run {order.id}", what=what, where=where, subject=order.job, detail=detail)
