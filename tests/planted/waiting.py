@@ -51,7 +51,7 @@ WAITING = (
     Bug(
         name="what cannot be brought back is kept for the jobs that wait",
         function="_wanted_back",
-        was="keeps_failing(cannot_come_back(situation.memory, agent)) or ",
+        was=" or keeps_failing(cannot_come_back(situation.memory, agent))",
         becomes="",
         found_by=("tests/scenarios/test_failing_steps.py::test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room",),
     ),

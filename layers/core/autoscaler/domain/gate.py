@@ -63,9 +63,10 @@ def _kept(situation: Situation, agent: Agent) -> _Answer:
 
 def _wanted_back(situation: Situation, agent: Agent) -> _Answer:
     """Keep what demand counts on; one that cannot be uncordoned goes, so that another may replace it."""
-    if agent.record.state.is_given_up or not may_come_back(situation, agent) or situation.stopped_by(agent.pool.name):
+    wants = situation.demands[agent.record.controller].wants if not agent.record.state.is_given_up else ()
+    if not wants or not may_come_back(situation, agent) or keeps_failing(cannot_come_back(situation.memory, agent)):
         return None
-    if keeps_failing(cannot_come_back(situation.memory, agent)) or not situation.is_waited_for(agent):
+    if situation.stopped_by(agent.pool.name) or not situation.is_waited_for(agent):
         return None
     return hold_back(agent, Reason.DEMAND_IS_BACK, f"{agent.record.node} is kept: items wait for its pool")
 
