@@ -249,7 +249,7 @@ class _Resolver:
             expression, pools = self._expression(label)
             if pools:
                 return self._want(item, pools, expression)
-            if label in self._nodes:
+            if label in self._nodes and [name for name, node in self._nodes.items() if expression.matches(node.labels)] == [label]:
                 return self._waits_for_a_node(item, label, expression)
             return _unmet(item, Reason.UNSERVABLE, f"no pool of {self._view.name} serves {label}", expression=expression)
         names = self.named_nodes(item)
