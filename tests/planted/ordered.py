@@ -126,15 +126,15 @@ ORDERED = (
     planted(
         "two agents boot for a pipeline whose run is not known yet",
         function="announced",
-        was="            if not one.run and unknown:\n",
+        was="            if not last.run and unknown:\n",
         becomes="            if False:\n",
         found_by=f"{_RUNS}an_agent_boots_while_a_pipeline_still_begins",
     ),
     planted(
         "no agent boots before a pipeline asks for it",
         function="QueuePlacement.place_queue",
-        was="mature = [*waiting, *announced(self.situation, self.controller)]",
-        becomes="mature = waiting",
+        was=", *demand.announced]",
+        becomes="]",
         found_by=f"{_RUNS}an_agent_boots_while_a_pipeline_still_begins",
     ),
     planted(

@@ -7,7 +7,6 @@ import pytest
 from autoscaler.domain.facts.started_builds import Part, Target, Try, TryState
 from autoscaler.domain.labels import one_label
 from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.builds import announced
 from autoscaler.domain.situation.promises import _longest_waits
 from autoscaler.domain.situation.situation import with_job_lengths
 from autoscaler.domain.situation.wants import Want
@@ -67,7 +66,7 @@ def test_an_order_is_not_announced_to_a_pool_that_declines_its_job(seconds, comi
     order = an_order(parts=(Part(target=target, tries=(Try(id="run-1.1.1", state=TryState.WRITTEN, at=NOW - 10.0),)),))
     learned = {"main": a_learned(samples={f"short\n{order.job}": (seconds,)})}
     situation = assess(a_snapshot(run_orders=(order,), learned=learned), a_fleet(SHORT))
-    assert len(announced(situation, "main")) == coming
+    assert len(situation.demands["main"].announced) == coming
 
 
 def test_items_of_one_label_that_other_pools_decline_do_not_stand_for_each_other():

@@ -25,7 +25,6 @@ from autoscaler.domain.repair.lost_builds import wants_on_demand
 from autoscaler.domain.repair.nodes import pinned, slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back
-from autoscaler.domain.situation.builds import announced
 from autoscaler.domain.situation.left import why_not_wanted
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Look, Situation, uncordon
@@ -283,8 +282,8 @@ class QueuePlacement:
 
     def place_queue(self) -> None:
         """Place the items in the order in which Jenkins will take them."""
-        waiting = [want for want in self.situation.demands[self.controller].wants if want.mature]
-        mature = [*waiting, *announced(self.situation, self.controller)]
+        demand = self.situation.demands[self.controller]
+        mature = [*(want for want in demand.wants if want.mature), *demand.announced]
         for want in mature:
             for pool in want.pools:
                 self._items_for[pool.name] = self._items_for.get(pool.name, 0) + 1

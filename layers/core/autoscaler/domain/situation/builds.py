@@ -1,4 +1,4 @@
-"""Builds, node blocks and queue items from look to look: what began and ended, what to ask about, what orders have announced."""
+"""Builds, node blocks and queue items from look to look: what began and ended, what to ask about, and whether orders may be open."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeAlias
 
-from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned, Memory, Sighting
 from autoscaler.domain.facts.runs import (
     BlockCounts,
@@ -24,11 +24,9 @@ from autoscaler.domain.facts.runs import (
     Shown,
     job_name_of,
 )
-from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, Build, ControllerView, Node, OfflineCause, QueueItem, Wait
-from autoscaler.domain.facts.started_builds import RunOrder, Target, Try
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, Build, ControllerView, Node, OfflineCause
 from autoscaler.domain.forecast.job_patterns import Arrival, Present, presents
 from autoscaler.domain.situation.situation import Look, Situation
-from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.situation.warm_pool import nodes_counted
 
 # Compare the builds and queue items of this look with those of the last one: what began, what came, how long it waited.
@@ -509,70 +507,6 @@ def _still_known(known: Mapping[str, ReadRun], now: float, present: Iterable[str
     there = set(present)
     large = [run for run, read in known.items() if read.too_large and run not in there][-_MOST_LARGE:]
     return {run: read for run, read in known.items() if run in there or run in large or now - read.read_at < ITEM_SECONDS}
-
-
-# Builds of orders that are on their way to the queue: an agent may boot for them before Jenkins shows that they wait.
-#
-# A build of a pipeline begins on the controller, and asks for its agent only once its first steps are done; what was sent a moment ago may
-# not be in the queue yet.
-
-
-# A build that asks for no agent so long after it was started may never ask for one.
-ANNOUNCED_SECONDS = 300.0
-_NOBODY = -2_000_000  # ids of items that are not there yet begin here
-
-
-def announced(situation: Situation, controller: str) -> list[Want]:
-    """Return what is yet to come of the orders of one controller, each for the pool that was chosen for it."""
-    view, pools = situation.snapshot.controllers[controller], situation.pools_of(controller)
-    found: list[Want] = []
-    for order in situation.snapshot.run_orders or ():
-        unknown = _unknown_builds(order, view)
-        for target, one in _coming(order, controller, situation.now):
-            if target.pool not in pools or _is_seen(one, view) or _is_kept(situation, controller, target, order.job):
-                continue
-            if not one.run and unknown:
-                unknown -= 1  # it has left the queue, and this may be it
-                continue
-            pool = pools[target.pool].spec
-            found.append(Want(item=_made_up(order.job, pool, _NOBODY - len(found), situation.now - one.at), pools=(pool,), expression=None))
-    return found
-
-
-def _is_kept(situation: Situation, controller: str, target: Target, job: str) -> bool:
-    """Tell whether a build will wait all the same: its pool declines it, or a person holds its label."""
-    return bool(situation.fleet.declines(controller, target.pool, job) or situation.overrides.holds_on_label(target.label))
-
-
-def _coming(order: RunOrder, controller: str, now: float) -> Iterator[tuple[Target, Try]]:
-    for part in order.parts:
-        last = part.last
-        if part.target.controller != controller or last is None or not last.is_open or order.is_over:
-            continue
-        if last.ended_at is None and now - last.at < ANNOUNCED_SECONDS:
-            yield part.target, last
-
-
-def _unknown_builds(order: RunOrder, view: ControllerView) -> int:
-    """Count the builds of the job, on agents or waiting for one, of which the order does not know yet whether they are its own."""
-    known = order.runs_on(view.name)
-    on_agents = (build.run for node in view.nodes if node.agent for build in node.builds if build.job == order.job)
-    waiting = (item.run for item in view.items if item.job == order.job and item.run)
-    return len({*on_agents, *waiting} - known)
-
-
-def _is_seen(one: Try, view: ControllerView) -> bool:
-    """Tell whether Jenkins shows what a build waits for, or where it runs."""
-    if one.node or any(item.id == one.item or (one.run and item.run == one.run) for item in view.items):
-        return True
-    return bool(one.run) and any(build.run == one.run for node in view.nodes if node.agent for build in node.builds)
-
-
-def _made_up(job: str, pool: Pool, number: int, waiting_seconds: float) -> QueueItem:
-    """Make the item that is to come. It counts at once: somebody ordered it."""
-    wait = Wait(for_executor=True)
-    seconds = max(waiting_seconds, pool.queue_maturity_seconds)
-    return QueueItem(id=number, job=job, run="", label=None, labelless=False, wait=wait, buildable=True, waiting_seconds=seconds)
 
 
 # Whether orders of runs may be open: only then they are read, and carried on, though the key `runs` may have left the fleet file.

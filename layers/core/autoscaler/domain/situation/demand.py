@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import count
 from typing import TypeVar
 
 from autoscaler.domain.facts.fleet import EMPTIED, Fleet, Pool, labels_given
 from autoscaler.domain.facts.nodes import beacon_specs
 from autoscaler.domain.facts.orders import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record, Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record, Snapshot, Wait
+from autoscaler.domain.facts.started_builds import RunOrder, Target, Try
 from autoscaler.domain.labels import LabelExpression, as_told
 from autoscaler.domain.situation.distrust import NO_DISTRUST, Distrust, Refused, ration, refusers, scope_of
 from autoscaler.domain.situation.looks import Resumption
@@ -30,6 +32,7 @@ class Demand:
     unclear: tuple[QueueItem, ...] = ()  # free to run; the first of each label is a want if no executor is free for it
     blocked: tuple[QueueItem, ...] = ()  # by something unknown, for too long: no executor helps
     refused: tuple[Refused, ...] = ()  # by executors that are free: no demand
+    announced: tuple[Want, ...] = ()  # that orders are about to bring
     runnable: tuple[Want, ...] = ()  # all items that a free executor should take, in words that we know or not
 
     @property
@@ -100,7 +103,7 @@ def with_beacons_asked(snapshot: Snapshot, fleet: Fleet) -> Snapshot:
 
 
 def _shared_labels(beacons: Mapping[str, frozenset[str]]) -> set[frozenset[str]]:
-    return {labels for labels, count in Counter(beacons.values()).items() if count > 1}
+    return {labels for labels, times in Counter(beacons.values()).items() if times > 1}
 
 
 def _idle_labels(view: ControllerView, snapshot: Snapshot) -> set[frozenset[str]]:
@@ -445,6 +448,64 @@ def _declined(want: Want) -> Unmet:
 
 def _unmet(item: QueueItem, reason: Reason, detail: str, *, expression: LabelExpression | None = None, nodes: Iterable[str] = ()) -> Unmet:
     return Unmet(item=item, pools=(), expression=expression, nodes=frozenset(nodes), reason=reason, detail=detail)
+
+
+# Builds of orders that are on their way to the queue: an agent may boot for them before Jenkins shows that they wait.
+#
+# A build of a pipeline begins on the controller, and asks for its agent only once its first steps are done; what was sent a moment ago may
+# not be in the queue yet.
+
+
+# A build that asks for no agent so long after it was started may never ask for one.
+ANNOUNCED_SECONDS = 300.0
+_NOBODY = -2_000_000  # ids of items that are not there yet begin here
+
+
+def announced(view: ControllerView, orders: Iterable[RunOrder], fleet: Fleet, overrides: Overrides, now: float) -> Iterator[Want]:
+    """Return what is yet to come of the orders of one controller, each for the pool that was chosen for it."""
+    pools, number = {pool.name: pool for pool in fleet.pools_of(view.name)}, count(_NOBODY, -1)
+    for order in orders:
+        unknown = _unknown_builds(order, view)
+        for target, last in _coming(order, view.name, now):
+            is_kept = fleet.declines(view.name, target.pool, order.job) or overrides.holds_on_label(target.label)
+            if target.pool not in pools or _is_seen(last, view) or is_kept:
+                continue  # its pool declines it, or a person holds its label
+            if not last.run and unknown:
+                unknown -= 1  # it has left the queue, and this may be it
+                continue
+            pool = pools[target.pool]
+            yield Want(item=_made_up(order.job, pool, next(number), now - last.at), pools=(pool,), expression=None)
+
+
+def _coming(order: RunOrder, controller: str, now: float) -> Iterator[tuple[Target, Try]]:
+    for part in order.parts:
+        last = part.last
+        if part.target.controller != controller or last is None or not last.is_open or order.is_over:
+            continue
+        if last.ended_at is None and now - last.at < ANNOUNCED_SECONDS:
+            yield part.target, last
+
+
+def _unknown_builds(order: RunOrder, view: ControllerView) -> int:
+    """Count the builds of the job, on agents or waiting for one, of which the order does not know yet whether they are its own."""
+    known = order.runs_on(view.name)
+    on_agents = (build.run for node in view.nodes if node.agent for build in node.builds if build.job == order.job)
+    waiting = (item.run for item in view.items if item.job == order.job and item.run)
+    return len({*on_agents, *waiting} - known)
+
+
+def _is_seen(one: Try, view: ControllerView) -> bool:
+    """Tell whether Jenkins shows what a build waits for, or where it runs."""
+    if one.node or any(item.id == one.item or (one.run and item.run == one.run) for item in view.items):
+        return True
+    return bool(one.run) and any(build.run == one.run for node in view.nodes if node.agent for build in node.builds)
+
+
+def _made_up(job: str, pool: Pool, number: int, waiting_seconds: float) -> QueueItem:
+    """Make the item that is to come. It counts at once: somebody ordered it."""
+    wait = Wait(for_executor=True)
+    seconds = max(waiting_seconds, pool.queue_maturity_seconds)
+    return QueueItem(id=number, job=job, run="", label=None, labelless=False, wait=wait, buildable=True, waiting_seconds=seconds)
 
 
 # Demand by pool: each item that waits is counted for one of the pools that could serve it.

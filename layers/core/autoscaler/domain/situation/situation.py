@@ -26,7 +26,7 @@ from autoscaler.domain.situation.agents import (
     join_agents,
 )
 from autoscaler.domain.situation.breakers import offered, offerings_to_try, why_no_node
-from autoscaler.domain.situation.demand import NOTHING_WAITS, Demand, executors_by_pool, read_demand
+from autoscaler.domain.situation.demand import NOTHING_WAITS, Demand, announced, executors_by_pool, read_demand
 from autoscaler.domain.situation.distrust import Distrust, distrust_of
 from autoscaler.domain.situation.looks import EC2, Resumption, blind_seconds, in_grace, is_recovering, next_looks, waits_to_resume
 from autoscaler.domain.situation.pool_view import (
@@ -316,7 +316,8 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
         looks=looks,
         agents=join_agents(snapshot, fleet, memo, looks, gone),
         demands={
-            view.name: _demand(snapshot, fleet, overrides, view) if view.items else NOTHING_WAITS for view in snapshot.controllers.values()
+            view.name: _demand(snapshot, fleet, overrides, view) if view.items or snapshot.run_orders else NOTHING_WAITS
+            for view in snapshot.controllers.values()
         },
         versions=versions_of_instances(snapshot, fleet),
         current=current_versions(snapshot, fleet),
@@ -337,7 +338,8 @@ def _demand(snapshot: Snapshot, fleet: Fleet, overrides: Overrides, view: Contro
         recovering=restarted or is_recovering(life, now),
         blind=looks.blind if looks else (),
     )
-    return read_demand(view, fleet, snapshot.records, overrides, resumption=resumption, distrust=distrust)
+    demand, orders = read_demand(view, fleet, snapshot.records, overrides, resumption=resumption, distrust=distrust), snapshot.run_orders
+    return replace(demand, announced=tuple(announced(view, orders, fleet, overrides, now))) if orders else demand
 
 
 def situate(look: Look, memory: Memory) -> Situation:
