@@ -65,7 +65,7 @@ def launch_for_queue(situation: Situation, controller: str, decided: Decided) ->
 def _may_need_any(situation: Situation, controller: str) -> bool:
     """Tell whether anything may want an agent: a job that waits or is announced, a minimum, a forecast."""
     demand, pools = situation.demands[controller], situation.pools_of(controller).values()
-    waits = bool(demand.starved or demand.announced)
+    waits = bool(demand.wants or demand.unmet or demand.announced)
     return waits or any(pool.has_floor for pool in pools) or bool(situation.forecasts(controller))
 
 
