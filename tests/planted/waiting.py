@@ -185,14 +185,14 @@ WAITING = (
     ),
     Bug(
         name="what cannot be read of the state does not count against the limits",
-        function="_use_of_each_level",
+        function="use_of_each_level",
         was="for _, is_on, _ in mine]) + unread,",
         becomes="for _, is_on, _ in mine]),",
         found_by=("tests/scenarios/test_unread_state.py::test_one_that_ec2_does_not_list_counts_too",),
     ),
     Bug(
         name="what cannot be read of the state takes no room in its pool",
-        function="_use_of_each_level",
+        function="use_of_each_level",
         was="for _, is_on, _ in mine]) + unread,",
         becomes="for _, is_on, _ in mine]) + unread * is_all,",
         found_by=(

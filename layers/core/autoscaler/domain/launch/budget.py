@@ -95,9 +95,10 @@ class Usage:
         )
 
     def count(self, agents: int, usd_per_hour: float) -> None:
-        """Count agents without a record, each at this price."""
+        """Count agents, each at this price."""
         self.agents += agents
         self.usd_per_hour += agents * usd_per_hour
+        self.usd_in_month += month_reserve(agents * usd_per_hour)
 
     def keep_room(self, kept: KeptRoom) -> None:
         """Keep room for the pools whose turn it is."""
@@ -111,7 +112,6 @@ class Usage:
         """Reserve agents that are launched, each at this price."""
         self.count(agents, usd_per_hour)
         self.launched += agents
-        self.usd_in_month += month_reserve(agents * usd_per_hour)
 
     def refusal(self, usd_per_hour: float, kept_usd_per_hour: float | None) -> tuple[Reason, str] | None:
         """Name the limit that forbids one more agent at this price. ``kept_...``: the price at which room is kept for it, if it is."""
@@ -124,13 +124,10 @@ class Usage:
                 return Reason.NOT_ITS_TURN, f"{self.first}; the limit is {figure(one.limit)} {one.unit} in {self.level.text}"
         return None
 
-    def leaves_room(self, parts: int, usd_per_hour: float) -> bool:
-        """Tell whether one more agent would use at most one of so many parts; month and day only fill, and do not count."""
-        return all(parts * (one.used + one.kept) <= one.limit for one in self._with_more(1, usd_per_hour) if one.reason not in _FILLS)
-
-    def has_room_for(self, agents: int, usd_per_hour: float) -> bool:
-        """Tell whether so many more agents at this price fit."""
-        return all(one.used + one.kept <= one.limit for one in self._with_more(agents, usd_per_hour))
+    def fits(self, agents: int, usd_per_hour: float, *, parts: int = 1, but: Collection[Reason] = ()) -> bool:
+        """Tell whether so many more agents at this price fit into one of so many parts of each limit, but for these."""
+        uses = (one for one in self._with_more(agents, usd_per_hour) if one.reason not in but)
+        return all(parts * (one.used + one.kept) <= one.limit + ROUNDING for one in uses)
 
     def _with_more(self, agents: int, usd_per_hour: float, kept: int = 0, kept_usd_per_hour: float = 0.0) -> Iterator[_Projected]:
         """Project the use of each limit after so many more agents at this price. ``kept...``: the room that is kept for these."""
@@ -278,11 +275,11 @@ class Budget:
         """Tell whether one more agent would leave half of each shared limit."""
         several = len(pool.controllers) > 1
         shared = [use for use in self.levels_of(pool.name) if several or use.level.kind is LevelKind.FLEET or len(use.level.pools) > 1]
-        return all(use.leaves_room(2, _highest(offerings)) for use in shared)
+        return all(use.fits(1, _highest(offerings), parts=2, but=_FILLS) for use in shared)
 
     def has_room_for(self, agents: int, pool: Pool) -> bool:
         """Tell whether so many more agents of a pool, at its highest price, fit within every limit."""
-        return all(use.has_room_for(agents, _highest(pool.offerings)) for use in self.levels_of(pool.name))
+        return all(use.fits(agents, _highest(pool.offerings)) for use in self.levels_of(pool.name))
 
     def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False) -> None:
         """Reserve agents of one pool, at the highest of these prices. ``tries``: one that tries a new image, as no other will then."""
@@ -323,15 +320,13 @@ def _count(situation: Situation, without: Collection[str]) -> _Counted:
     for intent in snapshot.intents:
         not_to_work_with[intent.pool] += missing_of(intent) if intent.reservation else 0
     unread = unread_elsewhere(snapshot)
-    uses = list(_use_of_each_level(situation, living, unread))
+    uses = list(use_of_each_level(situation, living, unread))
     _count_what_has_no_record(situation, uses)
-    for use in uses:
-        use.usd_in_month += month_reserve(use.usd_per_hour)
     booting, connecting = _booting(situation), _connecting(situation)
     return _Counted(uses=uses, booting=booting, connecting=connecting, not_to_work_with=not_to_work_with, unread=unread)
 
 
-def _use_of_each_level(situation: Situation, living: list[Record], unread: int) -> Iterator[Usage]:
+def use_of_each_level(situation: Situation, living: Iterable[Record], unread: int = 0) -> Iterator[Usage]:
     """Count the agents with a record, what cannot be read, the launches of the hour and the dollars of the month.
 
     ``unread``: of which pool these are, nobody knows, so each level leaves them room.
@@ -345,12 +340,13 @@ def _use_of_each_level(situation: Situation, living: list[Record], unread: int) 
         is_all = level.kind is LevelKind.FLEET
         mine = costs if is_all else [cost for name in sorted(level.pools) for cost in by_pool.get(name, ())]
         dearest = max((_highest_usd_per_hour(situation.fleet.pools[name]) for name in level.pools), default=0.0)
+        usd_per_hour = sum([usd for _, _, usd in mine]) + unread * dearest
         yield Usage(
             level=level,
             agents=sum([is_on for _, is_on, _ in mine]) + unread,
             launched=sum(count for pool, count in launched.items() if not pool or level.has(pool)),
-            usd_per_hour=sum([usd for _, _, usd in mine]) + unread * dearest,
-            usd_in_month=spent_in_month(memory.month, level),
+            usd_per_hour=usd_per_hour,
+            usd_in_month=spent_in_month(memory.month, level) + month_reserve(usd_per_hour),
             hours_in_day=hours_in_day(memory.fleet.day, level, snapshot.taken_at),
         )
 

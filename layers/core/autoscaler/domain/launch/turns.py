@@ -17,10 +17,8 @@ from autoscaler.domain.facts.metering import (
     SHARE_SECONDS,
     Level,
     LevelKind,
-    hours_in_day,
     last_spent_at,
     missing_of,
-    spent_in_month,
     spent_lately,
     team_of_each,
 )
@@ -29,7 +27,7 @@ from autoscaler.domain.facts.snapshot import OfflineCause, Record
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.forecast.forecast import NOTHING, Forecast
 from autoscaler.domain.launch.backoff import held_by_what_is_stopped
-from autoscaler.domain.launch.budget import DAY_RESERVE_HOURS, NOTHING_KEPT, ROUNDING, Budget, KeptRoom, month_reserve
+from autoscaler.domain.launch.budget import NOTHING_KEPT, Budget, KeptRoom, Usage, use_of_each_level
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -123,21 +121,6 @@ def staying(situation: Situation) -> list[Record]:
         if agent.record.instance_id in living and not situation.snapshot.is_off(agent.record):
             by_pool.setdefault(agent.pool.name, []).append(agent)
     return [record for agents in by_pool.values() for record in _staying_of(situation, agents)]
-
-
-def fits_beside(situation: Situation, records: Iterable[Record], usd_per_hour: float, level: Level) -> bool:
-    """Tell whether one more agent at this price fits within a level's limits beside these. Month and day only fill."""
-    mine = [record.reserved_usd_per_hour for record in records if level.has(record.pool)]
-    limits, usd, agents = level.ceilings, sum(mine) + usd_per_hour, len(mine) + 1
-    month = spent_in_month(situation.memory.month, level) + month_reserve(usd)
-    day = hours_in_day(situation.memory.fleet.day, level, situation.now) + agents * DAY_RESERVE_HOURS
-    uses = (
-        (agents, limits.max_agents),
-        (usd, limits.max_usd_per_hour),
-        (month, limits.max_usd_per_month),
-        (day, limits.max_hours_per_day),
-    )
-    return all(used <= limit + ROUNDING for used, limit in uses)
 
 
 def _staying_of(situation: Situation, agents: list[Agent]) -> list[Record]:
@@ -431,11 +414,12 @@ class _HandingOut:
 
     def _may_ever_fit(self, pool: str, usd_per_hour: float) -> bool:
         """Tell whether an agent fits within all limits once everything has left that may leave."""
-        return all(fits_beside(self._situation, self._staying, usd_per_hour, use.level) for use in self._room.levels_of(pool))
+        return all(use.fits(1, usd_per_hour, but=(Reason.LAUNCH_RATE,)) for use in self._beside if use.level.has(pool))
 
     @cached_property
-    def _staying(self) -> list[Record]:
-        return staying(self._situation)
+    def _beside(self) -> list[Usage]:
+        """The use of each level by what nothing makes leave."""
+        return list(use_of_each_level(self._situation, staying(self._situation)))
 
     def _goes_first(self, pool: str, level: Level) -> str:
         """Say who goes first where a limit keeps several waiting, and why."""
