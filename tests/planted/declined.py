@@ -22,8 +22,8 @@ DECLINED = (
     Bug(
         name="an agent is lent to a job that its pool declines",
         function="Loans.borrow",
-        was=" or self._declines(pool, item)",
-        becomes="",
+        was="if fleet.declines(self.controller, pool.name, item.job, of_pipeline=bool(item.run)):",
+        becomes="if False:",
         found_by=(f"{_DAYS}test_an_agent_of_a_rare_kind_is_not_lent_to_a_job_that_its_pool_declines",),
     ),
     Bug(

@@ -211,7 +211,7 @@ def test_release_ends_what_is_reserved_and_nothing_else():
 
 def test_it_counts_in_the_limits_and_is_none_of_the_agents_that_builds_may_use():
     budget = Budget(assess(seen(a_reserved_agent(), an_agent(2), intents=(an_intent(reservation=a_reservation()),)), a_fleet()))
-    assert (budget.fleet.agents, budget.agents_in("cpu"), budget.agents_to_work_with("cpu")) == (3, 3, 1)
+    assert (budget.fleet.agents, budget.levels_of("cpu")[0].agents, budget.agents_to_work_with("cpu")) == (3, 3, 1)
 
 
 def test_the_list_says_what_each_agent_does_the_first_to_end_first():

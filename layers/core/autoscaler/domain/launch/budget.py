@@ -217,13 +217,9 @@ class Budget:
         """The levels in which a pool counts, the narrow ones first."""
         return self._of_pool.get(pool, [self.fleet])
 
-    def agents_in(self, pool: str) -> int:
-        """Count the agents of a pool on all controllers, open launches included."""
-        return self.levels_of(pool)[0].agents - self._unread
-
     def agents_to_work_with(self, pool: str) -> int:
         """Count the agents of a pool that builds may use: neither held for inspection nor a person's, nor there to be stopped first."""
-        return self.agents_in(pool) - self._not_to_work_with[pool]
+        return self.levels_of(pool)[0].agents - self._unread - self._not_to_work_with[pool]
 
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> Refused | None:
         """Name the limit that forbids one more agent at the highest of these prices; None if there is room."""

@@ -63,9 +63,11 @@ class Loans:
 
     def borrow(self, want: Want) -> Agent | None:
         """Lend an idle agent to this job; None where there is none, or its pool does not lend it."""
-        item = want.item
-        for pool in self._lenders(want):
-            if item.waiting_seconds < pool.spec.queue_maturity_seconds or self._declines(pool, item):
+        item, fleet = want.item, self.situation.fleet
+        for pool in self._lending:
+            if item.waiting_seconds < pool.spec.queue_maturity_seconds or not _needs_a_loan(want, fleet, pool.spec, pool.spec.lent_labels):
+                continue
+            if fleet.declines(self.controller, pool.name, item.job, of_pipeline=bool(item.run)):
                 continue
             if pool.spec.lend is Lending.NEVER:
                 self._refuse(pool, item, "lend: never")
@@ -75,13 +77,6 @@ class Loans:
                 self._lend(agent, item)
                 return agent
         return None
-
-    def _lenders(self, want: Want) -> Iterator[PoolView]:
-        """Find the pools whose agents could run a job only while they are lent, the cheapest first."""
-        yield from (pool for pool in self._lending if _needs_a_loan(want, self.situation.fleet, pool.spec, pool.spec.lent_labels))
-
-    def _declines(self, pool: PoolView, item: QueueItem) -> bool:
-        return self.situation.fleet.declines(self.controller, pool.name, item.job, of_pipeline=bool(item.run)) is not None
 
     def _take(self, pool: PoolView) -> Agent | None:
         if pool.name not in self._lendable:

@@ -175,19 +175,12 @@ def _for_forecast(placement: QueuePlacement, pool: PoolView, due: Forecast) -> N
             supply.occupy(slot, quantiles_of(placement.learned, "", pool.name).p50_seconds)
 
 
-def for_floors(placement: QueuePlacement) -> None:
-    """Launch for each pool's minimum and warm executors, beyond what the queue launches."""
-    for pool in placement.pools.values():
-        if pool.has_floor:
-            _for_minimum(placement, pool)
+def for_floors(placement: QueuePlacement, *, stopped: bool = True) -> None:
+    """Launch for each pool's minimum and warm executors, beyond what the queue launches; and agents to be ``stopped``."""
+    for pool in [pool for pool in placement.pools.values() if pool.has_floor]:
+        _for_minimum(placement, pool)
+        if stopped:
             _for_stopped(placement, pool)
-
-
-def for_minima(placement: QueuePlacement) -> None:
-    """Launch for each pool's minimum and warm executors, and nothing to be stopped."""
-    for pool in placement.pools.values():
-        if pool.has_floor:
-            _for_minimum(placement, pool)
 
 
 def _for_minimum(placement: QueuePlacement, pool: PoolView) -> None:
@@ -353,7 +346,7 @@ def placed_in_turn(situation: Situation, budget: Budget) -> Iterator[QueuePlacem
 def _wishes(situation: Situation, leaving: Collection[str]) -> list[Wish]:
     budget = Budget(situation, leaving, kinds=_OF_ITS_OWN)
     for placement in placed_in_turn(situation, budget):
-        for_minima(placement)
+        for_floors(placement, stopped=False)
     return budget.taken
 
 

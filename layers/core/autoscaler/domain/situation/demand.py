@@ -135,7 +135,7 @@ def _starved(
             continue
         if holds := resolver.holds_on(item, overrides):
             held.append((item, (*holds, *overrides.holds_on(view.name, ""))))
-        elif item.starved and not (recovering and resolver.names_a_node(item)):
+        elif item.starved and not (recovering and item.label is None and resolver.named_nodes(item)):
             resolved.append(resolver.resolve(item))
     return tuple(held), list(_only(Want, resolved)), _only(Unmet, resolved)
 
@@ -189,7 +189,6 @@ class _Resolver:
         self._pools = fleet.pools_of(view.name)
         self._records = records
         self._by_text: dict[str, tuple[LabelExpression, tuple[Pool, ...]]] = {}
-        self._by_node: dict[str, tuple[Pool, ...]] = {}
         self._anything = tuple(pool for pool in self._pools if not pool.exclusive)
 
     @cached_property
@@ -207,9 +206,6 @@ class _Resolver:
         pools = {pool.name: pool for pool in self._pools}
         here = [record for record in self._records if record.controller == self._view.name]
         return {record.node: pools[record.pool] for record in here if record.node and record.pool in pools}
-
-    def names_a_node(self, item: QueueItem) -> bool:
-        return item.label is None and bool(self.named_nodes(item))
 
     def bound_to(self, item: QueueItem, resumption: Resumption) -> bool:
         """Tell whether an item can start on the one node that it names and on no other, so that this node must not end.
@@ -364,13 +360,10 @@ class _Resolver:
         name = names[0] if len(names) == 1 else ""
         if name and self._is_beacon(name):
             return self._by_beacon(item, name)
-        if name and (self._is_alone(name) or not self._pools_of_node(name)):
+        if name and (self._is_alone(name) or self._pool_at(name) is None):
             return self._waits_for_a_node(item, name)
-        found: dict[str, Pool] = {}
-        for name in names:
-            found |= {pool.name: pool for pool in self._pools_of_node(name)}
-        if found:
-            return self._want(item, tuple(found.values()), None, nodes=names)
+        if pools := {pool.name: pool for name in names if (pool := self._pool_at(name))}:
+            return self._want(item, tuple(pools.values()), None, nodes=names)
         return _unmet(item, Reason.UNSERVABLE, f"it waits for {', '.join(names)}, which are of no pool", nodes=names)
 
     def _is_beacon(self, name: str) -> bool:
@@ -415,19 +408,12 @@ class _Resolver:
             self._by_text[text] = expression, pools
         return self._by_text[text]
 
-    def _pools_of_node(self, name: str) -> tuple[Pool, ...]:
-        if name not in self._by_node:
-            self._by_node[name] = self._look_up_node(name)
-        return self._by_node[name]
-
-    def _look_up_node(self, name: str) -> tuple[Pool, ...]:
-        if name in self._pool_of_node:
-            return (self._pool_of_node[name],)
+    def _pool_at(self, name: str) -> Pool | None:
+        """Find the pool of a node: that of the agent there, or the one that takes this static node."""
         node = self._nodes.get(name)
-        if node is None or not node.agent:
-            return ()
-        slot_of = self._fleet.pool_of_slot(self._view.name, node.labels)
-        return () if slot_of is None else (slot_of,)
+        if name in self._pool_of_node or node is None or not node.agent:
+            return self._pool_of_node.get(name)
+        return self._fleet.pool_of_slot(self._view.name, node.labels)
 
     def all_named(self, items: Iterable[QueueItem]) -> frozenset[str]:
         """Name the nodes that any of these items names."""
