@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
-from autoscaler.domain.facts.effects import Had, Refusal
 from autoscaler.domain.facts.fleet import (
     CapacityReservation,
     Lending,
@@ -15,6 +14,7 @@ from autoscaler.domain.facts.fleet import (
 )
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import EndInstance, Hold, Overrides, Reserve, Scope
+from autoscaler.domain.facts.plan import Had, Refusal
 from autoscaler.domain.facts.runs import Graphs, RunGraph
 from autoscaler.domain.facts.snapshot import (
     SIDE,

@@ -11,7 +11,6 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from autoscaler.domain.facts.effects import Refusal
 from autoscaler.domain.facts.nodes import Mark, MarkClass
 from autoscaler.domain.facts.orders import (
     CloseBreaker,
@@ -26,6 +25,7 @@ from autoscaler.domain.facts.orders import (
     Reserve,
     Scope,
 )
+from autoscaler.domain.facts.plan import Refusal
 from autoscaler.domain.facts.snapshot import (
     InstanceState,
     Intent,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from autoscaler.domain.facts.effects import (
+from autoscaler.domain.facts.plan import (
     ConsoleRead,
     Effect,
     FailedStart,

@@ -86,7 +86,7 @@ def test_a_hold_ends_by_itself(here):
     assert "mxnetlinux-gpu" in pools(here)
 
 
-def test_jobs_of_a_held_label_wait_and_the_plan_says_why(here):
+def test_jobs_of_a_held_label_wait_and_the_plan_says_why_and_eta(here):
     submit(here, "mxnetwindows-gpu", count=2)
     here.call("operate", event("hold_label"))
     here.pass_minutes(4)
@@ -95,6 +95,8 @@ def test_jobs_of_a_held_label_wait_and_the_plan_says_why(here):
     assert [hold["label"] for hold in told["holds"]] == ["mxnetwindows-gpu"]
     [why] = [held["detail"] for held in told["plan"]["held"] if held["reason"] == "held"]
     assert why.startswith("2 items: label mxnetwindows-gpu is on hold for another 1 h 56 min by ada: licence server is down")
+    [waits, _] = here.call("operate", event("eta") | {"subject": "job"})["builds"]
+    assert why.removeprefix("2 items: ").startswith(waits["detail"])
 
 
 def test_a_frozen_fleet_does_nothing_at_all(here):

@@ -50,9 +50,9 @@ CAPACITY = (
     ),
     Bug(
         name="builds pay for reserved machines that nobody launched",
-        function="note_look",
-        was="        if capacity := spec.capacity:  #",
-        becomes="        if capacity := None:  #",
+        function="_not_launched",
+        was="        if capacity := spec.capacity:\n",
+        becomes="        if capacity := None:\n",
         found_by=(f"{_DAYS}all_jobs_and_what_nobody_used_together_cost_what_was_counted",),
     ),
     Bug(

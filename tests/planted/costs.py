@@ -9,8 +9,8 @@ COSTS = (
     Bug(
         name="what nobody saw being used is lost",
         function="_shared",
-        was="        unseen = 0.0 if pool in rates else usd\n",
-        becomes="        unseen = 0.0\n",
+        was="if pool in rates else usd)",
+        becomes="if pool in rates else 0.0)",
         found_by=(f"{_UNIT}what_no_look_saw_being_used_is_idle",),
     ),
     Bug(

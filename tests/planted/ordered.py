@@ -76,9 +76,9 @@ ORDERED = (
     ),
     planted(
         "what was found is sent once more",
-        function="_is_surely_absent",
-        was="job.is_whole and _entry(one, facts, order) is None and",
-        becomes="job.is_whole and",
+        function="judge",
+        was="if carried.state is TryState.WRITTEN and job",
+        becomes="if last.state is TryState.WRITTEN and job",
         found_by=f"{_RUNS}whatever_call_fails_each_run_is_started_once",
     ),
     planted(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from autoscaler.domain.facts.effects import Refusal
 from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.plan import Refusal
 from autoscaler.domain.launch.backoff import KNOWN_CODES, note_refusals, quota_family
 from autoscaler.domain.situation.breakers import TrialOf
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES

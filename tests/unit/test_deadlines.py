@@ -10,7 +10,7 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState
 from autoscaler.domain.learn import assess, watch
 from autoscaler.domain.lifecycle import Announced, InstanceEvent, handle_event
-from autoscaler.domain.report.overdue import lasting_seen
+from autoscaler.domain.report.overdue import left_seen
 from autoscaler.domain.situation.states import OF_AGENTS, OF_OTHERS, state_of
 from support.builders import (
     LONG_AGO,
@@ -149,5 +149,5 @@ def test_an_agent_whose_controller_left_the_fleet_file_stops_no_pass_and_is_told
     situation = watch(assess(snapshot, FLEET))
     assert tables(situation.memory).states == {"i-9": InState(state="left-the-file", since_at=NOW, pool="cpu")}
     memory = with_tables(snapshot.memory, states={"i-9": InState(state="left-the-file", since_at=NOW - 4000.0, pool="cpu")})
-    told = dict(lasting_seen(watch(assess(replace(snapshot, memory=memory), FLEET)), ()))
+    told = dict(left_seen(watch(assess(replace(snapshot, memory=memory), FLEET))))
     assert [seen.title for seen in told.values()] == ["agents of cpu left the fleet file"]

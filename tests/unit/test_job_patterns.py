@@ -52,8 +52,8 @@ def after(*arrivals: tuple[str, float], pools=POOLS):
 
 
 def note(learned, job: str, at: float, pools=POOLS):
-    noted = note_arrivals(learned, [Arrival(job=job, pool="gpu", at=at)], pools, at)
-    return replace(learned, arrivals=noted.arrivals, followers=noted.followers, schedules=noted.schedules)
+    arrivals, followers, schedules = note_arrivals(learned, [Arrival(job=job, pool="gpu", at=at)], pools, at)
+    return replace(learned, arrivals=arrivals, followers=followers, schedules=schedules)
 
 
 def each(seconds: float, times: int, *, until: float = 0.0) -> Iterable[float]:

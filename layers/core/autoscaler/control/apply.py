@@ -10,7 +10,6 @@ from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Outcome, Report, Result, StepNotes
 from autoscaler.control.steps import cordons, ending, in_jenkins, launching, stopping
 from autoscaler.control.steps.acting import Acting, failed, skipped
-from autoscaler.domain.facts.effects import ConsoleRead, Effect, ImageRefused, NotLaunched
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.nodes import with_known_weights
@@ -19,18 +18,22 @@ from autoscaler.domain.facts.plan import (
     Adopt,
     BootFailure,
     CancelItem,
+    ConsoleRead,
     Cordon,
     CreateBeacon,
     DeleteNode,
+    Effect,
     EndReservation,
     FinishRotation,
     FinishStop,
     ForceStop,
     Forget,
     FreeSlot,
+    ImageRefused,
     Launch,
     LeaveLost,
     Lend,
+    NotLaunched,
     Plan,
     Relabel,
     RemoveBeacon,

@@ -36,8 +36,9 @@ from autoscaler.domain.facts.orders import (
 from autoscaler.domain.facts.started_builds import RunOrder, job_path
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
+from autoscaler.domain.report.eta import QueueEntry
 from autoscaler.domain.report.explain import explain, unreadable
-from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue, told_of
+from autoscaler.domain.report.listing import AgentEntry, list_agents, list_queue, told_of
 from autoscaler.domain.report.messages import still_told
 from autoscaler.domain.report.ordered import (
     Access,

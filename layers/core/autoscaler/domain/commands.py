@@ -78,9 +78,8 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
     agents, held = _to_drain(situation, order)
     decided: list[Step | Held] = [*held]
     for agent in agents:
-        controller = agent.record.controller
-        if reason := situation.no_giving_up(controller):
-            decided.append(Held(pool=agent.pool.name, controller=controller, reason=reason, detail=str(agent.record.node)))
+        if reason := situation.no_giving_up(agent.record.controller):
+            decided.append(hold_back(agent, reason, str(agent.record.node)))
         else:
             decided.append(cordon(situation, agent, MarkClass.OPERATOR, Reason.MANUAL, order.reason))
     return plan_of(situation, without_frozen(situation, decided), remember_request(situation, order.request_id))
@@ -146,16 +145,15 @@ def _reserve_named(situation: Situation, order: Reserve, reservation: Reservatio
     agent = _agent_named(situation, order.target)
     if agent is None:
         return [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no pool of this fleet, and no agent of it")]
-    known, pool, controller = agent.record.reservation, agent.pool.name, agent.record.controller
+    known = agent.record.reservation
     if known and not known.is_over(situation.now):
         if known.person != order.person:
-            detail = f"{order.target} is reserved for {known.person}: {known.reason}"
-            return [Held(pool=pool, controller=controller, reason=Reason.RESERVED, detail=detail)]
+            return [hold_back(agent, Reason.RESERVED, f"{order.target} is reserved for {known.person}: {known.reason}")]
         return [end_reservation(agent, reservation.until_at, Reason.RESERVED, f"for {known.person}, as {order.by} asked: {order.reason}")]
     if agent.pool.has_left:
         return [hold_back(agent, Reason.POOL_LEFT, f"{agent.record.node or order.target} drains: {why_left(situation, agent)}")]
     if why := why_not_reserved(situation, agent):
-        return [Held(pool=pool, controller=controller, reason=why[0], detail=why[1])]
+        return [hold_back(agent, *why)]
     return [reserve(situation, agent, reservation, though_busy=True)]
 
 
@@ -174,8 +172,7 @@ def release_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Release) -> Pl
         return plan_of(situation, [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no agent that is reserved")])
     if order.person not in {None, reservation.person}:
         detail = f"{order.target} is reserved for {reservation.person}, not for {order.person}: {reservation.reason}"
-        held = Held(pool=agent.pool.name, controller=agent.record.controller, reason=Reason.RESERVED, detail=detail)
-        return plan_of(situation, [held])
+        return plan_of(situation, [hold_back(agent, Reason.RESERVED, detail)])
     step = end_reservation(agent, situation.now, Reason.MANUAL, f"it was reserved for {reservation.person}; {order.reason}")
     return plan_of(situation, without_frozen(situation, [step]))
 

@@ -8,19 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from autoscaler.domain.facts.effects import (
-    ConsoleRead,
-    Effect,
-    FailedStart,
-    Had,
-    ImageRefused,
-    LostAnswer,
-    NotLaunched,
-    NotStopped,
-    Stopped,
-    Terminated,
-    Tried,
-)
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import (
     AgentPast,
@@ -32,6 +19,7 @@ from autoscaler.domain.facts.memory import (
     MostMarked,
     PoolNeeds,
     PoolPast,
+    SpotPrices,
     Stuck,
     Trial,
     Window,
@@ -43,19 +31,33 @@ from autoscaler.domain.facts.metering import (
     meter,
     meter_day,
     month_name,
-    next_spot_prices,
     note_gone,
     note_spending,
     paid_since,
     turned,
 )
 from autoscaler.domain.facts.nodes import with_known_weights
-from autoscaler.domain.facts.plan import BootFailure, Forget
-from autoscaler.domain.facts.pools import next_definitions, next_volumes
+from autoscaler.domain.facts.plan import (
+    BootFailure,
+    ConsoleRead,
+    Effect,
+    FailedStart,
+    Forget,
+    Had,
+    ImageRefused,
+    LostAnswer,
+    NotLaunched,
+    NotStopped,
+    Stopped,
+    Terminated,
+    Tried,
+)
+from autoscaler.domain.facts.pools import known_volumes, next_definitions
 from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, InstanceState, Snapshot
 from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over, next_peaks, note_returns
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.backoff import (
     lacks_capacity,
     note_accepted,
@@ -187,7 +189,9 @@ def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str]) -> dict[st
 def _metered(memory: Memory, look: Look) -> Memory:
     """Add what the agents cost and ran since the last look."""
     past = memory.fleet
-    spot_prices = next_spot_prices(past.spot_prices, look.snapshot)
+    spot_prices, told = past.spot_prices, look.snapshot.spot_prices
+    if told is not None:
+        spot_prices = SpotPrices(asked_at=look.now, usd_per_hour={**spot_prices.usd_per_hour, **told})
     month, months = turned(memory.month, past.months, month_name(look.now), look.now)
     day, days = turned(past.day, past.days, day_name(look.now), look.now)
     spent = paid_since(look.snapshot, look.fleet, spot_prices, month.metered_at)
@@ -253,7 +257,10 @@ def _pools(look: Look, memory: Memory, unnoted: Collection[Agent], proven: Mappi
     """Update what is remembered of pools. How long agents take to boot is kept after a pool has left the fleet file."""
     boots = times_of(agent for agent in unnoted if not agent.record.life)
     starts = times_of(agent for agent in unnoted if agent.record.life)
-    volumes, never_lent, snapshot = next_volumes(look), note_never_lent(memory, look), look.snapshot
+    never_lent, snapshot = note_never_lent(memory, look), look.snapshot
+    # What was known stands until something else is launched and was read.
+    counting = {name for name, pool in look.fleet.pools.items() if pool.volume_usd_per_gib_month is not None}
+    volumes = {name: read for name, read in known_volumes(snapshot).items() if name in counting}
     definitions = next_definitions(memory, look.fleet, snapshot.records, snapshot.intents, snapshot.instances)
     pools: dict[str, PoolPast] = {}
     for name in dict.fromkeys((*memory.pools, *boots, *starts, *proven, *volumes, *never_lent, *definitions)):
@@ -420,9 +427,7 @@ def _taken_from(situation: Situation, decided: Decided, failures: Collection[Boo
 
     If many starts fail, one is no faster than a boot. If none was seen to work, they say nothing of how long one takes.
     """
-    memory, taken, vain = situation.memory, cordoned_by_kind(decided), dict[str, list[float]]()
-    for pool, seconds in vain_starts(situation, failures) if failures else ():
-        vain.setdefault(pool, []).append(seconds)
+    memory, taken, vain = situation.memory, cordoned_by_kind(decided), grouped(vain_starts(situation, failures) if failures else ())
     return {
         name: replace(
             past,
@@ -445,10 +450,8 @@ def _with_failed_boots(situation: Situation, failures: Collection[BootFailure]) 
 def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
     """Note when agents were launched whose records are closed now, as long as they count in the hour's launch rate."""
     forgotten = {step.instance_id for step in decided if isinstance(step, Forget)}
-    gone: dict[str, float] = {}
-    for record in situation.snapshot.records:
-        if record.instance_id in forgotten:
-            gone |= launches_of(record)
+    closed = (record for record in situation.snapshot.records if record.instance_id in forgotten)
+    gone = {key: at for record in closed for key, at in launches_of(record).items()}
     # Those that EC2 alone still tells of, after a gap in the looks: the state may have been restored.
     gone |= {instance.id: instance.launched_at for instance in situation.snapshot.ended if instance.id not in situation.memory.gone}
     before = situation.snapshot.memory.controller(EC2).looks
@@ -482,8 +485,8 @@ def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
 def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now: float) -> Memory:
     """Note what a plan's steps have brought about. Effects of one kind count together, whatever came in between."""
     if (answers := _of(LostAnswer, effects)) or memory.reruns or memory.fleet.left:
-        noted = answered(memory, answers, now)
-        memory = replace(memory, lost=noted.lost, reruns=noted.reruns, fleet=replace(memory.fleet, left=noted.left))
+        lost, reruns, left = answered(memory, answers, now)
+        memory = replace(memory, lost=lost, reruns=reruns, fleet=replace(memory.fleet, left=left))
     has_launches = any(isinstance(effect, NotLaunched | Had) for effect in effects)
     pasts = {name: memory.controller(name) for name in sorted({step.controller for step in _of(Tried, effects)})}
     failing = {name: note_tried(past.failing, last_tried(effects, name), now) for name, past in pasts.items()}

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.runs import BlockEnd, BuildResult, GoneBlock, Graphs, RunEnd
-from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.job_patterns import learn_stages, note_arrivals
 from autoscaler.domain.scale_in.replace import (
@@ -71,8 +70,14 @@ def learn_from_builds(
     unseen = came_and_went(before, view, items.answers.values(), pools, now)
     ended = (*ended_on(gone_since(before, view), results, blocks.ends), *unseen)
     nodes = [*(end.node for end in unseen), *(block.node for block, _ in blocks.ends if not block.shown)]
+    noted = note_streaks(before, ended, view, learned.seen_at)
     learned = replace(
-        _with_results(learned, before, ended, view, len(nodes)),
+        learned,
+        streaks=noted.streaks,
+        succeeded_at=noted.succeeded_at,
+        failing=noted.failing,
+        results=note_pool_results(before.results, ended),
+        ends=count_ends(before, view, tally(ended), len(nodes), learned.seen_at),
         builds=builds_had(situation, controller, (*nodes, *(sighting.node for sighting, _ in begun))),
         blocks=blocks.blocks,
         items=items.next(view, graphs),
@@ -92,33 +97,21 @@ def _of_present(situation: Situation, controller: str, before: Learned) -> tuple
     waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
     begun = begun_builds(fresh.values(), before, waiting)
     arrived = arrivals_of(situation, controller, begun)
-    noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
+    costs = {name: pool.costs for name, pool in situation.pools_of(controller).items()}
+    arrivals, followers, schedules = note_arrivals(before, arrived, costs, now)
     learned = Learned(
         runs=runs,
         stages=dict(list(stages.items())[-_STAGES_KEPT:]),
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
         running=running,
         waiting=waiting,
-        arrivals=noted.arrivals,
-        followers=noted.followers,
-        schedules=noted.schedules,
+        arrivals=arrivals,
+        followers=followers,
+        schedules=schedules,
         seen_at=now,
         version=before.version,
     )
     return learned, begun
-
-
-def _with_results(learned: Learned, before: Learned, ended: Collection[Ended], view: ControllerView, unseen: int) -> Learned:
-    """Carry on what is known of results."""
-    noted = note_streaks(before, ended, view, learned.seen_at)
-    return replace(
-        learned,
-        streaks=noted.streaks,
-        succeeded_at=noted.succeeded_at,
-        failing=noted.failing,
-        results=note_pool_results(before.results, ended),
-        ends=count_ends(before, view, tally(ended), unseen, learned.seen_at),
-    )
 
 
 def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from autoscaler.control import nodes
 from autoscaler.control.outcomes import Outcome, Result
-from autoscaler.domain.facts.effects import Effect, Tried
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.plan import Launch, Step
+from autoscaler.domain.facts.plan import Effect, Launch, Step, Tried
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.ports import Controller, Ports
 

@@ -12,11 +12,10 @@ from dataclasses import replace
 from autoscaler.control import nodes
 from autoscaler.control.outcomes import Result
 from autoscaler.control.steps.acting import Acting, done, skipped
-from autoscaler.domain.facts.effects import Terminated
 from autoscaler.domain.facts.fleet import HOST, Fleet, Share
 from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.nodes import has_static_node, is_made_for, is_wanted, read_mark
-from autoscaler.domain.facts.plan import DeleteNode, Forget, FreeSlot, Stop, Terminate
+from autoscaler.domain.facts.plan import DeleteNode, Forget, FreeSlot, Stop, Terminate, Terminated
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node, Record, RecordState
 from autoscaler.errors import AutoscalerError, StuckError
 

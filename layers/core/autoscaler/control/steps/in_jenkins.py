@@ -8,8 +8,14 @@ from dataclasses import replace
 
 from autoscaler.control.outcomes import Result
 from autoscaler.control.steps.acting import Acting, done, skipped
-from autoscaler.domain.facts.effects import LostAnswer
-from autoscaler.domain.facts.plan import CancelItem, CreateBeacon, LeaveLost, RemoveBeacon, RunAgain
+from autoscaler.domain.facts.plan import (
+    CancelItem,
+    CreateBeacon,
+    LeaveLost,
+    LostAnswer,
+    RemoveBeacon,
+    RunAgain,
+)
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.runs import job_path_of
 from autoscaler.domain.facts.started_builds import Rerun, RerunState

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from autoscaler.control.outcomes import Result
 from autoscaler.control.steps.acting import Acting, done, failed, skipped
-from autoscaler.domain.facts.effects import Had, ImageRefused, NotLaunched, Refusal
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool, ReservedPrice, agent_spec
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import (
@@ -26,7 +25,7 @@ from autoscaler.domain.facts.metering import (
     turned,
 )
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
-from autoscaler.domain.facts.plan import Adopt, Launch
+from autoscaler.domain.facts.plan import Adopt, Had, ImageRefused, Launch, NotLaunched, Refusal
 from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.snapshot import (
     Binding,

@@ -14,12 +14,21 @@ from autoscaler.control import nodes
 from autoscaler.control.outcomes import Result
 from autoscaler.control.steps.acting import Acting, done, failed, skipped
 from autoscaler.control.steps.ending import last_read, restore
-from autoscaler.domain.facts.effects import FailedStart, NotStopped, Stopped
 from autoscaler.domain.facts.fleet import agent_spec, node_name
 from autoscaler.domain.facts.memory import EC2_ANSWERED
 from autoscaler.domain.facts.metering import begin_again, given_back, rotated
 from autoscaler.domain.facts.nodes import has_static_node
-from autoscaler.domain.facts.plan import FinishRotation, FinishStop, ForceStop, Rotate, Start, Stop
+from autoscaler.domain.facts.plan import (
+    FailedStart,
+    FinishRotation,
+    FinishStop,
+    ForceStop,
+    NotStopped,
+    Rotate,
+    Start,
+    Stop,
+    Stopped,
+)
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
 from autoscaler.domain.launch.backoff import keeps_from_starting
 from autoscaler.domain.situation.breakers import has_failed_often, key_of

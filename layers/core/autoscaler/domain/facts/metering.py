@@ -236,12 +236,6 @@ def _name_of_day(days: int) -> str:
     return datetime.fromtimestamp(days * DAY_SECONDS, UTC).strftime("%Y-%m-%d")
 
 
-def next_spot_prices(known: SpotPrices, snapshot: Snapshot) -> SpotPrices:
-    """Return the spot prices of this look, or the last ones known."""
-    told = snapshot.spot_prices
-    return known if told is None else SpotPrices(asked_at=snapshot.taken_at, usd_per_hour={**known.usd_per_hour, **told})
-
-
 def truly_priced(record: Record, fleet: Fleet) -> Record:
     """Return a record with its true price: nothing more as long as its pool pays for the very capacity that it was launched into."""
     if record.reserved is None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Offering, Platform, Pool, PoolSchedule, PoolVolumes
 from autoscaler.domain.facts.memory import LastDefinition, Memory, PricedType
-from autoscaler.domain.facts.snapshot import Instance, Intent, Record, Snapshot
+from autoscaler.domain.facts.snapshot import Instance, Intent, Record
 
 # When the schedules of pools hold, and which numbers a pool has then.
 #
@@ -167,18 +167,6 @@ class Known(Protocol):
         """What is remembered."""
 
 
-class Read(Protocol):
-    """A look at the world: what it read of which fleet."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """What it saw."""
-
-    @property
-    def fleet(self) -> Fleet:
-        """The fleet in force."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """What a pool's agents are launched from now. ``image``: that is launched instead of the launch template's; "": none."""
@@ -200,12 +188,6 @@ def sources(fleet: Fleet, versions: Mapping[str, str], images: Mapping[str, str]
         for pool in counting
         if pool.name in versions
     }
-
-
-def next_volumes(look: Read) -> dict[str, PoolVolumes]:
-    """Remember what was read of the pools that count by it; what was known stands until something else is launched and was read."""
-    counting = {name for name, pool in look.fleet.pools.items() if pool.volume_usd_per_gib_month is not None}
-    return {name: volumes for name, volumes in known_volumes(look.snapshot).items() if name in counting}
 
 
 def with_volumes(fleet: Fleet, of: Known) -> Fleet:

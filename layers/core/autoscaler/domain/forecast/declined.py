@@ -13,6 +13,7 @@ from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.job_settings import Decline, Declined
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.forecast.durations import quantiles
+from autoscaler.domain.grouping import grouped
 
 
 def with_declined(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
@@ -20,11 +21,10 @@ def with_declined(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
     by_pool: dict[tuple[str, str], Mapping[str, Decline]] = {}
     for controller, known in learned.items():
         if limited := [pool for pool in fleet.pools_of(controller) if pool.max_job_seconds is not None]:
-            durations: dict[str, dict[str, tuple[float, ...]]] = {}  # how long builds took, by job and pool
-            for key, samples in known.samples.items():
-                pool_name, _, job = key.partition("\n")
-                if job and samples:  # the entry without a job is of all builds of a pool
-                    durations.setdefault(job, {})[pool_name] = samples
+            seen = ((key.partition("\n"), samples) for key, samples in known.samples.items())
+            # The entry without a job is of all builds of a pool.
+            by_job = grouped((job, (pool_name, samples)) for (pool_name, _, job), samples in seen if job and samples)
+            durations = {job: dict(of_pools) for job, of_pools in by_job.items()}
             by_pool |= {(controller, pool.name): dict(_too_long(pool, durations)) for pool in limited}
     return replace(fleet, declined=Declined(by_pool=by_pool))
 

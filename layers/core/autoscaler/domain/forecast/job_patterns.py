@@ -11,6 +11,7 @@ from statistics import fmean, median
 from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Learned, RunSeen, StageSeen, TrackRecord
 from autoscaler.domain.facts.runs import job_name_of
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
+from autoscaler.domain.grouping import grouped
 
 # Tell whether an agent is worth launching for a job that may come.
 
@@ -85,24 +86,17 @@ class Arrival:
     at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """When jobs were asked for, as it is known now, what announces which, and what has come of guesses by the clock."""
-
-    arrivals: Mapping[str, Arrivals]
-    followers: Mapping[str, Follower]
-    schedules: Mapping[str, TrackRecord]
-
-
-def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[str, AgentCosts], now: float) -> Noted:
-    """Note what came and what did not, and look again for what announces it."""
+def note_arrivals(
+    before: Learned, arrived: Iterable[Arrival], pools: Mapping[str, AgentCosts], now: float
+) -> tuple[dict[str, Arrivals], dict[str, Follower], dict[str, TrackRecord]]:
+    """Note what came and what did not, look again for what announces it, and note what has come of guesses by the clock."""
     in_vain = [e.kind for seen in before.arrivals.values() for e in seen.expected if e.kind and now > e.at + _TOLERANCE_SECONDS]
     borne = note_outcome(before.schedules, in_vain, came=False)
     known = {job: _rolled_on(seen, now) for job, seen in before.arrivals.items()}
     came = []
     for arrival in arrived:
         seen = known.pop(arrival.job, Arrivals(pool=arrival.pool, times=(), count=0))
-        borne = note_outcome(borne, come_true(seen, arrival.at), came=True)
+        borne = note_outcome(borne, _come_true(seen, arrival.at), came=True)
         # A build that nobody saw wait may turn out to have come before an item that was seen. The jobs seen last stand last.
         times = tuple(sorted((*seen.times, round(arrival.at, 1)))[-_TIMES_KEPT:])
         expected = expect(seen, arrival.at, borne) if seen.times else ()
@@ -113,11 +107,10 @@ def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[st
         costs = pools.get(known[job].pool)
         if costs is not None and (known[job].count in _LOOKED_AT or known[job].count % _LOOKED_AT_EACH == 0):
             follows.pop(job, None)
-            found = announcer_of(job, known, costs, now)
-            if found is not None:
+            if found := announcer_of(job, known, costs, now):
                 follows[job] = found
     kept = dict(list(known.items())[-_JOBS_KEPT:])
-    return Noted(arrivals=kept, followers={job: follower for job, follower in follows.items() if job in kept}, schedules=borne)
+    return kept, {job: follower for job, follower in follows.items() if job in kept}, borne
 
 
 _PERIODS_SECONDS = (3600.0, 86_400.0, 7 * 86_400.0)
@@ -147,7 +140,7 @@ def expect(known: Arrivals, at: float, borne: Mapping[str, TrackRecord]) -> tupl
     return tuple(expected)
 
 
-def come_true(known: Arrivals, at: float) -> list[str]:
+def _come_true(known: Arrivals, at: float) -> list[str]:
     """The kinds of the guesses that an arrival bears out."""
     return [e.kind for e in known.expected if e.kind and _is_it(e, at)]
 
@@ -424,13 +417,8 @@ def _key(project: str, stage: str) -> str:
 
 def presents(items: Iterable[tuple[str, str, int, str]], builds: Iterable[tuple[str, str, str, str]]) -> dict[str, Present]:
     """Gather by run. ``items``: (run, job, id, pool); ``builds``: (run, job, key, pool)."""
-    jobs: dict[str, str] = {}
-    of_items: dict[str, dict[int, str]] = {}
-    of_builds: dict[str, dict[str, str]] = {}
-    for run, job, item, pool in items:
-        jobs[run] = job
-        of_items.setdefault(run, {})[item] = pool
-    for run, job, build, pool in builds:
-        jobs[run] = job
-        of_builds.setdefault(run, {})[build] = pool
-    return {run: Present(job=job, items=of_items.get(run, {}), builds=of_builds.get(run, {})) for run, job in jobs.items()}
+    items, builds = list(items), list(builds)
+    jobs = {run: job for run, job, *_ in (*items, *builds)}
+    of_items = grouped((run, (item, pool)) for run, _, item, pool in items)
+    of_builds = grouped((run, (build, pool)) for run, _, build, pool in builds)
+    return {run: Present(job=job, items=dict(of_items.get(run, ())), builds=dict(of_builds.get(run, ()))) for run, job in jobs.items()}

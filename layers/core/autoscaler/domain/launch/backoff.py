@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from autoscaler.domain.facts.effects import Had, Refusal
 from autoscaler.domain.facts.fleet import Offering, Pool
 from autoscaler.domain.facts.memory import EC2_ANSWERED, Trial
+from autoscaler.domain.facts.plan import Had, Refusal
 from autoscaler.domain.facts.snapshot import InstanceState, Snapshot
 from autoscaler.domain.repair.boots import offerings_of
 from autoscaler.domain.situation.breakers import (

@@ -6,14 +6,13 @@ once: started again with the same parameters, unless a person has done that, or 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
-from autoscaler.domain.facts.effects import LostAnswer
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.nodes import MarkClass
-from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
+from autoscaler.domain.facts.plan import Held, LeaveLost, LostAnswer, RunAgain
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.runs import NO_ITEM, Entry, Interruption, Job, Run, hidden, job_name_of
 from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node
@@ -124,17 +123,10 @@ def leave(situation: Situation, lost: LostBuild, facts: LostFacts, reason: Reaso
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """What is followed on, and remembered of builds that were run again or left to a person, once some were answered for."""
-
-    lost: Mapping[str, LostBuild]
-    reruns: Mapping[str, RanAgain]
-    left: Mapping[str, LeftBuild]
-
-
-def answered(memory: Memory, answers: Collection[LostAnswer], now: float) -> Answered:
-    """Tell what is to be remembered of these answers."""
+def answered(
+    memory: Memory, answers: Collection[LostAnswer], now: float
+) -> tuple[dict[str, LostBuild], dict[str, RanAgain], dict[str, LeftBuild]]:
+    """Tell which builds are followed on once these were answered for, and which were run again or left to a person of late."""
     reruns, left = dict(memory.reruns), dict(memory.fleet.left)
     for one in (answer.rerun for answer in answers):
         if one.state is RerunState.LEFT:
@@ -144,11 +136,8 @@ def answered(memory: Memory, answers: Collection[LostAnswer], now: float) -> Ans
             again = RanAgain(run=one.run, times=one.times, on_demand=one.on_demand, at=now, by_person=is_repeat)
             reruns[f"{one.controller}#{one.item}"] = again
     done = {answer.lost for answer in answers}
-    return Answered(
-        lost={key: lost for key, lost in memory.lost.items() if key not in done},
-        reruns=_kept(reruns, now - _REMEMBERED_SECONDS),
-        left=_kept(left, now - _LEFT_SECONDS),
-    )
+    followed = {key: lost for key, lost in memory.lost.items() if key not in done}
+    return followed, _kept(reruns, now - _REMEMBERED_SECONDS), _kept(left, now - _LEFT_SECONDS)
 
 
 def _kept(noted: Mapping[str, _Noted], since: float) -> dict[str, _Noted]:

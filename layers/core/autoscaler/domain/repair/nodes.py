@@ -34,6 +34,7 @@ from autoscaler.domain.facts.snapshot import (
     RecordState,
     Snapshot,
 )
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.situation.agents import FORGOTTEN_AFTER_SECONDS, FORGOTTEN_BUSY_AFTER_SECONDS, Agent, Phase
 from autoscaler.domain.situation.left import is_controller_left
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, leaving, uncordon
@@ -204,15 +205,13 @@ _AGAIN_BY_THEMSELVES = (*_OF_LIMITS, MarkClass.ROTATE, MarkClass.OUTDATED)
 def note_owed(situation: Situation, decided: Decided) -> dict[str, str]:
     """Remember the class in which each of these agents is to be drained again."""
     back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
-    owed: dict[str, str] = {}
-    for agent in situation.agents:
-        known = situation.past(agent).owed
-        by_itself = agent.mark is not None and agent.mark.kind in _AGAIN_BY_THEMSELVES
-        if agent.phase is Phase.DRAINING and agent.mark and not by_itself and (agent.record.controller, agent.record.node) in back:
-            known = str(agent.mark.kind)
-        if known:
-            owed[agent.record.instance_id] = known
-    return owed
+    known = {agent.record.instance_id: situation.past(agent).owed for agent in situation.agents}
+    drained = (
+        agent for agent in situation.agents if agent.phase is Phase.DRAINING and (agent.record.controller, agent.record.node) in back
+    )
+    marks = ((agent.record.instance_id, agent.mark.kind) for agent in drained if agent.mark)
+    known |= {name: str(kind) for name, kind in marks if kind not in _AGAIN_BY_THEMSELVES}
+    return {name: kind for name, kind in known.items() if kind}
 
 
 def _of(situation: Situation, controller: str) -> list[Agent]:
@@ -283,19 +282,9 @@ def free_slots(view: ControllerView, fleet: Fleet, records: Iterable[Record]) ->
     An item that waits for a free slot by name is no reason against it: of a label that one node has, Jenkins tells only the node.
     """
     taken = {record.node for record in records if record.controller == view.name and record.state is not RecordState.GONE}
-    free: dict[str, list[Node]] = {}
-    for node in view.nodes:
-        pool = None if is_made_by_us(fleet, node) else fleet.pool_of_slot(view.name, node.labels)
-        if (
-            pool
-            and node.offline
-            and not node.temporarily_offline
-            and node.idle
-            and node.name not in taken
-            and _TELLABLE.fullmatch(node.name)
-        ):
-            free.setdefault(pool.name, []).append(node)
-    return free
+    idle = (node for node in view.nodes if node.offline and node.idle and not node.temporarily_offline and node.name not in taken)
+    slots = (node for node in idle if _TELLABLE.fullmatch(node.name) and not is_made_by_us(fleet, node))
+    return grouped((pool.name, node) for node in slots if (pool := fleet.pool_of_slot(view.name, node.labels)))
 
 
 def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:

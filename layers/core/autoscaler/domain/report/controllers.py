@@ -1,12 +1,13 @@
 """Controllers that take no builds, or show nothing, for long: what people are told, and what `why` says."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import Fleet, in_home
 from autoscaler.domain.facts.nodes import described_instance, read_description
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Node
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.report.machines import usd_per_hour_of
-from autoscaler.domain.report.told import Seen
+from autoscaler.domain.report.told import Seen, Trouble, told_again
 from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
 from autoscaler.domain.situation.looks import EC2, blind_seconds, two_sessions
 from autoscaler.domain.situation.situation import Situation
@@ -154,16 +155,13 @@ _BEACON, _LABEL = "autoscaler-beacon-", "autoscaler-fleet-"
 _RUNBOOK = "operations.md#two-autoscalers"
 
 
-def others_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
-    """Name each second autoscaler and each second controller. ``told``: names of what people were told; an incomplete look ends nothing."""
+def others_seen(situation: Situation, told: Mapping[str, Trouble]) -> Iterator[tuple[str, Seen]]:
+    """Name each second autoscaler and each second controller. ``told``: what people were told; an incomplete look ends nothing."""
     for view in situation.snapshot.controllers.values():
-        others = _others(situation, view)
-        for other, nodes in others.items():
+        if not view.complete:
+            yield from told_again(told, f"{OTHER_FLEET}{view.name}/")
+        for other, nodes in _others(situation, view).items():
             yield f"{OTHER_FLEET}{view.name}/{other}", _other(situation, view, _titled(other, nodes), nodes)
-        begins = f"{OTHER_FLEET}{view.name}/"
-        for name in told if not view.complete else ():
-            if name.startswith(begins) and (other := name.removeprefix(begins)) not in others:
-                yield name, _other(situation, view, other, [])
         if sessions := two_sessions(view, situation.memory.sessions.get(view.name)):
             says = f"T{_two(view, sessions)[1:]} (X-Jenkins-Session).\nA controller that restarts never returns to an earlier session."
             then = "Each change looks like a restart, so nothing is terminated."
@@ -185,15 +183,12 @@ def told_others(situation: Situation, view: ControllerView) -> Iterator[str]:
 
 def _others(situation: Situation, view: ControllerView) -> dict[str, list[Node]]:
     """Find the nodes that other autoscalers of our labels, or of our name, made or took, by the name of the fleet."""
-    others: dict[str, list[Node]] = {}
     # If an instance without a record that EC2 has not known for minutes is connected, it runs in another region.
     missing = ((name, past.missing) for name, past in situation.snapshot.memory.agents.items() if past.missing)
     unknown = {name for name, known in missing if situation.now - known.since_at >= FORGOTTEN_ASK_AGAIN_SECONDS}
     elsewhere = unknown - {record.machine for record in situation.snapshot.records}
-    for node in view.nodes:
-        if node.agent and (other := _fleet_of(situation.fleet, node, elsewhere)):
-            others.setdefault(other, []).append(node)
-    return {other: nodes for other, nodes in others.items() if other == situation.fleet.name or _shared(situation, view, nodes)}
+    named = ((other, node) for node in view.nodes if node.agent and (other := _fleet_of(situation.fleet, node, elsewhere)))
+    return {other: nodes for other, nodes in grouped(named).items() if other == situation.fleet.name or _shared(situation, view, nodes)}
 
 
 def _shared(situation: Situation, view: ControllerView, nodes: Iterable[Node]) -> list[str]:
@@ -224,7 +219,7 @@ def _both(situation: Situation, view: ControllerView, other: str) -> str:
 
 def _other(situation: Situation, view: ControllerView, other: str, nodes: list[Node]) -> Seen:
     shared = _shared(situation, view, nodes)
-    names = f"The other has {counted(len(nodes), 'node')} there: {listed(sorted(node.name for node in nodes), 5)}.\n" if nodes else ""
+    names = f"The other has {counted(len(nodes), 'node')} there: {listed(sorted(node.name for node in nodes), 5)}.\n"
     doubled = f"Both serve {listed(shared, 5)}, and both launch for a job that asks for it.\n" if shared else ""
     are_alike = other.partition(" ")[0] == situation.fleet.name
     mend = "Give one of the two stacks another FleetName" if are_alike else "Give their pools different labels"

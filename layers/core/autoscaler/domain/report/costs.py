@@ -10,6 +10,7 @@ from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts,
 from autoscaler.domain.facts.memory import Learned, Month, SpotPrices
 from autoscaler.domain.facts.metering import HOUR_SECONDS, day_name, is_paid_by_capacity
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Record, RecordState, Snapshot
+from autoscaler.domain.grouping import Key, grouped, summed
 
 # Share the dollars of the meter among the jobs that agents ran.
 #
@@ -54,18 +55,21 @@ def is_news(batch: CostBatch, look: CostLook) -> bool:
 def note_look(batch: CostBatch, look: CostLook) -> CostBatch:
     """Add what agents were used for since the last look, and what the meter of the same month counted."""
     batch, now = note_metered(batch, look.metered), look.snapshot.taken_at
-    used, unused, since_seconds = dict(batch.used), dict(batch.unused), now - batch.seen_at
-    for pool, by_key, usd in _machines(look, since_seconds):
-        for key, one in by_key.items():
-            used[key] = used.get(key, Used()).plus(one)
-        unused[pool] = unused.get(pool, 0.0) + usd
+    machines = list(_machines(look, now - batch.seen_at))
+    used = _used([*batch.used.items(), *(one for _, owned, _ in machines for one in owned)])
+    idle = ((pool, usd) for pool, _, usd in machines)
+    unused = summed([*batch.unused.items(), *idle, *_not_launched(look, now - batch.seen_at)])
+    return replace(batch, seen_at=now, used=bounded(used), unused={pool: usd for pool, usd in unused.items() if usd})
+
+
+def _not_launched(look: CostLook, since_seconds: float) -> Iterator[tuple[str, float]]:
+    """Yield the pools with reserved machines, and what those cost that are not launched: the same."""
+    now = look.snapshot.taken_at
     for name, spec in look.fleet.pools.items():
-        if capacity := spec.capacity:  # reserved machines that are not launched cost the same
+        if capacity := spec.capacity:
             launched = sum(record.pool == name and is_paid_by_capacity(record) for record in look.snapshot.living)
             seconds = capacity.paid_seconds(now - since_seconds, now)
-            usd = max(0, capacity.count - launched) * capacity.usd_per_hour * seconds / HOUR_SECONDS
-            unused[name] = unused.get(name, 0.0) + usd
-    return replace(batch, seen_at=now, used=bounded(used), unused={pool: usd for pool, usd in unused.items() if usd})
+            yield name, max(0, capacity.count - launched) * capacity.usd_per_hour * seconds / HOUR_SECONDS
 
 
 def opened(metered: Month, now: float, version: int) -> CostBatch:
@@ -80,11 +84,9 @@ def note_metered(batch: CostBatch, metered: Month) -> CostBatch:
     """Add what the meter counted since the last look. If it has less than before, it was lost and began again at zero."""
     if metered.name != batch.month or metered.metered_at <= batch.metered_at:
         return batch
-    spent = dict(batch.spent)
-    for pool, usd in metered.by_pool.items():
-        before = batch.metered.get(pool, 0.0)
-        if more := usd - before if usd >= before else usd:
-            spent[pool] = spent.get(pool, 0.0) + more
+    known = ((pool, usd, batch.metered.get(pool, 0.0)) for pool, usd in metered.by_pool.items())
+    more = ((pool, usd - before if usd >= before else usd) for pool, usd, before in known)
+    spent = summed([*batch.spent.items(), *((pool, usd) for pool, usd in more if usd)])
     return replace(batch, metered=dict(metered.by_pool), spent=spent, metered_at=metered.metered_at, parts=metered.parts)
 
 
@@ -101,11 +103,9 @@ def holds_anything(batch: CostBatch) -> bool:
 def share_out(month: MonthCosts, batch: CostBatch) -> MonthCosts:
     """Add a batch to its month; and as unused what the meter has and no batch: from before its first look, or of what was lost."""
     after = replace(_shared(month, batch, ROWS_KEPT), metered_usd=sum(batch.metered.values()), parts=batch.parts)
-    known = dict(after.unused)
-    for key, one in after.used.items():
-        known[key.pool] = known.get(key.pool, 0.0) + one.usd
-    missing = {pool: max(0.0, usd - known.get(pool, 0.0)) for pool, usd in batch.metered.items()}
-    unused = {pool: after.unused.get(pool, 0.0) + missing.get(pool, 0.0) for pool in {**after.unused, **missing}}
+    known = summed([*after.unused.items(), *((key.pool, one.usd) for key, one in after.used.items())])
+    missing = ((pool, max(0.0, usd - known.get(pool, 0.0))) for pool, usd in batch.metered.items())
+    unused = summed([*after.unused.items(), *missing])
     return replace(after, unused={pool: usd for pool, usd in unused.items() if usd})
 
 
@@ -117,28 +117,26 @@ def share_out_day(day: MonthCosts, batch: CostBatch) -> MonthCosts:
 
 def joined(days: Sequence[MonthCosts]) -> MonthCosts:
     """Add days, the first one first."""
-    used, unused = dict[CostKey, Used](), dict[str, float]()
-    for day in days:
-        for key, more in day.used.items():
-            used[key] = used.get(key, Used()).plus(more)
-        for pool, usd in day.unused.items():
-            unused[pool] = unused.get(pool, 0.0) + usd
+    used = _used(one for day in days for one in day.used.items())
+    unused = summed(one for day in days for one in day.unused.items())
     name = days[0].name if len(days) == 1 else f"{days[0].name} to {days[-1].name}"
     return MonthCosts(name=name, used=used, unused=unused, metered_usd=sum(day.metered_usd for day in days))
 
 
 def _shared(month: MonthCosts, batch: CostBatch, rows: int) -> MonthCosts:
     """Share a batch: in each pool, what was spent goes to jobs, and to what was unused, in the proportions that looks saw."""
-    expected, used, unused = dict(batch.unused), dict(month.used), dict(month.unused)
-    for key, one in batch.used.items():
-        expected[key.pool] = expected.get(key.pool, 0.0) + one.usd
+    expected = summed([*batch.unused.items(), *((key.pool, one.usd) for key, one in batch.used.items())])
     rates = {pool: batch.spent.get(pool, 0.0) / usd for pool, usd in expected.items() if usd}
-    for key, one in batch.used.items():
-        used[key] = used.get(key, Used()).plus(Used(one.usd * rates.get(key.pool, 0.0), one.hours))
-    for pool, usd in batch.spent.items():
-        unseen = 0.0 if pool in rates else usd
-        unused[pool] = unused.get(pool, 0.0) + batch.unused.get(pool, 0.0) * rates.get(pool, 0.0) + unseen
+    of_jobs = ((key, Used(one.usd * rates.get(key.pool, 0.0), one.hours)) for key, one in batch.used.items())
+    # What was spent in a pool of which looks saw nothing is unused as a whole.
+    idle = ((pool, batch.unused.get(pool, 0.0) * rates[pool] if pool in rates else usd) for pool, usd in batch.spent.items())
+    used, unused = _used([*month.used.items(), *of_jobs]), summed([*month.unused.items(), *idle])
     return replace(month, used=bounded(used, rows), unused=unused)
+
+
+def _used(pairs: Iterable[tuple[Key, Used]]) -> dict[Key, Used]:
+    """Add up what each had."""
+    return {key: Used(sum(one.usd for one in had), sum(one.hours for one in had)) for key, had in grouped(pairs).items()}
 
 
 def bounded(used: Mapping[CostKey, Used], most: int = ROWS_KEPT) -> dict[CostKey, Used]:
@@ -169,12 +167,12 @@ def _others(key: CostKey) -> CostKey:
     return key._replace(job=RESERVED + OTHERS if key.job.startswith(RESERVED) else OTHERS)
 
 
-def _machines(look: CostLook, since_seconds: float) -> Iterator[tuple[str, dict[CostKey, Used], float]]:
-    """Find the machines that cost something: the pool of each, what it was used for, and the dollars that nobody used.
+def _machines(look: CostLook, since_seconds: float) -> Iterator[tuple[str, list[tuple[CostKey, Used]], float]]:
+    """Find the machines that cost something: the pool of each, what it was used for by whom, and the dollars that nobody used.
 
     ``since_seconds``: since the last look. The dollars of a reserved one are the person's, those of busy executors their builds'.
     """
-    builds, sides = _builds_by_node(look, since_seconds), _sides(look.snapshot)
+    builds, sides = grouped(_builds(look, since_seconds)), _sides(look.snapshot)
     executors = {(view.name, node.name): node.executors for view in look.snapshot.controllers.values() for node in view.nodes}
     for record in look.snapshot.living:
         places, pool = sides[record.machine], look.fleet.pools.get(record.pool)
@@ -187,9 +185,7 @@ def _machines(look: CostLook, since_seconds: float) -> Iterator[tuple[str, dict[
         taken = sum(took for _, took in owned)
         capacity = max(room * seconds, taken)  # where more builds run than there are executors, they share the machine
         share = rate * seconds / HOUR_SECONDS / capacity if capacity else 0.0
-        used: dict[CostKey, Used] = {}
-        for key, took in owned:
-            used[key] = used.get(key, Used()).plus(Used(took * share, took / HOUR_SECONDS))
+        used = [(key, Used(took * share, took / HOUR_SECONDS)) for key, took in owned]
         yield record.pool, used, max(0.0, rate * seconds / HOUR_SECONDS - taken * share)
 
 
@@ -200,11 +196,7 @@ def _capacity_usd(pool: Pool | None, record: Record) -> float:
 
 def _sides(snapshot: Snapshot) -> dict[str, list[tuple[str, str]]]:
     """Find the nodes of each machine: controller and name."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for record in snapshot.records:
-        if record.state is not RecordState.GONE:
-            found.setdefault(record.machine, []).append((record.controller, record.node or ""))
-    return found
+    return grouped((one.machine, (one.controller, one.node or "")) for one in snapshot.records if one.state is not RecordState.GONE)
 
 
 def _seconds(record: Record, now: float, since_seconds: float) -> float:
@@ -224,9 +216,8 @@ def _whose(
     return tuple((CostKey(controller, record.pool, job), min(seconds, took) * weight(job)) for controller, job, took in ran)
 
 
-def _builds_by_node(look: CostLook, since_seconds: float) -> dict[tuple[str, str], list[tuple[str, str, float]]]:
-    """Find what ran on each node since the last look: controller, job, and for how long."""
-    found: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
+def _builds(look: CostLook, since_seconds: float) -> Iterator[tuple[tuple[str, str], tuple[str, str, float]]]:
+    """Find what ran since the last look: the node of each build, then its controller, its job, and for how long it ran."""
     now = look.snapshot.taken_at
     for controller, after in look.learned.items():
         if now - after.seen_at > LOOK_GAP_SECONDS:
@@ -238,9 +229,7 @@ def _builds_by_node(look: CostLook, since_seconds: float) -> dict[tuple[str, str
             # What is gone since then ended somewhere in between, the middle is the best guess.
             gone = [sighting for key, sighting in look.snapshot.learned[controller].running.items() if key not in after.running]
             ran += [(sighting, min(now - sighting.since_at, since_seconds / 2)) for sighting in gone]
-        for sighting, seconds in ran:
-            found.setdefault((controller, sighting.node), []).append((controller, sighting.job, seconds))
-    return found
+        yield from (((controller, sighting.node), (controller, sighting.job, seconds)) for sighting, seconds in ran)
 
 
 def _rate_of(record: Record, spot: SpotPrices) -> float:
@@ -266,9 +255,7 @@ def in_month(month: MonthCosts, batch: CostBatch, metered: Month) -> MonthCosts:
 def spread_unused(month: MonthCosts) -> dict[CostKey, float]:
     """Share what was unused in each pool among its jobs, by their dollars; of a pool without any it is nobody's, whose name is ""."""
     jobs = [(key, one.usd) for key, one in month.used.items() if not key.job.startswith(RESERVED) and one.usd > 0.0]
-    of_pool: dict[str, float] = {}
-    for key, usd in jobs:
-        of_pool[key.pool] = of_pool.get(key.pool, 0.0) + usd
+    of_pool = summed((key.pool, usd) for key, usd in jobs)
     shares = {key: month.unused.get(key.pool, 0.0) * usd / of_pool[key.pool] for key, usd in jobs}
     return shares | {CostKey("", pool, ""): usd for pool, usd in month.unused.items() if pool not in of_pool}
 
@@ -323,14 +310,12 @@ class CostList:
 
 def list_costs(month: MonthCosts, fleet: Fleet, by: By) -> CostList:
     """Group the costs of a month, the dearest first."""
-    idle = spread_unused(month)
-    groups: dict[tuple[str, str], tuple[Used, float]] = {}
-    for key in dict.fromkeys([*month.used, *idle]):
-        used, idle_usd = groups.get(group := _group(key, fleet, by), (Used(), 0.0))
-        groups[group] = used.plus(month.used.get(key, Used())), idle_usd + idle.get(key, 0.0)
+    used = _used((_group(key, fleet, by), one) for key, one in month.used.items())
+    idle = summed((_group(key, fleet, by), usd) for key, usd in spread_unused(month).items())
+    groups = ((group, used.get(group, Used()), idle.get(group, 0.0)) for group in dict.fromkeys([*used, *idle]))
     entries = [
-        CostEntry(name=name, controller=controller, usd=used.usd + idle_usd, builds_usd=used.usd, idle_usd=idle_usd, hours=used.hours)
-        for (name, controller), (used, idle_usd) in groups.items()
+        CostEntry(name=name, controller=controller, usd=had.usd + idle_usd, builds_usd=had.usd, idle_usd=idle_usd, hours=had.hours)
+        for (name, controller), had, idle_usd in groups
     ]
     return CostList(
         month=month.name,

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from autoscaler.domain.grouping import grouped
+
 # One metric at one instant.
 
 
@@ -52,15 +54,13 @@ def lines_of(data: Iterable[Datum]) -> Iterator[tuple[str, dict[str, str | float
 
     Of several values the largest is told, of free space the least.
     """
-    lines: dict[tuple[tuple[str, str], ...], dict[str, str | float]] = {}
-    for datum in data:
-        if tuple(name for name, _ in datum.dimensions[1:]) in _EVENTS and any(datum.values):
-            worst = worst_of(datum.name, datum.values)
-            lines.setdefault(datum.dimensions, {})[datum.name] = int(worst) if worst == int(worst) else round(worst, 3)
-    for dimensions, facts in lines.items():
+    told = (datum for datum in data if tuple(name for name, _ in datum.dimensions[1:]) in _EVENTS and any(datum.values))
+    worst = ((datum, worst_of(datum.name, datum.values)) for datum in told)
+    figures = ((datum.dimensions, (datum.name, int(value) if value == int(value) else round(value, 3))) for datum, value in worst)
+    for dimensions, facts in grouped(figures).items():
         names = tuple(name for name, _ in dimensions[1:])
         zeros = {} if names == ("Controller",) else dict.fromkeys(_ALWAYS, 0)
-        yield _EVENTS[names], {**{name.lower(): value for name, value in dimensions[1:]}, **zeros, **facts}
+        yield _EVENTS[names], {**{name.lower(): value for name, value in dimensions[1:]}, **zeros, **dict(facts)}
 
 
 def worst_of(name: str, values: Sequence[float]) -> float:
@@ -134,10 +134,9 @@ def data_of_notes(fleet: str, notes: Mapping[str, PassNotes], now: float) -> Ite
 
 def places_of_notes(notes: Mapping[str, PassNotes]) -> dict[str, list[str]]:
     """Where each thing was counted, newest first."""
-    found: dict[str, list[str]] = {}
-    for counted in sorted(_all_counts(notes), key=lambda counted: -counted.at):
-        found.setdefault(counted.name, []).extend(place for place in counted.places if place not in found.get(counted.name, []))
-    return found
+    newest = sorted(_all_counts(notes), key=lambda counted: -counted.at)
+    places = grouped((counted.name, place) for counted in newest for place in counted.places)
+    return {name: list(dict.fromkeys(of_name)) for name, of_name in places.items()}
 
 
 def _all_counts(notes: Mapping[str, PassNotes]) -> list[Counted]:

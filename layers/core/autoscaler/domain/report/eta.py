@@ -1,33 +1,54 @@
-"""When a job's builds will start and end: those that wait, those that run, and one that would be queued now."""
+"""What each item of the queue waits for; and when a job's builds will start and end: those there are, and one that is queued now."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from shlex import quote
 
 from autoscaler.domain.facts.fleet import FULL_LABEL
 from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Subject
-from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, QueueItem
-from autoscaler.domain.forecast.durations import best_row, duration_of, left_of, start_kinds, start_of, subjects_of, sum_of
+from autoscaler.domain.facts.orders import text_of
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, Build, ControllerView, QueueItem
+from autoscaler.domain.forecast.durations import (
+    best_row,
+    duration_of,
+    left_of,
+    quantiles_of_job,
+    start_kinds,
+    start_of,
+    subjects_of,
+    sum_of,
+)
 from autoscaler.domain.launch.placement import PlannedStart
-from autoscaler.domain.launch.queue import BareStart, WaitsFor
-from autoscaler.domain.report.controllers import told_quiet
+from autoscaler.domain.launch.queue import BareStart, WaitsFor, expected_starts
+from autoscaler.domain.report.controllers import in_quiet_mode, told_quiet
+from autoscaler.domain.report.overdue import told_holds
 from autoscaler.domain.report.tracking import Rows, if_queued, item_duration, starts_of
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import TrialOf, in_the_way, is_tripped, open_trial
-from autoscaler.domain.situation.distrust import BROKEN_SECONDS
+from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Refused
+from autoscaler.domain.situation.looks import elapsed_seconds, ends_in_time
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
 from autoscaler.domain.situation.wants import Want, ignored_label, may_take, taker_of
-from autoscaler.domain.wording import clock, counted, duration
+from autoscaler.domain.wording import clock, counted, duration, listed
 
 # Why an item does not take an executor that looks free where jobs have weights: a heavier one goes first, or it needs several at once.
 
 
-Doubt = tuple[str, str, str]  # the state of a queue item, in a few words, in a sentence
+@dataclass(frozen=True, slots=True)
+class _Fate:
+    """What becomes of an item. ``because``: why it waits, if ``detail`` is more than that."""
+
+    state: str
+    brief: str
+    detail: str
+    because: str = ""
+    starts_in_seconds: float | None = None
 
 
-def why_kept(situation: Situation, controller: str, want: Want, machine: str, seconds: float) -> Doubt | None:
+def why_kept(situation: Situation, controller: str, want: Want, machine: str, seconds: float) -> _Fate | None:
     """Say what goes before an item on the machine that was planned for it; None if nothing does."""
     weights, pools = situation.fleet.weights, {pool.name for pool in want.pools}
     sides = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.machine == machine)
@@ -39,7 +60,7 @@ def why_kept(situation: Situation, controller: str, want: Want, machine: str, se
     return _for_heavier(weights, agent, want, others) or _for_several(weights, agent, want, others, seconds)
 
 
-def _for_heavier(weights: JobWeights, agent: Agent, want: Want, others: list[Want]) -> Doubt | None:
+def _for_heavier(weights: JobWeights, agent: Agent, want: Want, others: list[Want]) -> _Fate | None:
     """Name the job that goes first: its node shows no free executor to lighter ones while a heavier one waits."""
     mine = weights.of_running(want.item.job)
     heavier = max((other for other in others if weights.of_running(other.item.job) > mine), key=lambda other: other.weight, default=None)
@@ -50,17 +71,17 @@ def _for_heavier(weights: JobWeights, agent: Agent, want: Want, others: list[Wan
     detail = (
         f"{heavier.item.job}, which weighs {heavier.weight}, goes first: what is free on {agent.record.node} is kept until it has begun"
     )
-    return "after-heavier", "after a heavier job", detail
+    return _Fate("after-heavier", "after a heavier job", detail)
 
 
-def _for_several(weights: JobWeights, agent: Agent, want: Want, others: list[Want], seconds: float) -> Doubt | None:
+def _for_several(weights: JobWeights, agent: Agent, want: Want, others: list[Want], seconds: float) -> _Fate | None:
     """Say that the Heavy Job plugin needs several executors at once, of which others may take each that is freed before."""
     needed = _at_once(weights, want)
     lighter = [other for other in others if _at_once(weights, other) < needed]
     if needed == 1 or not lighter or seconds == 0.0 or not agent.busy_executors:
         return None
     first = f"{counted(len(lighter), 'job')} that {'needs' if len(lighter) == 1 else 'need'} fewer may take each that is freed before"
-    return "needs-several", "for several executors", f"it needs {needed} executors of one machine at once, and {first}"
+    return _Fate("needs-several", "for several executors", f"it needs {needed} executors of one machine at once, and {first}")
 
 
 def _at_once(weights: JobWeights, want: Want) -> int:
@@ -71,14 +92,15 @@ def _at_once(weights: JobWeights, want: Want) -> int:
 # Why nobody can say when a job starts, though it has a place: what it counts on was refused, is broken, or is late.
 
 
-def why_uncertain(situation: Situation, controller: str, want: Want, start: PlannedStart | BareStart | None) -> Doubt | None:
+def why_uncertain(situation: Situation, controller: str, want: Want, start: PlannedStart | BareStart | None) -> _Fate | None:
     """Say why an item may not start as planned; None if nothing speaks against it. ``start``: None for never."""
     if start is None:
         return _why_broken(situation, controller, want, "", None)
     view = situation.pools.get((controller, start.server))
     # A stopped agent is asked for all the same, and may be refused, too.
     if start.bought and view is not None and in_the_way(view.spec, situation.memory):
-        return "refused-by-ec2", "EC2 refuses", f"it starts once EC2 lets an agent of {view.name} start again: {view.refused_detail}"
+        words = f"it starts once EC2 lets an agent of {view.name} start again: {view.refused_detail}"
+        return _Fate("refused-by-ec2", "EC2 refuses", words)
     kept = why_kept(situation, controller, want, start.machine, start.seconds)
     if broken := kept or _why_broken(situation, controller, want, start.server, start.seconds):
         return broken
@@ -86,29 +108,29 @@ def why_uncertain(situation: Situation, controller: str, want: Want, start: Plan
     if start.first_seconds == ANY_MOMENT_SECONDS and start.server in situation.fleet.pools:
         timeout = duration(situation.fleet.pools[start.server].boot_timeout_seconds)
         words = f"it waits for an agent of {start.server} that takes longer than usual; each has {timeout} in all"
-        return "late-agent", "agent is late", words
+        return _Fate("late-agent", "agent is late", words)
     # Jenkins, or a plugin, holds it back in words of its own: nobody knows for how long.
     detail = f"Jenkins holds it back: {want.item.wait.unclear}"
-    return ("unclear", "Jenkins holds it", detail) if want.item.unclear else None
+    return _Fate("unclear", "Jenkins holds it", detail) if want.item.unclear else None
 
 
-def _why_broken(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> Doubt | None:
+def _why_broken(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> _Fate | None:
     """Say what was refused, is broken or is late. ``seconds``: in how many it takes an executor, None for never."""
     if seconds == 0.0:
         return _not_taken_yet(situation, controller, want)
     if situation.distrust[controller].scope_without_nodes(want) is not None:
-        return "tried", "an agent is tried", "free executors did not take it; an agent is tried for it"
+        return _Fate("tried", "an agent is tried", "free executors did not take it; an agent is tried for it")
     pools = [server] if server else [pool.name for pool in want.pools]
     if broken := next((pool for pool in pools if is_tripped(situation.memory.trials.get(TrialOf.BOOT.scope(pool)))), None):
-        return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
+        return _Fate("pool-broken", "pool is broken", f"it starts once an agent of {broken} boots")
     if refused := open_trial(situation.memory, TrialOf.CONNECT.scope(controller)):
-        return "cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})"
+        return _Fate("cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})")
     if no_node := situation.no_node(controller):
-        return "cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})"
+        return _Fate("cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})")
     return None
 
 
-def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt | None:
+def _not_taken_yet(situation: Situation, controller: str, want: Want) -> _Fate | None:
     """Name a node that has stood free beside the item for a look or more: Jenkins gives it out within seconds."""
     pools = {agent.record.node: agent.pool.name for agent in situation.agents if agent.record.controller == controller}
     for node in situation.snapshot.controllers[controller].nodes:
@@ -119,8 +141,163 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt |
         if since >= MINUTE_SECONDS and free.looks:
             until = clock(max(free.since_at + BROKEN_SECONDS, situation.now))
             detail = f"{node.name} has been free for {duration(since)} and has not taken it; from {until} on it does not count for it"
-            return "not-taken", "not taken yet", detail
+            return _Fate("not-taken", "not taken yet", detail)
     return None
+
+
+# What becomes of each item of the queue.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEntry:
+    """One item of the queue. ``state``: what becomes of it, in a word; ``brief``: in a few; ``detail``: in a sentence.
+
+    ``because``: why it waits; ``starts_in_seconds``: when it would start, None if nobody knows; ``of_pipeline``: a part of a pipeline.
+    """
+
+    id: int
+    controller: str
+    job: str
+    of_pipeline: bool
+    stage: str  # or branch, or parameters, that tell it from other items of its job; "" if nothing does
+    label: str
+    waiting_seconds: float
+    pools: tuple[str, ...]
+    state: str
+    brief: str
+    detail: str
+    because: str
+    starts_in_seconds: float | None
+
+
+def queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
+    """Tell of each item of a controller what becomes of it."""
+    view, fates = situation.snapshot.controllers[controller], list(_demanded(situation, controller))
+    yield from (_queue_entry(controller, item, fate, pools) for item, fate, pools in fates)
+    nodes, listed_ids = {node.name: node for node in view.nodes}, {item.id for item, _, _ in fates}
+    for item in view.items:
+        if item.id not in listed_ids:
+            label = ignored_label(situation.fleet, nodes, item)
+            ignored = _Fate("ignored", "another cloud's", f"another cloud serves {label} (ignore_labels)") if label else None
+            yield _queue_entry(controller, item, ignored or _of_other(situation, view, item))
+
+
+def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
+    """Tell of the items that pools may serve, that free executors do not take, that are on hold, and that no pool takes."""
+    demand, starts = situation.demands[controller], expected_starts(situation, controller)
+    learned, unknown = situation.snapshot.learned[controller], dict[PlannedStart, tuple[float, str]]()
+    for want in demand.wants:
+        start = starts.get(want.item.id)
+        if start is None or any(quantiles_of_job(learned, want.item.job, pool.name) for pool in want.pools):
+            continue
+        # The first item on each executor whose job has no known duration: later starts there are a guess.
+        place, first = _executor(start), (start.seconds, want.item.job)
+        unknown[place] = min(first, unknown.get(place, first))
+    for want in demand.wants:
+        yield want.item, _fate_of(situation, controller, want, starts, unknown), tuple(pool.name for pool in want.pools)
+    for refused in demand.refused:
+        yield refused.want.item, _of_refused(situation, controller, refused), tuple(pool.name for pool in refused.want.pools)
+    for item, holds in demand.held:
+        authors = listed(list(dict.fromkeys(hold.by for hold in holds)))
+        yield item, _Fate("held", f"held by {authors}", told_holds(situation, controller, item, holds), text_of(holds, situation.now)), ()
+    for unmet in demand.unmet:
+        yield unmet.item, _Fate(str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}", unmet.detail), ()
+
+
+def _queue_entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...] = ()) -> QueueEntry:
+    detail = fate.detail
+    if item.unclear and item.wait.unclear not in detail:
+        detail = f"{detail}; Jenkins says: {item.wait.unclear}"
+    return QueueEntry(
+        id=item.id,
+        controller=controller,
+        job=item.job,
+        of_pipeline=bool(item.run),
+        stage=item.signature,
+        label=item.asked_label or item.wait.named or "",
+        waiting_seconds=item.waiting_seconds,
+        pools=pools,
+        state=fate.state,
+        brief=fate.brief,
+        detail=detail,
+        because=fate.because or detail,
+        starts_in_seconds=fate.starts_in_seconds,
+    )
+
+
+def _executor(start: PlannedStart) -> PlannedStart:
+    """Name the executor of a start, whoever takes it when."""
+    return start._replace(seconds=start.first_seconds)
+
+
+def _fate_of(
+    situation: Situation,
+    controller: str,
+    want: Want,
+    starts: Mapping[int, PlannedStart],
+    unknown: Mapping[PlannedStart, tuple[float, str]],
+) -> _Fate:
+    if not want.mature:
+        seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
+        because = f"a job counts as demand once it has waited {seconds} (queue_maturity_seconds)"
+        return _Fate("young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)", because)
+    start = starts.get(want.item.id)
+    if doubt := why_uncertain(situation, controller, want, start):
+        return doubt
+    if start is None:
+        return _Fate("no-executor", "no executor", "no running or booting agent can take it")
+    pools = [situation.pools[controller, pool.name] for pool in want.pools]
+    starts_in = min((pool.start_seconds for pool in pools if pool.stopped), default=None)
+    boots_in = duration(min(pool.boot_seconds for pool in pools))
+    another = f"a new agent takes {boots_in} to boot" if starts_in is None else f"a stopped agent takes {duration(starts_in)} to start"
+    where = "another node" if start.server.startswith("\n") else start.server
+    if build := _of_unknown_length(situation, controller, start):
+        since = duration(elapsed_seconds(build, situation.snapshot.learned[controller], situation.now))
+        running = f"{build.job} on {where}, which has run for {since}; nobody knows when it ends"
+        return _Fate("placed", "once a build ends", f"it waits for {running}; {another}")
+    first_seconds, ahead = unknown.get(_executor(start), (inf, ""))
+    if first_seconds < start.seconds:
+        before = f"{ahead}, which waits before it for {where}; no build of {ahead} was seen to end, so that nobody knows how long it takes"
+        return _Fate("placed", "once a build ends", f"it waits for {before}; {another}")
+    when = f"in {duration(start.seconds)}" if start.seconds else "at once"
+    detail = f"it would start {when} on an executor of {where}; {another}"
+    return _Fate("placed", when, detail, starts_in_seconds=start.seconds)
+
+
+def _of_unknown_length(situation: Situation, controller: str, start: PlannedStart) -> Build | None:
+    """Find the build that has the executor, if nobody knows how long builds of its job take, or if it takes longer."""
+    builds = (build for node in situation.snapshot.controllers[controller].nodes for build in node.builds if build.key == start.build)
+    build = next(builds, None) if start.build else None
+    return build if build and not ends_in_time(build, start.server, situation.snapshot.learned[controller], situation.now) else None
+
+
+def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fate:
+    nodes = situation.distrust[controller].nodes
+    since_at = min((nodes[name].since_at for name in refused.nodes), default=situation.now)
+    have = "has" if len(refused.nodes) == 1 else "have"
+    refusal = f"{listed(refused.nodes)} {have} been free for {duration(situation.now - since_at)} and did not take it"
+    if not refused.nodes:
+        refusal = "free executors did not take it, and their agents have ended since"
+    then = f"another agent is tried for {refused.scope or 'any job'} at {clock(max(refused.until_at, situation.now))}"
+    if not refused.scope:
+        detail = f"{refusal}; no build has begun on {controller} meanwhile; {then}"
+        return _Fate("refused", "Jenkins starts nothing", detail)
+    return _Fate("refused", "no free executor takes it", f"{refusal}; {then}")
+
+
+def _of_other(situation: Situation, view: ControllerView, item: QueueItem) -> _Fate:
+    if item.in_quiet_mode:
+        return _Fate("quiet-mode", "for quiet mode to end", told_quiet(view), in_quiet_mode(situation, view))
+    if item.wait.unclear:
+        state, words = "waits-for-something-unknown", f"Jenkins says: {item.wait.unclear}"
+        return _Fate(state, "for an unknown reason", f"what it waits for is no executor; {words}", words)
+    if item.starved:  # after a restart: it waits for the node that it had
+        detail = "what it waits for is the node that it had before the restart"
+        return _Fate("waits-for-its-node", "on its old node", detail)
+    detail = "what it waits for is no executor"
+    return _Fate(
+        "not-for-an-executor", "not for an executor", detail, "it needs something other than an executor, so that no agent would help"
+    )
 
 
 # When builds start and end.
@@ -129,7 +306,6 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Doubt |
 # Of a job with more builds at once, the first ones tell enough.
 _BUILDS_TOLD = 50
 _TOLD_ONE_BY_ONE = 3  # more lines than that hide what else is known of a job
-_NOT_SERVED = "no pool of the fleet serves it, or it waits for something else than an executor (autoscaler queue says for what)"
 _FOR = {
     WaitsFor.JENKINS: "an executor is free",
     WaitsFor.BOOT: "an agent that boots",
@@ -205,24 +381,13 @@ def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows
         bare = starts.get(want.item.id)
         uncertain = why_uncertain(situation, asked.controller, want, bare)
         entry = _of_want(asked.controller, want, bare, durations[want.item.id], tracker)
-        yield replace(entry, pool="", starts=None, ends=None, detail=uncertain[-1]) if uncertain else entry
-    yield from _not_served(situation, asked)
-
-
-def _not_served(situation: Situation, asked: Asked) -> Iterator[EtaEntry]:
-    """Say of the items that are no demand what they wait for."""
-    demand = situation.demands[asked.controller]
-    served = {want.item.id for want in demand.wants}
-    causes = {unmet.item.id: unmet.detail for unmet in demand.unmet}
-    causes |= {refused.want.item.id: "free executors do not take it" for refused in demand.refused}
-    view = situation.snapshot.controllers[asked.controller]
-    nodes = {node.name: node for node in view.nodes}
-    for item in view.items:
-        if item.job == asked.job and item.id not in served and asked.item in {None, item.id}:
-            label = ignored_label(situation.fleet, nodes, item)
-            ignored = f"another cloud serves {label} (ignore_labels)" if label else ""
-            detail = told_quiet(view) if item.in_quiet_mode else ignored or causes.get(item.id, _NOT_SERVED)
-            yield _entry(asked.controller, item, pool="", starts=None, ends=None, detail=detail)
+        yield replace(entry, pool="", starts=None, ends=None, detail=uncertain.detail) if uncertain else entry
+    # What is no demand waits for something else.
+    items = situation.snapshot.controllers[asked.controller].items
+    others = {item.id: item for item in items if item.job == asked.job and asked.item in {None, item.id} and item.id not in durations}
+    for waiting in queue_of(situation, asked.controller) if others else ():
+        if item := others.get(waiting.id):
+            yield _entry(asked.controller, item, pool="", starts=None, ends=None, detail=waiting.because)
 
 
 def _of_want(controller: str, want: Want, bare: BareStart | None, takes: Estimate | None, tracker: JobTracker) -> EtaEntry:

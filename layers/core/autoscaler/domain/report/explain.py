@@ -1,5 +1,6 @@
 """Explain one job, node, instance or pool: the chain of facts from the decision itself, each fact once."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from autoscaler.domain import decide
@@ -8,12 +9,14 @@ from autoscaler.domain.facts.metering import LevelKind
 from autoscaler.domain.facts.plan import Held, Launch, Plan, Start, Step, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, Snapshot
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.boots import told_by_others
 from autoscaler.domain.report.controllers import told_controller, told_others
+from autoscaler.domain.report.eta import QueueEntry
 from autoscaler.domain.report.limits import told_schedules
-from autoscaler.domain.report.listing import QueueEntry, list_queue, told_devices, told_weights, words_of
+from autoscaler.domain.report.listing import list_queue, told_devices, told_weights, words_of
 from autoscaler.domain.report.machines import (
     image_of,
     lending_of,
@@ -52,9 +55,7 @@ PLACES_NAMED = 3
 
 def facts_of_waiting(entries: Sequence[QueueEntry]) -> Iterator[str]:
     """Say of items of one job what they wait for, beyond the answer; items that wait alike share a line."""
-    alike: dict[tuple[str, str, tuple[str, ...], str], list[QueueEntry]] = {}
-    for entry in entries:
-        alike.setdefault((entry.controller, entry.label, entry.pools, entry.state), []).append(entry)
+    alike = grouped(((entry.controller, entry.label, entry.pools, entry.state), entry) for entry in entries)
     for group in alike.values():
         yield _of_group(group, is_all=len(alike) == 1)
         if group[0].state not in PLANNED:
@@ -111,11 +112,9 @@ _FULL = {
 
 def _answer_of_waiting(situation: Situation, plans: Sequence[Plan], entries: Sequence[QueueEntry], running: int, of: str) -> str:
     """Say how many items of a job wait, why, and when the next one starts. ``of``: names the job, if it was asked for by another name."""
-    causes: dict[str, int] = {}
-    for entry in sorted(entries, key=lambda entry: -entry.waiting_seconds):
-        cause = _cause(situation, plans, entry)
-        causes[cause] = causes.get(cause, 0) + 1
-    by_number = sorted(causes.items(), key=lambda pair: -pair[1])
+    by_number = Counter(
+        _cause(situation, plans, entry) for entry in sorted(entries, key=lambda entry: -entry.waiting_seconds)
+    ).most_common()
     because = by_number[0][0] if len(by_number) == 1 else "; ".join(f"{number} because {cause}" for cause, number in by_number)
     kinds = {entry.of_pipeline for entry in entries}
     nouns = "stage" if kinds == {True} else "item" if len(kinds) > 1 else "build"
@@ -286,8 +285,7 @@ def unreadable(subject: str) -> str:
 
 
 def _of_controllers(situation: Situation) -> Iterator[str]:
-    for level in situation.spent_levels:
-        yield what_holds(situation, level)
+    yield from (what_holds(situation, level) for level in situation.spent_levels)
     for view in situation.snapshot.controllers.values():
         if told := told_controller(situation, view):
             yield told
@@ -367,10 +365,7 @@ def _of_agent(situation: Situation, agent: Agent, events: Collection[Event]) -> 
         yield from _still_booting(situation, agent)
     yield from _at_work(situation, agent)
     yield from told_devices(situation, agent)
-    if weighs := told_weights(situation, agent):
-        yield weighs
-    if lent := told_lent(situation, agent):
-        yield lent
+    yield from filter(None, (told_weights(situation, agent), told_lent(situation, agent)))
     if held := told_held_labels(situation, agent):
         yield f"it is {held}" if not held.startswith("the ") else held
     yield from _out_of_use(situation, agent, events)
@@ -508,12 +503,9 @@ def _of_pools_for_it(situation: Situation, plans: Iterable[Plan], pools: Collect
 def _decided(plans: Iterable[Plan], meant: Meant, *, told: Collection[str] = (), without: Collection[Reason] = ()) -> Iterator[str]:
     """Say what is to be done about it now, and what is not, and why. ``told``: details that were told already."""
     for plan in plans:
-        for step in plan.steps:
-            if meant(step):
-                yield f"now to be done: {type(step).__name__}, {step.reason}: {step.detail}"
-        for held in plan.held:
-            if meant(held) and held.detail not in told and held.reason not in without:
-                yield f"not done: {held.reason}: {held.detail}"
+        yield from (f"now to be done: {type(step).__name__}, {step.reason}: {step.detail}" for step in plan.steps if meant(step))
+        held = (held for held in plan.held if meant(held) and held.detail not in told and held.reason not in without)
+        yield from (f"not done: {one.reason}: {one.detail}" for one in held)
 
 
 def _of_pools(names: Collection[str]) -> Meant:

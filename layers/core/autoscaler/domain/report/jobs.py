@@ -11,6 +11,7 @@ from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Mach
 from autoscaler.domain.facts.memory import TrackRecord
 from autoscaler.domain.facts.runs import BlockCounts, BlockEnd, BuildResult, GoneBlock
 from autoscaler.domain.forecast.durations import duration_of, is_of_project, next_record, quantile, subjects_of
+from autoscaler.domain.grouping import grouped, summed
 
 # How large the machine is that a build of a job would run on. No single report decides it.
 
@@ -47,10 +48,8 @@ _SHARE = 0.95
 
 def next_weights(known: Mapping[str, int], rows: Iterable[JobRow], fleet: Fleet) -> dict[str, int]:
     """Carry weights on by the rows of the jobs that ended. If a job ran in several pools, the largest weight counts."""
-    found: dict[str, int] = {}
-    for row in rows:
-        if weight := _weight(row, fleet):
-            found[row.subject.job] = max(weight, found.get(row.subject.job, 1))
+    weights = grouped((row.subject.job, weight) for row in rows if (weight := _weight(row, fleet)))
+    found = {job: max(of_job) for job, of_job in weights.items()}
     heavy = [(job, weight) for job, weight in {**known, **found}.items() if weight > 1 and fleet.weights.source_of(job) is Source.LEARNED]
     return dict(sorted(sorted(heavy, key=lambda one: (-one[1], one[0]))[:WEIGHTS_KEPT]))
 
@@ -111,12 +110,13 @@ def note_blocks(rows: Rows, ends: Ends) -> list[JobRow]:
 
 def figures_of(counts: Mapping[str, BlockCounts]) -> tuple[BlockFigures, ...]:
     """Describe the node blocks of each controller that has pipelines."""
-    found = []
-    for controller, known in sorted(counts.items()):
-        if blocks := known.assigned + known.unassigned:
-            shares = {name: getattr(known, name) / blocks for name in ("unassigned", "ambiguous", "unmatched", "run_gone", "too_large")}
-            found.append(BlockFigures(controller=controller, blocks=round(blocks), **shares))
-    return tuple(found)
+    seen = ((controller, known, known.assigned + known.unassigned) for controller, known in sorted(counts.items()))
+    shares = ("unassigned", "ambiguous", "unmatched", "run_gone", "too_large")
+    return tuple(
+        BlockFigures(controller=controller, blocks=round(blocks), **{name: getattr(known, name) / blocks for name in shares})
+        for controller, known, blocks in seen
+        if blocks
+    )
 
 
 # Lists of job statistics.
@@ -172,11 +172,7 @@ def list_jobs(
     """List what is known of jobs that match, those with the most builds first, each with its signatures below it; then whole folders."""
     # A row without builds is one of what builds need alone.
     found = [row for row in rows if row.runs and matches(row.subject.job, pattern)]
-    runs: dict[tuple[str, str], int] = {}
-    for row in found:
-        if not row.subject.signature:
-            of_job = row.controller, row.subject.job
-            runs[of_job] = runs.get(of_job, 0) + row.runs
+    runs = summed(((row.controller, row.subject.job), row.runs) for row in found if not row.subject.signature)
     found.sort(key=lambda row: (row.controller, row.subject, row.pool))
     found.sort(key=lambda row: (is_of_project(row.subject), -runs.get((row.controller, row.subject.job), 0)))
     entries = tuple(
@@ -265,10 +261,8 @@ def list_needs(rows: Iterable[JobRow], fleet: Fleet, pattern: str, most: int) ->
     found = [
         entry for row in rows if matches(row.subject.job, pattern) and not is_of_project(row.subject) and (entry := _entry(row, fleet))
     ]
-    largest: dict[tuple[str, str], float] = {}
-    for entry in found:
-        of_job = entry.controller, entry.job
-        largest[of_job] = max(largest.get(of_job, 0.0), entry.share or 0.0)
+    shares = grouped(((entry.controller, entry.job), entry.share or 0.0) for entry in found)
+    largest = {job: max(of_job) for job, of_job in shares.items()}
     found.sort(key=lambda one: (-largest[one.controller, one.job], one.controller, one.job, one.signature, one.pool))
     return NeedList(needs=tuple(found[:most]), left_out=max(0, len(found) - most))
 

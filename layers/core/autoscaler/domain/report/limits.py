@@ -1,6 +1,6 @@
 """Limits and schedules of pools and teams: how much is used, who is told of it, and what holds now and next."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import islice
@@ -20,12 +20,12 @@ from autoscaler.domain.facts.metering import (
     teams,
 )
 from autoscaler.domain.facts.pools import Span, moment, now_and_next, numbers_of
-from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
+from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.gate import is_drain_overdue
 from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.launch.turns import order_of, spent_for_weight
-from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, Datum, one
-from autoscaler.domain.report.machines import usd_per_hour_of
+from autoscaler.domain.report.datum import NONE, PERCENT, Datum, one
+from autoscaler.domain.report.machines import hosts_away, usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.make_room import what_holds
 from autoscaler.domain.situation.breakers import TrialOf, by_pool, is_tripped, steps_that_keep_failing
@@ -130,10 +130,7 @@ def _waits(situation: Situation, level: Level) -> bool:
 
 
 def measure_teams(situation: Situation, room: Budget) -> Iterator[Datum]:
-    """Describe the dollars of each team, and how many a limit keeps waiting. Only fleets with teams pay for it."""
-    if situation.fleet.teams:
-        held = sum(use.level.kind is LevelKind.TEAM for use in held_back(situation))
-        yield one("TeamsHeldBack", held, COUNT, (("Fleet", situation.fleet.name),))
+    """Describe the dollars of each team. Only fleets with teams pay for it."""
     for use in room.levels:
         if use.level.kind is not LevelKind.TEAM:
             continue
@@ -199,15 +196,8 @@ def _of(level: Level) -> str:
 def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str]]:
     """Name them by metric; idle agents by pool, the dearest first."""
     idle = {dict(one.dimensions)["Pool"]: sum(one.values) for one in data if one.name == "IdleUsdPerHour" and len(one.dimensions) > 2}
-    pools = {record.instance_id: record.pool for record in situation.snapshot.records}
     return {
-        "DrainsOverdue": [f"{one.record.node} of pool {one.pool.name}" for one in situation.agents if is_drain_overdue(situation, one)],
-        "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in in_state(situation.memory, REFUSED.name)],
-        "BreakersOpen": open_breakers(situation),
-        "StepsFailing": [*steps_that_keep_failing(situation.memory)],
-        **_of_controllers(situation.snapshot.controllers.values()),
-        "StateUnread": told_unread(situation.snapshot),
-        "TeamsHeldBack": [use.level.text for use in held_back(situation) if use.level.kind is LevelKind.TEAM],
+        **in_trouble(situation),
         "AgentsLimitUsedPercent": [
             f"{level.text} (max_agents {level.ceilings.max_agents:g})"
             for level, percent in agents_used(situation, Budget(situation))
@@ -217,25 +207,35 @@ def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str
     }
 
 
+def in_trouble(situation: Situation) -> dict[str, list[str]]:
+    """Name by its metric what is counted since it is in trouble: agents, hosts, pools, teams, controllers, steps, what cannot be read."""
+    pools = {record.instance_id: record.pool for record in situation.snapshot.records}
+    views = situation.snapshot.controllers.values()
+    return {
+        "DrainsOverdue": [f"{one.record.node} of pool {one.pool.name}" for one in situation.agents if is_drain_overdue(situation, one)],
+        "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in in_state(situation.memory, REFUSED.name)],
+        "BreakersOpen": _open_breakers(situation),
+        "StepsFailing": [*steps_that_keep_failing(situation.memory)],
+        "ControllersUnread": [f"controller {view.name} ({view.problem})" for view in views if not view.complete],
+        "ControllersWithoutJobs": [f"controller {view.name}" for view in views if not view.shows_jobs],
+        "StateUnread": told_unread(situation.snapshot),
+        "TeamsHeldBack": [use.level.text for use in held_back(situation) if use.level.kind is LevelKind.TEAM],
+        "HostsOffline": [f"host {host.name}" for host, _ in hosts_away(situation)],
+    }
+
+
 def told_unread(snapshot: Snapshot) -> list[str]:
     """Name what this version cannot read of our own state, and say why not, as far as it can tell."""
     told = {f"record#{instance_id}": why.text for instance_id, why in snapshot.unread_records.items() if why.state}
     return [f"{name} ({told[name]})" if name in told else name for name in snapshot.unread]
 
 
-def open_breakers(situation: Situation) -> list[str]:
+def _open_breakers(situation: Situation) -> list[str]:
     """Name what is launched one agent at a time: pools whose boots or whose image fail, and controllers that no agent can connect to."""
     memory = situation.memory
     tripped = [pool for kind in (TrialOf.BOOT, TrialOf.IMAGE) for pool, trial in by_pool(memory, kind).items() if is_tripped(trial)]
     refusing = [controller for controller, trial in by_pool(memory, TrialOf.CONNECT).items() if trial.is_open]
     return [*(f"pool {name}" for name in tripped), *(f"controller {name}" for name in refusing)]
-
-
-def _of_controllers(views: Iterable[ControllerView]) -> dict[str, list[str]]:
-    return {
-        "ControllersUnread": [f"controller {view.name} ({view.problem})" for view in views if not view.complete],
-        "ControllersWithoutJobs": [f"controller {view.name}" for view in views if not view.shows_jobs],
-    }
 
 
 # The schedules of pools for people: which hold now, which begin next, and when, by their own clocks and the reader's.

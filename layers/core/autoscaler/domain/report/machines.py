@@ -13,7 +13,7 @@ from autoscaler.domain.facts.snapshot import InstanceState, Record, parts_of, to
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.launch.placement import needed_by_its_own, why_refused
 from autoscaler.domain.launch.purchase import offering_lacks, startable
-from autoscaler.domain.report.datum import COUNT, SECONDS, Datum, one
+from autoscaler.domain.report.datum import SECONDS, Datum
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.surplus import floor_here, least_kept, least_missed, why_it_stays, why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -365,15 +365,9 @@ def _next(situation: Situation, pool: PoolView) -> str:
 TOLD_AFTER_SECONDS = 900.0
 
 
-def measure_hosts(situation: Situation) -> Iterator[Datum]:
-    """Count the hosts that are not connected, where the fleet has any."""
-    if situation.fleet.hosts:
-        yield one("HostsOffline", len([*_hosts_away(situation)]), COUNT, (("Fleet", situation.fleet.name),))
-
-
 def hosts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the hosts that have not been connected for a while."""
-    for host, since in _hosts_away(situation):
+    for host, since in hosts_away(situation):
         if situation.now - since >= TOLD_AFTER_SECONDS:
             asks = f"Ask {host.owner}. " if host.owner else ""
             trouble = next((record.trouble for record in situation.snapshot.records if record.machine == host.id and record.trouble), "")
@@ -383,7 +377,7 @@ def hosts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             yield f"host/{host.name}", Seen(title, text, runbook, f"autoscaler why {host.name}")
 
 
-def _hosts_away(situation: Situation) -> Iterator[tuple[Host, float]]:
+def hosts_away(situation: Situation) -> Iterator[tuple[Host, float]]:
     """Find the hosts that are not connected, and since when."""
     for host in situation.fleet.hosts.values():
         if (since := situation.memory.agent(host.id).away_since) is not None:

@@ -7,11 +7,11 @@ so that each is told once. A limit that is left for some minutes and reached aga
 goes.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from autoscaler.domain.facts.fleet import Fleet, Offering
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import MonthCosts
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.reasons import Reason
@@ -29,7 +29,14 @@ from autoscaler.domain.report.costs import By, CostEntry, list_costs
 from autoscaler.domain.report.limits import limits_seen
 from autoscaler.domain.report.machines import failed_starts_seen, hosts_seen, told_failed
 from autoscaler.domain.report.ordered import is_taken_away, lost_seen, reserved_now
-from autoscaler.domain.report.overdue import lasting_seen, left_sides_seen
+from autoscaler.domain.report.overdue import (
+    held_labels_seen,
+    lasting_seen,
+    left_seen,
+    left_sides_seen,
+    still_lent_seen,
+    without_agents_seen,
+)
 from autoscaler.domain.report.problems import FORGOTTEN_SECONDS, PROBLEM, Problem
 from autoscaler.domain.report.told import LOST, Message, Seen, Span, Told, Trouble, marks_seen, told_by_now
 from autoscaler.domain.report.waiting import WAITS, is_slow, launches_seen, refusals_seen, waits_seen
@@ -159,28 +166,15 @@ def _over_after(name: str) -> float:
     return next((seconds for prefix, seconds in _COMES_AND_GOES.items() if name.startswith(prefix)), 0.0)
 
 
-def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
+def _seen(situation: Situation, told: Mapping[str, Trouble]) -> Iterator[tuple[str, Seen]]:
     yield from _boots(situation)
     for agent, reservation in reserved_now(situation):
         of_device, lost = reservation in agent.record.devices_for, lost_since(situation, agent) is not None
         if lost or is_taken_away(agent, situation.now) or reservation.until_at - situation.now <= WARNING_SECONDS:
             name = f"{LOST if lost else ''}reservation/{agent.record.instance_id}" + (f"/{reservation.person}" if of_device else "")
             yield name, _lost(agent, reservation) if lost else _ending(situation, agent, reservation, of_device=of_device)
-    yield from failed_starts_seen(situation)
-    for name, pool in situation.fleet.pools.items():
-        yield from _by_ec2(situation, name, pool.offerings)
-    yield from launches_seen(situation)
-    yield from limits_seen(situation)
-    yield from late_looks_seen(situation)
-    yield from controllers_seen(situation, told)
-    yield from others_seen(situation, told)
-    yield from large_queues_seen(situation)
-    yield from hosts_seen(situation)
-    yield from left_sides_seen(situation)
-    yield from marks_seen(situation)
-    yield from lost_seen(situation)
-    yield from refusals_seen(situation)
-    yield from lasting_seen(situation, told)
+    for seen in _SEEN:
+        yield from seen(situation, told)
     if situation.fleet.declined is not None:
         from autoscaler.domain.report.declined import declines_seen  # noqa: PLC0415 - for fleets with max_job_seconds only
 
@@ -229,24 +223,43 @@ def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
             yield f"connect/{controller}", Seen(title, text, "operations.md#agents-refused", "autoscaler doctor")
 
 
-def _by_ec2(situation: Situation, pool: str, offerings: Sequence[Offering]) -> Iterator[tuple[str, Seen]]:
-    """Tell of machines of a pool that others end, that EC2 takes back again and again within hours, or does not stop."""
-    memory, ask = situation.memory, f"autoscaler why {pool}"
-    if ended := open_trial(memory, TrialOf.ENDED.scope(pool)):
-        then = "Others are launched at once. CloudTrail knows who calls TerminateInstances."
-        text = f"{told_by_others(ended)}.\nThe last one: {ended.failed[-1]}.\n{then}"
-        yield f"ended/{pool}", Seen(f"agents of {pool} are ended by others", text, "operations.md#ended-by-others", ask)
-    spells = {offering.key: trial for offering in offerings if (trial := open_trial(memory, TrialOf.TAKEN_BACK.scope(pool, offering.key)))}
-    often = {key: trial for key, trial in spells.items() if trial.failures >= TAKEN_BACK}
-    if often:
-        lines = "\n".join(f"{key}: {trial.why}; it is asked for last until {moment(trial.until_at)}" for key, trial in often.items())
-        then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
-        text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{lines}\n{then}"
-        yield f"taken-back/{pool}", Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", ask)
-    if refused := open_trial(memory, TrialOf.STOPS.scope(pool)):
-        then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
-        text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
-        yield f"stops/{pool}", Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", ask)
+def _by_ec2(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Tell of machines that others end, that EC2 takes back again and again within hours, or does not stop."""
+    for pool, spec in situation.fleet.pools.items():
+        memory, ask = situation.memory, f"autoscaler why {pool}"
+        if ended := open_trial(memory, TrialOf.ENDED.scope(pool)):
+            then = "Others are launched at once. CloudTrail knows who calls TerminateInstances."
+            text = f"{told_by_others(ended)}.\nThe last one: {ended.failed[-1]}.\n{then}"
+            yield f"ended/{pool}", Seen(f"agents of {pool} are ended by others", text, "operations.md#ended-by-others", ask)
+        scopes = {offering.key: TrialOf.TAKEN_BACK.scope(pool, offering.key) for offering in spec.offerings}
+        spells = ((key, open_trial(memory, scope)) for key, scope in scopes.items())
+        often = {key: trial for key, trial in spells if trial and trial.failures >= TAKEN_BACK}
+        if often:
+            lines = "\n".join(f"{key}: {trial.why}; it is asked for last until {moment(trial.until_at)}" for key, trial in often.items())
+            then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
+            text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{lines}\n{then}"
+            yield f"taken-back/{pool}", Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", ask)
+        if refused := open_trial(memory, TrialOf.STOPS.scope(pool)):
+            then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
+            text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
+            yield f"stops/{pool}", Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", ask)
+
+
+_Seeing = Callable[[Situation, Mapping[str, Trouble]], Iterator[tuple[str, Seen]]]
+
+
+def _now(seen: Callable[[Situation], Iterator[tuple[str, Seen]]]) -> _Seeing:
+    """Look at what is there now, whatever people were told. The others carry on what this look may have missed."""
+    return lambda situation, _: seen(situation)
+
+
+_SEEN: tuple[_Seeing, ...] = (
+    *map(_now, (failed_starts_seen, _by_ec2, launches_seen, limits_seen, late_looks_seen)),
+    *(controllers_seen, others_seen),
+    *map(_now, (large_queues_seen, hosts_seen, left_sides_seen, marks_seen, lost_seen, refusals_seen)),
+    lasting_seen,
+    *map(_now, (still_lent_seen, held_labels_seen, without_agents_seen, left_seen)),
+)
 
 
 def _lost(agent: Agent, reservation: Reservation) -> Seen:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
 from types import MappingProxyType
 
 from autoscaler.domain.facts.fleet import Fleet, Lending
@@ -10,22 +11,21 @@ from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, RecordState
 from autoscaler.domain.facts.telemetry import CONTROLLER, Reports, Telemetry
-from autoscaler.domain.gate import is_drain_overdue
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one, worst_of
-from autoscaler.domain.report.limits import agents_used, measure_teams, open_breakers
-from autoscaler.domain.report.machines import boots_of_images, count_lent, measure_hosts, usd_per_hour_of
+from autoscaler.domain.report.limits import agents_used, in_trouble, measure_teams
+from autoscaler.domain.report.machines import boots_of_images, count_lent, usd_per_hour_of
 from autoscaler.domain.report.ordered import reserved_now
 from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
 from autoscaler.domain.situation.agents import Phase
-from autoscaler.domain.situation.breakers import TrialOf, open_trial, steps_that_keep_failing
+from autoscaler.domain.situation.breakers import TrialOf, open_trial
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.looks import build_remaining_seconds, elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.states import REFUSED, in_state
 from autoscaler.domain.situation.supply import free_executors
 
 # Metrics of build results and machines: results, failures in a row, readings of the node monitors.
@@ -113,16 +113,11 @@ def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Health
         *parts,
         *_fleet_totals(situation.fleet, [*nothing, *parts]),
         *_fleet_data(situation),
-        *measure_hosts(situation),
         *boots_of_images(situation, since),
     ]
-    return [datum for datum in data if _says_something(datum)]
-
-
-def _says_something(datum: Datum) -> bool:
-    """Tell whether a metric is worth its price: it is billed by the hour it is sent in, and most counts are 0."""
-    silent = len(datum.dimensions) > 1 or datum.name in _TOLD_WHEN_ANY
-    return any(datum.values) if datum.unit == COUNT and silent else bool(datum.values)
+    # A metric is billed by the hour it is sent in, and most counts are 0: these are sent of the fleet alone, and not all of them.
+    silent = ((datum, datum.unit == COUNT and (len(datum.dimensions) > 1 or datum.name in _TOLD_WHEN_ANY)) for datum in data)
+    return [datum for datum, is_silent in silent if (any(datum.values) if is_silent else datum.values)]
 
 
 def _controller_data(situation: Situation, view: ControllerView, report: Telemetry | None, monitors: Health) -> Iterator[Datum]:
@@ -133,12 +128,14 @@ def _controller_data(situation: Situation, view: ControllerView, report: Telemet
         if (value := figure(report, monitors)) is not None:
             yield one(name, value, unit, dimensions)
     if view.complete:
-        yield one("ControllerExecutorsBusy", sum(len(node.builds) for node in view.nodes if not node.agent), COUNT, dimensions)
-        yield one("QueueLength", len(view.items), COUNT, dimensions)
-        yield one("QueueUnclear", len(situation.demands[view.name].unknown), COUNT, dimensions)
-        # What one node alone can take needs that node, and no pool: its message names the node.
-        unservable = [unmet for unmet in late_unmet(situation, view.name) if unmet.reason is not Reason.WAITS_FOR_NODE]
-        yield one("QueueUnservable", len(unservable), COUNT, dimensions)
+        counts = {
+            "ControllerExecutorsBusy": sum(len(node.builds) for node in view.nodes if not node.agent),
+            "QueueLength": len(view.items),
+            "QueueUnclear": len(situation.demands[view.name].unknown),
+            # What one node alone can take needs that node, and no pool: its message names the node.
+            "QueueUnservable": sum(unmet.reason is not Reason.WAITS_FOR_NODE for unmet in late_unmet(situation, view.name)),
+        }
+        yield from (one(name, count, COUNT, dimensions) for name, count in counts.items())
 
 
 def heartbeat(fleet: str, function: str) -> Datum:
@@ -164,9 +161,8 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
     dimensions = (("Fleet", situation.fleet.name), ("Controller", controller), ("Pool", name))
     yield Datum(name="JobWaitSeconds", values=lesson.job_waits.get(name, ()) if lesson else (), unit=SECONDS, dimensions=dimensions)
     tally = lesson.tallies.get(name, Tally()) if lesson else Tally()  # of the builds that ended since the last look
-    for metric, count in (("BuildsSucceeded", tally.succeeded), ("BuildsFailed", tally.failed)):
-        if count:
-            yield one(metric, count, COUNT, dimensions)
+    ended = {"BuildsSucceeded": tally.succeeded, "BuildsFailed": tally.failed}
+    yield from (one(metric, count, COUNT, dimensions) for metric, count in ended.items() if count)
     if not view.complete:
         return
     yield one("QueueStarved", situation.starved[controller].get(name, 0), COUNT, dimensions)
@@ -177,8 +173,8 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
         yield from _stopping_data(situation, pool, dimensions)
     if pool.spec.lend is not Lending.NEVER:
         yield one("AgentsLent", count_lent(pool), COUNT, dimensions)
-    if ended := open_trial(situation.memory, TrialOf.ENDED.scope(pool.name)):
-        yield one("AgentsEndedByOthers", ended.failures, COUNT, dimensions)
+    if by_others := open_trial(situation.memory, TrialOf.ENDED.scope(pool.name)):
+        yield one("AgentsEndedByOthers", by_others.failures, COUNT, dimensions)
     if pool.agents:  # each metric costs money by the hour it is sent in; an empty pool has told all there is to tell
         yield from _agent_data(situation, pool, dimensions)
         yield from _build_data(situation, pool, dimensions)
@@ -235,19 +231,13 @@ _AGENT_METRICS = {
 def _build_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
     controller, name = pool.key
     learned = situation.snapshot.learned[controller]
-    remaining: list[float] = []
-    percent: list[float] = []
-    overdue = 0
-    for build in (build for agent in pool.agents if agent.node for build in agent.node.builds):
-        left = build_remaining_seconds(build, name, learned, situation.now, frozenset())
-        overdue += times_over(build, name, learned, situation.now)[0] > OVERDUE_FACTOR
-        if left == float("inf"):
-            continue
-        elapsed = elapsed_seconds(build, learned, situation.now)
-        remaining.append(left)
-        percent.append(100.0 * left / (left + elapsed) if left + elapsed > 0 else 0.0)
-    yield Datum(name="RemainingSeconds", values=tuple(remaining), unit=SECONDS, dimensions=dimensions)
-    yield Datum(name="RemainingPercent", values=tuple(percent), unit=PERCENT, dimensions=dimensions)
+    builds = [build for agent in pool.agents if agent.node for build in agent.node.builds]
+    lefts = ((build, build_remaining_seconds(build, name, learned, situation.now, frozenset())) for build in builds)
+    known = [(left, left + elapsed_seconds(build, learned, situation.now)) for build, left in lefts if left < inf]
+    percent = tuple(100.0 * left / in_all if in_all > 0 else 0.0 for left, in_all in known)
+    yield Datum(name="RemainingSeconds", values=tuple(left for left, _ in known), unit=SECONDS, dimensions=dimensions)
+    yield Datum(name="RemainingPercent", values=percent, unit=PERCENT, dimensions=dimensions)
+    overdue = sum(times_over(build, name, learned, situation.now)[0] > OVERDUE_FACTOR for build in builds)
     yield one("BuildsOverdue", overdue, COUNT, dimensions)
 
 
@@ -270,33 +260,31 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     fleet, limits = situation.fleet, situation.fleet.limits
     room = Budget(situation)
     dimensions = (("Fleet", fleet.name),)
-    yield one("UsdPerHour", sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living), NONE, dimensions)
-    yield one("UsdPerHourUsedPercent", 100.0 * room.fleet.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
-    yield one("AgentsLimitUsedPercent", max(percent for _, percent in agents_used(situation, room)), PERCENT, dimensions)
-    yield one("ControllersUnread", sum(not view.complete for view in situation.snapshot.controllers.values()), COUNT, dimensions)
-    yield one("DrainsOverdue", sum(is_drain_overdue(situation, agent) for agent in situation.agents), COUNT, dimensions)
-    yield one("HoldsActive", len(situation.overrides.holds), COUNT, dimensions)
-    yield one("OverridesActive", len(situation.overrides.numbers) + len(situation.overrides.teams), COUNT, dimensions)
-    quarantined = sum(agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE for agent in situation.agents)
-    yield one("AgentsInQuarantine", quarantined, COUNT, dimensions)
+    usd = {
+        "UsdPerHour": sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living),
+        "UsdMonth": situation.memory.month.usd,
+    }
+    percent = {
+        "UsdPerHourUsedPercent": 100.0 * room.fleet.usd_per_hour / limits.max_usd_per_hour,
+        "UsdMonthUsedPercent": 100.0 * situation.memory.month.usd / limits.max_usd_per_month,
+        "AgentsLimitUsedPercent": max(percent for _, percent in agents_used(situation, room)),
+        "LaunchRateUsedPercent": 100.0 * room.fleet.launched / limits.max_launches_per_hour,
+    }
+    counts = {
+        "HoldsActive": len(situation.overrides.holds),
+        "OverridesActive": len(situation.overrides.numbers) + len(situation.overrides.teams),
+        "AgentsInQuarantine": sum(agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE for agent in situation.agents),
+        **{name: len(places) for name, places in in_trouble(situation).items()},
+    }
+    for unit, values in ((NONE, usd), (PERCENT, percent), (COUNT, counts)):
+        yield from (one(name, value, unit, dimensions) for name, value in values.items())
     left = [reservation.until_at - situation.now for _, reservation in reserved_now(situation)]
     yield Datum(name="ReservationEndsSeconds", values=(min(left),) if left else (), unit=SECONDS, dimensions=dimensions)
-    yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)
-    yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
-    yield one("ControllersWithoutJobs", sum(not view.shows_jobs for view in situation.snapshot.controllers.values()), COUNT, dimensions)
-    yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
-    yield one("StepsFailing", len(steps_that_keep_failing(situation.memory)), COUNT, dimensions)
-    yield one("AgentsStuck", len(in_state(situation.memory, REFUSED.name)), COUNT, dimensions)
-    yield one("BreakersOpen", len(open_breakers(situation)), COUNT, dimensions)
-    yield one("LaunchRateUsedPercent", 100.0 * room.fleet.launched / limits.max_launches_per_hour, PERCENT, dimensions)
     yield from measure_teams(situation, room)
 
 
 def _fleet_totals(fleet: Fleet, data: Iterable[Datum]) -> Iterator[Datum]:
-    grouped: dict[str, list[Datum]] = {}
-    for datum in data:
-        grouped.setdefault(datum.name, []).append(datum)
-    for name, parts in grouped.items():
+    for name, parts in grouped((datum.name, datum) for datum in data).items():
         values = tuple(value for part in parts for value in part.values)
         if not values:
             continue

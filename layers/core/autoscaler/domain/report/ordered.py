@@ -13,7 +13,8 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import Reserve
 from autoscaler.domain.facts.runs import job_name_of
 from autoscaler.domain.facts.snapshot import OFF, Intent, Record, RecordState, Reservation
-from autoscaler.domain.facts.started_builds import FAILURES, LeftBuild, Part, RunOrder, TryState, Until, Verdict
+from autoscaler.domain.facts.started_builds import FAILURES, Part, RunOrder, TryState, Until, Verdict
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.report.told import LOST, Seen
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left import lost_since
@@ -75,17 +76,16 @@ class Access:
 
 def list_reservations(situation: Situation, access: Access) -> tuple[ReservationEntry, ...]:
     """List what is reserved now, and what is launched for people, by the end."""
-    agents = [
-        agent
-        for agent in situation.agents
-        if agent.record.reservation and (agent.phase is not Phase.CONDEMNED or lost_since(situation, agent))
-    ]
+    agents = [agent for agent in situation.agents if agent.phase is not Phase.CONDEMNED or lost_since(situation, agent)]
     found = [
-        _entry(agent.record, _state_of_reservation(situation, agent), access.get_in(situation.fleet, agent.record)) for agent in agents
+        _entry(agent.record, one, _state_of_reservation(situation, agent), access.get_in(situation.fleet, agent.record))
+        for agent in agents
+        if (one := agent.record.reservation)
     ]
     held = [(agent.record, one) for agent in situation.agents for one in agent.record.devices_for if not one.is_over(situation.now)]
     devices = [_device(situation.fleet, record, one, access) for record, one in held]
-    launches = [_entry(intent, _LAUNCHED) for intent in situation.snapshot.intents if intent.reservation and missing_of(intent)]
+    intents = situation.snapshot.intents
+    launches = [_entry(intent, one, _LAUNCHED) for intent in intents if (one := intent.reservation) and missing_of(intent)]
     return tuple(sorted([*found, *devices, *launches], key=lambda entry: (entry.until_at, entry.instance_id)))
 
 
@@ -93,31 +93,31 @@ def reserved_by(
     fleet: Fleet, records: Iterable[Record], intents: Iterable[Intent], order: Reserve, access: Access
 ) -> list[ReservationEntry]:
     """List what a person has by one order, or had before of the agent that it names, from our own state alone."""
-    mine = [record for record in records if _is_of(record, order)]
-    under_way = [intent for intent in intents if _is_of(intent, order) and missing_of(intent)]
-    known = [_entry(record, _STARTS.get(record.state, "is reserved"), access.get_in(fleet, record)) for record in mine]
+    known = [
+        _entry(record, one, _STARTS.get(record.state, "is reserved"), access.get_in(fleet, record))
+        for record in records
+        if (one := _ordered(record, order))
+    ]
+    under_way = [_entry(intent, one, _LAUNCHED) for intent in intents if missing_of(intent) and (one := _ordered(intent, order))]
     persons = [(record, one) for record in records for one in record.devices_for if one.person == order.person]
     devices = [
         _device(fleet, record, one, access)
         for record, one in persons
         if one.request == order.request_id or order.target in {record.pool, record.node, record.instance_id, record.machine}
     ]
-    return [*known, *devices, *(_entry(intent, _LAUNCHED) for intent in under_way)]
+    return [*known, *devices, *under_way]
 
 
 def _device(fleet: Fleet, record: Record, reservation: Reservation, access: Access) -> ReservationEntry:
     """Describe a device that a person has: its agent writes down which one, once it is free."""
     file = "".join(letter if letter.isalnum() else "-" for letter in reservation.person)[:64]
     way = f"{access.get_in(fleet, record)}, then: . /run/autoscaler-agent/people/{file}"
-    entry = _entry(replace(record, reservation=reservation), "has a device of it", way)
+    entry = _entry(record, reservation, "has a device of it", way)
     return replace(entry, instance_id=record.machine, what="device")
 
 
-def _entry(one: Record | Intent, state: str, get_in: str = "") -> ReservationEntry:
+def _entry(one: Record | Intent, reservation: Reservation, state: str, get_in: str = "") -> ReservationEntry:
     """Describe what a person has by a record, or will have by a launch."""
-    reservation = one.reservation
-    if reservation is None:
-        raise ValueError("it is not reserved")
     node, instance_id, instance_type = (one.node or "", one.instance_id, one.instance_type) if isinstance(one, Record) else ("", "", "")
     return ReservationEntry(
         person=reservation.person,
@@ -135,11 +135,11 @@ def _entry(one: Record | Intent, state: str, get_in: str = "") -> ReservationEnt
     )
 
 
-def _is_of(one: Record | Intent, order: Reserve) -> bool:
-    if one.reservation is None or one.reservation.person != order.person:
-        return False
-    named = isinstance(one, Record) and order.target in {one.node, one.instance_id}
-    return named or one.reservation.request == order.request_id
+def _ordered(one: Record | Intent, order: Reserve) -> Reservation | None:
+    """Return what its person has by an order, or had before of the agent that it names."""
+    reservation, named = one.reservation, isinstance(one, Record) and order.target in {one.node, one.instance_id}
+    is_theirs = reservation is not None and reservation.person == order.person and (named or reservation.request == order.request_id)
+    return reservation if is_theirs else None
 
 
 def _state_of_reservation(situation: Situation, agent: Agent) -> str:
@@ -498,9 +498,7 @@ def told_lost(situation: Situation, job: str) -> Iterator[str]:
 
 def lost_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the jobs of which lost builds were left to a person, a message for each."""
-    by_job: dict[tuple[str, str], list[LeftBuild]] = {}
-    for left in situation.memory.fleet.left.values():
-        by_job.setdefault((left.controller, job_name_of(left.run)), []).append(left)
+    by_job = grouped(((left.controller, job_name_of(left.run)), left) for left in situation.memory.fleet.left.values())
     for (controller, job), builds in by_job.items():
         lines = [f"{one.run} on {one.controller}: {one.why}" for one in builds]
         then = "Nothing starts it again by itself: look at it, and start it by hand where it is still wanted."

@@ -4,15 +4,16 @@ Rows that have a message of their own are not told here. A message that was sent
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import ceil
 from shlex import quote
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Fleet
-from autoscaler.domain.facts.memory import Failing
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import labels_soon, labels_to_lend, satisfies
 from autoscaler.domain.facts.orders import Hold, Scope, single_label, text_of
-from autoscaler.domain.facts.snapshot import Binding, Build, Node, QueueItem, Record
+from autoscaler.domain.facts.snapshot import Build, Node, QueueItem, Record
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.repair.nodes import agents_unseen_for_ever, strays_unseen_for_ever
 from autoscaler.domain.report.machines import usd_per_hour_of, why_kept
 from autoscaler.domain.report.told import Seen, told_offline
@@ -24,7 +25,7 @@ from autoscaler.domain.situation.breakers import failing_labels
 from autoscaler.domain.situation.left import is_controller_left, is_on_hold, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.states import FOREIGN, AgentState, in_state, seen_seconds, state_named
-from autoscaler.domain.wording import clock, counted, dollars, duration, end_command, listed, moment
+from autoscaler.domain.wording import clock, counted, dollars, duration, end_command, lines_of, listed, moment
 
 # What a person decides: agents whose pool or controller left the fleet file, and machines with our tags that we did not launch.
 
@@ -34,12 +35,8 @@ _NAMED = 10
 
 
 def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
-    """Tell of pools that left, and of controllers that left, with the agents that they leave behind."""
-    pools: dict[str, list[Agent]] = {}
-    for agent in situation.agents:
-        if agent.pool.has_left and not agent.instance_ended and not is_controller_left(situation, agent.record.controller):
-            pools.setdefault(agent.pool.name, []).append(agent)
-    for pool, agents in pools.items():
+    """Tell of pools and controllers that left, with what they leave behind, and of instances that are not ours."""
+    for pool, agents in grouped((agent.pool.name, agent) for agent in _there(situation) if agent.pool.has_left).items():
         becomes = dict.fromkeys(_what_becomes_of(situation, agent) for agent in agents)
         known = listed([_name(agent.record) for agent in agents], _NAMED)
         cost = _cost(situation, (agent.record for agent in agents))
@@ -47,14 +44,14 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         then = f"They cost {cost} an hour until then. To keep them, put the pool back."
         title, ask = f"agents of {pool} left the fleet file", f"autoscaler why {agents[0].record.node or pool}"
         yield f"left/pool/{pool}", Seen(title, f"{text}\n{then}", _LEFT_RUNBOOK, ask)
-    for (controller, pool), names in _unseen(situation).items():
-        cost = _cost(situation, (record for record in situation.snapshot.living if record.machine in names))
-        text = f"{_nobody_sees(controller)}: {listed([*names.values()], _NAMED)}. They cost {cost} an hour."
-        then = f"Put the controller back, or end each one once nothing runs on it: {_end(next(iter(names)))}"
-        title = f"agents of {pool} left the fleet file"
-        message = Seen(title, f"{text}\n{then}", _LEFT_RUNBOOK, "autoscaler status", daily=True)
-        yield f"left/controller/{controller}/{pool}", message
-    if ids := _foreign(situation):
+    for (controller, pool), unseen in _unseen(situation).items():
+        machines = dict(unseen)
+        cost = _cost(situation, (record for record in situation.snapshot.living if record.machine in machines))
+        text = f"{_nobody_sees(controller)}: {listed([name for _, name in unseen], _NAMED)}. They cost {cost} an hour."
+        then = f"Put the controller back, or end each one once nothing runs on it: {_end(unseen[0][0])}"
+        title, name = f"agents of {pool} left the fleet file", f"left/controller/{controller}/{pool}"
+        yield name, Seen(title, f"{text}\n{then}", _LEFT_RUNBOOK, "autoscaler status", daily=True)
+    if ids := list(in_state(situation.memory, FOREIGN)):
         yield (
             FOREIGN,
             Seen(
@@ -69,17 +66,19 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 def left_behind(situation: Situation) -> tuple[str, ...]:
     """Name each agent without a pool, each host and side that left, and each agent that nobody sees, a sentence each."""
-    drained = (agent for agent in situation.agents if agent.pool.has_left and not is_controller_left(situation, agent.record.controller))
-    lines = [f"{_name(agent.record)}: {line}" for agent in drained if not agent.instance_ended for line in told_left(situation, agent)]
-    for agent in situation.agents:
-        if agent.pool.has_left or agent.instance_ended or is_controller_left(situation, agent.record.controller):
-            continue
-        if why := why_not_wanted(situation, agent):
-            lines.append(f"{_name(agent.record)}: {why}: {_what_becomes_of(situation, agent)}")
-    for (controller, _), names in _unseen(situation).items():
-        lines += [f"{name}: {_nobody_sees(controller)}; {_end(instance)}" for instance, name in names.items()]
-    lines += [told_foreign(situation.fleet, [name]) for name in _foreign(situation)]
-    return tuple(lines)
+    seen = _there(situation)
+    of_left_pools = (f"{_name(agent.record)}: {line}" for agent in seen for line in told_left(situation, agent))
+    others = ((agent, why) for agent in seen if not agent.pool.has_left and (why := why_not_wanted(situation, agent)))
+    unwanted = (f"{_name(agent.record)}: {why}: {_what_becomes_of(situation, agent)}" for agent, why in others)
+    places = _unseen(situation).items()
+    unseen = (f"{name}: {_nobody_sees(controller)}; {_end(machine)}" for (controller, _), names in places for machine, name in names)
+    return (*of_left_pools, *unwanted, *unseen, *(told_foreign(situation.fleet, [name]) for name in in_state(situation.memory, FOREIGN)))
+
+
+def _there(situation: Situation) -> list[Agent]:
+    """List the agents whose machines may be there, and which their controllers see."""
+    there = (agent for agent in situation.agents if not agent.instance_ended)
+    return [agent for agent in there if not is_controller_left(situation, agent.record.controller)]
 
 
 def told_left(situation: Situation, agent: Agent) -> Iterator[str]:
@@ -102,7 +101,7 @@ def told_foreign(fleet: Fleet, ids: Sequence[str]) -> str:
 
 def told_stray(situation: Situation, name: str) -> Iterator[str]:
     """Say what a person can do about an instance without a record."""
-    if name in _foreign(situation):
+    if name in in_state(situation.memory, FOREIGN):
         yield told_foreign(situation.fleet, [name])
     for instance in strays_unseen_for_ever(situation):
         if name in {instance.id, instance.node}:
@@ -129,18 +128,13 @@ def _what_becomes_of(situation: Situation, agent: Agent) -> str:
     return "it is drained, and its node goes once it is idle" if agent.record.is_host else "it is drained, and ends once it is idle"
 
 
-def _unseen(situation: Situation) -> dict[tuple[str, str], dict[str, str]]:
-    """Name what nobody sees by its controller and pool, then by its machine."""
-    found: dict[tuple[str, str], dict[str, str]] = {}
-    for agent in agents_unseen_for_ever(situation):
-        found.setdefault((agent.record.controller, agent.pool.name), {})[agent.record.machine] = _name(agent.record)
-    for instance in strays_unseen_for_ever(situation):
-        found.setdefault((instance.controller, instance.pool), {})[instance.id] = f"{instance.node or instance.id} ({instance.id})"
-    return found
-
-
-def _foreign(situation: Situation) -> list[str]:
-    return [*in_state(situation.memory, FOREIGN)]
+def _unseen(situation: Situation) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Name what nobody sees by its controller and pool, each machine with its name for people."""
+    records = (agent.record for agent in agents_unseen_for_ever(situation))
+    agents = (((record.controller, record.pool), (record.machine, _name(record))) for record in records)
+    instances = strays_unseen_for_ever(situation)
+    strays = (((one.controller, one.pool), (one.id, f"{one.node or one.id} ({one.id})")) for one in instances)
+    return grouped([*agents, *strays])
 
 
 def _nobody_sees(controller: str) -> str:
@@ -167,12 +161,11 @@ _SIDES_RUNBOOK = "operations.md#a-controller-that-shared-machines-left"
 
 def left_sides_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name each controller that left the fleet file while machines are shared with it, or one leaves it for another controller."""
-    by_controller: dict[str, list[tuple[Record, Binding]]] = {}
-    for machine in dict.fromkeys(record.machine for record in situation.snapshot.records) if situation.left_controllers else ():
-        for record, side in unseen_sides(situation, machine):
-            if side in record.leaves:  # else it is told as any agent of a controller that left
-                by_controller.setdefault(side.controller, []).append((record, side))
-    for controller, sides in by_controller.items():
+    machines_there = dict.fromkeys(record.machine for record in situation.snapshot.records) if situation.left_controllers else ()
+    unseen = (one for machine in machines_there for one in unseen_sides(situation, machine))
+    # Else it is told as any agent of a controller that left.
+    leaving = ((side.controller, (record, side)) for record, side in unseen if side in record.leaves)
+    for controller, sides in grouped(leaving).items():
         machines = list(dict.fromkeys(record.machine for record, _ in sides))
         usd = sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.machine in machines)
         cost = f" They cost {dollars(usd)} an hour." if usd else ""
@@ -193,21 +186,18 @@ _RUNBOOK = "operations.md#lasts-too-long"
 
 def held_labels_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools with such agents, one message for a pool."""
-    pools: dict[str, list[tuple[Agent, Failing]]] = {}
-    for agent in situation.agents:
-        failing = failing_labels(situation.memory, agent)
-        if failing and _is_without_labels(situation, agent) and situation.now - failing.since_at >= HOUR_SECONDS:
-            pools.setdefault(agent.pool.name, []).append((agent, failing))
+    failing = ((agent, step) for agent in situation.agents if (step := failing_labels(situation.memory, agent)))
+    lasting = ((agent, step) for agent, step in failing if situation.now - step.since_at >= HOUR_SECONDS)
+    pools = grouped((agent.pool.name, (agent, step)) for agent, step in lasting if _is_without_labels(situation, agent))
     for pool, agents in pools.items():
         names = [agent.record.node or "" for agent, _ in agents]
         lines = [
-            f"{agent.record.node}: its labels were to be given back {duration(situation.now - failing.since_at)} ago: {failing.why}"
-            for agent, failing in agents[:_NAMED]
+            f"{agent.record.node}: its labels were to be given back {duration(situation.now - step.since_at)} ago: {step.why}"
+            for agent, step in agents[:_NAMED]
         ]
         cost = _cost(situation, (agent.record for agent, _ in agents))
-        text = "\n".join([*lines, f"No job begins there, and they cost {cost} an hour. Jenkins is asked again now and then."])
-        title = f"{listed(names, 2)} of {pool}: without labels too long"
-        yield f"lasts/labels/{pool}", Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}")
+        then = f"No job begins there, and they cost {cost} an hour. Jenkins is asked again now and then."
+        yield f"lasts/labels/{pool}", _lasts(pool, names, "without labels too long", *lines, then)
 
 
 def _is_without_labels(situation: Situation, agent: Agent) -> bool:
@@ -231,24 +221,20 @@ _TOLD_OF_OTHERS = (states.PERSON, states.KEPT, states.LOST, states.DRAINS, state
 
 def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
     """Name the rows and pools with agents that stay there for too long. ``told``: names of what people were told."""
-    lasting: dict[tuple[AgentState, str], list[tuple[float, Agent]]] = {}
-    for agent in situation.agents:
-        if (row := _lasting_row(situation, agent, told)) is not None:
-            lasting.setdefault((row, agent.pool.name), []).append((_lasted(situation, agent, row), agent))
-    for (row, pool), lasted in lasting.items():
-        agents = [agent for _, agent in sorted(lasted, key=lambda seconds_and_agent: -seconds_and_agent[0])]
-        lines = [_line(situation, row, agent) for agent in agents[:_NAMED]]
-        lines += [f"and {len(agents) - _NAMED} more"] if len(agents) > _NAMED else []
+    lasting = ((row, agent) for agent in situation.agents if (row := _lasting_row(situation, agent, told)))
+    for (row, pool), agents in grouped(((row, agent.pool.name), agent) for row, agent in lasting).items():
+        agents.sort(key=lambda agent: -_lasted(situation, agent, row))
+        lines = lines_of([_line(situation, row, agent) for agent in agents], _NAMED)
         usd = sum(usd_per_hour_of(situation, agent.record) for agent in agents)
         cost = f"{counted(len(agents), 'agent')} of {pool} cost {dollars(usd)} an hour." if usd else ""
-        text = "\n".join(filter(None, [*lines, f"Deadline: {row.deadline}. Then: {row.then}.", cost]))
         names = [agent.record.node or agent.record.instance_id for agent in agents]
-        title = f"{listed(names, 2)} of {pool}: {row.title or f'{row.name} too long'}"
-        yield _key(row, pool), Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}", daily=row.daily)
-    yield from _still_lent(situation)
-    yield from held_labels_seen(situation)
-    yield from _without_agents(situation)
-    yield from left_seen(situation)
+        seen = _lasts(pool, names, row.title or f"{row.name} too long", *lines, f"Deadline: {row.deadline}. Then: {row.then}.", cost)
+        yield _key(row, pool), replace(seen, daily=row.daily)
+
+
+def _lasts(pool: str, names: Sequence[str], what: str, *lines: str) -> Seen:
+    """Make the message of what lasts too long in a pool."""
+    return Seen(f"{listed(names, 2)} of {pool}: {what}", "\n".join(filter(None, lines)), _RUNBOOK, f"autoscaler why {names[0]}")
 
 
 def told_row(situation: Situation, agent: Agent) -> Iterator[str]:
@@ -314,14 +300,10 @@ def _line(situation: Situation, row: AgentState, agent: Agent) -> str:
 def _causes(situation: Situation, row: AgentState, agent: Agent) -> Iterator[str]:
     """Say what keeps an agent where it is, in the words of Jenkins, of EC2 or of a person as far as there are any."""
     record = agent.record
-    for hold in situation.overrides.holds_of_people_on(record.controller, record.pool):
-        yield hold.text(situation.now)
+    yield from (hold.text(situation.now) for hold in situation.overrides.holds_of_people_on(record.controller, record.pool))
     if agent.node and agent.node.builds:
         yield f"busy with {listed(sorted({name_of_build(build) for build in agent.node.builds}))}"
-    if agent.mark is None and (offline := told_offline(agent.node)):
-        yield offline
-    if record.trouble:
-        yield record.trouble
+    yield from filter(None, ("" if agent.mark else told_offline(agent.node), record.trouble))
     if stuck := situation.memory.agent(record.instance_id).stuck:
         yield stuck.why
     if reason := situation.no_giving_up(record.controller):
@@ -352,18 +334,16 @@ def _bound_to(situation: Situation, agent: Agent) -> Iterator[str]:
         yield f"{listed(runs)} ran there before {agent.record.controller} restarted"
 
 
-def _still_lent(situation: Situation) -> Iterator[tuple[str, Seen]]:
+def still_lent_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools with agents that still have the labels of a loan an hour after its end: plain jobs go on beginning there."""
-    pools: dict[str, list[Agent]] = {}
-    for agent in situation.agents:
-        if agent.node and _keeps_lent_labels(situation, agent, agent.node):
-            pools.setdefault(agent.pool.name, []).append(agent)
-    for pool, agents in pools.items():
+    nodes = ((agent, agent.node) for agent in situation.agents if agent.node)
+    for pool, agents in grouped((agent.pool.name, agent) for agent, node in nodes if _keeps_lent_labels(situation, agent, node)).items():
         lines = [_still_lent_line(situation, agent) for agent in agents[:_NAMED]]
-        text = "\n".join([*lines, "Jobs of the general kind go on beginning there. Each look asks Jenkins again for the labels to go."])
-        names = [agent.record.node or "" for agent in agents]
-        title = f"{listed(names, 2)} of {pool}: {states.LENT.name} too long"
-        yield _key(states.LENT, pool), Seen(title, text, _RUNBOOK, f"autoscaler why {names[0]}")
+        then = "Jobs of the general kind go on beginning there. Each look asks Jenkins again for the labels to go."
+        yield (
+            _key(states.LENT, pool),
+            _lasts(pool, [agent.record.node or "" for agent in agents], f"{states.LENT.name} too long", *lines, then),
+        )
 
 
 def _keeps_lent_labels(situation: Situation, agent: Agent, node: Node) -> bool:
@@ -381,17 +361,15 @@ def _still_lent_line(situation: Situation, agent: Agent) -> str:
     return f"{agent.record.node}: {ended}" + (f": {causes}" if causes else "")
 
 
-def _without_agents(situation: Situation) -> Iterator[tuple[str, Seen]]:
+def without_agents_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name instances without a record that EC2 does not end."""
     agents, row = {agent.record.instance_id for agent in situation.agents}, states.SHUTS_DOWN
-    pools, pasts = dict[str, list[str]](), in_state(situation.memory, row.name)
-    for name, past in pasts.items():
-        if situation.ec2_seen_seconds(past.since_at) >= states.SHUTS_DOWN_SECONDS and name not in agents:
-            pools.setdefault(past.pool, []).append(name)
-    for pool, names in pools.items():
+    pasts = {name: past for name, past in in_state(situation.memory, row.name).items() if name not in agents}
+    lasting = (name for name, past in pasts.items() if situation.ec2_seen_seconds(past.since_at) >= states.SHUTS_DOWN_SECONDS)
+    for pool, names in grouped((pasts[name].pool, name) for name in lasting).items():
         lines = [f"{name} {row.says}, for {duration(situation.now - pasts[name].since_at)}" for name in names[:_NAMED]]
-        text = "\n".join([*lines, f"Deadline: {row.deadline}. Then: {row.then}."])
-        yield _key(row, pool), Seen(f"{listed(names, 2)} of {pool}: {row.name} too long", text, _RUNBOOK, "autoscaler status", daily=True)
+        seen = _lasts(pool, names, f"{row.name} too long", *lines, f"Deadline: {row.deadline}. Then: {row.then}.")
+        yield _key(row, pool), replace(seen, try_it="autoscaler status", daily=True)
 
 
 # Labels on hold for people: which jobs wait for the end of a hold, where Jenkins starts them all the same, which agents lack the label.

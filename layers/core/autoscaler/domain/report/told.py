@@ -84,6 +84,11 @@ def told_by_now(told: Told, now: float) -> Told:
     return replace(told, troubles=not_ahead(told.troubles, now), spans=not_ahead(told.spans, now))
 
 
+def told_again(told: Mapping[str, Trouble], place: str) -> Iterator[tuple[str, Seen]]:
+    """Take what people were told of in this place as still there."""
+    yield from ((name, Seen(trouble.title, "", "", "")) for name, trouble in told.items() if name.startswith(place))
+
+
 # One event of the fleet's history: a step that was taken or failed, or an order of a person.
 
 
@@ -189,12 +194,12 @@ def marks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             marks = {agent.record.node: mark for agent in agents if (mark := situation.past(agent).mark)}
             lines = [f"{node}, for {duration(situation.now - mark.since_at)}: {mark.words}" for node, mark in marks.items()]
             hosts = [agent for agent in agents if agent.record.is_host]
-            lines = [f"Monitors of {controller} took {counted(len(marks), 'agent')} of {name} offline.", *lines_of(lines, _NAMED)]
-            if len(hosts) < len(agents):
-                lines.append("They take no builds. Others are launched, and these end once idle.")
-            lines += ["Hosts stay as they are: see to them."] if hosts else []
+            what = f"Monitors of {controller} took {counted(len(marks), 'agent')} of {name} offline."
+            then = "They take no builds. Others are launched, and these end once idle." if len(hosts) < len(agents) else ""
+            of_hosts = "Hosts stay as they are: see to them." if hosts else ""
+            text = "\n".join(filter(None, (what, *lines_of(lines, _NAMED), then, of_hosts)))
             title, ask = f"Jenkins took agents of {name} offline", f"autoscaler why {next(iter(marks))}"
-            yield f"marked/{controller}/{name}", Seen(title, "\n".join(lines), _RUNBOOK, ask)
+            yield f"marked/{controller}/{name}", Seen(title, text, _RUNBOOK, ask)
 
 
 def _is_told(situation: Situation, agent: Agent) -> bool:

@@ -13,11 +13,12 @@ from autoscaler.domain.facts.orders import Hold, text_of
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.backoff import held_by_what_is_stopped, lacks_capacity
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import queue_as_placed
 from autoscaler.domain.report.overdue import name_of_build, resume_option
-from autoscaler.domain.report.told import Seen, Trouble
+from autoscaler.domain.report.told import Seen, Trouble, told_again
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import (
     ACCOUNT,
@@ -89,17 +90,15 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
     """
     for view in situation.snapshot.controllers.values():
         if not view.complete:
-            yield from _told_again(told, f"{WAITS}{view.name}/")
+            yield from told_again(told, f"{WAITS}{view.name}/")
             continue
         place = f"{WAITS}{view.name}/"
         yield from _still_told(situation, view.name, told, seen)
         is_explained = any(name.startswith(place) and not is_slow(name) for name in told)
-        by_name: dict[str, tuple[Cause, list[QueueItem]]] = {}
-        for item, cause in _causes(situation, view, {*seen, *told}):
-            if not (is_explained and cause.name.startswith(_AGENTS)):
-                by_name.setdefault(cause.name, (cause, []))[1].append(item)
-        for name, (cause, items) in by_name.items():
-            yield name if cause.is_limit else f"{place}{name}", _seen(view.name, cause, items)
+        causes = [pair for pair in _causes(situation, view, {*seen, *told}) if not (is_explained and pair[1].name.startswith(_AGENTS))]
+        for name, alike in grouped((cause.name, (item, cause)) for item, cause in causes).items():
+            cause = alike[0][1]
+            yield name if cause.is_limit else f"{place}{name}", _seen(view.name, cause, [item for item, _ in alike])
 
 
 def _still_told(situation: Situation, controller: str, told: Mapping[str, Trouble], seen: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -109,11 +108,11 @@ def _still_told(situation: Situation, controller: str, told: Mapping[str, Troubl
     """
     place, demand = f"{WAITS}{controller}/", situation.demands[controller]
     if demand.refused:
-        yield from _told_again(told, f"{place}{Reason.UNCLEAR}/")
+        yield from told_again(told, f"{place}{Reason.UNCLEAR}/")
     for name in {_of_unknown(item).name for item in demand.unknown}:
-        yield from _told_again(told, f"{place}{name}")
+        yield from told_again(told, f"{place}{name}")
     for pool in (name.partition("/")[2] for name in seen if name.startswith("breaker/")):
-        yield from _told_again(told, f"{place}{_BOOT_TROUBLE}{pool}")
+        yield from told_again(told, f"{place}{_BOOT_TROUBLE}{pool}")
 
 
 def is_slow(name: str) -> bool:
@@ -121,16 +120,9 @@ def is_slow(name: str) -> bool:
     return name.startswith(WAITS) and f"/{_AGENTS}" in name
 
 
-def _told_again(told: Mapping[str, Trouble], place: str) -> Iterator[tuple[str, Seen]]:
-    """Take what people were told of in this place as still there."""
-    troubles = ((name, trouble) for name, trouble in told.items() if name.startswith(place))
-    yield from ((name, Seen(trouble.title, "", _RUNBOOK, "autoscaler queue")) for name, trouble in troubles)
-
-
 def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
-    by_job: dict[str, list[QueueItem]] = {}  # stages of one run, and builds of one job, are one entry
-    for item in sorted(items, key=lambda item: -item.waiting_seconds):
-        by_job.setdefault(item.job, []).append(item)
+    # Stages of one run, and builds of one job, are one entry.
+    by_job = grouped((item.job, item) for item in sorted(items, key=lambda item: -item.waiting_seconds))
     several = {job: f" ({counted(len(of), 'stage' if of[0].run else 'build')})" * (len(of) > 1) for job, of in by_job.items()}
     jobs = listed([f"{job or 'a job'}{several[job]} for {duration(of[0].waiting_seconds)}" for job, of in by_job.items()], _NAMED)
     text = f"{cause.says}\n{counted(len(by_job), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
@@ -331,12 +323,12 @@ def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, name
     if not _is_late(situation, placement.controller, want.item, names, _SOON_SECONDS):
         return None
     if busy:
-        says = f"The executors of {pools} are busy: {listed(_longest(situation, busy))}."
-        return Cause(name=f"{_AGENTS}{pools}", title=f"executors of {pools} are busy", says=says)
-    if boots:
-        return Cause(name=f"{_AGENTS}{pools}", title=f"agents of {pools} boot", says=_of_boot(situation, boots))
-    says = "No executor that is there or on its way takes them, and none is launched now."
-    return Cause(name=f"{_AGENTS}{pools}", title=f"no executor of {pools} takes them", says=says)
+        title, says = f"executors of {pools} are busy", f"The executors of {pools} are busy: {listed(_longest(situation, busy))}."
+    elif boots:
+        title, says = f"agents of {pools} boot", _of_boot(situation, boots)
+    else:
+        title, says = f"no executor of {pools} takes them", "No executor that is there or on its way takes them, and none is launched now."
+    return Cause(name=f"{_AGENTS}{pools}", title=title, says=says)
 
 
 def _boots_in_trouble(situation: Situation, boots: list[Agent], *, is_only_hope: bool) -> Cause | None:

@@ -55,9 +55,11 @@ def judge(order: RunOrder, facts: Mapping[str, TryFacts], now: float) -> Judged:
             parts.append(part)
             continue
         told = facts[last.id]
-        if last.state is TryState.WRITTEN and _is_surely_absent(last, told, order, now):
+        carried, job = _carried_on(last, told, order, now), told.job
+        # Jenkins surely has nothing of it, though it may have been sent: it was not found where it would be by now.
+        if carried.state is TryState.WRITTEN and job and job.is_whole and _is_old_enough(last, told, now):
             unsent.add(last.id)
-        parts.append(part.with_last(_carried_on(last, told, order, now)))
+        parts.append(part.with_last(carried))
     return Judged(order=replace(order, parts=tuple(parts)), unsent=frozenset(unsent))
 
 
@@ -77,12 +79,6 @@ def _carried_on(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
             return _queued(one, facts, order, now)
         case _:
             return _running(one, facts, order, now)
-
-
-def _is_surely_absent(one: Try, facts: TryFacts, order: RunOrder, now: float) -> bool:
-    """Tell whether Jenkins surely has nothing of what may have been sent."""
-    job = facts.job
-    return job is not None and job.is_whole and _entry(one, facts, order) is None and _is_old_enough(one, facts, now)
 
 
 def _is_old_enough(one: Try, facts: TryFacts, now: float) -> bool:
@@ -182,8 +178,14 @@ def given_up(order: RunOrder, controllers: Collection[str], now: float) -> RunOr
 def _given_up(part: Part, order: RunOrder, number: int, now: float) -> Part:
     why = f"the fleet file names no controller {part.target.controller} any more"
     if part.last is None:
-        return replace(part, tries=(_ended(Try(id=order.try_id(number), state=TryState.WRITTEN, at=now), Verdict.REFUSED, now, why),))
+        return _refused(part, order, number, now, why)
     return part.with_last(_ended(part.last, Verdict.IN_DOUBT, now, why)) if part.last.is_open else part
+
+
+def _refused(part: Part, order: RunOrder, number: int, now: float, why: str) -> Part:
+    """End a part of which Jenkins has nothing: no build is started for it."""
+    last = part.last or Try(id=order.try_id(number), state=TryState.WRITTEN, at=now)
+    return part.with_last(_ended(last, Verdict.REFUSED, now, why))
 
 
 def lost_of(part: Part, lost: Mapping[str, LostBuild]) -> LostBuild | None:
@@ -276,18 +278,12 @@ def carry_on(judged: Judged, now: float, most_starts: int) -> Next:
 def _start_nothing(judged: Judged, now: float) -> Next:
     """Follow what was started to its end, and settle the rest: an order that begins to start builds weeks later surprises everybody."""
     order = judged.order
-    parts = tuple(_not_started(order, number, judged, now) for number in range(len(order.parts)))
+    parts = tuple(
+        part if part.last and part.last.id not in judged.unsent else _refused(part, order, number, now, NOBODY_MAY_ORDER)
+        for number, part in enumerate(order.parts)
+    )
     is_done = not any(part.last and part.last.is_open for part in parts)
     return Next(order=replace(order, parts=parts, ended_at=now if is_done else None))
-
-
-def _not_started(order: RunOrder, number: int, judged: Judged, now: float) -> Part:
-    part = order.parts[number]
-    last = part.last or Try(id=order.try_id(number), state=TryState.WRITTEN, at=now)
-    if part.last is not None and last.id not in judged.unsent:
-        return part
-    refused = replace(last, state=TryState.ENDED, verdict=Verdict.REFUSED, ended_at=now, why=NOBODY_MAY_ORDER)
-    return part.with_last(refused)
 
 
 def _wind_up(judged: Judged, now: float) -> Next:
@@ -307,9 +303,8 @@ def _wind_up(judged: Judged, now: float) -> Next:
         part.with_last(_ended(part.last, Verdict.STOPPED, now, why)) if part.last and part.last.id in judged.unsent else part
         for part in order.parts
     )
-    order = replace(order, parts=parts)
-    if not any(part.last and part.last.is_open for part in parts):
-        return Next(order=replace(order, ended_at=now))
+    is_done = not any(part.last and part.last.is_open for part in parts)
+    order = replace(order, parts=parts, ended_at=now if is_done else None)
     return Next(order=order, actions=tuple(_endings(order)))
 
 

@@ -13,6 +13,7 @@ from autoscaler.domain.facts.runs import Job
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.facts.started_builds import Part, RunOrder, Target, Until
 from autoscaler.domain.forecast.durations import best_row, duration_of
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.labels import LabelExpression, parse, quoted
 from autoscaler.domain.launch.queue import BareStart, WaitsFor
 from autoscaler.domain.report.tracking import if_queued, starts_of
@@ -240,17 +241,13 @@ def _target(situation: Situation, pool: PoolView, asked: Asked) -> Target | str:
 
 def _value(pool: Pool, fleet: Fleet, controller: str, vary: Vary | None) -> str:
     """By what a pool differs from others; "" where that is not one thing."""
-    match vary:
-        case Vary.INSTANCE_TYPE:
-            return _only(values_of("instance_type", pool, fleet))
-        case Vary.ZONE:
-            return _only(values_of("subnet", pool, fleet))
-        case Vary.KIND:
-            return pool.kind
-        case Vary.CONTROLLER:
-            return controller
-        case _:
-            return pool.name
+    values = {
+        Vary.INSTANCE_TYPE: _only(values_of("instance_type", pool, fleet)),
+        Vary.ZONE: _only(values_of("subnet", pool, fleet)),
+        Vary.KIND: pool.kind,
+        Vary.CONTROLLER: controller,
+    }
+    return values.get(vary or Vary.POOL, pool.name)
 
 
 def _only(values: Iterable[object]) -> str:
@@ -278,9 +275,8 @@ def _distribute(candidates: list[_Candidate], asked: Asked, left_out: list[str])
         return [best.take() for _ in range(asked.runs)]
     if asked.vary is None:
         return [min(candidates, key=lambda one: one.score).take() for _ in range(asked.runs)]
-    groups: dict[str, list[_Candidate]] = {}  # of those that do not differ in what was asked, the best group first
-    for candidate in sorted(candidates, key=lambda one: one.score):
-        groups.setdefault(candidate.target.value, []).append(candidate)
+    # Of those that do not differ in what was asked, the best group first.
+    groups = grouped((candidate.target.value, candidate) for candidate in sorted(candidates, key=lambda one: one.score))
     if len(groups) < asked.runs and asked.strict:
         of = {"zone": "zones", "kind": "kinds"}.get(asked.vary, f"{asked.vary.replace('_', ' ')}s")
         others = f"; left out: {'; '.join(left_out)}" if left_out else ""

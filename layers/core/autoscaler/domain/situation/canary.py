@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
-from autoscaler.domain.facts.effects import FailedStart, ImageRefused
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Failing, Memory, Trial
 from autoscaler.domain.facts.nodes import why_of_other_kind
-from autoscaler.domain.facts.plan import BootFailure
+from autoscaler.domain.facts.plan import BootFailure, FailedStart, ImageRefused
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, differ, told_follows, told_outdated
 from autoscaler.domain.situation.agents import Agent, Phase
