@@ -25,6 +25,7 @@ def test_a_launch_that_was_met_in_part_is_settled_by_what_is_listed(day):
     day.world.ec2.capacity.clear()
     day.minutes(5)
     assert len(day.world.ec2.instances) == 3
+    day.minutes(7)
     assert day.fleet.state.intents == {}
 
 
@@ -95,3 +96,18 @@ def test_a_record_that_cannot_be_read_may_be_of_a_launch_that_no_list_shows():
     day.fleet.state.unreadable = set()
     day.minutes(5)
     assert (len(day.world.ec2.instances), day.fleet.state.intents) == (1, {})
+
+
+def test_what_one_list_leaves_out_of_a_launch_that_was_not_answered_still_takes_its_room():
+    """Lists leave instances out for minutes. Two agents that nobody had on record let a pool have two too many."""
+    day = Day(in_memory(a_pool("gpu", max_agents=4, queue_maturity_seconds=0.0))).minutes(3)
+    day.world.ec2.forgets_tokens = True
+    day.fleet.faults.plan(Fault("ec2 CreateFleet", after=True))
+    day.queue(3, "gpu", seconds=1800.0)
+    day.minutes(1)
+    hide_newest(day, 2, 100.0)
+    day.minutes(1).queue(3, "gpu", seconds=1800.0)
+    day.minutes(12)
+    assert len(day.world.ec2.instances) == 4
+    assert day.fleet.state.intents == {}
+    assert len(day.fleet.state.records) == 4

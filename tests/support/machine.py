@@ -209,10 +209,13 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         alive = sorted(self.world.alive(), key=lambda instance: instance.id)
         instance = alive[which % len(alive)]
         node = self.world.node_of(instance)
-        # A freestyle build dies with its agent's process, a pipeline's if its agent, whose record was lost, is taken in too late.
+        # A freestyle build dies with its agent's process, a pipeline's if its agent, whose record was lost, is taken in too late, or if its
+        # `sh` is only about to begin.
         builds = [build for _, side in self.sides_of(node.name) for build in side.builds.values()] if node else []
         known = {record.machine for record in self.fleet.state.records.values()}
-        if node is not None and all(build.kind is Kind.PIPELINE and instance.id in known for build in builds):
+        now = self.world.timeline.now
+        lasts = (build.kind is Kind.PIPELINE and (build.waits_for_input or build.sh_has_begun(now)) for build in builds)
+        if node is not None and all(lasts) and (instance.id in known or not builds):
             self.fleet.agents.restarts(instance)
         share, self.share = self.share, 0.0  # until it is told again who it is
         self.minutes(2)

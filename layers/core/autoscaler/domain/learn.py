@@ -441,7 +441,7 @@ def _taken_from(situation: Situation, decided: Decided, failures: Collection[Boo
 def _with_failed_boots(situation: Situation, failures: Collection[BootFailure]) -> dict[str, Trial]:
     """Count what failed: starts, boots of a new image that is tried, boots of what a pool launches."""
     to_try, now, pools = situation.to_try, situation.now, situation.fleet.pools
-    trials = note_failed_starts(situation.memory.trials, failed_starts(failures), now)
+    trials = note_failed_starts(situation.memory.trials, [*failed_starts(failures)], now)
     boots = [failure for failure in failures if not failure.of_start]
     trials = note_failed_canaries(trials, boots, to_try, now)
     return note_failed(trials, [boot for boot in boots if not is_of_canary(boot, to_try)], situation.launched, pools, now)

@@ -194,6 +194,14 @@ def settle(
 
     Cut off in between, the next pass does it again. ``recorded``: those that have one.
     """
+    _record(ports, pool, intent, launched)
+    ids = tuple(sorted({*recorded, *(instance_id for instance_id, _, _ in launched)}))
+    _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
+
+
+def _record(
+    ports: Ports, pool: Pool, intent: Intent, launched: Collection[tuple[str, str, str]]
+) -> None:
     for instance_id, instance_type, market in launched:
         record = Record(
             instance_id=instance_id,
@@ -211,8 +219,6 @@ def settle(
             reservation=intent.reservation,
         )
         _add_once(ports, record)
-    ids = tuple(sorted({*recorded, *(instance_id for instance_id, _, _ in launched)}))
-    _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
 
 
 def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
@@ -303,6 +309,12 @@ class _Brought(NamedTuple):
     def ids(self) -> frozenset[str]:
         return self.recorded | {instance.id for instance in self.listed}
 
+    @property
+    def new(self) -> list[tuple[str, str, str]]:
+        """What has no record yet: instance, type and market."""
+        new = (one for one in self.listed if one.id not in self.recorded)
+        return [(one.id, one.instance_type, one.market) for one in new]
+
 
 def _launched_by(intent: Intent, stored: StoredState, listed: Collection[Instance]) -> _Brought:
     records = (record for record in stored.records if record.launch == intent.id)
@@ -317,10 +329,12 @@ def _launched_by(intent: Intent, stored: StoredState, listed: Collection[Instanc
 def _recover(ports: Ports, pool: Pool, intent: Intent, brought: _Brought, *, on_hold: bool) -> None:
     now = ports.clock()
     age = now - intent.created_at
-    if brought.ids and (len(brought.ids) >= intent.count or age >= LISTED_AFTER_SECONDS):
-        new = [one for one in brought.listed if one.id not in brought.recorded]
-        launched = [(one.id, one.instance_type, one.market) for one in new]
-        settle(ports, pool, intent, launched, brought.recorded)
+    if len(brought.ids) >= intent.count or (brought.ids and age >= RESEND_LAUNCH_SECONDS):
+        settle(ports, pool, intent, brought.new, brought.recorded)
+    elif brought.ids and age >= LISTED_AFTER_SECONDS:
+        # A list may leave some out: until then they take their room.
+        _record(ports, pool, intent, brought.new)
+        _advance(ports, intent, replace(intent, instances=tuple(sorted(brought.ids))))
     elif age < -LISTED_AFTER_SECONDS:  # it was written by a clock that was ahead
         ports.state.change_intent(replace(intent, created_at=now), expected=intent.state)
     elif age < LISTED_AFTER_SECONDS:

@@ -102,7 +102,7 @@ class Intent:
     request: str  # what is sent, byte for byte
     created_at: float
     keep_until: float
-    instances: tuple[str, ...]
+    instances: tuple[str, ...]  # while it is open: those that were listed; others may be there, too
     empty_look_at: float | None
     version: str = ""  # that is launched, where the pool names an image's parameter
     reservation: Reservation | None = None  # of the person that it is launched for

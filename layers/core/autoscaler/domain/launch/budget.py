@@ -23,6 +23,7 @@ from autoscaler.domain.facts.metering import (
 from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import LATE, Agent, Phase
 from autoscaler.domain.situation.breakers import TrialOf, boots_counted, by_pool, open_trial
@@ -376,11 +377,7 @@ def _count_what_has_no_record(situation: Situation, uses: list[Usage]) -> None:
 
 def _by_pool(uses: list[Usage]) -> dict[str, list[Usage]]:
     """The levels in which each pool counts, the narrow ones first."""
-    found: dict[str, list[Usage]] = {}
-    for use in uses:
-        for name in use.level.pools:
-            found.setdefault(name, []).append(use)
-    return found
+    return grouped((name, use) for use in uses for name in use.level.pools)
 
 
 def _highest(offerings: Iterable[Offering]) -> float:

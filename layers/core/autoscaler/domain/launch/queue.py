@@ -9,8 +9,8 @@ from math import ceil, inf
 from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import Held, Launch, Start, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.forecast.durations import quantiles_of
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.budget import NOTHING_KEPT, Budget, KeptRoom
 from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may_come_back
 from autoscaler.domain.launch.purchase import Purchase, startable
@@ -119,9 +119,7 @@ def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordo
 
 def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
     """Name items that wait too long for something unknown, a line for each wording and label."""
-    alike: dict[tuple[str, str | None], list[QueueItem]] = {}
-    for item in situation.demands[controller].unknown:
-        alike.setdefault((item.wait.unclear, item.asked_label), []).append(item)
+    alike = grouped(((item.wait.unclear, item.asked_label), item) for item in situation.demands[controller].unknown)
     for (words, label), items in alike.items():
         first = max(items, key=lambda item: item.waiting_seconds)
         longest = f"{first.job} for {first.waiting_seconds / 60:.0f} min"

@@ -26,6 +26,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import OfflineCause, Record
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.forecast.forecast import NOTHING, Forecast
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.backoff import held_by_what_is_stopped
 from autoscaler.domain.launch.budget import NOTHING_KEPT, Budget, KeptRoom, Usage, use_of_each_level
 from autoscaler.domain.launch.placement import QueuePlacement
@@ -116,10 +117,8 @@ def staying(situation: Situation) -> list[Record]:
     Which agents make up a minimum, nobody knows yet: the cheapest.
     """
     living = {record.instance_id for record in situation.snapshot.living}
-    by_pool: dict[str, list[Agent]] = {}
-    for agent in situation.agents:
-        if agent.record.instance_id in living and not situation.snapshot.is_off(agent.record):
-            by_pool.setdefault(agent.pool.name, []).append(agent)
+    on = (agent for agent in situation.agents if agent.record.instance_id in living and not situation.snapshot.is_off(agent.record))
+    by_pool = grouped((agent.pool.name, agent) for agent in on)
     return [record for agents in by_pool.values() for record in _staying_of(situation, agents)]
 
 

@@ -298,7 +298,7 @@ def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:
         # One whose pool left the controller meanwhile takes none.
         if agent.record.controller == controller and agent.pool.name in left and boots and not agent.instance_ended:
             left[agent.pool.name] -= 1
-    for pool, _, agents in situation.expected(controller, with_reserved=True):
+    for pool, _, agents in situation.expected(controller, every=True):
         left[pool] -= agents
     return left
 

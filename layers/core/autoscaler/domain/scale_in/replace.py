@@ -26,6 +26,7 @@ from autoscaler.domain.facts.runs import BlockEnd, BuildResult, CountedEnds, Gon
 from autoscaler.domain.facts.snapshot import Build, ControllerView
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.forecast.job_patterns import project_of
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.turns import may_be_refused
 from autoscaler.domain.scale_in.surplus import least_missed
@@ -270,11 +271,8 @@ def left_this_hour(situation: Situation, kind: MarkClass, pool: str, agents: int
 
 def cordoned_by_kind(decided: Decided) -> dict[str, list[str]]:
     """Name the classes in which agents are cordoned for replacement, by pool, each as often as that is done."""
-    taken: dict[str, list[str]] = {}
-    for step in decided:
-        if isinstance(step, Cordon) and step.mark.kind in _PACED and step.reason not in _NOT_TAKEN:
-            taken.setdefault(step.pool, []).append(step.mark.kind)
-    return taken
+    cordons = [step for step in decided if isinstance(step, Cordon)]
+    return grouped((step.pool, step.mark.kind) for step in cordons if step.mark.kind in _PACED and step.reason not in _NOT_TAKEN)
 
 
 def note_taken(known: Mapping[str, tuple[float, ...]], kinds: Sequence[str], now: float) -> dict[str, tuple[float, ...]]:

@@ -13,6 +13,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.forecast.keeping import needed_lately
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.placement import why_refused
 from autoscaler.domain.scale_in.sides import devices_reserved, told_people
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -115,20 +116,13 @@ def _surplus_at_once(situation: Situation, pool: PoolView) -> Iterator[Cordon]:
     views = [view for (_, name), view in situation.pools.items() if name == pool.name]
     if any(situation.no_giving_up(view.controller) or view.on_hold for view in views):
         return
-    machines = _by_machine(agent for view in views for agent in view.ready)
+    machines = grouped((agent.record.machine, agent) for view in views for agent in view.ready)
     needed = max(pool.spec.min_agents, sum(_needed(situation, view) for view in views))
     chosen = _least_missed_machines(situation, machines)[: max(0, len(machines) - needed)]
     detail = f"no more than {needed} of {len(machines)} machines were needed at once on all of its controllers"
     for side in pool.ready:
         if side.record.machine in chosen:
             yield cordon(situation, side, MarkClass.RETIRE, Reason.SURPLUS, detail)
-
-
-def _by_machine(agents: Iterable[Agent]) -> dict[str, list[Agent]]:
-    found: dict[str, list[Agent]] = {}
-    for agent in agents:
-        found.setdefault(agent.record.machine, []).append(agent)
-    return found
 
 
 def _least_missed_machines(situation: Situation, machines: Mapping[str, list[Agent]]) -> list[str]:

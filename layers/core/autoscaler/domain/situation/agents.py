@@ -27,6 +27,7 @@ from autoscaler.domain.facts.snapshot import (
     RecordState,
     Snapshot,
 )
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.looks import blind_seconds
 
@@ -477,9 +478,7 @@ def _is_over(before: MostMarked, marked: list[Agent], connected: list[Agent], no
 
 def _launched(controller: str, agents: Iterable[Agent], snapshot: Snapshot) -> Iterator[float]:
     """Say when agents were launched or started on a controller, but for pools that monitors leave alone."""
-    pools: dict[str, list[Agent]] = {}
-    for agent in agents:
-        pools.setdefault(agent.pool.name, []).append(agent)
+    pools = grouped((agent.pool.name, agent) for agent in agents)
     yield from (agent.record.began_at for mine in pools.values() if is_doubtful(mine) for agent in mine)
     intents = (intent for intent in snapshot.intents if intent.controller == controller)
     yield from (intent.created_at for intent in intents if is_doubtful(pools.get(intent.pool, ())))

@@ -24,6 +24,7 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, RecordState, differ
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.wording import duration, moment
 
@@ -259,10 +260,8 @@ def note_failed(
 
     ``versions``: what each pool launches now. A boot of another version is noted, and counts for nothing.
     """
-    trials, of_pool = dict(known), dict[str, list[BootFailure]]()
-    for failure in failures:
-        of_pool.setdefault(failure.pool, []).append(failure)
-    for name, mine in of_pool.items():
+    trials = dict(known)
+    for name, mine in grouped((failure.pool, failure) for failure in failures).items():
         current = versions.get(name, "")
         before = trials.get(TrialOf.BOOT.scope(name)) or Trial(
             failures=0, since_at=now, failed_at=now, until_at=0.0, why="", version=current
@@ -468,10 +467,8 @@ def why_none_connects(memory: Memory, controller: str, no_node: str, now: float)
 
 def still_refused(memory: Memory, agents: Iterable[Agent], controllers: Collection[str], now: float) -> dict[str, Trial]:
     """Carry on which controllers refuse new agents: an agent that connects, or is refused no more, ends it."""
-    of_each: dict[str, list[Agent]] = {}
-    for agent in agents:
-        if agent.record.is_instance and not agent.instance_ended:
-            of_each.setdefault(agent.record.controller, []).append(agent)
+    living = (agent for agent in agents if agent.record.is_instance and not agent.instance_ended)
+    of_each = grouped((agent.record.controller, agent) for agent in living)
     before = by_pool(memory, TrialOf.CONNECT)
     trials = {name: _next(before.get(name), memory, of_each.get(name, []), now) for name in controllers}
     return {TrialOf.CONNECT.scope(name): trial for name, trial in trials.items() if trial}

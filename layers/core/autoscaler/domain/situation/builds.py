@@ -26,6 +26,7 @@ from autoscaler.domain.facts.runs import (
 )
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, Build, ControllerView, Node, OfflineCause
 from autoscaler.domain.forecast.job_patterns import Arrival, Present, presents
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.situation.situation import Look, Situation
 from autoscaler.domain.situation.warm_pool import nodes_counted
 
@@ -82,10 +83,7 @@ def runs_present(situation: Situation, controller: str) -> dict[str, Present]:
 
 def begun_builds(fresh: Iterable[Sighting], before: Learned, waiting: Mapping[str, float]) -> Begun:
     """Match each build that began to an item of its job that left the queue: how long that had waited; None: it was never seen waiting."""
-    left: dict[str, list[float]] = {}
-    for item, waited in before.waiting.items():
-        if item not in waiting:
-            left.setdefault(item.split("\n", 1)[1], []).append(waited)
+    left = grouped((item.split("\n", 1)[1], waited) for item, waited in before.waiting.items() if item not in waiting)
     for waits in left.values():
         waits.sort()
     return [(sighting, left[sighting.job].pop() if left.get(sighting.job) else None) for sighting in fresh]
@@ -114,10 +112,7 @@ def job_waits(situation: Situation, controller: str, begun: Begun) -> dict[str, 
     if last_at is None:
         return {}
     half_gap = min(situation.now - last_at, MINUTE_SECONDS) / 2
-    found: dict[str, list[float]] = {}
-    for sighting, waited in begun:
-        found.setdefault(sighting.pool, []).append(half_gap + (waited or 0.0))
-    return {pool: tuple(waits) for pool, waits in found.items()}
+    return {pool: tuple(waits) for pool, waits in grouped((began.pool, half_gap + (waited or 0.0)) for began, waited in begun).items()}
 
 
 # Which queue items a look asks about, to learn of builds that no look saw: they begin and end between two looks.
@@ -310,10 +305,8 @@ def learn_blocks(
 def _by_run(gone: Iterable[GoneBlock], graphs: Graphs) -> dict[str, list[GoneBlock]]:
     """Sort blocks by their run; none are there of a run that no look saw, and whose nodes were read."""
     unseen = [run for run, graph in graphs.read.items() if graph and any(block.node for block in graph.blocks)]
-    of_run: dict[str, list[GoneBlock]] = {run: [] for run in unseen}
-    for block in gone:
-        of_run.setdefault(block.run, []).append(block)
-    return of_run
+    blocks = grouped((block.run, block) for block in gone)
+    return {run: blocks.get(run, []) for run in (*unseen, *blocks)}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -473,10 +466,7 @@ def _assigned(choices: Iterable[Choice]) -> list[tuple[GoneBlock, NodeBlock]]:
 
 def _sure(choices: Iterable[Choice]) -> list[tuple[GoneBlock, NodeBlock]]:
     """Find what has one choice alone that is no other's only one."""
-    claims: dict[int, list[tuple[GoneBlock, NodeBlock]]] = {}
-    for gone, choice in choices:
-        if len(choice) == 1:
-            claims.setdefault(choice[0].ended_as, []).append((gone, choice[0]))
+    claims = grouped((choice[0].ended_as, (gone, choice[0])) for gone, choice in choices if len(choice) == 1)
     return [claim[0] for claim in claims.values() if len(claim) == 1]
 
 

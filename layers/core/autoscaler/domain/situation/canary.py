@@ -1,6 +1,6 @@
 """What one agent tries before others follow: a pool's next boot, a new version, a new image, a start of what was stopped."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
@@ -10,6 +10,7 @@ from autoscaler.domain.facts.nodes import why_of_other_kind
 from autoscaler.domain.facts.plan import BootFailure, FailedStart, ImageRefused
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, differ, told_follows, told_outdated
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import (
     FAILED_BOOTS_KEPT,
@@ -255,17 +256,13 @@ def _late_seconds(pool: PoolView) -> float:
     return max(USUAL_STARTS * usual_seconds, LEAST_LATE_SECONDS)
 
 
-def note_failed_starts(known: Mapping[str, Trial], failures: Iterable[FailedStart], now: float) -> dict[str, Trial]:
+def note_failed_starts(known: Mapping[str, Trial], failures: Collection[FailedStart], now: float) -> dict[str, Trial]:
     """Count the starts that failed, each machine once."""
-    pools: dict[str, list[FailedStart]] = {}
-    for failure in failures:
-        trial = known.get(TrialOf.START.scope(failure.pool))
-        if failure.of_all or trial is None or failure.instance_id not in trial.failed:
-            pools.setdefault(failure.pool, []).append(failure)
-    return {
-        **known,
-        **{TrialOf.START.scope(pool): _failed(known.get(TrialOf.START.scope(pool)), mine, now) for pool, mine in pools.items()},
-    }
+    failed = {pool: known.get(TrialOf.START.scope(pool)) for pool in {failure.pool for failure in failures}}
+    pools = grouped(
+        (one.pool, one) for one in failures if one.of_all or not (trial := failed[one.pool]) or one.instance_id not in trial.failed
+    )
+    return {**known, **{TrialOf.START.scope(pool): _failed(failed[pool], mine, now) for pool, mine in pools.items()}}
 
 
 def _failed(before: Trial | None, failures: list[FailedStart], now: float) -> Trial:

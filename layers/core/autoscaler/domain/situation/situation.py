@@ -16,6 +16,7 @@ from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, InstanceState, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import (
     LATE,
@@ -253,10 +254,8 @@ class Situation(Look):
     @cached_property
     def sides(self) -> Mapping[str, list[Agent]]:
         """The agents of each machine that has a record for more than one controller, by machine."""
-        found: dict[str, list[Agent]] = {}
-        for agent in self.agents:
-            found.setdefault(agent.record.machine, []).append(agent)
-        return {machine: sides for machine, sides in found.items() if len(sides) > 1}
+        machines = grouped((agent.record.machine, agent) for agent in self.agents)
+        return {machine: sides for machine, sides in machines.items() if len(sides) > 1}
 
     @cached_property
     def _pools_by_controller(self) -> dict[str, dict[str, PoolView]]:
@@ -292,10 +291,11 @@ class Situation(Look):
         wants = self.demands[agent.record.controller].wants
         return any(home_of(want).name == agent.pool.name and may_take(want, taker) for want in wants)
 
-    def expected(self, controller: str, *, with_reserved: bool = False) -> list[tuple[str, float, int]]:
-        """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for people, too."""
+    def expected(self, controller: str, *, every: bool = False) -> list[tuple[str, float, int]]:
+        """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for all that may come."""
         intents = [one for one in self.snapshot.intents if one.controller == controller and (controller, one.pool) in self.pools]
-        under_way = [one for one in intents if missing_of(one) and (with_reserved or not one.reservation)]
+        # If some of a launch are listed, the others may never come: no build counts on them.
+        under_way = [one for one in intents if missing_of(one) and (every or not (one.reservation or one.instances))]
         return [(one.pool, one.created_at, missing_of(one)) for one in under_way]
 
 
@@ -352,9 +352,7 @@ def situate(look: Look, memory: Memory) -> Situation:
 
 
 def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
-    agents: dict[tuple[str, str], list[Agent]] = {}
-    for agent in look.agents:
-        agents.setdefault(agent.key, []).append(agent)
+    agents = grouped((agent.key, agent) for agent in look.agents)
     every, pools = look.snapshot.look_every_seconds, look.fleet.pools
     facts = {name: (pool, offered(pool, memory, look.now), trusted(memory.pool(name).boots), every) for name, pool in pools.items()}
     costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))

@@ -12,6 +12,7 @@ from autoscaler.domain.facts.nodes import MarkClass, has_static_node
 from autoscaler.domain.facts.plan import Held, Launch, Step
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.forecast.forecast import NOTHING
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import starts_late
 from autoscaler.domain.situation.looks import build_remaining_seconds
@@ -170,10 +171,7 @@ class Supply:
         if executors == 1:
             slot = self.soonest(servers)
             return (slot,) if slot else ()
-        machines: dict[tuple[str, str], list[ExecutorSlot]] = {}
-        for server in servers:
-            for slot in self._slots(server):
-                machines.setdefault((server, slot.machine), []).append(slot)
+        machines = grouped(((server, slot.machine), slot) for server in servers for slot in self._slots(server))
         rooms = (tuple(sorted(slots, key=lambda slot: slot.free_seconds)[:executors]) for slots in machines.values())
         return min((room for room in rooms if room[-1].free_seconds < inf), key=lambda room: room[-1].free_seconds, default=())
 
