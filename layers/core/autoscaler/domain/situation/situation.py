@@ -292,7 +292,7 @@ class Situation(Look):
         return any(home_of(want).name == agent.pool.name and may_take(want, taker) for want in wants)
 
     def expected(self, controller: str, *, every: bool = False) -> list[tuple[str, float, int]]:
-        """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for all that may come."""
+        """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for everybody."""
         intents = [one for one in self.snapshot.intents if one.controller == controller and (controller, one.pool) in self.pools]
         # If some of a launch are listed, the others may never come: no build counts on them.
         under_way = [one for one in intents if missing_of(one) and (every or not (one.reservation or one.instances))]
