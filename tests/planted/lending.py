@@ -29,7 +29,7 @@ LENDING = (
     Bug(
         name="an agent stays lent though nobody waits for it any more",
         function="take_back",
-        was="            elif not _is_waited_for(situation, agent):\n",
+        was="            elif not _is_lent_for(situation, agent):\n",
         becomes="            elif False:\n",
         found_by=(f"{_TIMELINES}::test_once_the_jobs_have_left_the_queue_the_agent_is_taken_back",),
     ),

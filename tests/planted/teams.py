@@ -133,7 +133,7 @@ TEAMS = (
     Bug(
         name="an agent hands over that does not count under the limit",
         function="_Room._for",
-        was=" and first.level.has(one.pool.name)",
+        was=" and refused.level.has(agent.pool.name)",
         becomes="",
         found_by=("tests/unit/test_team_turns.py::test_under_a_teams_limit_only_that_team_hands_over",),
     ),

@@ -163,6 +163,20 @@ WAITING = (
         found_by=(f"{OTHER_LABELS}::test_the_only_agent_of_a_full_pool_that_lost_a_label_makes_room_for_jobs_that_ask_for_it",),
     ),
     Bug(
+        name="an agent that was launched for a job and came with other labels is not missed beside it",
+        function="was_launched_for",
+        was="return taker.launched_at >= since_at and any(pool.name == taker.pool for pool in want.pools)",
+        becomes="return False",
+        found_by=(f"{OTHER_LABELS}::test_if_each_new_agent_loses_a_label_agents_are_launched_for_its_jobs_ever_more_rarely",),
+    ),
+    Bug(
+        name="a freestyle job binds no agent by a label that this one alone has",
+        function="_Resolver.bound_to",
+        was="is_alone = not pools and self._takers(expression) == [name]",
+        becomes="is_alone = False",
+        found_by=(f"{OTHER_LABELS}::test_the_one_agent_with_a_label_that_a_job_waits_for_is_not_ended_though_its_pool_has_others_now",),
+    ),
+    Bug(
         name="a label that somebody gave one agent alone is taken for its pool's",
         function="_Resolver._is_alone",
         was="given = {frozenset(labels_given(self._fleet, pool))} if pool else set()",

@@ -71,12 +71,12 @@ def product_says(situation, controller: str, item: QueueItem, node: Node) -> boo
     if situation.fleet.is_beacon(node.name):
         return False
     demand = situation.demands[controller]
-    wants = (*demand.starved, *demand.runnable, *(refused.want for refused in demand.refused))
+    wants = (*demand.waiting, *demand.runnable, *(refused.want for refused in demand.refused))
     agents = [agent for agent in situation.agents if agent.record.controller == controller]
-    pools = {agent.record.node: agent.pool.name for agent in agents}
+    records = {agent.record.node: agent.record for agent in agents}
     for want in wants:
         if want.item.id == item.id:
-            return may_take(want, taker_of(node, pools.get(node.name)))
+            return may_take(want, taker_of(node, records.get(node.name)))
     # What is no demand waits for the nodes that it names.
     return node.name in names_in(item)
 

@@ -224,3 +224,36 @@ def test_a_job_that_excludes_an_idle_agent_by_its_name_gets_another_one():
     day.minutes(7)
     assert waited(build) is not None
     assert waited(build) <= 5
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_if_each_new_agent_loses_a_label_agents_are_launched_for_its_jobs_ever_more_rarely(kind):
+    day = a_day(labels=frozenset({"linux", "gpu"}), max_agents=4, boot_seconds=90.0).minutes(1)
+    connect = day.jenkins.connect
+
+    def connects(name):
+        node = day.jenkins.nodes.get(name)
+        if node is not None and "gpu" in node.labels:
+            day.jenkins.configure(name, [label for label in node.labels if label != "gpu"], exclusive=True, executors=1)
+        connect(name)
+
+    day.jenkins.connect = connects
+    day.jenkins.submit("app", "linux && gpu", 120.0, kind=kind)
+    day.minutes(60)
+    first_hour = sum(step.count for step in day.done(Launch))
+    day.minutes(120)
+    assert first_hour <= 12
+    assert sum(step.count for step in day.done(Launch)) - first_hour <= 12
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_one_agent_with_a_label_that_a_job_waits_for_is_not_ended_though_its_pool_has_others_now(kind):
+    day = a_day(max_agents=4)
+    long = day.jenkins.submit("long", "linux", HOUR, kind=Kind.PIPELINE)
+    day.minutes(8)
+    relabel(day, long.node, "linux", "licence", "autoscaler-fleet-f")
+    build = day.jenkins.submit("sign", "licence", 300.0, kind=kind)
+    day.minutes(5)
+    give_labels(day, "linux", "docker")
+    day.minutes(180)
+    assert build.succeeded

@@ -68,7 +68,7 @@ def _wanted_back(situation: Situation, agent: Agent) -> _Answer:
         return None
     if situation.stopped_by(agent.pool.name) or not situation.is_waited_for(agent):
         return None
-    return hold_back(agent, Reason.DEMAND_IS_BACK, f"{agent.record.node} is kept: items wait for its pool")
+    return hold_back(agent, Reason.DEMAND_IS_BACK, f"{agent.record.node} is kept: an item waits that it may take")
 
 
 def _without_labels(situation: Situation, agent: Agent) -> _Answer:

@@ -403,7 +403,7 @@ CORDONED_LABEL = "autoscaler-cordoned"
 FULL_LABEL = "autoscaler-full"
 # A node has this label in place of those that a person holds.
 HELD_LABEL = "autoscaler-held"
-# A node that carries one of these has lost labels of ours for a while: they come back by themselves. With the first two it is exclusive.
+# A node that carries one of these has lost labels of ours for a while. With the first two it is exclusive.
 EXCLUSIVE = frozenset((CORDONED_LABEL, FULL_LABEL))
 EMPTIED = EXCLUSIVE | {HELD_LABEL}
 

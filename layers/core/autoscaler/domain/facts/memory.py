@@ -90,7 +90,7 @@ class Ration:
     seen_at: float
     jobs: tuple[str, ...]
     taken: int = 0  # jobs that began since a node last refused
-    is_cut_short: bool = False  # a pause was, and no job has begun since
+    is_cut_short: bool = False  # its pause was ended early, and no job of it has begun since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

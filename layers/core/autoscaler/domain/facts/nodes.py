@@ -211,7 +211,7 @@ def labels_wanted(record: Record, fleet: Fleet, now: float, *, is_full: bool = F
 
 
 def labels_soon(record: Record, node: Node, fleet: Fleet) -> frozenset[str]:
-    """Name the labels of a node with those that we took for a while, and that are given back; without those that people hold."""
+    """Name the labels of a node with those that we took for a while and give back, but for those that people hold and that it lacks."""
     if node.labels.isdisjoint(EMPTIED):
         return node.labels
     return node.labels - EXCLUSIVE | (frozenset(record.labels) - labels_to_lend(record, fleet) - fleet.held_labels)
@@ -266,7 +266,8 @@ def may_start_on(item: QueueItem, node: Node) -> bool:
     if node.name in (*item.wait.nodes, item.wait.named):
         return True
     # What asks for no label is not taken in exclusive mode.
-    return item.asked_label is not None and satisfies(node.labels, item.asked_label)
+    asked = item.asked_label if item.asked_label is not None else item.wait.named
+    return asked is not None and satisfies(node.labels, asked)
 
 
 def satisfies(labels: frozenset[str], asked: str) -> bool:

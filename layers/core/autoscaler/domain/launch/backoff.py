@@ -223,7 +223,7 @@ def note_running(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
     for agent in [agent for agent in look.agents if agent.record.machine in running]:
         offerings = tuple(offerings_of(agent, running[agent.record.machine]))
         for scope in scopes_of(Had(pool=agent.pool.name, asked=offerings, types=frozenset({agent.record.instance_type}))):
-            if scope in unsure and agent.record.began_at >= unsure[scope].failed_at:
+            if scope in unsure and agent.record.launched_at >= unsure[scope].failed_at:
                 trials[scope] = replace(unsure[scope], failures=0, until_at=look.now, launch="")
     return trials
 

@@ -16,7 +16,6 @@ from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Held, Lend, TakeBack, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.launch.budget import Budget
@@ -70,11 +69,11 @@ class Loans:
             if fleet.declines(self.controller, pool.name, item.job, of_pipeline=bool(item.run)):
                 continue
             if pool.spec.lend is Lending.NEVER:
-                self._refuse(pool, item, "lend: never")
+                self._refuse(pool, want, "lend: never")
             elif refusal := why_refused(self.situation, pool):
-                self._refuse(pool, item, refusal)
+                self._refuse(pool, want, refusal)
             elif agent := self._take(pool):
-                self._lend(agent, item)
+                self._lend(agent, want)
                 return agent
         return None
 
@@ -85,7 +84,7 @@ class Loans:
         there = self._lendable[pool.name]
         return there.pop() if there else None
 
-    def _lend(self, agent: Agent, item: QueueItem) -> None:
+    def _lend(self, agent: Agent, want: Want) -> None:
         if agent.node is None:
             raise ValueError(f"{agent.record.instance_id} has no node to lend")
         self.steps.append(
@@ -96,14 +95,18 @@ class Loans:
                 instance_id=agent.record.instance_id,
                 until_at=self.situation.now + LOAN_SECONDS,
                 reason=Reason.LENT,
-                detail=f"{item.job or 'a job'} waits for {item.asked_label}",
+                detail=_told(want),
             )
         )
 
-    def _refuse(self, pool: PoolView, item: QueueItem, why: str) -> None:
+    def _refuse(self, pool: PoolView, want: Want, why: str) -> None:
         if _idle(self.situation, pool):
-            detail = f"{item.job or 'a job'} waits for {item.asked_label}, and an idle agent of {pool.name} is not lent ({why})"
+            detail = f"{_told(want)}, and an idle agent of {pool.name} is not lent ({why})"
             self.held[pool.name] = Held(pool=pool.name, controller=self.controller, reason=Reason.NOT_LENT, detail=detail)
+
+
+def _told(want: Want) -> str:
+    return f"{want.item.job or 'a job'} waits for {want.expression.name if want.expression else 'an executor'}"
 
 
 def take_back(situation: Situation, controller: str, _decided: Decided) -> Iterator[TakeBack]:
@@ -119,7 +122,7 @@ def take_back(situation: Situation, controller: str, _decided: Decided) -> Itera
             elif needed > len(_idle(situation, pool)):
                 detail = f"{counted(needed, 'agent')} of {pool.name} needed by jobs of their own kind"
                 yield _taken_back(agent, Reason.NEEDED_BY_ITS_OWN, detail)
-            elif not _is_waited_for(situation, agent):
+            elif not _is_lent_for(situation, agent):
                 yield _taken_back(agent, Reason.LOAN_OVER, "no job that it could be lent to waits any more")
 
 
@@ -163,9 +166,9 @@ def _idle(situation: Situation, pool: PoolView) -> list[Agent]:
     return [agent for agent in pool.ready if agent.idle and agent.record.labels and not agent.record.is_lent(now)]
 
 
-def _is_waited_for(situation: Situation, agent: Agent) -> bool:
+def _is_lent_for(situation: Situation, agent: Agent) -> bool:
     """Tell whether a job waits that the agent may take only because it is lent."""
-    wants = situation.demands[agent.record.controller].starved
+    wants = situation.demands[agent.record.controller].waiting
     return any(_needs_a_loan(want, situation.fleet, agent.pool, frozenset(agent.record.lent_labels)) for want in wants)
 
 

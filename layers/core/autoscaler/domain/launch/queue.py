@@ -113,7 +113,8 @@ def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordo
     for name in sorted(wanted & situation.pools_of(controller).keys()):
         pool = situation.pools[controller, name]
         for agent in pool.agents if not pool.on_hold else ():
-            if may_come_back(situation, agent) and agent.record.instance_id not in kept and cannot_come_back(situation.memory, agent):
+            is_wanted = may_come_back(situation, agent) and agent.record.instance_id not in kept and situation.is_waited_for(agent)
+            if is_wanted and cannot_come_back(situation.memory, agent):
                 yield uncordon(agent, Reason.DEMAND_IS_BACK, f"jobs wait for {name}, and it could not be brought back before")
 
 

@@ -132,10 +132,10 @@ def _why_broken(situation: Situation, controller: str, want: Want, server: str, 
 
 def _not_taken_yet(situation: Situation, controller: str, want: Want) -> _Fate | None:
     """Name a node that has stood free beside the item for a look or more: Jenkins gives it out within seconds."""
-    pools = {agent.record.node: agent.pool.name for agent in situation.agents if agent.record.controller == controller}
+    agents = {agent.record.node: agent.record for agent in situation.agents if agent.record.controller == controller}
     for node in situation.snapshot.controllers[controller].nodes:
         free = situation.memory.controller(controller).free_nodes.get(node.name)
-        if free is None or want.item.job in free.refused or free.is_useless or not may_take(want, taker_of(node, pools.get(node.name))):
+        if free is None or want.item.job in free.refused or free.is_useless or not may_take(want, taker_of(node, agents.get(node.name))):
             continue
         since = min(situation.now - free.since_at, want.item.waiting_seconds)
         if since >= MINUTE_SECONDS and free.looks:

@@ -66,32 +66,36 @@ class _Room:
         """Go through those that are refused, in turn; return who leaves, and for whom."""
         hopeless, count, handed_out = set[str](), 0, self._hand_out(())
         while count < self.most:
-            first = next((one for one in handed_out.refused if one.pool not in hopeless and one.reason in self.helped), None)
-            if first is None:
+            refusals = (refusal for refusal in handed_out.refused if refusal.pool not in hopeless and refusal.reason in self.helped)
+            if (refused := next(refusals, None)) is None:
                 return
-            chosen = self._for(first, handed_out)
+            chosen = self._for(refused, handed_out)
             gone = self._gone(chosen)
             wishes = self.wishes_without(gone) if chosen else self.wishes
             after = hand_out(self.situation, gone, wishes) if chosen else handed_out
             # Jobs that the chosen agents would have taken want their room, too. Room that only goes back to these is worth no change.
-            if after.granted.get(first.pool, 0) <= handed_out.granted.get(first.pool, 0):
-                hopeless.add(first.pool)
+            if after.granted.get(refused.pool, 0) <= handed_out.granted.get(refused.pool, 0):
+                hopeless.add(refused.pool)
                 continue
-            yield from ((agent, first) for agent in chosen)
+            yield from ((agent, refused) for agent in chosen)
             count += len(chosen)
             self.leaving, self.wishes, handed_out = gone, wishes, after
 
     def _gone(self, chosen: Iterable[Agent]) -> frozenset[str]:
         return self.leaving | _ids(chosen)
 
-    def _for(self, first: Refusal, before: HandedOut) -> list[Agent]:
-        """Choose agents until one more of this pool fits; none where all that may leave for it would not be enough."""
+    def _for(self, refused: Refusal, before: HandedOut) -> list[Agent]:
+        """Choose agents until one more of this pool fits; none where all that may leave for it would not be enough.
+
+        Once a narrow limit has room, a wider one may refuse: then others leave for it, too.
+        """
         chosen, handed_out = list[Agent](), before
-        while handed_out.granted.get(first.pool, 0) <= before.granted.get(first.pool, 0):
+        while handed_out.granted.get(refused.pool, 0) <= before.granted.get(refused.pool, 0):
             gone = self._gone(chosen)
-            staying = (one for one in self.ready if one.record.instance_id not in gone and first.level.has(one.pool.name))
-            agent = next((one for one in staying if self.leaves_for(first, one, gone, handed_out)), None)
-            if agent is None:
+            refused = next((refusal for refusal in handed_out.refused if refusal.pool == refused.pool), refused)
+            ready = (agent for agent in self.ready if agent.record.instance_id not in gone and refused.level.has(agent.pool.name))
+            agent = next((agent for agent in ready if self.leaves_for(refused, agent, gone, handed_out)), None)
+            if agent is None or refused.reason not in self.helped:
                 return []
             chosen.append(agent)
             handed_out = self._hand_out(chosen)

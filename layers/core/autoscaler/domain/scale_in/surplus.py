@@ -49,23 +49,11 @@ from autoscaler.domain.wording import counted, duration, durations_apart, moment
 # changed those, or the file.
 
 
-def stranded_of(situation: Situation, pool: PoolView) -> list[Agent]:
-    """Find the idle agents of a pool that no job which waits can take, though the pool has such jobs, or they lack its labels."""
-    idle = [agent for agent in pool.ready if agent.idle and agent.makes_room]
-    wants = _waiting(situation, pool) if idle else ()
-    useless = [agent for agent in idle if _labels(agent).isdisjoint(EMPTIED) and not _may_take_any(situation, agent, wants)]
-    return useless if _has_own(pool, wants) else [agent for agent in useless if not pool.spec.labels <= _labels(agent)]
-
-
 def _waiting(situation: Situation, pool: PoolView) -> Collection[Want]:
     """Return what waits on the controllers that an agent may serve, of each kind one item."""
     names = pool.spec.controllers if pool.spec.share is Share.ROTATE else (pool.controller,)
-    wants = (want for name in names if name in situation.demands for want in situation.demands[name].starved)
+    wants = (want for name in names if name in situation.demands for want in situation.demands[name].waiting)
     return {want.kind: want for want in wants}.values()
-
-
-def _has_own(pool: PoolView, wants: Iterable[Want]) -> bool:
-    return any(served.name == pool.name for want in wants for served in want.pools)
 
 
 def _may_take_any(situation: Situation, agent: Agent, wants: Iterable[Want]) -> bool:
@@ -165,11 +153,17 @@ def _idle_beyond_need(situation: Situation, pool: PoolView, stranded: Collection
 
 
 def _stranded(situation: Situation, pool: PoolView) -> list[Agent]:
-    """Choose the stranded agents that may go: the pool's minimum stays, unless jobs of its own wait that these cannot take."""
-    useless = free_to_go(situation, stranded_of(situation, pool), for_room=True)
-    if not useless or _has_own(pool, _waiting(situation, pool)):
+    """Find the idle agents of a pool that no job which waits can take, though the pool has such jobs, or they lack its labels.
+
+    Of the latter the pool's minimum stays.
+    """
+    idle = [agent for agent in pool.ready if agent.idle and agent.makes_room and _labels(agent).isdisjoint(EMPTIED)]
+    wants = _waiting(situation, pool) if idle else ()
+    useless = free_to_go(situation, [agent for agent in idle if not _may_take_any(situation, agent, wants)], for_room=True)
+    if any(served.name == pool.name for want in wants for served in want.pools):
         return useless
-    return least_missed(situation, useless)[: max(0, len(pool.ready) - floor_here(situation, pool))]
+    without = [agent for agent in useless if not pool.spec.labels <= _labels(agent)]
+    return least_missed(situation, without)[: max(0, len(pool.ready) - floor_here(situation, pool))] if without else []
 
 
 def least_kept(situation: Situation, pool: PoolView) -> int:

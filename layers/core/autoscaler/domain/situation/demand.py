@@ -41,7 +41,7 @@ class Demand:
         return (*self.unclear, *self.blocked)
 
     @property
-    def starved(self) -> tuple[Want, ...]:
+    def waiting(self) -> tuple[Want, ...]:
         """The items that wait for an executor, whether a pool serves them or not."""
         return (*self.wants, *self.unmet)
 
@@ -201,11 +201,14 @@ class _Resolver:
         return labels | {label for node in self._view.nodes for label in node.labels}
 
     @cached_property
+    def _agents(self) -> Mapping[str, Record]:
+        return {record.node: record for record in self._records if record.controller == self._view.name and record.node}
+
+    @cached_property
     def _pool_of_node(self) -> Mapping[str, Pool]:
         """Name the pool of each agent here. A pool that does not serve this controller any more is none: it wants no agent here."""
         pools = {pool.name: pool for pool in self._pools}
-        here = [record for record in self._records if record.controller == self._view.name]
-        return {record.node: pools[record.pool] for record in here if record.node and record.pool in pools}
+        return {name: pools[record.pool] for name, record in self._agents.items() if record.pool in pools}
 
     def bound_to(self, item: QueueItem, resumption: Resumption) -> bool:
         """Tell whether an item can start on the one node that it names and on no other, so that this node must not end.
@@ -219,7 +222,9 @@ class _Resolver:
         (name,) = names
         node = self._nodes.get(name)
         if item.label is not None:
-            return node is not None and not self._expression(item.label)[0].matches(node.labels - {name})
+            expression, pools = self._expression(item.label)
+            is_alone = not pools and self._takers(expression) == [name]
+            return node is not None and (is_alone or not expression.matches(node.labels - {name}))
         return self._is_alone(name) or resumption.may_wait_for(name, item.waiting_seconds)
 
     def _is_alone(self, name: str) -> bool:
@@ -248,11 +253,15 @@ class _Resolver:
             expression, pools = self._expression(label)
             if pools:
                 return self._want(item, pools, expression)
-            if label in self._nodes and [name for name, node in self._nodes.items() if expression.matches(node.labels)] == [label]:
-                return self._waits_for_a_node(item, label, expression)
+            if len(takers := self._takers(expression)) == 1:
+                return self._waits_for_a_node(item, takers[0], expression)
             return _unmet(item, Reason.UNSERVABLE, f"no pool of {self._view.name} serves {label}", expression=expression)
         names = self.named_nodes(item)
         return self._by_names(item, names) if names else self._without_label(item)
+
+    def _takers(self, expression: LabelExpression) -> list[str]:
+        """Name the nodes that satisfy a label expression now."""
+        return [name for name, node in self._nodes.items() if expression.matches(node.labels)]
 
     def holds_on(self, item: QueueItem, overrides: Overrides) -> tuple[Hold, ...]:
         """Find the holds on an item: on its label, or on labels without which no agent of ours would take it."""
@@ -306,8 +315,7 @@ class _Resolver:
     def free(self) -> list[Taker]:
         """The nodes that have a free executor."""
         nodes = (node for node in self._view.nodes if not node.offline and len(node.builds) < node.executors)
-        pools = self._pool_of_node
-        return [taker_of(node, pools[node.name].name if node.name in pools else None) for node in nodes]
+        return [taker_of(node, self._agents.get(node.name)) for node in nodes]
 
     @cached_property
     def refusing(self) -> list[Taker]:
@@ -460,7 +468,8 @@ def announced(view: ControllerView, orders: Iterable[RunOrder], fleet: Fleet, ov
                 unknown -= 1  # it has left the queue, and this may be it
                 continue
             pool = pools[target.pool]
-            yield Want(item=_made_up(order.job, pool, next(number), now - last.at), pools=(pool,), expression=None)
+            expression = as_told(target.label) if target.label else None
+            yield Want(item=_made_up(order.job, pool, next(number), now - last.at), pools=(pool,), expression=expression)
 
 
 def _coming(order: RunOrder, controller: str, now: float) -> Iterator[tuple[Target, Try]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import FreeNode, Memory, Ration
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
-from autoscaler.domain.situation.wants import Taker, Want, may_take
+from autoscaler.domain.situation.wants import Taker, Want, may_take, was_launched_for
 
 # Distrust of nodes that refuse jobs.
 
@@ -97,8 +97,10 @@ def scope_of(want: Want) -> str:
 
 
 def refusers(want: Want, distrust: Distrust, refusing: Iterable[Taker]) -> tuple[str, ...]:
-    """Name the nodes that an item may take and that refuse its job. ``refusing``: free nodes that refuse any job."""
-    return tuple(taker.name for taker in refusing if distrust.refuses(taker.name, want.item.job) and may_take(want, taker))
+    """Name the nodes that should take an item and that refuse its job. ``refusing``: free nodes that refuse any job."""
+    since_at, job = distrust.now - want.item.waiting_seconds, want.item.job
+    should = (taker for taker in refusing if may_take(want, taker) or was_launched_for(want, taker, since_at))
+    return tuple(taker.name for taker in should if distrust.refuses(taker.name, job))
 
 
 def is_on_trial(free_node: FreeNode, now: float) -> bool:

@@ -15,7 +15,7 @@ from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Distrust, is_br
 from autoscaler.domain.situation.looks import begun_since
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import builds_left, free_executors
-from autoscaler.domain.situation.wants import Want, may_take, taker_of
+from autoscaler.domain.situation.wants import Taker, Want, may_take, taker_of, was_launched_for
 
 # A node that takes nothing, though one job alone waits for it, is at fault itself after so long.
 USELESS_SECONDS = 900.0
@@ -36,7 +36,7 @@ class _Free:
     """
 
     node: Node
-    pool: str | None
+    taker: Taker
     executors: int
     of: int
 
@@ -57,7 +57,7 @@ def _on_controller(situation: Situation, view: ControllerView, before: Mapping[s
     longest = _longest_waits(situation.demands[view.name].runnable)
     for node in view.nodes:
         past = _without_taken(before.get(node.name), view, begun.get(node.name, ()), situation.now)
-        jobs = _jobs_beside(free[node.name], longest) if node.name in free else {}
+        jobs = _jobs_beside(free[node.name], longest, situation.now) if node.name in free else {}
         if jobs:
             yield node.name, _looked_at(past, node, view.session, jobs, situation.now)
         elif past and (past.refused or past.is_useless):
@@ -101,7 +101,8 @@ def _free_nodes(situation: Situation, view: ControllerView) -> Iterator[_Free]:
         if agent is not None:
             idle = _free_of_ours(situation, agent)
         if idle > 0:
-            yield _Free(node=node, pool=agent.pool.name if agent else None, executors=idle, of=agent.executors if agent else node.executors)
+            taker = taker_of(node, agent.record if agent else None)
+            yield _Free(node=node, taker=taker, executors=idle, of=agent.executors if agent else node.executors)
 
 
 def _free_of_ours(situation: Situation, agent: Agent) -> int:
@@ -122,12 +123,14 @@ def _longest_waits(wants: Iterable[Want]) -> list[tuple[Want, dict[str, float]]]
     return list(kinds.values())
 
 
-def _jobs_beside(free: _Free, kinds: Iterable[tuple[Want, Mapping[str, float]]]) -> dict[str, float]:
-    """Find the jobs that wait beside a free node which may take them, and the seconds that each has waited."""
+def _jobs_beside(free: _Free, kinds: Iterable[tuple[Want, Mapping[str, float]]], now: float) -> dict[str, float]:
+    """Find the jobs that wait beside a free node which should take them, and the seconds that each has waited."""
     waits: dict[str, float] = {}
     for want, jobs in kinds:
-        if min(want.weight, free.of) <= free.executors and may_take(want, taker_of(free.node, free.pool)):
-            waits |= {job: max(seconds, waits.get(job, 0.0)) for job, seconds in jobs.items()}
+        if min(want.weight, free.of) <= free.executors:
+            may = may_take(want, free.taker)
+            mine = {job: seconds for job, seconds in jobs.items() if may or was_launched_for(want, free.taker, now - seconds)}
+            waits |= {job: max(seconds, waits.get(job, 0.0)) for job, seconds in mine.items()}
     return waits
 
 
@@ -163,7 +166,7 @@ def _cut_short(situation: Situation, view: ControllerView, ration: Ration) -> Ra
         return ration
     wants = [want for want in situation.demands[view.name].runnable if want.item.job in ration.jobs]
     kinds = _longest_waits(wants)
-    if not wants or any(_jobs_beside(free, kinds) for free in _free_nodes(situation, view)):
+    if not wants or any(_jobs_beside(free, kinds, situation.now) for free in _free_nodes(situation, view)):
         return ration
     return replace(ration, until_at=situation.now, is_cut_short=True)
 
@@ -193,12 +196,12 @@ def _refused_now(
 ) -> dict[str, Ration]:
     before = situation.distrust[view.name]
     nodes = {name: node for name, node in free_nodes.items() if node.looks}
-    distrust = Distrust(nodes=nodes, began_at=before.began_at)
-    refusing = [taker_of(free.node, free.pool) for free in _free_nodes(situation, view) if free.node.name in nodes]
+    distrust = Distrust(nodes=nodes, began_at=before.began_at, now=situation.now)
+    refusing = [free.taker for free in _free_nodes(situation, view) if free.node.name in nodes]
     refusals: dict[str, _Refusal] = {}
     for want, waits in _longest_waits(situation.demands[view.name].runnable):
-        for job in waits:
-            of_job = replace(want, item=replace(want.item, job=job))
+        for job, seconds in waits.items():
+            of_job = replace(want, item=replace(want.item, job=job, waiting_seconds=seconds))
             if names := refusers(of_job, distrust, refusing):
                 refusal = refusals.setdefault(distrust.scope(of_job, names), _Refusal())
                 refusal.jobs[job] = None

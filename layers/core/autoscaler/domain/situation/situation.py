@@ -271,12 +271,12 @@ class Situation(Look):
 
     @cached_property
     def asked_labels(self) -> dict[str, frozenset[str]]:
-        """The labels that matter to items that wait, by controller. Of what Jenkins hides behind a beacon each other label may."""
+        """The labels and names that matter to items that wait, by controller. Of what Jenkins hides behind a beacon each label may."""
         return {name: frozenset(self._asked_labels(name, demand)) for name, demand in self.demands.items()}
 
     def _asked_labels(self, controller: str, demand: Demand) -> Iterator[str]:
-        for expression in {want.expression for want in demand.wants if want.expression}:
-            yield from expression.atoms
+        for want in {want.kind: want for want in demand.wants}.values():
+            yield from want.expression.atoms if want.expression else want.nodes
         if any(want.beacon_labels for want in demand.wants):
             for node in self.snapshot.controllers[controller].nodes:
                 yield from node.labels - {node.name}

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from math import inf
 from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import EXCLUSIVE, Fleet, Pool
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Node, QueueItem
+from autoscaler.domain.facts.snapshot import Node, QueueItem, Record
 from autoscaler.domain.labels import LabelExpression
 
 
@@ -31,7 +32,7 @@ class Want:
     @property
     def mature(self) -> bool:
         """It has waited long enough to count; an executor may have become free by itself until then."""
-        return self.item.waiting_seconds >= min([pool.queue_maturity_seconds for pool in self.pools])
+        return self.item.waiting_seconds >= min([pool.queue_maturity_seconds for pool in self.pools], default=0.0)
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -43,29 +44,34 @@ class Want:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmet(Want):
-    """An item that no pool serves, and why."""
+    """An item that no pool serves, and why: it is counted for none, and nothing is launched for it."""
 
     reason: Reason
     detail: str
 
 
 class Taker(NamedTuple):
-    """What may take items: a node, or executors of several that are alike, which have no ``name``. ``pool``: whose agent it is, if ours."""
+    """What may take items: a node, or executors of several that are alike, which have no ``name``.
+
+    ``pool``: whose agent it is, if ours; ``launched_at``: when that was launched, or started.
+    """
 
     labels: frozenset[str]
     pool: str | None = None
     name: str = ""
+    launched_at: float = -inf
 
 
-def taker_of(node: Node, pool: str | None) -> Taker:
-    """Describe a node as one that may take items."""
-    return Taker(node.labels, pool, node.name)
+def taker_of(node: Node, agent: Record | None) -> Taker:
+    """Describe a node as one that may take items. ``agent``: its record, if it is ours."""
+    return Taker(node.labels, agent.pool, node.name, agent.began_at) if agent else Taker(node.labels, name=node.name)
 
 
 def may_take(want: Want, taker: Taker) -> bool:
-    """Tell whether Jenkins would start an item there, once an executor is free.
+    """Tell whether Jenkins would start an item there, once an executor is free, as far as the item and the node tell that.
 
-    What an agent of a pool that declines the job takes all the same is Jenkins' business: nobody counts on it, and nobody misses it.
+    What an agent of a pool that declines the job takes all the same is Jenkins' business: nobody counts on it, and nobody misses it. Nor
+    does anybody know which nodes of others take jobs without a label.
     """
     if taker.pool in want.declined_by:
         return False
@@ -73,10 +79,18 @@ def may_take(want: Want, taker: Taker) -> bool:
         return want.expression.matches(taker.labels)
     if want.beacon_labels is not None:
         return taker.labels - {taker.name} == want.beacon_labels
-    if want.nodes and taker.name:
+    if want.nodes:
         return taker.name in want.nodes
     # What asks for no label is not taken in exclusive mode.
     return taker.labels.isdisjoint(EXCLUSIVE) and any(pool.name == taker.pool for pool in want.pools)
+
+
+def was_launched_for(want: Want, taker: Taker, since_at: float) -> bool:
+    """Tell whether an agent was launched for items of this kind, which have waited since then.
+
+    If something gives each new agent other labels, none may take them; each was launched for them all the same.
+    """
+    return taker.launched_at >= since_at and any(pool.name == taker.pool for pool in want.pools)
 
 
 def home_of(want: Want) -> Pool:
