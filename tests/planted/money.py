@@ -90,6 +90,15 @@ MONEY = (
         found_by=("tests/scenarios/test_lost_launches.py::test_a_launch_that_was_met_in_part_is_settled_by_what_is_listed",),
     ),
     Bug(
+        name="a launch is sent again once what was listed of it has ended",
+        function="_launched_by",
+        was="(*intent.instances, *(",
+        becomes="(*(",
+        found_by=(
+            "tests/scenarios/test_lost_launches.py::test_a_launch_of_which_the_only_instance_that_was_listed_has_ended_is_not_sent_again",
+        ),
+    ),
+    Bug(
         name="what one list leaves out of a launch is forgotten",
         function="_recover",
         was="(brought.ids and age >= RESEND_LAUNCH_SECONDS)",

@@ -111,3 +111,19 @@ def test_what_one_list_leaves_out_of_a_launch_that_was_not_answered_still_takes_
     assert len(day.world.ec2.instances) == 4
     assert day.fleet.state.intents == {}
     assert len(day.fleet.state.records) == 4
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+def test_a_launch_of_which_the_only_instance_that_was_listed_has_ended_is_not_sent_again(forgets):
+    day = Day(in_memory(a_pool("gpu", max_agents=4, queue_maturity_seconds=0.0))).minutes(3)
+    day.world.ec2.forgets_tokens = forgets
+    day.fleet.faults.plan(Fault("ec2 CreateFleet", after=True))
+    day.queue(3, "gpu", seconds=3000.0)
+    day.minutes(1)
+    [first, *_] = day.world.ec2.instances
+    hide_newest(day, 2, 500.0)
+    day.minutes(2)
+    day.world.ec2.terminate(first)
+    day.minutes(14)
+    assert len(day.world.ec2.instances) <= 5
+    assert len(day.world.alive()) <= 4

@@ -95,6 +95,7 @@ REASONS: dict[str, str] = {
     "Ration.refused_at": "its number decides how long the next pause is: tests/scenarios/test_refusing_executors.py",
     "Ration.seen_at": "lets a ration be forgotten after an hour: tests/scenarios/test_refusing_executors.py",
     "Ration.taken": "doubles how many agents are tried after a success: tests/scenarios/test_refusing_executors.py",
+    "Ration.is_cut_short": "lets a pause end early only once until a job begins: tests/scenarios/test_refusing_executors.py",
     "CapacityDelay.asked_at": "halves what was learned of shortages once a month has passed: tests/unit/test_capacity.py",
     "Failing.since_at": "told beside a step that keeps failing: tests/scenarios/test_failing_steps.py",
     "Failing.why": "told beside a step that keeps failing: tests/scenarios/test_failing_steps.py",

@@ -318,7 +318,10 @@ class _Brought(NamedTuple):
 
 def _launched_by(intent: Intent, stored: StoredState, listed: Collection[Instance]) -> _Brought:
     records = (record for record in stored.records if record.launch == intent.id)
-    recorded = frozenset(record.instance_id for record in records if record.is_instance)
+    # What was noted may have ended since, and have no record any more.
+    recorded = frozenset(
+        (*intent.instances, *(record.instance_id for record in records if record.is_instance))
+    )
     unlisted = {*stored.unread} - {f"record#{instance.id}" for instance in listed}
     is_unclear = any(name.startswith("record#") for name in unlisted)
     ours = (instance for instance in listed if instance.state is not InstanceState.FOREIGN)
