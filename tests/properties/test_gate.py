@@ -25,7 +25,7 @@ from support.builders import a_host, a_mark, a_pool, a_pool_of_hosts, an_offerin
 from support.left_keys import deploy, without_controller, without_pools
 from support.timeline import Day
 from support.warm import starts_proven
-from support.worlds import in_memory
+from support.worlds import a_world_node, in_memory
 
 GATE = import_module("autoscaler.domain.gate")
 
@@ -278,8 +278,10 @@ def a_person_has_a_device_of_a_drained_machine():
 
 
 def a_wrong_fleet_file_lacks_the_pool_for_some_minutes():
+    """A node of somebody else has its label, too: if the agent alone had it, the job would be bound to it."""
     day = a_day()
     retired_and_idle(day)
+    day.jenkins.add_node(a_world_node("theirs", "cpu", connected=False))
     file = day.fleet.fleet
     day.queue(1, seconds=60.0)
     deploy(day.fleet, without_pools(file, "cpu"))

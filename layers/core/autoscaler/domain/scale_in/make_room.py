@@ -122,8 +122,9 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
     leaving, useless = _leaving(situation, decided), _ids(stranded)
     idle = [agent for agent in (*stranded, *beyond) if agent.record.instance_id not in leaving]
     idle.sort(key=lambda agent: (agent.record.instance_id not in useless, situation.past(agent).idle_since or situation.now))
-    wishes = _launched(situation, leaving | _ids(idle)) if idle else []
-    if len(wishes) > len(_launched(situation, leaving)):
+    launched, is_refused = _launched(situation, leaving) if idle else ([], False)
+    wishes = _launched(situation, leaving | _ids(idle))[0] if is_refused else []
+    if len(wishes) > len(launched):
         room = _Room(
             situation=situation,
             leaving=leaving,
@@ -137,12 +138,11 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
             yield _cordon_idle(situation, agent, refused.detail, is_useless=agent.record.instance_id in useless)
 
 
-def _launched(situation: Situation, leaving: frozenset[str]) -> list[Wish]:
-    """List the agents that the queues would get if these had left."""
+def _launched(situation: Situation, leaving: frozenset[str]) -> tuple[list[Wish], bool]:
+    """List the agents that the queues would get if these had left, and tell whether more room would bring them more."""
     budget = Budget(situation, leaving, kept=room_without(situation, leaving))
-    for _ in placed_in_turn(situation, budget):
-        continue
-    return budget.taken
+    held = [refusal for placement in placed_in_turn(situation, budget) for refusal in placement.purchase.held.values()]
+    return budget.taken, any(refusal.reason in _HELPED_BY_ROOM for refusal in held)
 
 
 def _cordon_idle(situation: Situation, agent: Agent, against: str, *, is_useless: bool) -> Cordon:
