@@ -93,7 +93,7 @@ MONEY = (
         name="a launch is sent again once what was listed of it has ended",
         function="_launched_by",
         was="(*intent.instances, *(",
-        becomes="(*(",
+        becomes="(*(), *(",
         found_by=(
             "tests/scenarios/test_lost_launches.py::test_a_launch_of_which_the_only_instance_that_was_listed_has_ended_is_not_sent_again",
         ),

@@ -6,7 +6,7 @@ from itertools import combinations
 from math import inf
 from typing import NamedTuple
 
-from autoscaler.domain.facts.fleet import EXCLUSIVE, Fleet, Pool
+from autoscaler.domain.facts.fleet import EMPTIED, EXCLUSIVE, Fleet, Pool
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Node, QueueItem, Record
 from autoscaler.domain.labels import LabelExpression
@@ -90,7 +90,8 @@ def was_launched_for(want: Want, taker: Taker, since_at: float) -> bool:
 
     If something gives each new agent other labels, none may take them; each was launched for them all the same.
     """
-    return taker.launched_at >= since_at and any(pool.name == taker.pool for pool in want.pools)
+    # What we took the labels from takes nothing meanwhile.
+    return taker.launched_at >= since_at and taker.labels.isdisjoint(EMPTIED) and any(pool.name == taker.pool for pool in want.pools)
 
 
 def home_of(want: Want) -> Pool:
