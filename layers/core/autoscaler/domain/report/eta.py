@@ -387,7 +387,15 @@ def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows
     others = {item.id: item for item in items if item.job == asked.job and asked.item in {None, item.id} and item.id not in durations}
     for waiting in queue_of(situation, asked.controller) if others else ():
         if item := others.get(waiting.id):
-            yield _entry(asked.controller, item, pool="", starts=None, ends=None, detail=waiting.because)
+            # Since when its controller is in quiet mode is the answer of `why`, and said there.
+            yield _entry(
+                asked.controller,
+                item,
+                pool="",
+                starts=None,
+                ends=None,
+                detail=waiting.detail if item.in_quiet_mode else waiting.because,
+            )
 
 
 def _of_want(controller: str, want: Want, bare: BareStart | None, takes: Estimate | None, tracker: JobTracker) -> EtaEntry:
