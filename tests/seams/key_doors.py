@@ -66,11 +66,11 @@ def lived(scene: str, change: Change | None = None) -> Iterator[Seen]:
 @contextmanager
 def _prices_of_more_places() -> Iterator[None]:
     """Carry prices as `make prices REGIONS=...` does: of a second region, and of a second system."""
-    table = price_list._table()
+    read, table = price_list._table, price_list._table()
     home = {kind: prices | {"rhel": 3 * prices.get("linux", 0.0)} for kind, prices in table["usd_per_hour"][price_list.HOME].items()}
     abroad = {kind: {system: 4 * usd for system, usd in prices.items()} for kind, prices in home.items()}
     more = {**table, "usd_per_hour": {**table["usd_per_hour"], price_list.HOME: home, "eu-west-1": abroad}}
-    with mock.patch.object(price_list, "_table", return_value=more):
+    with mock.patch.object(price_list, "_table", lambda name="prices.json": more if name == "prices.json" else read(name)):
         yield
 
 
