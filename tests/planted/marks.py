@@ -91,8 +91,8 @@ INTERRUPTIONS = (
     Bug(
         name="a launch that EC2 accepts shows that it runs",
         function="note_accepted",
-        was="if known[scope].launch}",
-        becomes="if known[scope].launch == scope}",
+        was="if previous[scope].launch}",
+        becomes="if previous[scope].launch == scope}",
         found_by=(f"{_ENDED}the_quota_is_told_and_no_failed_boot_and_one_agent_is_tried_each_five_minutes",),
     ),
     Bug(

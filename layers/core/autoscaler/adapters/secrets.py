@@ -43,14 +43,14 @@ class Secret(BaseModel):
 
 
 class Credentials(Secret):
-    """What a controller is asked with."""
+    """The user and API token for a controller."""
 
     username: str
     token: str
 
 
 class _Shared(Secret):
-    """What a webhook is called with."""
+    """The token that callers of the webhook must send."""
 
     token: Annotated[str, StringConstraints(min_length=_LEAST_CHARACTERS)]
 

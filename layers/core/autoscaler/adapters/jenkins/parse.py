@@ -163,7 +163,7 @@ class Theirs(BaseModel):
 
 
 class Task(Theirs):
-    """What a queue item is to run."""
+    """The job of a queue item, as Jenkins describes it."""
 
     name: Annotated[str, NO_TEXT] = ""
     displayName: Annotated[str, NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below

@@ -311,14 +311,14 @@ class _Brought(NamedTuple):
 
     @property
     def new(self) -> list[tuple[str, str, str]]:
-        """What has no record yet: instance, type and market."""
-        new = (one for one in self.listed if one.id not in self.recorded)
-        return [(one.id, one.instance_type, one.market) for one in new]
+        """The instances without a record: id, type and market of each."""
+        new = (instance for instance in self.listed if instance.id not in self.recorded)
+        return [(instance.id, instance.instance_type, instance.market) for instance in new]
 
 
 def _launched_by(intent: Intent, stored: StoredState, listed: Collection[Instance]) -> _Brought:
     records = (record for record in stored.records if record.launch == intent.id)
-    # What was noted may have ended since, and have no record any more.
+    # An instance that the intent lists may have ended since: then its record is deleted.
     recorded = frozenset(
         (*intent.instances, *(record.instance_id for record in records if record.is_instance))
     )

@@ -373,7 +373,7 @@ class Plan:
     remember: bool  # False: the memory holds nothing that the next pass does not see by itself
 
 
-# What the steps of a pass have brought about, each thing as a small value: `learn` folds them into the memory. First of launches.
+# Effects: what the steps of a pass brought about. `learn` adds them to the memory. The effects of launches come first.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,7 +419,7 @@ class Had:
     types: frozenset[str]
 
 
-# Of starts and stops.
+# Effects of starts and stops.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -451,7 +451,7 @@ class NotStopped:
     why: str
 
 
-# Of the end of an agent.
+# Effects of ending an agent.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -470,7 +470,7 @@ class ConsoleRead:
     text: str
 
 
-# Of any step.
+# Effects of any step.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

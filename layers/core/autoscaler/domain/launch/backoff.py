@@ -176,8 +176,8 @@ def keeps_from_starting(code: str) -> bool:
     return code in _LACKING_CAPACITY or (meaning is not None and meaning.scope in (Scope.FAMILY, Scope.ACCOUNT))
 
 
-# Launches that EC2 accepts and ends while they are pending mean what a refusal with the same code means. Until a machine of them runs, it
-# says nothing that EC2 accepts the next one.
+# If EC2 accepts a launch and ends its instance while it is pending, the end means the same as a refusal with that code. After such an end
+# an accepted launch proves nothing until one of its machines runs.
 
 
 def code_of_end(why: str) -> str:
@@ -191,9 +191,9 @@ def short_ends(snapshot: Snapshot) -> dict[str, str]:
     return {name: code for name, code in codes.items() if keeps_from_starting(code) or held_by_what_is_stopped(code)}
 
 
-def note_short_ends(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
-    """Count launches that EC2 ended because something was short; those that were launched before this was known, not again."""
-    trials, short = dict(known), short_ends(look.snapshot)
+def note_short_ends(previous: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
+    """Count launches that EC2 ended because something was short. Launches from before the first such end do not count again."""
+    trials, short = dict(previous), short_ends(look.snapshot)
     listed = {instance.id: instance for instance in look.snapshot.instances if instance.state.ended}
     for agent in [agent for agent in look.agents if agent.record.instance_id in short]:
         record, code = agent.record, short[agent.record.instance_id]
@@ -208,18 +208,18 @@ def note_short_ends(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
     return trials
 
 
-def note_accepted(known: Mapping[str, Trial], launches: Collection[Had], now: float) -> dict[str, Trial]:
+def note_accepted(previous: Mapping[str, Trial], launches: Collection[Had], now: float) -> dict[str, Trial]:
     """Close the trials of what EC2 launched. If EC2 ended the last launch while it was pending, wait until this one runs."""
-    scopes = {scope for had in launches for scope in scopes_of(had) if scope in known}
-    unsure = {scope: replace(known[scope], until_at=now + CAPACITY_PAUSES[0]) for scope in scopes if known[scope].launch}
-    return close(known, scopes - unsure.keys(), now) | unsure
+    scopes = {scope for had in launches for scope in scopes_of(had) if scope in previous}
+    unsure = {scope: replace(previous[scope], until_at=now + CAPACITY_PAUSES[0]) for scope in scopes if previous[scope].launch}
+    return close(previous, scopes - unsure.keys(), now) | unsure
 
 
-def note_running(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
+def note_running(previous: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
     """Close the trials of launches that EC2 ended while they were pending, if a machine runs that was launched since."""
-    trials = dict(known)
-    unsure = {scope: trial for scope, trial in known.items() if trial.launch and scope.startswith(_OF_LAUNCHES)}
-    running = {one.id: one for one in look.snapshot.instances if one.state is InstanceState.RUNNING} if unsure else {}
+    trials = dict(previous)
+    unsure = {scope: trial for scope, trial in previous.items() if trial.launch and scope.startswith(_OF_LAUNCHES)}
+    running = {machine.id: machine for machine in look.snapshot.instances if unsure and machine.state is InstanceState.RUNNING}
     for agent in [agent for agent in look.agents if agent.record.machine in running]:
         offerings = tuple(offerings_of(agent, running[agent.record.machine]))
         for scope in scopes_of(Had(pool=agent.pool.name, asked=offerings, types=frozenset({agent.record.instance_type}))):

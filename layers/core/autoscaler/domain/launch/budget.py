@@ -127,8 +127,8 @@ class Usage:
 
     def fits(self, agents: int, usd_per_hour: float, *, parts: int = 1, but: Collection[Reason] = ()) -> bool:
         """Tell whether so many more agents at this price fit into one of so many parts of each limit, but for these."""
-        uses = (one for one in self._with_more(agents, usd_per_hour) if one.reason not in but)
-        return all(parts * (one.used + one.kept) <= one.limit + ROUNDING for one in uses)
+        uses = (use for use in self._with_more(agents, usd_per_hour) if use.reason not in but)
+        return all(parts * (use.used + use.kept) <= use.limit + ROUNDING for use in uses)
 
     def _with_more(self, agents: int, usd_per_hour: float, kept: int = 0, kept_usd_per_hour: float = 0.0) -> Iterator[_Projected]:
         """Project the use of each limit after so many more agents at this price. ``kept...``: the room that is kept for these."""

@@ -302,7 +302,7 @@ class QueuePlacement:
         """Uncordon one retiring agent of these pools, which may take what waits: it is up and costs nothing to get."""
         for pool in pools:
             for agent in self._retiring.get(pool.name, []):
-                fits = want is None or may_take(want, Taker(self.situation.labels_of(agent), pool.name, agent.record.node or ""))
+                fits = want is None or may_take(want, self.situation.taker(agent))
                 if fits and agent.node and agent.mark and agent.taken_executors < agent.executors:
                     self._retiring[pool.name].remove(agent)
                     self.uncordons.append(uncordon(agent, Reason.DEMAND_IS_BACK, detail))

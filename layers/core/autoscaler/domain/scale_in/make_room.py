@@ -248,8 +248,8 @@ def hand_over(situation: Situation, decided: Decided) -> Iterator[Cordon]:
             wishes_without=partial(wishes_without, situation),
             most=20,  # each costs a look at all limits; where more are due, the next pass goes on
         )
-        for agent, first in room.make():
-            detail = f"jobs for {first.pool} wait under the limit of {first.level.text}, and go before those for {agent.pool.name}"
+        for agent, refused in room.make():
+            detail = f"jobs for {refused.pool} wait under the limit of {refused.level.text}, and go before those for {agent.pool.name}"
             yield cordon(situation, agent, MarkClass.HANDS_OVER, Reason.HANDS_OVER, detail)
 
 
@@ -278,7 +278,7 @@ class _Turns:
             return False
         if priority == agent.pool.priority and not (self._is_fair(agent, first, handed_out) or self._has_had_its_turn(agent, first)):
             return False
-        staying = sum(one.pool.name == agent.pool.name and one.record.instance_id not in gone for one in self.ready)
+        staying = sum(other.pool.name == agent.pool.name and other.record.instance_id not in gone for other in self.ready)
         return staying > agent.pool.min_agents
 
     def _is_fair(self, agent: Agent, first: Refusal, handed_out: HandedOut) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
-from autoscaler.domain.facts.fleet import EMPTIED, CapacityReservation, Lending, Share
+from autoscaler.domain.facts.fleet import CapacityReservation, Lending, Share
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import Cordon, Held, Terminate
@@ -32,7 +32,7 @@ from autoscaler.domain.situation.left import is_on_hold
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, leaving, terminate
 from autoscaler.domain.situation.supply import agent_remaining_seconds, builds_left
-from autoscaler.domain.situation.wants import Taker, Want, may_take
+from autoscaler.domain.situation.wants import Want, may_take
 from autoscaler.domain.situation.warm_pool import (
     count_stopped,
     may_be_stopped,
@@ -58,14 +58,10 @@ def _waiting(situation: Situation, pool: PoolView) -> Collection[Want]:
 
 def _may_take_any(situation: Situation, agent: Agent, wants: Iterable[Want]) -> bool:
     """Tell whether an agent may take one of these items, as it is or while it is lent."""
-    taker = Taker(_labels(agent), agent.pool.name, agent.record.node or "")
+    taker = situation.taker(agent)
     lent = taker._replace(labels=taker.labels | agent.pool.lent_labels)
     is_lent_never = agent.pool.lend is Lending.NEVER or why_refused(situation, situation.pools[agent.key])
     return any(may_take(want, some) for want in wants for some in ((taker,) if is_lent_never else (taker, lent)))
-
-
-def _labels(agent: Agent) -> frozenset[str]:
-    return agent.node.labels if agent.node else frozenset()
 
 
 # Cordon surplus agents: those not needed at any time inside the break-even window. Reversible, and free.
@@ -157,12 +153,12 @@ def _stranded(situation: Situation, pool: PoolView) -> list[Agent]:
 
     Of the latter the pool's minimum stays.
     """
-    idle = [agent for agent in pool.ready if agent.idle and agent.makes_room and _labels(agent).isdisjoint(EMPTIED)]
+    idle = [agent for agent in pool.ready if agent.idle and agent.makes_room and not agent.is_emptied]
     wants = _waiting(situation, pool) if idle else ()
     useless = free_to_go(situation, [agent for agent in idle if not _may_take_any(situation, agent, wants)], for_room=True)
     if any(served.name == pool.name for want in wants for served in want.pools):
         return useless
-    without = [agent for agent in useless if not pool.spec.labels <= _labels(agent)]
+    without = [agent for agent in useless if not pool.spec.labels <= situation.labels_of(agent)]
     return least_missed(situation, without)[: max(0, len(pool.ready) - floor_here(situation, pool))] if without else []
 
 

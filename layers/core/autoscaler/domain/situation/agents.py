@@ -13,7 +13,7 @@ from math import ceil
 from types import MappingProxyType
 from typing import NamedTuple
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool, Share
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, EMPTIED, Fleet, Pool, Share
 from autoscaler.domain.facts.memory import Looks, Memory, Missing, MonitorMark, MostMarked
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import Mark, MarkClass, executors_taken, read_mark
@@ -136,6 +136,11 @@ class Agent:
     def idle(self) -> bool:
         """Jenkins says so, and no executor contradicts it."""
         return self.node is not None and self.node.idle and not self.node.builds
+
+    @property
+    def is_emptied(self) -> bool:
+        """We took labels of its node for a while."""
+        return self.node is not None and not self.node.labels.isdisjoint(EMPTIED)
 
     @property
     def is_node_deleted(self) -> bool:

@@ -258,11 +258,13 @@ def _late_seconds(pool: PoolView) -> float:
 
 def note_failed_starts(known: Mapping[str, Trial], failures: Collection[FailedStart], now: float) -> dict[str, Trial]:
     """Count the starts that failed, each machine once."""
-    failed = {pool: known.get(TrialOf.START.scope(pool)) for pool in {failure.pool for failure in failures}}
-    pools = grouped(
-        (one.pool, one) for one in failures if one.of_all or not (trial := failed[one.pool]) or one.instance_id not in trial.failed
-    )
-    return {**known, **{TrialOf.START.scope(pool): _failed(failed[pool], mine, now) for pool, mine in pools.items()}}
+    trials = {failure.pool: known.get(TrialOf.START.scope(failure.pool)) for failure in failures}
+    pools = grouped((failure.pool, failure) for failure in failures if _is_new(failure, trials[failure.pool]))
+    return {**known, **{TrialOf.START.scope(pool): _failed(trials[pool], of_pool, now) for pool, of_pool in pools.items()}}
+
+
+def _is_new(failure: FailedStart, trial: Trial | None) -> bool:
+    return failure.of_all or trial is None or failure.instance_id not in trial.failed
 
 
 def _failed(before: Trial | None, failures: list[FailedStart], now: float) -> Trial:

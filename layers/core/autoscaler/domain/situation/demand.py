@@ -255,7 +255,7 @@ class _Resolver:
                 return self._want(item, pools, expression)
             if len(takers := self._takers(expression)) == 1:
                 return self._waits_for_a_node(item, takers[0], expression)
-            return _unmet(item, Reason.UNSERVABLE, f"no pool of {self._view.name} serves {label}", expression=expression)
+            return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"no pool of {self._view.name} serves {label}", expression=expression)
         names = self.named_nodes(item)
         return self._by_names(item, names) if names else self._without_label(item)
 
@@ -372,7 +372,12 @@ class _Resolver:
             return self._waits_for_a_node(item, name)
         if pools := {pool.name: pool for name in names if (pool := self._pool_at(name))}:
             return self._want(item, tuple(pools.values()), None, nodes=names)
-        return _unmet(item, Reason.UNSERVABLE, f"it waits for {', '.join(names)}, which are of no pool", nodes=names)
+        return Unmet(
+            item=item,
+            reason=Reason.UNSERVABLE,
+            detail=f"it waits for {', '.join(names)}, which are of no pool",
+            nodes=frozenset(names),
+        )
 
     def _is_beacon(self, name: str) -> bool:
         """Tell whether a node is a beacon of ours. The queue is read at another moment than the nodes: it may be gone."""
@@ -385,27 +390,33 @@ class _Resolver:
         if pools:
             return self._want(item, pools, None, beacon_labels=labels)
         detail = "it waits for what only a beacon satisfies: a label expression that excludes, which Jenkins does not show"
-        return _unmet(item, Reason.LABEL_UNKNOWN, detail, nodes=(name,))
+        return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail, nodes=frozenset((name,)))
 
     def _waits_for_a_node(self, item: QueueItem, name: str, expression: LabelExpression | None = None) -> Unmet:
         """Say that one node alone can take an item: it asks for it by name, or for a label that no other node has, and no pool gives."""
         if item.label is None and not all(spec.name in self._nodes for spec in beacon_specs(self._fleet, self._view.name)):
             detail = f"Jenkins names {name} in place of a label; the beacons will make it show the label"
-            return _unmet(item, Reason.LABEL_UNKNOWN, detail, nodes=(name,))
+            return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail, nodes=frozenset((name,)))
         node = self._nodes.get(name)
         state = "is not there" if node is None else "is offline" if node.offline else "is busy"
         if self._fleet.is_beacon(name):
             state = "takes no builds: it is a beacon of the autoscaler; ask for a label that agents have"
-        return _unmet(item, Reason.WAITS_FOR_NODE, f"{name} alone can take it, and {state}", expression=expression, nodes=(name,))
+        return Unmet(
+            item=item,
+            reason=Reason.WAITS_FOR_NODE,
+            detail=f"{name} alone can take it, and {state}",
+            expression=expression,
+            nodes=frozenset((name,)),
+        )
 
     def _without_label(self, item: QueueItem) -> Want | Unmet:
         if not item.labelless and self._fleet.beacon not in self._nodes:
             detail = "Jenkins names no label while it has no agent node; the beacon will make it"
-            return _unmet(item, Reason.LABEL_UNKNOWN, detail)
+            return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
         if self._anything:
             return self._want(item, self._anything, None)
         detail = "it asks for no label, and every pool takes only jobs that ask for one (exclusive)"
-        return _unmet(item, Reason.UNSERVABLE, detail)
+        return Unmet(item=item, reason=Reason.UNSERVABLE, detail=detail)
 
     def _expression(self, text: str) -> tuple[LabelExpression, tuple[Pool, ...]]:
         if text not in self._by_text:
@@ -437,11 +448,7 @@ def _declined(want: Want) -> Unmet:
     """Say that no pool takes an item, since each pool that its labels would do for declines its job."""
     names = sorted(want.declined_by)
     detail = f"{listed(names)} would have its labels, and {'takes' if len(names) == 1 else 'take'} only shorter jobs (max_job_seconds)"
-    return replace(_unmet(want.item, Reason.JOB_TOO_LONG, detail, expression=want.expression), declined_by=want.declined_by)
-
-
-def _unmet(item: QueueItem, reason: Reason, detail: str, *, expression: LabelExpression | None = None, nodes: Iterable[str] = ()) -> Unmet:
-    return Unmet(item=item, pools=(), expression=expression, nodes=frozenset(nodes), reason=reason, detail=detail)
+    return Unmet(item=want.item, reason=Reason.JOB_TOO_LONG, detail=detail, expression=want.expression, declined_by=want.declined_by)
 
 
 # Builds of orders that are on their way to the queue: an agent may boot for them before Jenkins shows that they wait.

@@ -129,8 +129,11 @@ def _jobs_beside(free: _Free, kinds: Iterable[tuple[Want, Mapping[str, float]]],
     for want, jobs in kinds:
         if min(want.weight, free.of) <= free.executors:
             may = may_take(want, free.taker)
-            mine = {job: seconds for job, seconds in jobs.items() if may or was_launched_for(want, free.taker, now - seconds)}
-            waits |= {job: max(seconds, waits.get(job, 0.0)) for job, seconds in mine.items()}
+            waits |= {
+                job: max(seconds, waits.get(job, 0.0))
+                for job, seconds in jobs.items()
+                if may or was_launched_for(want, free.taker, now - seconds)
+            }
     return waits
 
 

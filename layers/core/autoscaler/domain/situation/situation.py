@@ -285,10 +285,13 @@ class Situation(Look):
         """The labels that an agent's node carries, with those that it is about to get back."""
         return labels_soon(agent.record, agent.node, self.fleet) if agent.node else frozenset()
 
+    def taker(self, agent: Agent) -> Taker:
+        """Describe an agent as one that may take items."""
+        return Taker(self.labels_of(agent), agent.pool.name, agent.record.node or "", agent.record.began_at)
+
     def is_waited_for(self, agent: Agent) -> bool:
         """Tell whether an item that is counted for an agent's pool may be taken by this very agent."""
-        taker = Taker(self.labels_of(agent), agent.pool.name, agent.record.node or "")
-        wants = self.demands[agent.record.controller].wants
+        taker, wants = self.taker(agent), self.demands[agent.record.controller].wants
         return any(home_of(want).name == agent.pool.name and may_take(want, taker) for want in wants)
 
     def expected(self, controller: str, *, every: bool = False) -> list[tuple[str, float, int]]:

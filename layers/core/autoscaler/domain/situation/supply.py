@@ -325,7 +325,7 @@ def has_other_labels(situation: Situation, agent: Agent) -> bool:
 
 def add_by_labels(supply: Supply, situation: Situation, agent: Agent, labels: frozenset[str]) -> None:
     """Take in an agent by the labels that its node is to have: whoever they satisfy may have it, except for the jobs that it refuses."""
-    server = _enter(supply, situation, agent.record.controller, Taker(labels, agent.pool.name, agent.record.node or ""))
+    server = _enter(supply, situation, agent.record.controller, situation.taker(agent)._replace(labels=labels))
     for seconds, build in _open_slots(situation, agent) if server else ():
         supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build, machine=agent.record.machine))
 

@@ -21,8 +21,8 @@ class Want:
     """
 
     item: QueueItem
-    pools: tuple[Pool, ...]
-    expression: LabelExpression | None
+    pools: tuple[Pool, ...] = ()
+    expression: LabelExpression | None = None
     nodes: frozenset[str] = frozenset()
     beacon_labels: frozenset[str] | None = None
     weight: int = 1  # executors that it takes; an agent that has fewer it takes alone
