@@ -14,9 +14,9 @@ IMAGES = (
     ),
     Bug(
         name="each controller tries the new image",
-        function="Budget._take_decided",
-        was="step.offerings, step.count, tries=step.tries)",
-        becomes="step.offerings, step.count)",
+        function="Budget.take",
+        was="        self.to_begin -= {pool.name} if tries else set()\n",
+        becomes="",
         found_by=(f"{_RULES}::test_one_agent_tries_it_over_all_controllers",),
     ),
     Bug(

@@ -88,8 +88,8 @@ RESERVED = (
     Bug(
         name="a new image is tried by an agent of which nobody sees whether it connects",
         function="_reserve_any",
-        was=", may_try=False)",
-        becomes=")",
+        was="    budget.to_begin.clear()  # a person gets what has been tried\n",
+        becomes="",
         found_by=(f"{_UNIT}nothing_that_is_launched_for_a_person_tries_a_new_image_and_nothing_waits_for_it",),
     ),
     planted(
@@ -116,8 +116,8 @@ RESERVED = (
     planted(
         "a reservation takes the room that a minimum still lacks",
         function="_reserve_any",
-        was="Budget(situation, decided=floors_of(situation), may_try=False)",
-        becomes="Budget(situation, may_try=False)",
+        was="budget = with_floors(situation)",
+        becomes="budget = Budget(situation)",
         found_by="the_fleets_room_is_for_the_minimum_first_though_its_agents_are_not_there_yet",
     ),
     planted(

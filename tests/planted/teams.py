@@ -79,9 +79,9 @@ TEAMS = (
         breaks(
             test,
             f"room is kept for nobody: {what}",
-            function="launch_for_queue",
-            was="decided=decided, kept=kept_room(situation)",
-            becomes="decided=decided",
+            function="_serve",
+            was="    budget.keep(kept_room(situation))\n",
+            becomes="",
         )
         for test, what in ((_PRIORITY, "priorities"), (_SHARES, "shares"))
     ),

@@ -25,7 +25,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Reservation, Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
-from autoscaler.domain.launch.queue import floors_of
+from autoscaler.domain.launch.queue import with_floors
 from autoscaler.domain.learn import assess, close_breaker, closed_by_a_person, remember_request
 from autoscaler.domain.lifecycle import Announced, InstanceEvent, handle_event
 from autoscaler.domain.repair.nodes import relabels_for_holds, strays_unseen_for_ever
@@ -129,7 +129,8 @@ def _reserve_any(situation: Situation, order: Reserve, reservation: Reservation)
     if problem := situation.snapshot.controllers[controller].problem:
         detail = f"whether an agent is idle on {controller} could not be read: {problem}"
         return [Held(pool=pool.name, controller=controller, reason=Reason.INCOMPLETE, detail=detail)]
-    budget = Budget(situation, decided=floors_of(situation), may_try=False)
+    budget = with_floors(situation)
+    budget.to_begin.clear()  # a person gets what has been tried
     purchase, view = QueuePlacement(situation, controller, budget).purchase, situation.pools[controller, pool.name].for_a_person
     purchase.note_waiting(view, inf)  # EC2 takes a spot instance from under a person; patience for one is over here
     purchase.buy(view, Reason.RESERVED, f"for {order.person}: {order.reason}")

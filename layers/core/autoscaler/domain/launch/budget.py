@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -20,7 +20,6 @@ from autoscaler.domain.facts.metering import (
     unread_elsewhere,
     unrecorded,
 )
-from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.domain.grouping import grouped
@@ -29,7 +28,7 @@ from autoscaler.domain.situation.agents import LATE, Agent, Phase
 from autoscaler.domain.situation.breakers import TrialOf, boots_counted, by_pool, open_trial
 from autoscaler.domain.situation.canary import to_begin, why_one_at_a_time
 from autoscaler.domain.situation.left import is_controller_left
-from autoscaler.domain.situation.situation import Decided, Situation
+from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import figure, figures_apart
 
 # Usage of one level's limits, and the room that is kept within them for those whose turn it is.
@@ -82,7 +81,7 @@ class Usage:
     hours_in_day: float = 0.0
     kept_agents: int = 0
     kept_usd_per_hour: float = 0.0
-    first: str = ""
+    first: str = "another pool goes first"
 
     def copied(self) -> "Usage":
         """Return another one of the same figures; each budget has its own, and `dataclasses.replace` takes five times as long."""
@@ -107,7 +106,7 @@ class Usage:
         self.kept_agents = sum(mine.values())
         self.kept_usd_per_hour = sum(agents * kept.usd_per_hour[pool] for pool, agents in mine.items())
         self.kept_usd_per_hour += kept.saved.get(self.level.text, 0.0)
-        self.first = kept.first.get(self.level.text, "another pool goes first")
+        self.first = kept.first.get(self.level.text, self.first)
 
     def take(self, agents: int, usd_per_hour: float) -> None:
         """Reserve agents that are launched, each at this price."""
@@ -174,16 +173,12 @@ class Budget:
         self,
         situation: Situation,
         without: Collection[str] = (),
-        decided: Decided = (),
         *,
-        kept: KeptRoom = NOTHING_KEPT,
         kinds: Collection[LevelKind] = _EACH,
-        may_try: bool = True,
     ) -> None:
         """Count living and requested agents, open launches included.
 
-        ``without``: instances that are taken to have left. ``decided``: what this pass launches already. ``kept``: room for those whose
-        turn it is. ``kinds``: of limits that count. ``may_try``: False where nothing that is launched may be the one to try a new image.
+        ``without``: instances that are taken to have left. ``kinds``: of limits that count.
         """
         self._situation = situation
         counted = _counted(situation, without)
@@ -192,27 +187,21 @@ class Budget:
         self._not_to_work_with, self._unread = Counter(counted.not_to_work_with), counted.unread
         connections = by_pool(situation.memory, TrialOf.CONNECT)
         self._refusing = {name: trial for name, trial in connections.items() if trial.is_open}  # controllers that let no agent connect
-        self._to_begin = to_begin(situation) if may_try else set()
+        self.to_begin = to_begin(situation)  # pools of which one agent is to try a new image
         self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here
         self._answers: dict[tuple[str, float], Refused | None] = {}  # by pool and price
         self.levels, self.fleet = uses, uses[-1]  # the narrow ones first
         self._of_pool = _by_pool(uses)
-        self._kinds, self._kept, self._room_kept = kinds, kept, Counter(kept.agents)
-        for use in uses:
-            use.keep_room(kept)
-        self._take_decided(decided)
+        self._kinds, self._kept, self._room_kept = kinds, NOTHING_KEPT, Counter[str]()
 
-    def _take_decided(self, decided: Decided) -> None:
-        """Reserve what this pass launches and starts already."""
-        pools, records = self._situation.fleet.pools, {record.instance_id: record for record in self._situation.snapshot.records}
-        for step in decided:
-            if isinstance(step, Launch | Start):
-                self.note_launched_for(step.controller)
-            if isinstance(step, Launch):
-                self.take(pools[step.pool], step.offerings, step.count, tries=step.tries)
-            elif isinstance(step, Start):
-                for instance_id in step.instance_ids:
-                    self.take_start(pools[step.pool], records[instance_id], step.otherwise.offerings if step.otherwise else ())
+    def keep(self, kept: KeptRoom) -> "Budget":
+        """Keep room for those whose turn it is, but for what they have been given already."""
+        self._room_kept = Counter(kept.agents) - Counter(pool for pool, _ in self.taken)
+        self._kept = replace(kept, agents=self._room_kept)
+        self._answers.clear()
+        for use in self.levels:
+            use.keep_room(self._kept)
+        return self
 
     def levels_of(self, pool: str) -> list[Usage]:
         """The levels in which a pool counts, the narrow ones first."""
@@ -239,7 +228,7 @@ class Budget:
 
     def tries(self, pool: Pool) -> bool:
         """Tell whether one more agent of a pool is to try its new image: beside the others, whatever is wrong with those."""
-        return pool.name in self._to_begin
+        return pool.name in self.to_begin
 
     def refusal_of_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> Refused | None:
         """Name what forbids that a stopped agent starts, or that one of these offerings is launched instead; None if there is room."""
@@ -280,7 +269,7 @@ class Budget:
 
     def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False) -> None:
         """Reserve agents of one pool, at the highest of these prices. ``tries``: one that tries a new image, as no other will then."""
-        self._to_begin -= {pool.name} if tries else set()
+        self.to_begin -= {pool.name} if tries else set()
         self.reserve(pool, _highest(offerings), agents)
 
     def take_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> None:

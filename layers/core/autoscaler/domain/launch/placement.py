@@ -272,6 +272,7 @@ class QueuePlacement:
         self._items_for: dict[str, int] = {}
         self._servers: dict[tuple[object, ...], tuple[str, ...]] = {}  # by kind of want
         self._work: dict[tuple[str, str], float] = {}  # by job and pool, once looked up: a queue has many items of one job
+        self._ranks: dict[tuple[str, object, int], list[PoolView]] = {}  # by job, kind of want, and agents bought so far
         self._buyable: dict[tuple[str, Terms], bool] = {}  # by pool
         self._retiring: dict[str, list[Agent]] = {}
         for agent in pinned(situation, controller):
@@ -418,14 +419,22 @@ class QueuePlacement:
             self._book(want, self.room_for(want), pool)
 
     def _best_pool(self, want: Want) -> PoolView:
+        if len(want.pools) == 1:
+            return self.pools[want.pools[0].name]
+        question = want.item.job, want.kind, len(self.purchase.budget.taken)
+        if question not in self._ranks:
+            self._ranks[question] = self._ranked(want)
+        ranked = self._ranks[question]
+        return next((pool for pool in ranked if self._may_buy(pool)), ranked[0])
+
+    def _ranked(self, want: Want) -> list[PoolView]:
+        """Order the pools for an item, the cheapest at the beginning."""
+
         def score(pool: PoolView) -> tuple[float, int, str]:
             seconds = self._work_seconds(want.item.job, pool.name)
             return pool.score(seconds, self.purchase.ready_seconds(pool), self._items_for.get(pool.name, 1))
 
-        pools = [self.pools[pool.name] for pool in want.pools]
-        if len(pools) > 1:
-            pools = [pool for pool in pools if self._may_buy(pool)] or pools
-        return min(pools, key=score) if len(pools) > 1 else pools[0]
+        return sorted((self.pools[pool.name] for pool in want.pools), key=score)
 
     def _may_buy(self, pool: PoolView) -> bool:
         question = pool.name, self.purchase.terms(pool)

@@ -2,19 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import ceil, inf
 
 from autoscaler.domain.facts.orders import text_of
-from autoscaler.domain.facts.plan import Held, Launch, Start, Uncordon
+from autoscaler.domain.facts.plan import Held, Launch, Start, Step, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.grouping import grouped
-from autoscaler.domain.launch.budget import NOTHING_KEPT, Budget, KeptRoom
+from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may_come_back
 from autoscaler.domain.launch.purchase import Purchase, startable
-from autoscaler.domain.launch.turns import controllers_in_turn, for_floors, for_forecasts, keep_up, kept_room
+from autoscaler.domain.launch.turns import controllers_served, for_floors, for_forecasts, keep_up, kept_room, placed_in_turn
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.nodes import pinned, slots_left
 from autoscaler.domain.situation.breakers import NO_ROOM_SECONDS, cannot_come_back, next_try_at
@@ -33,7 +33,42 @@ LAUNCHES: tuple[Callable[[QueuePlacement], None], ...] = (
 )
 
 
-def launch_for_queue(situation: Situation, controller: str, decided: Decided) -> Decided:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What a pass does for all queues. ``tried_first`` and ``tried_last``: of what EC2 refused before; ``placements``: by controller."""
+
+    tried_first: list[Launch | Start] = field(default_factory=list)
+    placements: dict[str, QueuePlacement] = field(default_factory=dict)
+    tried_last: list[Launch | Start | Held] = field(default_factory=list)
+
+
+def served(situation: Situation) -> Served:
+    """Serve all queues, those first whose jobs wait longest: worked out once in a pass, for all who read it, and change nothing of it."""
+    facts = situation.snapshot, situation.memory, situation.fleet, situation.agents, situation.demands
+    return situation.memo.value("queues", facts, situation.now, lambda: (_serve(situation), FOR_EVER))
+
+
+def _serve(situation: Situation) -> Served:
+    """Serve them from one budget, to which everything is booked that is launched."""
+    controllers = [name for name in controllers_served(situation) if _may_need_any(situation, name)]
+    if not controllers:
+        return Served()
+    budget, is_refused = Budget(situation), any(pool.offerings_to_try for pool in situation.pools.values())
+    tried_first = list(_try_first(situation, budget)) if is_refused else []
+    budget.keep(kept_room(situation))
+    placements, decided = dict[str, QueuePlacement](), list[Step | Held](tried_first)
+    for controller in controllers:
+        placements[controller] = placement = QueuePlacement(situation, controller, budget, tuple(decided))
+        for launch in LAUNCHES:
+            launch(placement)
+        for unmet in situation.demands[controller].unmet:  # no pool of ours is of the kind that it asks for
+            placement.loans.borrow(unmet)
+        decided += [*placement.rotations.steps, *placement.purchase.steps()]
+    tried_last = list(_try_last(situation, placements, tried_first, budget)) if is_refused else []
+    return Served(tried_first=tried_first, placements=placements, tried_last=tried_last)
+
+
+def launch_for_queue(situation: Situation, controller: str, _decided: Decided) -> Decided:
     """Serve the queue of one controller, then forecasts and minimums."""
     view, demand = situation.snapshot.controllers[controller], situation.demands[controller]
     if not view.complete:
@@ -45,21 +80,14 @@ def launch_for_queue(situation: Situation, controller: str, decided: Decided) ->
         yield Held(pool="", controller=controller, reason=unmet.reason, detail=f"{unmet.item.job}: {unmet.detail}")
     if view.quieting_down:
         yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
-        return
-    if not _may_need_any(situation, controller):
-        return
-    placement = QueuePlacement(situation, controller, Budget(situation, decided=decided, kept=kept_room(situation)), decided)
-    for launch in LAUNCHES:
-        launch(placement)
-    for unmet in demand.unmet:  # no pool of ours is of the kind that it asks for
-        placement.loans.borrow(unmet)
-    yield from placement.uncordons
-    yield from placement.loans.steps
-    yield from placement.rotations.steps
-    yield from _bring_back_again(situation, controller)
-    yield from placement.purchase.steps()
-    yield from placement.purchase.held.values()
-    yield from placement.loans.held.values()
+    if placement := served(situation).placements.get(controller):
+        yield from placement.uncordons
+        yield from placement.loans.steps
+        yield from placement.rotations.steps
+        yield from _bring_back_again(situation, controller)
+        yield from placement.purchase.steps()
+        yield from placement.purchase.held.values()
+        yield from placement.loans.held.values()
 
 
 def _may_need_any(situation: Situation, controller: str) -> bool:
@@ -69,39 +97,19 @@ def _may_need_any(situation: Situation, controller: str) -> bool:
     return waits or any(pool.has_floor for pool in pools) or bool(situation.forecasts(controller))
 
 
-def place_queue(situation: Situation, controller: str, budget: Budget) -> QueuePlacement:
-    """Give each job that waits the executor it would get, and plan the agents that this takes; nothing beside the queue."""
-    placement = QueuePlacement(situation, controller, budget)
-    placement.place_queue()
-    return placement
-
-
-def queue_as_placed(situation: Situation, controller: str) -> QueuePlacement:
-    """Place a queue as the next pass will: worked out once for all who read it, and change nothing of it."""
-    facts = situation.snapshot, situation.memory, situation.fleet, situation.agents, situation.demands[controller]
-
-    def work() -> tuple[QueuePlacement, float]:
-        return place_queue(situation, controller, Budget(situation, kept=kept_room(situation))), FOR_EVER
-
-    return situation.memo.value(("queue", controller), facts, situation.now, work)
-
-
-def floors_of(situation: Situation) -> list[Launch | Start]:
-    """Plan what the minimums and warm executors of all pools lack: what is launched for anything else leaves them room."""
-    planned: list[Launch | Start] = []
+def with_floors(situation: Situation) -> Budget:
+    """Book what the minimums and warm executors of all pools lack: what is launched for anything else leaves them room."""
+    budget = Budget(situation)
     for controller, view in situation.snapshot.controllers.items():
         if view.complete:
-            placement = QueuePlacement(situation, controller, Budget(situation, decided=planned))
-            for_floors(placement)
-            planned += placement.purchase.steps()
-    return planned
+            for_floors(QueuePlacement(situation, controller, budget))
+    return budget
 
 
 def expected_starts(situation: Situation, controller: str) -> dict[int, PlannedStart]:
     """Predict for each mature item whose executor it gets, a new agent's included, and in how many seconds."""
-    if not situation.snapshot.controllers[controller].complete:
-        return {}
-    return queue_as_placed(situation, controller).starts
+    placement = served(situation).placements.get(controller)
+    return placement.starts if placement else {}
 
 
 def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
@@ -140,53 +148,46 @@ def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
 # If they have left it none for a quarter of an hour, it goes first once.
 
 
-def try_what_had_no_room(situation: Situation, _decided: Decided) -> Iterator[Launch | Start]:
+def _try_first(situation: Situation, budget: Budget) -> Iterator[Launch | Start]:
     """Try first what jobs have waited for, and what had no room to be tried, for too long."""
     due = {pool.name for pool in situation.pools.values() if _had_no_room(situation, pool)}
-    if not due:
-        return
-    for controller in controllers_in_turn(situation):
-        for name in sorted(due & _refused_to_jobs(situation, controller)):
-            if _longest_wait(situation, controller, name) >= NO_ROOM_SECONDS:
+    for placement in placed_in_turn(situation, Budget(situation)) if due else ():
+        for name in sorted(due & _refused_in(placement)):
+            if _longest_wait(situation, placement.controller, name) >= NO_ROOM_SECONDS:
                 due.discard(name)
-                yield from (step for step in _try(situation, controller, name, (), NOTHING_KEPT) if not isinstance(step, Held))
+                yield from (step for step in _try(situation, placement.controller, name, budget) if not isinstance(step, Held))
 
 
-def try_what_was_refused(situation: Situation, decided: Decided) -> Iterator[Launch | Start | Held]:
-    """Try one agent of each pool that would launch more, had EC2 not refused it; what is decided already comes first."""
-    decided = list(decided)
-    wanted = _wanted(situation, decided)
-    for controller in controllers_in_turn(situation):
-        for name in sorted(name for where, name in wanted if where == controller):
-            tried = any(isinstance(step, Launch | Start) and step.pool == name and step.reason is Reason.TRIES_AGAIN for step in decided)
-            if not tried:
-                steps = _try(situation, controller, name, decided, kept_room(situation))
-                decided += steps
-                yield from steps
+def _try_last(
+    situation: Situation, placements: Mapping[str, QueuePlacement], tried_first: Iterable[Launch | Start], budget: Budget
+) -> Iterator[Launch | Start | Held]:
+    """Try one agent of each pool that would launch more, had EC2 not refused it: it takes nothing from what can be had."""
+    tried = {step.pool for step in tried_first}
+    for controller, placement in placements.items():
+        for name in sorted(_wanted(situation, placement) - tried):
+            steps = _try(situation, controller, name, budget)
+            tried |= {name} if any(isinstance(step, Launch | Start) for step in steps) else set()
+            yield from steps
 
 
-def _wanted(situation: Situation, decided: Decided) -> set[tuple[str, str]]:
+def _wanted(situation: Situation, placement: QueuePlacement) -> set[str]:
     """Find the pools of which EC2 refuses what would be launched, or what would be launched instead of what is."""
-    if not any(pool.offerings_to_try for pool in situation.pools.values()):
-        return set()
-    decided = list(decided)
-    refused = {(step.controller, step.pool) for step in decided if isinstance(step, Held) and step.reason is Reason.NO_OFFERING}
-    if launched := {(step.controller, step.pool) for step in decided if isinstance(step, Launch)}:
-        refused |= _cheaper_than(situation, launched)
-    return {key for key in refused if key in situation.pools and situation.pools[key].offerings_to_try}
+    pools, refused = placement.pools, _refused_in(placement)
+    launched = {step.pool for step in placement.purchase.steps() if isinstance(step, Launch)}
+    for want in situation.demands[placement.controller].wants if launched else ():
+        # Those that would take a job for which a dearer one launches.
+        dearest = max((pools[pool.name].usd_per_hour for pool in want.pools if pool.name in launched), default=0.0)
+        refused |= {pool.name for pool in want.pools if _cheapest_to_try(pools[pool.name]) < dearest}
+    return {name for name in refused if name in pools and pools[name].offerings_to_try}
 
 
-def _cheaper_than(situation: Situation, launched: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Find the pools that would take jobs for which a dearer one launches."""
-    cheaper = set()
-    for controller, demand in situation.demands.items():
-        for want in demand.wants:
-            pools = [situation.pools[controller, pool.name] for pool in want.pools]
-            dearest = max((pool.usd_per_hour for pool in pools if pool.key in launched), default=0.0)
-            cheaper |= {
-                pool.key for pool in pools if min((offering.usd_per_hour for offering in pool.offerings_to_try), default=inf) < dearest
-            }
-    return cheaper
+def _refused_in(placement: QueuePlacement) -> set[str]:
+    """Find the pools that anything needs agents of, if EC2 had not refused them."""
+    return {pool for pool, reason, _ in placement.purchase.held if reason is Reason.NO_OFFERING}
+
+
+def _cheapest_to_try(pool: PoolView) -> float:
+    return min((offering.usd_per_hour for offering in pool.offerings_to_try), default=inf)
 
 
 def _had_no_room(situation: Situation, pool: PoolView) -> bool:
@@ -194,28 +195,18 @@ def _had_no_room(situation: Situation, pool: PoolView) -> bool:
     return again_at is not None and situation.now - again_at >= NO_ROOM_SECONDS and bool(pool.offerings_to_try)
 
 
-def _refused_to_jobs(situation: Situation, controller: str) -> set[str]:
-    """Find the pools that jobs need agents of, if EC2 had not refused them."""
-    view = situation.snapshot.controllers[controller]
-    if not view.complete or view.quieting_down:
-        return set()
-    held = place_queue(situation, controller, Budget(situation)).purchase.held
-    return {pool for pool, reason, _ in held if reason is Reason.NO_OFFERING}
-
-
 def _wants(situation: Situation, controller: str, pool: str) -> list[Want]:
-    return [want for want in situation.demands[controller].wants if want.mature and any(served.name == pool for served in want.pools)]
+    return [want for want in situation.demands[controller].wants if want.mature and any(one.name == pool for one in want.pools)]
 
 
 def _longest_wait(situation: Situation, controller: str, pool: str) -> float:
     return max((want.item.waiting_seconds for want in _wants(situation, controller, pool)), default=0.0)
 
 
-def _try(situation: Situation, controller: str, name: str, decided: Decided, kept: KeptRoom) -> list[Launch | Start | Held]:
+def _try(situation: Situation, controller: str, name: str, budget: Budget) -> list[Launch | Start | Held]:
     """Plan one agent of what was refused: for jobs one that is stopped, if there is any."""
     view = situation.pools[controller, name]
     pool = replace(view, offerings=view.offerings_to_try)
-    budget = Budget(situation, decided=decided, kept=kept)
     purchase = Purchase(controller, Supply(), budget, slots_left(situation, controller), {name: startable(situation, pool)})
     detail = f"whether EC2 launches agents of {name} again: {view.refused_detail}"
     if _wants(situation, controller, name):
@@ -266,13 +257,12 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
 
     ``ends``: seconds until running builds end, by key; ``work``: seconds that waiting ones take, by item; both as far as known.
     """
-    if not situation.snapshot.controllers[controller].complete:
+    placement = _served_when_mature(situation).placements.get(controller)
+    if placement is None:
         return {}
-    mature = _all_mature(situation, controller)
-    placement = queue_as_placed(mature, controller)
-    supply = _as_predicted(placement.supply, ends, _late(situation, mature, placement))
+    supply = _as_predicted(placement.supply, ends, _late(situation, placement))
     starts: dict[int, BareStart] = {}
-    for want in mature.demands[controller].wants:
+    for want in placement.situation.demands[controller].wants:
         if room := supply.room(placement.servers_of(want), want.weight):
             slot = room[-1]
             is_guess = bool(slot.build) and ends.get(slot.build, 0.0) <= 0.0
@@ -289,12 +279,17 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
     return starts
 
 
-def _all_mature(situation: Situation, controller: str) -> Situation:
-    """Take every item as mature: agents will be bought for it, too, if it still waits then."""
-    demand = situation.demands[controller]
-    if all(want.mature for want in demand.wants):
-        return situation
-    return replace(situation, demands={**situation.demands, controller: replace(demand, wants=tuple(map(_matured, demand.wants)))})
+def _served_when_mature(situation: Situation) -> Served:
+    """Serve every item as a mature one: agents will be bought for it, too, if it still waits then."""
+    if all(want.mature for demand in situation.demands.values() for want in demand.wants):
+        return served(situation)
+    facts = situation.snapshot, situation.memory, situation.fleet, situation.agents, situation.demands
+    return situation.memo.value("queues when mature", facts, situation.now, lambda: (_serve(_all_mature(situation)), FOR_EVER))
+
+
+def _all_mature(situation: Situation) -> Situation:
+    demands = {name: replace(demand, wants=tuple(map(_matured, demand.wants))) for name, demand in situation.demands.items()}
+    return replace(situation, demands=demands)
 
 
 def _matured(want: Want) -> Want:
@@ -304,11 +299,12 @@ def _matured(want: Want) -> Want:
     return replace(want, item=replace(want.item, waiting_seconds=least))
 
 
-def _late(situation: Situation, mature: Situation, placement: QueuePlacement) -> dict[str, tuple[int, float]]:
+def _late(situation: Situation, placement: QueuePlacement) -> dict[str, tuple[int, float]]:
     """Count by pool the executors that are bought by a later look, for items that do not count yet, and say how much later."""
-    if mature is situation:
+    before = served(situation).placements.get(placement.controller)
+    if before is placement:
         return {}
-    now, later = _bought(queue_as_placed(situation, placement.controller).supply), _bought(placement.supply)
+    now, later = _bought(before.supply if before else Supply()), _bought(placement.supply)
     look = situation.snapshot.look_every_seconds
     delays = {name: look * max(1, ceil((pool.spec.queue_maturity_seconds - look / 2) / look)) for name, pool in placement.pools.items()}
     return {name: (count - now[name], delays[name]) for name, count in later.items() if count > now[name]}

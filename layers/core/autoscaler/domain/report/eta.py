@@ -241,6 +241,9 @@ def _fate_of(
         seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
         because = f"a job counts as demand once it has waited {seconds} (queue_maturity_seconds)"
         return _Fate("young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)", because)
+    view = situation.snapshot.controllers[controller]
+    if view.quieting_down:
+        return _until_quiet_mode_ends(situation, view)
     start = starts.get(want.item.id)
     if doubt := why_uncertain(situation, controller, want, start):
         return doubt
@@ -285,9 +288,13 @@ def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fat
     return _Fate("refused", "no free executor takes it", f"{refusal}; {then}")
 
 
+def _until_quiet_mode_ends(situation: Situation, view: ControllerView) -> _Fate:
+    return _Fate("quiet-mode", "for quiet mode to end", told_quiet(view), in_quiet_mode(situation, view))
+
+
 def _of_other(situation: Situation, view: ControllerView, item: QueueItem) -> _Fate:
     if item.in_quiet_mode:
-        return _Fate("quiet-mode", "for quiet mode to end", told_quiet(view), in_quiet_mode(situation, view))
+        return _until_quiet_mode_ends(situation, view)
     if item.wait.unclear:
         state, words = "waits-for-something-unknown", f"Jenkins says: {item.wait.unclear}"
         return _Fate(state, "for an unknown reason", f"what it waits for is no executor; {words}", words)

@@ -140,7 +140,7 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
 
 def _launched(situation: Situation, leaving: frozenset[str]) -> tuple[list[Wish], bool]:
     """List the agents that the queues would get if these had left, and tell whether more room would bring them more."""
-    budget = Budget(situation, leaving, kept=room_without(situation, leaving))
+    budget = Budget(situation, leaving).keep(room_without(situation, leaving))
     held = [refusal for placement in placed_in_turn(situation, budget) for refusal in placement.purchase.held.values()]
     return budget.taken, any(refusal.reason in _HELPED_BY_ROOM for refusal in held)
 

@@ -1,7 +1,7 @@
 """How far a look can be believed: gaps, clocks that were ahead, restarts, two controllers behind one address, builds that have ended."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -130,26 +130,25 @@ def not_ahead(noted: Any, now: float) -> Any:
     if type(noted) in _PARTS:
         parts = {name: part for name in _PARTS[type(noted)] if (part := getattr(noted, name)) is not None}
         return _mended(noted, {name: not_ahead(part, now) for name, part in parts.items()})
+    if is_dataclass(noted):
+        return _as_of_now(noted, now)
     if isinstance(noted, tuple):
         mended: Any = tuple(at for at in noted if at - now <= _DIFFER_SECONDS)
-    elif isinstance(noted, Mapping):
-        items = {name: not_ahead(item, now) for name, item in noted.items()}
-        mended = {name: item for name, item in items.items() if item is not None}
     else:
-        mended = _as_of_now(noted, now)
+        mended = {name: item for name, its in noted.items() if (item := not_ahead(its, now)) is not None}
     return noted if mended == noted else mended
 
 
 def _as_of_now(noted: Any, now: float) -> Any:
     """Move all times that are yet to come by as much as the latest that was noted is ahead; None for what a look sees anew."""
     kind: Any = type(noted)
-    times = {name: at for name in _times(kind) if (at := getattr(noted, name)) is not None}
-    ahead_seconds = max((at for name, at in times.items() if name != _PLANNED), default=now) - now
+    times = _times(kind)
+    ahead_seconds = max([at for name in times if name != _PLANNED and (at := getattr(noted, name)) is not None], default=now) - now
     if ahead_seconds <= _DIFFER_SECONDS:
         return noted
     if isinstance(noted, _SEEN_ANEW):
         return None
-    return replace(noted, **{name: at - ahead_seconds for name, at in times.items() if at > now})
+    return replace(noted, **{name: at - ahead_seconds for name in times if (at := getattr(noted, name)) is not None and at > now})
 
 
 def _launched(snapshot: Snapshot, latest: float) -> tuple[Record, ...]:
