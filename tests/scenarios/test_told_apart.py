@@ -1,9 +1,10 @@
-"""What a machine is told leaves no connection out on which a build may run: whatever of our own state is lost, unread, or cut off."""
+"""What a machine is told leaves no connection out on which a build may run: whatever of our own state is lost, unread, old, or cut off."""
 
 import pytest
 
 from autoscaler.domain.facts.fleet import Share, WarmPool
-from autoscaler.domain.facts.plan import Adopt
+from autoscaler.domain.facts.plan import Adopt, Terminate
+from autoscaler.domain.facts.snapshot import Binding, RecordState
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_host, a_pool, a_pool_of_hosts
@@ -12,10 +13,11 @@ from support.worlds import in_memory
 
 TWO = ("main", "other")
 LONG = 2400.0
+WARM = WarmPool(min_agents=0, max_agents=1, max_age_seconds=86_400.0)
 
 
-def a_day_of(pool, *hosts):
-    day = Day(in_memory(pool, hosts=hosts), by_adapters=True)
+def a_day_of(pool, *hosts, **facts):
+    day = Day(in_memory(pool, hosts=hosts, **facts), by_adapters=True)
     day.other = day.world.controllers.get("other")
     return day.minutes(3)
 
@@ -103,8 +105,7 @@ def test_an_agent_that_was_given_to_another_controller_goes_on_in_its_life_thoug
 
 
 def test_an_agent_that_was_stopped_and_started_goes_on_in_its_life_though_its_record_is_lost():
-    warm = WarmPool(min_agents=0, max_agents=1, max_age_seconds=86_400.0)
-    day = a_day_of(a_pool("gpu", max_agents=1, idle_seconds=120.0, warm_pool=warm))
+    day = a_day_of(a_pool("gpu", max_agents=1, idle_seconds=120.0, warm_pool=WARM))
     day.queue(1, label="gpu", seconds=60.0)
     day.minutes(20)
     [build] = day.queue(1, label="gpu", seconds=LONG)
@@ -113,6 +114,65 @@ def test_an_agent_that_was_stopped_and_started_goes_on_in_its_life_though_its_re
     lose(day)
     day.minutes(50)
     assert (build.ended, len(day.done(Adopt))) == (Ended.FINISHED, 1)
+
+
+def restored(day, build, seen):
+    """Give the agent of a long build an earlier record back, as a restored table does, and live until the build has ended."""
+    assert build.started_at is not None
+    day.fleet.agents.all_ask_on = True
+    day.fleet.state.records[seen.instance_id] = seen
+    day.minutes(50)
+    assert (build.ended, build.killed_by) == (Ended.FINISHED, "")
+    return day
+
+
+def when(day, state, life=0):
+    """Wait for the agent's record to be so, and keep it."""
+    for _ in range(30):
+        day.minutes(1)
+        for record in day.fleet.state.records.values():
+            if (record.state, record.life) == (state, life):
+                return record
+    raise AssertionError(f"no agent was {state} in its life {life}")
+
+
+@pytest.mark.parametrize(
+    ("state", "life"), [(RecordState.REQUESTED, 0), (RecordState.STOPPED, 0), (RecordState.STARTING, 1), (RecordState.STOPPING, 1)]
+)
+def test_an_agent_that_was_stopped_and_started_since_its_record_was_saved_goes_on_in_its_life(state, life):
+    day = a_day_of(a_pool("gpu", max_agents=1, idle_seconds=120.0, boot_seconds=90.0, warm_pool=WARM))
+    day.queue(1, label="gpu", seconds=60.0)
+    saved = when(day, state) if life == 0 else None
+    when(day, RecordState.STOPPED)
+    day.queue(1, label="gpu", seconds=60.0)
+    saved = saved or when(day, state, life)
+    when(day, RecordState.STOPPED, 1)
+    [build] = day.queue(1, label="gpu", seconds=LONG)
+    when(day, RecordState.REGISTERED, 2)
+    restored(day.minutes(2), build, saved)
+
+
+def test_an_agent_that_took_a_static_node_since_its_record_was_saved_keeps_that_node():
+    day = a_day_of(a_pool("gpu", max_agents=2), slots={f"slot-{number}": ("gpu",) for number in range(3)})
+    [build] = day.queue(1, label="gpu", seconds=LONG)
+    saved = when(day, RecordState.REQUESTED)
+    restored(day.minutes(5), build, saved)
+
+
+@pytest.mark.parametrize(
+    ("state", "life"), [(RecordState.REQUESTED, 0), (RecordState.REGISTERED, 0), (RecordState.STARTING, 1), (RecordState.REGISTERED, 2)]
+)
+def test_an_agent_that_was_given_to_another_controller_since_its_record_was_saved_goes_on_there(state, life):
+    day = a_day_of(a_pool("gpu", controllers=TWO, share=Share.ROTATE, max_agents=1, idle_seconds=7200.0, boot_seconds=90.0))
+    for number, (controller, seconds) in enumerate([(day.jenkins, 60.0), (day.other, 60.0), (day.jenkins, 60.0), (day.other, LONG)]):
+        build = controller.submit("next", "gpu", seconds)
+        if number == life:
+            saved = when(day, state, life)
+        when(day, RecordState.REGISTERED, number)
+        day.minutes(3)
+    restored(day, build, saved)
+    [record] = day.fleet.state.read().records
+    assert (day.done(Terminate), record.bindings) == ([], (Binding(controller="other", node=build.node, life=3),))
 
 
 def test_java_of_the_last_life_that_finds_the_next_ones_node_first_takes_no_build_that_is_then_lost():
