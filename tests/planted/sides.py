@@ -130,13 +130,28 @@ SIDES = (
     ),
     Bug(
         name="a record that was lost begins at the first life, which ends the build of a later one",
-        function="in_the_life_it_says",
-        was="    if claim is None or claim.life <= record.life or record.state is not RecordState.REGISTERED:",
+        function="as_it_says",
+        was="    if claim is None or claim == record.bindings[0] or claim.life < record.life or record.state.is_given_up:",
         becomes="    if True:",
         found_by=(
             f"{_TOLD}::test_an_agent_that_was_given_to_another_controller_goes_on_in_its_life_though_its_record_is_lost",
             f"{_TOLD}::test_an_agent_that_was_stopped_and_started_goes_on_in_its_life_though_its_record_is_lost",
+            f"{_TOLD}::test_a_host_of_several_at_once_goes_on_in_the_life_that_it_is_in_though_its_records_are_lost",
         ),
+    ),
+    Bug(
+        name="an agent whose record is back as it was before is ended as one without a node",
+        function="why_used_elsewhere",
+        was="_in_use_where_it_was(situation, agent) if record.leaves or agent.node is None else ()",
+        becomes="_in_use_where_it_was(situation, agent) if record.leaves else ()",
+        found_by=(f"{_TOLD}::test_an_agent_that_was_given_to_another_controller_since_its_record_was_saved_goes_on_there[registered-0]",),
+    ),
+    Bug(
+        name="an agent that took a static node since its record was saved never registers again",
+        function="_take_slot",
+        was="return _as_labelled(_win(ports, granted, record.node), node) if node else deleted",
+        becomes="return _as_labelled(granted, node) if node else deleted",
+        found_by=(f"{_TOLD}::test_an_agent_that_took_a_static_node_since_its_record_was_saved_keeps_it_to_its_end",),
     ),
     Bug(
         name="a side without a record is left though a build is on it",
@@ -144,13 +159,6 @@ SIDES = (
         was='return self.ports.or_else(is_busy, "side_not_read", otherwise=True, machine=self.id, controller=controller.name)',
         becomes="return False",
         found_by=(f"{_LEFT}::test_a_build_on_a_machine_that_is_shared_no_more_ends_by_itself_though_the_state_was_lost",),
-    ),
-    Bug(
-        name="a side that was lost begins at the first life",
-        function="Machine._new",
-        was="life=claim.life if claim else 0",
-        becomes="life=0",
-        found_by=(f"{_TOLD}::test_a_host_of_several_at_once_goes_on_in_the_life_that_it_is_in_though_its_records_are_lost",),
     ),
     Bug(
         name="a side whose record cannot be read is left out of the answer, which ends its builds",

@@ -19,6 +19,7 @@ WARM = WarmPool(min_agents=0, max_agents=1, max_age_seconds=86_400.0)
 def a_day_of(pool, *hosts, **facts):
     day = Day(in_memory(pool, hosts=hosts, **facts), by_adapters=True)
     day.other = day.world.controllers.get("other")
+    day.fleet.agents.all_ask_on = True
     return day.minutes(3)
 
 
@@ -119,7 +120,6 @@ def test_an_agent_that_was_stopped_and_started_goes_on_in_its_life_though_its_re
 def restored(day, build, seen):
     """Give the agent of a long build an earlier record back, as a restored table does, and live until the build has ended."""
     assert build.started_at is not None
-    day.fleet.agents.all_ask_on = True
     day.fleet.state.records[seen.instance_id] = seen
     day.minutes(50)
     assert (build.ended, build.killed_by) == (Ended.FINISHED, "")
@@ -152,11 +152,12 @@ def test_an_agent_that_was_stopped_and_started_since_its_record_was_saved_goes_o
     restored(day.minutes(2), build, saved)
 
 
-def test_an_agent_that_took_a_static_node_since_its_record_was_saved_keeps_that_node():
-    day = a_day_of(a_pool("gpu", max_agents=2), slots={f"slot-{number}": ("gpu",) for number in range(3)})
+def test_an_agent_that_took_a_static_node_since_its_record_was_saved_keeps_it_to_its_end():
+    day = a_day_of(a_pool("gpu", max_agents=2, idle_seconds=120.0), slots={f"slot-{number}": ("gpu",) for number in range(3)})
     [build] = day.queue(1, label="gpu", seconds=LONG)
     saved = when(day, RecordState.REQUESTED)
-    restored(day.minutes(5), build, saved)
+    restored(day.minutes(5), build, saved).minutes(15)
+    assert (day.world.alive(), day.fleet.state.records) == ([], {})
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_an_agent_that_was_given_to_another_controller_since_its_record_was_save
         if number == life:
             saved = when(day, state, life)
         when(day, RecordState.REGISTERED, number)
-        day.minutes(3)
+        day.minutes(5)  # it has just asked who it is, and asks again in five minutes
     restored(day, build, saved)
     [record] = day.fleet.state.read().records
     assert (day.done(Terminate), record.bindings) == ([], (Binding(controller="other", node=build.node, life=3),))

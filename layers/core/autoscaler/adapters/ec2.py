@@ -142,6 +142,7 @@ class Ec2Compute:
                 fleet=tags.get(FLEET_TAG, ""),
                 controller=tags.get(CONTROLLER_TAG, ""),
                 profile=raw.get("IamInstanceProfile", {}).get("Arn", ""),
+                node=tags.get(NODE_TAG, ""),
             )
         return None
 

@@ -177,8 +177,8 @@ def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
     """Take a free slot at random: instances that ask at the same moment then seldom want the same one, and never both get it."""
     record = granted.record
     if record.node is not None:
-        node = controller.node(record.node)
-        return _as_labelled(granted, node) if node else Refused(status=Status.GONE, reason=f"its slot {record.node} was deleted")
+        node, deleted = controller.node(record.node), Refused(status=Status.GONE, reason=f"its slot {record.node} was deleted")
+        return _as_labelled(_win(ports, granted, record.node), node) if node else deleted
     view = controller.look()
     if not view.complete:
         raise TransientError(f"{controller.name} could not be read: {view.problem}")

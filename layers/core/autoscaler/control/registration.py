@@ -39,33 +39,26 @@ from autoscaler.ports import Controller, Ports, StoredState
 _CLAIM = re.compile(r"([^/]*)/(.+)/([0-9]{1,9})", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """One connection that a machine says it has."""
-
-    controller: str
-    node: str
-    life: int
-
-
-def claims(asked: Asked) -> list[Claim]:
+def claims(asked: Asked) -> list[Binding]:
     """Read what a machine says that it is connected as; what cannot be read is left out."""
     found = filter(None, map(_CLAIM.fullmatch, asked.connected))
-    return [Claim(controller=key[1], node=key[2], life=int(key[3])) for key in found]
+    return [Binding(controller=key[1], node=key[2], life=int(key[3])) for key in found]
 
 
-def claim_on(asked: Asked, controller: str, node: str) -> Claim | None:
+def claim_on(asked: Asked, controller: str, node: str) -> Binding | None:
     """Find the connection that a machine says it has as a node of a controller."""
     return next((claim for claim in claims(asked) if (claim.controller, claim.node) == (controller, node)), None)
 
 
-def in_the_life_it_says(ports: Ports, record: Record, asked: Asked) -> Record:
-    """Note a later life than the record knows: the record was lost, and the one that replaced it begins at the first life."""
-    claim = claim_on(asked, record.controller, record.node) if record.node else None
-    if claim is None or claim.life <= record.life or record.state is not RecordState.REGISTERED:
-        return record
-    raised = replace(record.bound(node=record.node, life=claim.life), node_life=claim.life)
-    return ports.state.change_record(raised, expected=record.state)
+def as_it_says(ports: Ports, record: Record, claim: Binding | None) -> Record | None:
+    """Note what a machine is connected as, if its record does not know: it was lost since, or is back as it was before.
+
+    Each start, and each change of controllers, begins a later life. What a machine says of an earlier one is over.
+    """
+    if claim is None or claim == record.bindings[0] or claim.life < record.life or record.state.is_given_up:
+        return None
+    begun = replace(rotated(record, claim.controller, ports.clock()), bindings=(claim,), leaves=())
+    return ports.state.change_record(begun, expected=record.state)
 
 
 # Registers what a host, or a machine that serves several controllers at once, is on one of them.
@@ -134,7 +127,7 @@ class Machine:
         is_lost = not (is_recorded or self._is_known(controller))
         return name not in wanted and (is_lost or f"record#{name}" in self.stored.unread)
 
-    def _is_lost_in_use(self, claim: Claim, wanted: Collection[str]) -> bool:
+    def _is_lost_in_use(self, claim: Binding, wanted: Collection[str]) -> bool:
         """Tell whether no record says what it is connected as to a controller of its pool, and its node there is not known to be idle."""
         mine = (record for record in self.stored.records if record.machine == self.id)
         served = {binding.controller for record in mine for binding in (*record.bindings, *record.leaves)}
@@ -144,7 +137,7 @@ class Machine:
         if not is_lost or not is_ours or controller is None:
             return False
         # A node that cannot be asked may be at work.
-        is_busy = partial(_is_busy, controller, claim)
+        is_busy = partial(_is_busy, controller, self._name(claim.controller))
         return self.ports.or_else(is_busy, "side_not_read", otherwise=True, machine=self.id, controller=controller.name)
 
     def _is_known(self, controller: str) -> bool:
@@ -153,10 +146,9 @@ class Machine:
     def _granted(self, record: Record) -> Connection | Refused:
         if over := self._last_life(record):
             return over
-        record = in_the_life_it_says(self.ports, record, self.asked)
+        record = as_it_says(self.ports, record, claim_on(self.asked, record.controller, self._name(record.controller))) or record
         if record.state is RecordState.CONDEMNED:
-            gone = Refused(status=Status.GONE, reason="it was given up here")
-            return granting.at_work(self.ports, self.stored, record) or gone
+            return granting.at_work(self.ports, self.stored, record) or Refused(status=Status.GONE, reason="it was given up here")
         spec = agent_spec(self.fleet, self.pool, self.id, record.controller)
         granted = Granted(record=replace(record, role_id=self.caller.role_id), spec=spec)
         fleet = granting.in_force(self.fleet, self.stored, self.ports.clock())
@@ -168,7 +160,7 @@ class Machine:
         if claim is None or claim.life >= record.life:
             return None
         controller = next(one for one in self.ports.controllers if one.name == record.controller)
-        if _is_busy(controller, claim):
+        if _is_busy(controller, self._name(record.controller)):
             return self._as_it_says(record.controller)
         return Refused(status=Status.GONE, reason="its life there is over, and it begins anew")
 
@@ -184,13 +176,13 @@ class Machine:
         return kept if kept and kept.key in self.asked.connected else None
 
     def _new(self, name: str, controller: str) -> Record:
-        """Write a record of what was never launched; as long as it has no node, it asks who it is. One that was lost keeps its life."""
-        now, claim = self.ports.clock(), claim_on(self.asked, controller, self._name(controller))
+        """Write a record of what was never launched; as long as it has no node, it asks who it is."""
+        now = self.ports.clock()
         record = Record(
             instance_id=name,
             state=RecordState.STARTING,
             pool=self.pool.name,
-            bindings=(Binding(controller=controller, life=claim.life if claim else 0),),
+            bindings=(Binding(controller=controller),),
             launch="",
             instance_type="",
             usd_per_hour=0.0,
@@ -209,8 +201,8 @@ class Machine:
 # Answers the request of a machine.
 
 
-def _is_busy(controller: Controller, claim: Claim) -> bool:
-    node = controller.node(claim.node)
+def _is_busy(controller: Controller, name: str) -> bool:
+    node = controller.node(name)
     return node is not None and (bool(node.builds) or not node.idle)
 
 
@@ -355,7 +347,7 @@ class _Request:
         stored = self._read()
         if f"record#{self.id}" in stored.unread:
             raise TransientError("its record cannot be read by this version")
-        record = next((record for record in stored.records if record.instance_id == self.id), None)
+        record = self.known.get(self.id)
         fleet = with_left(self.fleet, stored)  # until it is drained, an agent whose pool left is what it was
         verdict = judge(self.caller, self.trust, identity, record, fleet)
         if isinstance(verdict, Refused):
@@ -366,9 +358,13 @@ class _Request:
             return (verdict.status is Status.GONE and next(filter(None, at_work), None)) or verdict
         if self._is_taken_back(verdict.record):
             return Refused(status=Status.GONE, reason="EC2 takes the instance back before it was an agent")
-        known = in_the_life_it_says(self.ports, verdict.record, self.asked)
+        # What EC2 shows as its node is what it was told last.
+        claim = claim_on(self.asked, identity.controller, identity.node) if identity else None
+        if as_it_says(self.ports, verdict.record, claim):
+            return self._connect_instance()
         # Why its last connection failed, as it says: whoever gives it up can name the reason.
-        told = granting.noted(self.ports, known, replace(known, problem=self.asked.problem or known.problem), "problem_not_noted")
+        known = replace(verdict.record, problem=self.asked.problem or verdict.record.problem)
+        told = granting.noted(self.ports, verdict.record, known, "problem_not_noted")
         granted = replace(verdict, record=replace(told, role_id=self.caller.role_id))
         connection = granting.grant(self.ports, granting.in_force(fleet, stored, self.ports.clock()), granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]

@@ -67,13 +67,14 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """An instance as EC2 shows it. ``fleet``, ``controller``: its tags; ``profile``: ARN of its instance profile."""
+    """An instance as EC2 shows it. ``fleet``, ``controller``, ``node``: its tags; ``profile``: ARN of its instance profile."""
 
     instance_id: str
     state: InstanceState
     fleet: str
     controller: str
     profile: str
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

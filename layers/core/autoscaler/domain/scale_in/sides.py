@@ -312,8 +312,8 @@ def why_used_elsewhere(situation: Situation, agent: Agent) -> tuple[Reason, str]
     if record.is_instance:
         if situation.left_controllers and (unseen := next(unseen_sides(situation, record.machine), None)):
             return Reason.USED_ELSEWHERE, told_unseen(record.machine, unseen[1])
-        left, shared = _in_use_where_it_was(situation, agent) if record.leaves else (), _in_use(situation, agent) if is_shared else ()
-        if where := next(chain(left, shared), None):
+        was = _in_use_where_it_was(situation, agent) if record.leaves or agent.node is None else ()
+        if where := next(chain(was, _in_use(situation, agent) if is_shared else ()), None):
             return Reason.USED_ELSEWHERE, where
     # A side may go alone, unless it is the one that says who has the devices.
     reserved = devices_reserved(situation, record.machine) if (record.is_instance and is_shared) or record.devices_for else ()
@@ -321,13 +321,18 @@ def why_used_elsewhere(situation: Situation, agent: Agent) -> tuple[Reason, str]
 
 
 def _in_use_where_it_was(situation: Situation, agent: Agent) -> Iterator[str]:
-    """Say on which node that it leaves for another controller a build may be: the node was brought online before it was deleted."""
-    for left in agent.record.leaves:
-        view = situation.snapshot.controllers.get(left.controller)
-        node = next((node for node in view.nodes if node.name == left.node), None) if view else None
-        is_seen = view is not None and left.node not in view.unread and not situation.no_giving_up(left.controller)
-        if not is_seen or (node is not None and not _is_left(situation, left.controller, node)):
-            yield f"it leaves {left.controller}, and a build may be on its node {left.node} there"
+    """Say on which node a build may be that an instance leaves, or that EC2 shows as its node and its record does not.
+
+    What it leaves may have been brought online before it was deleted. A record that is back as it was before does not know its node.
+    """
+    record, places = agent.record, (*agent.record.leaves, situation.instances.get(agent.record.machine))
+    named = {(place.controller, place.node) for place in places if place and place.node}
+    for controller, name in sorted(named - {(record.controller, record.node)}):
+        view = situation.snapshot.controllers.get(controller)
+        node = next((node for node in view.nodes if node.name == name), None) if view else None
+        is_seen = view is not None and name not in view.unread and not situation.no_giving_up(controller)
+        if not is_seen or (node is not None and not _is_left(situation, controller, node)):
+            yield f"a build may be on its node {name} on {controller}"
 
 
 def _in_use(situation: Situation, agent: Agent) -> Iterator[str]:
