@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import Share, WarmPool
+from autoscaler.domain.facts.orders import EndInstance
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Reservation
 from support.builders import a_host, a_pool, a_pool_of_hosts, an_offering
 from support.cards import give_cards
 from support.left_keys import deploy, without_controller
-from support.reserving import HOUR, refusals, release, reserve
+from support.reserving import HOUR, order, refusals, release, reserve
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -126,3 +127,16 @@ def test_a_controller_that_leaves_takes_no_card_from_a_person(left):
     deploy(day.fleet, replace(file, pools={"gpu": replace(file.pools["gpu"], share=Share.NONE)}))
     day.hours(2.5)
     assert (people(day), day.cards.holders()) == (["alice"], ["alice"])
+
+
+@pytest.mark.parametrize(("left", "refused"), [("main", [Reason.RESERVED]), ("other", [])])
+def test_the_side_in_whose_record_a_persons_card_stands_is_not_closed_before_they_release_it(left, refused):
+    day = a_host_with_cards()
+    deploy(day.fleet, without_controller(day.fleet.fleet, left))
+    day.minutes(5)
+    confirmed = EndInstance(target="rocm-1", reason="nothing runs there")
+    assert refusals(order(day, confirmed)) == refused
+    assert people(day.hours(1)) == ["alice"]
+    release(day, "rocm-1")
+    order(day, confirmed)
+    assert [record.controller for record in day.minutes(5).fleet.state.records.values()] == [{"main": "other", "other": "main"}[left]]

@@ -11,6 +11,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool
 from support.deployed import essential_thresholds
 from support.left_keys import deploy, without_controller
+from support.reserving import refusals, release, reserve
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -91,6 +92,32 @@ def test_an_operator_ends_it():
     day.minutes(5)
     assert not instance.alive()
     assert not [record for record in day.fleet.state.records.values() if record.pool == "web"]
+
+
+def test_what_a_person_has_is_not_ended_before_it_is_released():
+    """As no other order takes it from them: neither drain, nor a reservation for somebody else."""
+    day = a_day()
+    instance = the_web(day)
+    node = instance.tags["autoscaler:node"]
+    reserve(day, node, hours=4.0)
+    left(day).minutes(5)
+    for target in (instance.id, node):
+        [held] = end(day, target).plan.held
+        assert (held.reason, f"for alice: a test hangs; autoscaler release {node}" in held.detail) == (Reason.RESERVED, True)
+    assert instance.alive()
+    release(day, node)
+    assert refusals(end(day, node)) == []
+    assert not instance.alive()
+
+
+def test_what_a_person_had_is_ended_once_their_time_is_over():
+    day = a_day()
+    instance = the_web(day)
+    reserve(day, instance.tags["autoscaler:node"], hours=0.5)
+    left(day).minutes(40)
+    assert instance.alive()
+    assert refusals(end(day, instance.id)) == []
+    assert not instance.alive()
 
 
 def test_what_a_controller_of_the_file_sees_is_drained_instead():

@@ -33,7 +33,7 @@ def connected(day):
 
 
 def order(day, what):
-    [report] = passes.carry_out(day.fleet.ports, day.fleet.fleet, replace(day.fleet.invocation(), by_a_person=True), what)
+    [report] = passes.carry_out(day.fleet.ports_of("operate"), day.fleet.fleet, replace(day.fleet.invocation(), by_a_person=True), what)
     day.fleet.reports.append(report)
     return report
 
