@@ -20,7 +20,7 @@ from autoscaler.domain.facts.orders import (
     Scope,
     asks_for,
 )
-from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Start, Step, Terminate
+from autoscaler.domain.facts.plan import CancelItem, FinishRotation, Held, Plan, Start, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Reservation, Snapshot
 from autoscaler.domain.launch.budget import Budget
@@ -34,7 +34,7 @@ from autoscaler.domain.scale_in.sides import confirmed_unseen, has_device, relea
 from autoscaler.domain.scale_in.surplus import least_missed, why_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import open_trial
-from autoscaler.domain.situation.left import is_controller_left
+from autoscaler.domain.situation.left import is_controller_left, lost_since, reserved_now
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, plan_of, uncordon, without_frozen
 from autoscaler.domain.wording import end_command
 
@@ -179,11 +179,20 @@ def release_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Release) -> Pl
 
 
 def end_for_a_person(snapshot: Snapshot, fleet: Fleet, order: EndInstance) -> Plan:
-    """Decide the end of an instance that nobody sees any more, since its controller left the fleet file. Every other one is drained."""
+    """Decide the end of an instance that nobody sees any more, since its controller left the fleet file. Every other one is drained.
+
+    What a person has is released first.
+    """
     situation = assess(snapshot, fleet)
-    confirmed = tuple(confirmed_unseen(situation, order.target, order.reason))
-    steps = confirmed or (_end(situation, order),)
-    return plan_of(situation, without_frozen(situation, steps))
+    steps: list[Step | Held] = [*confirmed_unseen(situation, order.target, order.reason)] or [_end(situation, order)]
+    ended = {step.instance_id for step in steps if isinstance(step, FinishRotation | Terminate)}
+    had = [(agent, one) for agent, one in reserved_now(situation) if ended & {agent.record.instance_id, agent.record.machine}]
+    kept = [
+        hold_back(agent, Reason.RESERVED, f"it is reserved for {one.person}: {one.reason}; autoscaler release {agent.record.node}")
+        for agent, one in had
+        if lost_since(situation, agent) is None
+    ]
+    return plan_of(situation, without_frozen(situation, kept or steps))
 
 
 def _end(situation: Situation, order: EndInstance) -> Terminate | Held:

@@ -28,7 +28,7 @@ from autoscaler.domain.report.controllers import (
 from autoscaler.domain.report.costs import By, CostEntry, list_costs
 from autoscaler.domain.report.limits import limits_seen
 from autoscaler.domain.report.machines import failed_starts_seen, hosts_seen, told_failed
-from autoscaler.domain.report.ordered import is_taken_away, lost_seen, reserved_now
+from autoscaler.domain.report.ordered import is_taken_away, lost_seen
 from autoscaler.domain.report.overdue import (
     held_labels_seen,
     lasting_seen,
@@ -51,7 +51,7 @@ from autoscaler.domain.situation.breakers import (
     steps_that_keep_failing,
     told_boots,
 )
-from autoscaler.domain.situation.left import lost_since
+from autoscaler.domain.situation.left import lost_since, reserved_now
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, dollars, duration, moment, once_mended
 

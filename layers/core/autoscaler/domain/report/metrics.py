@@ -17,12 +17,12 @@ from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one, worst_of
 from autoscaler.domain.report.limits import agents_used, in_trouble, measure_teams
 from autoscaler.domain.report.machines import boots_of_images, count_lent, usd_per_hour_of
-from autoscaler.domain.report.ordered import reserved_now
 from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import TrialOf, open_trial
 from autoscaler.domain.situation.builds import last_look_at
+from autoscaler.domain.situation.left import reserved_now
 from autoscaler.domain.situation.looks import build_remaining_seconds, elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation

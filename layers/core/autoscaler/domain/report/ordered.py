@@ -168,15 +168,6 @@ def told_reserved(situation: Situation, agent: Agent) -> str:
     return f"reserved for {reservation.person}, for another {left}: {reservation.reason}"
 
 
-def reserved_now(situation: Situation) -> Iterator[tuple[Agent, Reservation]]:
-    """Name the agents that are reserved now, be they lost, and those of which people have devices, with their reservations."""
-    for agent in situation.agents:
-        yield from ((agent, one) for one in agent.record.devices_for if not one.is_over(situation.now))
-        reservation = agent.record.reservation
-        if reservation and not reservation.is_over(situation.now):
-            yield agent, reservation
-
-
 def is_taken_away(agent: Agent, now: float) -> bool:
     """Tell whether EC2 has said that it takes the instance back. One that boots has no node yet that could carry the mark."""
     return agent.record.is_interrupted(now) or (agent.mark is not None and agent.mark.kind is MarkClass.INTERRUPTED)

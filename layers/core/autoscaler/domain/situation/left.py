@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from autoscaler.domain.facts.fleet import Fleet, Share
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.snapshot import SIDE, Binding, Record, RecordState
+from autoscaler.domain.facts.snapshot import SIDE, Binding, Record, RecordState, Reservation
 from autoscaler.domain.situation import states
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_relabelled
@@ -94,7 +94,14 @@ def _may_be_connected(agent: Agent) -> bool:
     return agent.phase is Phase.UNSEEN or (agent.node is not None and (not agent.node.offline or agent.node.temporarily_offline))
 
 
-# Which people count on a machine that has ended, or was given up, under their reservation, and since when.
+# Which people have a machine, or a device of it; and since when one has ended, or was given up, under their reservation.
+
+
+def reserved_now(situation: Situation) -> Iterator[tuple[Agent, Reservation]]:
+    """Name the agents that are reserved now, be they lost, and those of which people have devices, with their reservations."""
+    for agent in situation.agents:
+        people = (*agent.record.devices_for, agent.record.reservation)
+        yield from ((agent, one) for one in people if one and not one.is_over(situation.now))
 
 
 # People are told of such a machine for so long: `publish_metrics` may fail for some minutes.
