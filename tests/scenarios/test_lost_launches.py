@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_pool
 from support.timeline import Day
@@ -127,3 +128,40 @@ def test_a_launch_of_which_the_only_instance_that_was_listed_has_ended_is_not_se
     day.minutes(14)
     assert len(day.world.ec2.instances) <= 5
     assert len(day.world.alive()) <= 4
+
+
+def lose_the_second_record(day):
+    """The answer is received and one record is written; the next write is lost, and with it the ids of what else was launched."""
+    calls = []
+
+    def meanwhile(call):
+        calls.append(call)
+        if calls.count("state add_record") == 2:
+            day.fleet.faults.plan(Fault("state add_record"))
+            day.fleet.faults.meanwhile = lambda _call: None
+
+    day.fleet.faults.meanwhile = meanwhile
+
+
+def lose_the_answer(day):
+    """EC2 launches, its answer is lost, and it has forgotten the token when it is asked again."""
+    day.world.ec2.forgets_tokens = True
+    day.fleet.faults.plan(Fault("ec2 CreateFleet", after=True))
+
+
+@pytest.mark.parametrize("lose", [lose_the_second_record, lose_the_answer])
+def test_while_ec2_shows_nothing_at_all_what_was_launched_keeps_its_room(lose):
+    """After ten minutes without a list that showed anything, agents that nobody had on record let a pool have two too many."""
+    day = Day(in_memory(a_pool("gpu", max_agents=4, queue_maturity_seconds=0.0))).minutes(3)
+    builds = day.queue(1, "gpu", seconds=3000.0)
+    day.minutes(8)
+    day.world.ec2.listing = Listing(empty_until=day.world.timeline.now + 1200.0)
+    day.minutes(1)
+    lose(day)
+    builds += day.queue(4, "gpu", seconds=900.0)
+    for _ in range(30):
+        day.minutes(1)
+        assert day.agents() <= 4
+    assert day.fleet.state.intents == {}
+    day.minutes(60)
+    assert all(build.ended and not build.killed_by for build in builds)
