@@ -307,8 +307,8 @@ BUGS = (
     Bug(
         name="a launch that never came to be keeps its reservation for ever",
         function="_recover",
-        was="    elif now - intent.empty_look_at >= SECOND_LOOK_SECONDS:\n",
-        becomes="    elif now < intent.created_at:\n",
+        was="(is_over and now - first_look_at >= SECOND_LOOK_SECONDS)",
+        becomes="(is_over and now < intent.created_at)",
         found_by=("tests/scenarios/test_faults.py::test_a_launch_that_stays_without_answer_is_given_up_and_its_room_comes_back",),
     ),
     Bug(

@@ -85,8 +85,8 @@ MONEY = (
     Bug(
         name="a launch that was met in part is sent again",
         function="_recover",
-        was="    elif brought.ids and age >= LISTED_AFTER_SECONDS:\n",
-        becomes="    elif brought.ids and age < 0.0:\n",
+        was="    elif brought.ids or age >= RESEND_LAUNCH_SECONDS:\n",
+        becomes="    elif age >= RESEND_LAUNCH_SECONDS:\n",
         found_by=("tests/scenarios/test_lost_launches.py::test_a_launch_that_was_met_in_part_is_settled_by_what_is_listed",),
     ),
     Bug(
@@ -101,11 +101,25 @@ MONEY = (
     Bug(
         name="what one list leaves out of a launch is forgotten",
         function="_recover",
-        was="(brought.ids and age >= RESEND_LAUNCH_SECONDS)",
-        becomes="(brought.ids and age >= LISTED_AFTER_SECONDS)",
+        was="if len(brought.ids) >= intent.count or",
+        becomes="if brought.ids or",
         found_by=(
             "tests/scenarios/test_lost_launches.py::test_what_one_list_leaves_out_of_a_launch_that_was_not_answered_still_takes_its_room",
         ),
+    ),
+    Bug(
+        name="a launch is given up while EC2 shows nothing at all",
+        function="_recover",
+        was=" and not brought.is_blind",
+        becomes="",
+        found_by=("tests/scenarios/test_lost_launches.py::test_while_ec2_shows_nothing_at_all_what_was_launched_keeps_its_room",),
+    ),
+    Bug(
+        name="a launch is sent again while EC2 shows nothing at all",
+        function="_launched_by",
+        was="is_unclear = is_blind or any(",
+        becomes="is_unclear = any(",
+        found_by=("tests/scenarios/test_lost_launches.py::test_while_ec2_shows_nothing_at_all_what_was_launched_keeps_its_room",),
     ),
     Bug(
         name="a launch whose records are written is sent again",

@@ -3,7 +3,8 @@
 - written: the call may not have been made; sent: it was, and its answer is not known. Both are
   looked for by tag, and in our own records, since a list may leave out what was answered before.
   Only what neither shows, by when the list must have, is sent again, the same bytes with the same
-  token: EC2 may not know that token any more.
+  token: EC2 may not know that token any more. While EC2 shows nothing, not even what is on record,
+  nothing is sent again or given up.
 - settled: every instance of it has a record. What was asked for and not got is a new launch with a
   new token.
 """
@@ -298,11 +299,13 @@ def adopt(acting: Acting, step: Adopt) -> Result:
 class _Brought(NamedTuple):
     """What a launch has brought, by EC2's list and by our records.
 
-    ``is_unclear``: a record that cannot be read may be of it, too.
+    ``is_blind``: EC2 shows nothing, not even an instance on record: its list proves nothing.
+    ``is_unclear``: it is blind, or a record that cannot be read may be of the launch.
     """
 
     listed: tuple[Instance, ...]
     recorded: frozenset[str]
+    is_blind: bool
     is_unclear: bool
 
     @property
@@ -323,33 +326,37 @@ def _launched_by(intent: Intent, stored: StoredState, listed: Collection[Instanc
         (*intent.instances, *(record.instance_id for record in records if record.is_instance))
     )
     unlisted = {*stored.unread} - {f"record#{instance.id}" for instance in listed}
-    is_unclear = any(name.startswith("record#") for name in unlisted)
-    ours = (instance for instance in listed if instance.state is not InstanceState.FOREIGN)
-    launched = tuple(instance for instance in ours if instance.launch == intent.id)
-    return _Brought(launched, recorded, is_unclear)
+    is_blind = not listed and any(
+        stored.memory.agent(record.machine).missing for record in stored.records
+    )
+    is_unclear = is_blind or any(name.startswith("record#") for name in unlisted)
+    launched = tuple(
+        instance
+        for instance in listed
+        if instance.launch == intent.id and instance.state is not InstanceState.FOREIGN
+    )
+    return _Brought(launched, recorded, is_blind, is_unclear)
 
 
 def _recover(ports: Ports, pool: Pool, intent: Intent, brought: _Brought, *, on_hold: bool) -> None:
     now = ports.clock()
     age = now - intent.created_at
-    if len(brought.ids) >= intent.count or (brought.ids and age >= RESEND_LAUNCH_SECONDS):
+    is_over = age >= RESEND_LAUNCH_SECONDS and not brought.is_blind
+    first_look_at = intent.empty_look_at or now
+    if len(brought.ids) >= intent.count or (is_over and now - first_look_at >= SECOND_LOOK_SECONDS):
+        # Never sent again. Should an instance of it turn up late after all, its tags lead to it.
         settle(ports, pool, intent, brought.new, brought.recorded)
-    elif brought.ids and age >= LISTED_AFTER_SECONDS:
-        # A list may leave some out: until then they take their room.
-        _record(ports, pool, intent, brought.new)
-        _advance(ports, intent, replace(intent, instances=tuple(sorted(brought.ids))))
     elif age < -LISTED_AFTER_SECONDS:  # it was written by a clock that was ahead
         ports.state.change_intent(replace(intent, created_at=now), expected=intent.state)
     elif age < LISTED_AFTER_SECONDS:
         return
-    elif age < RESEND_LAUNCH_SECONDS:
-        if not (on_hold or brought.is_unclear):
-            _send_again(ports, pool, intent)
-    elif intent.empty_look_at is None:
-        _advance(ports, intent, replace(intent, empty_look_at=now))
-    elif now - intent.empty_look_at >= SECOND_LOOK_SECONDS:
-        # Never sent again. Should an instance of it turn up late after all, its tags lead to it.
-        _advance(ports, intent, replace(intent, state=IntentState.SETTLED))
+    elif brought.ids or age >= RESEND_LAUNCH_SECONDS:
+        # A list may leave some out: they take their room until the launch is given up.
+        _record(ports, pool, intent, brought.new)
+        looked = replace(intent, empty_look_at=first_look_at if is_over else None)
+        _advance(ports, intent, replace(looked, instances=tuple(sorted(brought.ids))))
+    elif not (on_hold or brought.is_unclear):
+        _send_again(ports, pool, intent)
 
 
 def _send_again(ports: Ports, pool: Pool, intent: Intent) -> None:

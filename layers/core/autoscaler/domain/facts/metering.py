@@ -87,8 +87,8 @@ _SPENDING_SECONDS = HOUR_SECONDS / 4
 _BEGUN_KEPT = 4
 # One that goes on after others counts this much of the time between at the most: the clock was wrong for some of it.
 _BETWEEN_SECONDS = HOUR_SECONDS
-# A launch is sent again for ten minutes, so that EC2 may show it so much later than its record.
-_SENT_LATER_SECONDS = 900.0
+# A launch is sent again for ten minutes, so that EC2 may show it so much later than its record. No build counts on it for longer.
+SENT_LATER_SECONDS = 900.0
 # Of launches longer ago than an hour.
 _LAUNCHES_KEPT = 100
 
@@ -138,7 +138,7 @@ def launched_lately(snapshot: Snapshot, memory: Memory) -> Counter[str]:
         if instance is not None and times:
             # EC2 corrects the last launch or start, if our record does not know it, or has it from a wrong clock.
             newest = max(times, key=times.__getitem__)
-            if times[newest] > snapshot.taken_at or instance.launched_at > times[newest] + _SENT_LATER_SECONDS:
+            if times[newest] > snapshot.taken_at or instance.launched_at > times[newest] + SENT_LATER_SECONDS:
                 times[newest] = instance.launched_at
         launches |= {key: (at, record.pool) for key, at in times.items()}
     counted = Counter(pool for at, pool in launches.values() if at > snapshot.taken_at - HOUR_SECONDS)

@@ -103,7 +103,7 @@ class Intent:
     created_at: float
     keep_until: float
     instances: tuple[str, ...]  # while it is open: those that were listed; others may be there, too
-    empty_look_at: float | None
+    empty_look_at: float | None  # when a list first left some of it out, ten minutes after the launch
     version: str = ""  # that is launched, where the pool names an image's parameter
     reservation: Reservation | None = None  # of the person that it is launched for
 

@@ -8,7 +8,7 @@ from math import inf
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.memory import AgentPast, Learned, Looks, Memory, Missing, Window
-from autoscaler.domain.facts.metering import Level, LevelKind, levels_out_of_hours, missing_of, spent_levels
+from autoscaler.domain.facts.metering import SENT_LATER_SECONDS, Level, LevelKind, levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.nodes import Mark, MarkClass, labels_soon, with_known_weights
 from autoscaler.domain.facts.orders import Hold, Overrides, in_force, text_of
 from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, EndReservation, Held, Plan, Step, Stop, Terminate, Uncordon
@@ -297,9 +297,10 @@ class Situation(Look):
     def expected(self, controller: str, *, every: bool = False) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for everybody."""
         intents = [one for one in self.snapshot.intents if one.controller == controller and (controller, one.pool) in self.pools]
-        # If some of a launch are listed, the others may never come: no build counts on them.
-        under_way = [one for one in intents if missing_of(one) and (every or not (one.reservation or one.instances))]
-        return [(one.pool, one.created_at, missing_of(one)) for one in under_way]
+        # If some of a launch are listed, or none for so long, the others may never come: no build counts on them.
+        lately = (one for one in intents if self.now - one.created_at < SENT_LATER_SECONDS)
+        under_way = intents if every else [one for one in lately if not (one.reservation or one.instances)]
+        return [(one.pool, one.created_at, agents) for one in under_way if (agents := missing_of(one))]
 
 
 def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo: Memo) -> Look:

@@ -447,7 +447,7 @@ OF_OTHERS = (
         recognised_by="a launch that was written down and not answered",
         ended_by="its instances are listed",
         deadline="10 min",
-        then="asked again under the same token until then; afterwards given up once two looks show none of its instances",
+        then="asked again under the same token until then, and given up two looks later; neither while EC2 shows nothing at all",
         told="no; jobs that wait for it by their own message",
     ),
     AgentState(
