@@ -110,7 +110,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         self.fleet.faults.meanwhile = self._hands_over
         self.fail_job_statistics(seed)
         self.world.ec2.listing = Listing(page=self.chance.choice([2, 5, 1000]))
-        self.world.ec2.forgets_tokens = self.chance.random() < 0.5
+        self.forgets_tokens = self.chance.random() < 0.5
         self.share, self.whole_until, self.trickles_until = 0.0, 0.0, 0.0
         self.by_hand, self.aborted = {}, []
         self.minutes(3)
@@ -311,6 +311,10 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         listing = self.world.ec2.listing
         return not listing.missing_by_id and self.world.timeline.now >= max(listing.empty_until, self.whole_until)
 
+    def _lists_all(self):
+        listing = self.world.ec2.listing
+        return not listing.missing and self.world.timeline.now >= listing.empty_until
+
     def teardown(self):
         """The world behaves from now on, and no more jobs come: the fleet must come to rest."""
         if not hasattr(self, "world"):
@@ -342,6 +346,9 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
             trickles = self.world.timeline.now < self.trickles_until
             self.fleet.faults.dice = self._late if trickles else self._fault if self.share else None
             self.world.move_to(self.world.timeline.now + MINUTE)
+            # A launch whose answer is lost, that no list shows and whose token EC2 has forgotten looks like one that EC2 never received.
+            # Whoever sends it again launches it twice, and no limit can count what nobody knows of.
+            self.world.ec2.forgets_tokens = self.forgets_tokens and self._lists_all()
             for function in (self.fleet.publish_metrics, self.fleet.scale_up, self.fleet.scale_down):
                 self._run(function)
 
