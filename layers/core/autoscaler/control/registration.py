@@ -57,7 +57,7 @@ def as_it_says(ports: Ports, record: Record, claim: Binding | None) -> Record | 
     """
     if claim is None or claim == record.bindings[0] or claim.life < record.life or record.state.is_given_up:
         return None
-    begun = replace(rotated(record, claim.controller, ports.clock()), bindings=(claim,), leaves=())
+    begun = replace(rotated(record, claim.controller, ports.clock()), bindings=(claim,), leaves=record.leaves)
     return ports.state.change_record(begun, expected=record.state)
 
 
