@@ -86,26 +86,27 @@ def test_a_pattern_knows_no_other_signs_than_the_star():
     assert [label for label in ("w?n", "win", "a", "[ab]", "mac-1", "mac", None) if fleet.ignores(label)] == ["w?n", "[ab]", "mac-1"]
 
 
-def busy_node_of_another_cloud(day, *labels):
-    day.jenkins.add_node(Node(name="mac-1", labels=labels, executors=1, exclusive=True, description="", remote_dir="/", connected=True))
-    day.jenkins.submit("elsewhere/first", labels[0], 7200.0)
+def busy_nodes_of_another_cloud(day, label, *names):
+    for name in names:
+        day.jenkins.add_node(Node(name=name, labels=(label,), executors=1, exclusive=True, description="", remote_dir="/", connected=True))
+        day.jenkins.submit(f"elsewhere/on-{name}", label, 7200.0)
     day.minutes(2)
-    day.jenkins.submit("elsewhere/second", labels[0], 60.0, kind=Kind.PIPELINE)
+    day.jenkins.submit("elsewhere/second", label, 60.0, kind=Kind.PIPELINE)
 
 
-def test_an_ignored_label_is_not_told_if_jenkins_names_the_only_node_that_has_it():
-    """Jenkins then says that the job waits for mac-1, and no label; it was told as a job that waits for a node."""
-    day = a_day("mac-*")
-    busy_node_of_another_cloud(day, "mac-13")
+@pytest.mark.parametrize(("label", "names"), [("mac-13", ["mac-1"]), ("windows", ["win-1", "win-2"]), ("cpu", ["other-1", "other-2"])])
+def test_an_ignored_label_is_neither_told_nor_demand_while_all_nodes_that_have_it_are_busy(label, names):
+    """Jenkins then says that the job waits for mac-1, if no other node has the label, or for "windows", as if that was a node."""
+    day = a_day("mac-*", "windows", "cpu")
+    busy_nodes_of_another_cloud(day, label, *names)
     day.minutes(60)
-    assert subjects(day) == []
+    assert (len(day.world.ec2.instances), subjects(day)) == (0, [])
     lines = day.why("elsewhere/second")
-    assert [line for line in lines if "another cloud serves mac-13 (ignore_labels)" in line], lines
-    assert day.world.alive() == []
+    assert [line for line in lines if f"another cloud serves {label} (ignore_labels)" in line], lines
 
 
 def test_a_node_of_its_own_label_that_is_not_ignored_is_told_as_before():
     day = a_day("mac-*")
-    busy_node_of_another_cloud(day, "licensed")
+    busy_nodes_of_another_cloud(day, "licensed", "mac-1")
     day.minutes(60)
     assert [subject for subject in subjects(day) if "mac-1 alone can take them" in subject]
