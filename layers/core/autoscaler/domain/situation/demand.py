@@ -16,7 +16,7 @@ from autoscaler.domain.facts.started_builds import RunOrder, Target, Try
 from autoscaler.domain.labels import LabelExpression, as_told
 from autoscaler.domain.situation.distrust import NO_DISTRUST, Distrust, Refused, ration, refusers, scope_of
 from autoscaler.domain.situation.looks import Resumption
-from autoscaler.domain.situation.wants import Taker, Unmet, Want, home_of, ignored_label, may_take, taker_of
+from autoscaler.domain.situation.wants import Taker, Unmet, Want, home_of, ignored_label, label_of, may_take, taker_of
 from autoscaler.domain.wording import listed
 
 
@@ -248,7 +248,7 @@ class _Resolver:
 
     def _by_labels(self, item: QueueItem) -> Want | Unmet:
         """Find what may serve an item. A want without a pool: each pool that has the labels declines the job."""
-        label = self._label_of(item)
+        label = label_of(self._nodes, item)
         if label is not None:
             expression, pools = self._expression(label)
             if pools:
@@ -267,14 +267,9 @@ class _Resolver:
         """Find the holds on an item: on its label, or on labels without which no agent of ours would take it."""
         if not overrides.holds:
             return ()
-        label = self._label_of(item)
+        label = label_of(self._nodes, item)
         holds = overrides.holds_on_label(label)
         return holds if holds or not self._fleet.held_labels else overrides.holds_of(self._held_for(item, label))
-
-    def _label_of(self, item: QueueItem) -> str | None:
-        """Read the label that an item asks for. Jenkins may name it where it else names a node."""
-        named = item.wait.named if item.wait.named not in self._nodes else None
-        return item.asked_label if item.asked_label is not None else named
 
     def _held_for(self, item: QueueItem, label: str | None) -> frozenset[str]:
         """Name the held labels that an item needs. One that a beacon alone satisfies needs those: another beacon is without them."""

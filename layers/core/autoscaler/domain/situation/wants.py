@@ -99,7 +99,13 @@ def home_of(want: Want) -> Pool:
     return min(want.pools, key=lambda pool: (len(pool.labels), pool.name))
 
 
-# Which label of a waiting job another cloud serves (`ignore_labels`), also where Jenkins names a node in its place.
+# Which label a waiting job asks for, and whether another cloud serves it (`ignore_labels`), also where Jenkins names a node in its place.
+
+
+def label_of(nodes: Mapping[str, Node], item: QueueItem) -> str | None:
+    """Read the label that an item asks for. While all nodes that have it are busy, Jenkins names it where it else names a node."""
+    named = item.wait.named if item.wait.named not in nodes else None
+    return item.asked_label if item.asked_label is not None else named
 
 
 def ignored_label(fleet: Fleet, nodes: Mapping[str, Node], item: QueueItem) -> str:
@@ -107,7 +113,7 @@ def ignored_label(fleet: Fleet, nodes: Mapping[str, Node], item: QueueItem) -> s
 
     If one node alone has the label, Jenkins names that node and no label: the node of the other cloud has the label then.
     """
-    asked = item.asked_label
+    asked = label_of(nodes, item)
     if asked is not None:
         return asked if fleet.ignores(asked) else ""
     names = {*item.wait.nodes, *filter(None, [item.wait.named])}
