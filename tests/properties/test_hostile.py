@@ -24,6 +24,19 @@ WORLDS = {
     "stops hang": (4, ("stops-hang",)),
     "a controller is in quiet mode": (1, ("quiet-mode",)),
     "the table is restored with records of what EC2 has forgotten": (3100356, ("share-leaves", "state-restored")),
+    "a disk monitor marks the agent that a job was promised": (920314, ("marked-by-disk-monitor",)),
+}
+# By switch: a seed with which it takes an agent away, or out of use.
+_TAKEN_AWAY = {
+    "marked-by-disk-monitor": 1,
+    "marked-by-plugin": 1,
+    "marked-by-person": 1,
+    "dies-under-pipelines": 7,
+    "lost-builds": 6,
+    "instance-ended-by-hand": 3,
+    "reserved": 8,
+    "another-cloud": 1,
+    "hosts-leave": 1,
 }
 _NOON = 1_800_000_000.0
 
@@ -46,6 +59,13 @@ def test_every_switch_can_be_drawn_and_lasts_no_longer_than_the_chaos_or_for_eve
         life = Life(seed, SWITCHES)
         assert [one.switch for one in life.unkind] == sorted(SWITCHES)
         assert [str(one) for one in life.unkind if life.drawn.calm_at < one.until_at < life.drawn.end_at] == []
+
+
+@pytest.mark.parametrize(("switch", "seed"), _TAKEN_AWAY.items())
+def test_an_agent_that_is_taken_away_is_an_event_that_no_promise_made_before_foresees(switch, seed):
+    life = Life(seed, (switch,)).live()
+    foreseen = {arrival.at for arrival in life.drawn.arrivals} | {life.unkind[0].from_at, life.unkind[0].until_at}
+    assert set(life.notes.events) - foreseen
 
 
 @pytest.mark.parametrize(("function", "broken"), [("scale_up", {"C1", "C2"}), ("scale_down", {"D"})])
