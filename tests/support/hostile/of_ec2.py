@@ -140,8 +140,7 @@ def interrupted(draw: Draw) -> Unkindness:
         for instance in [one for one in world.alive() if one.market == "spot" and one.is_on() and not one.interrupted]:
             if draw.chance.random() < share:
                 instance.interrupted = True
-                draw.life.notes.events.append(world.timeline.now)
-                draw.bite()
+                draw.bite_unforeseen()
                 world.ec2.interrupt(instance) if draw.chance.random() < 0.7 else world.ec2.end(instance)
 
     draw.every(span, draw.chance.uniform(2, 15) * MINUTE, take_some)
@@ -165,9 +164,7 @@ def dies_under_pipelines(draw: Draw) -> Unkindness:
             if pipelines and draw.chance.random() < 0.5:
                 for pipeline in pipelines:
                     pipeline.waits_for_input = draw.chance.random() < 0.7
-                instance.interrupted = True
-                world.ec2.end(instance)
-                draw.bite()
+                draw.end(instance)
 
     def dice(call: str) -> Fault | None:
         return Fault(call, after=True) if call == "jenkins doDelete" and draw.chance.random() < unanswered else None

@@ -131,9 +131,9 @@ def _marked(draw: Draw, cause: str, reason: str) -> Unkindness:
     def mark(at: AtJenkins) -> None:
         for node in at.ours(pool):
             if node.connected and (all_of_them or not marked or node.name in marked):
+                (draw.bite if marked else draw.bite_unforeseen)()  # those that follow the first can be learned of
                 marked.add(node.name)
                 at.marks(node, cause, reason)
-                draw.bite()
         unkind.words |= marked
 
     def clear(at: AtJenkins) -> None:
@@ -145,11 +145,10 @@ def _marked(draw: Draw, cause: str, reason: str) -> Unkindness:
     for at in draw.life.jenkins.values():
         draw.every((span[0], span[1] - 1.0), 45.0 if all_of_them else 10 * MINUTE, partial(mark, at))
         draw.at(span[1], partial(clear, at))
-    how = "each" if all_of_them else "one"
     # Where most agents of a controller are marked, launches for its other pools are rationed, too.
     touches = (lambda _build: True) if all_of_them else draw.life.served_by(pool)
-    facts = {"touches": touches, "strikes": draw.life.instances_of(pool)}
-    unkind = draw.make(f"{how} of {pool.name}", span, words={reason[:20], cause.rpartition(".")[2]}, **facts)
+    words, strikes = {reason[:20], cause.rpartition(".")[2]}, draw.life.instances_of(pool)
+    unkind = draw.make(f"{'each' if all_of_them else 'one'} of {pool.name}", span, touches=touches, words=words, strikes=strikes)
     return unkind
 
 
@@ -189,8 +188,7 @@ def builds_end_late(draw: Draw) -> Unkindness:
 
     def begins(build: Build) -> None:
         if build.job == job.name:
-            draw.bite()
-            draw.life.notes.events.append(draw.life.world.timeline.now)
+            draw.bite_unforeseen()
             build.seconds = max(
                 build.seconds, min(draw.chance.uniform(30 * MINUTE, _LATEST_END), draw.life.drawn.calm_at - build.started_at)
             )

@@ -74,9 +74,7 @@ def lost_builds(draw: Draw) -> Unkindness:
         for instance in life.ec2.of(pool):
             node = life.world.node_of(instance)
             if instance.is_on() and node is not None and node.builds and draw.chance.random() < 0.3:
-                instance.interrupted = True
-                life.world.ec2.end(instance)
-                draw.bite()
+                draw.end(instance)
 
     def dice(call: str) -> Fault | None:
         starts = call in {"jenkins build", "jenkins buildWithParameters"}
@@ -110,7 +108,7 @@ def reserved(draw: Draw) -> Unkindness:
         if record is None:
             return
         mine.add(record.machine)
-        draw.bite()
+        draw.bite_unforeseen()
         until = now + hours * _HOUR if not gives_back else min(now + hours * _HOUR, max(span[1], now))
         life.wanted.reserved.append((record.machine, now, until))
         if gives_back and span[1] > now:

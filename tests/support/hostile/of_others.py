@@ -72,8 +72,7 @@ class _Other:
 
     def _add(self, node: Node) -> None:
         self.at.controller.add_node(node)
-        self.draw.bite()
-        self.draw.life.notes.events.append(self.draw.life.world.timeline.now)
+        self.draw.bite_unforeseen()
 
     def _connects(self, name: str) -> None:
         if name in self.at.controller.nodes:
@@ -110,10 +109,9 @@ def labels_ignored(draw: Draw) -> Unkindness:
 
     def submit() -> None:
         if draw.chance.random() < 0.5:
-            draw.bite()
+            draw.bite_unforeseen()
             name = f"{IGNORED_JOBS}{draw.chance.randint(1, 3)}"
             controller.submit(name, IGNORED_LABEL, draw.chance.uniform(1, 15) * MINUTE, kind=kind)
-            life.notes.events.append(life.world.timeline.now)
 
     def bring() -> None:
         controller.add_node(a_world_node("mac-1", IGNORED_LABEL, connected=False, survives_reload=True))

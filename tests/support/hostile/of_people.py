@@ -20,7 +20,7 @@ def marked_by_person(draw: Draw) -> Unkindness:
         nodes = [node for node in at.ours(pool) if node.connected and not node.temporarily_offline]
         if nodes and not marked:
             marked.add(nodes[0].name)
-            draw.bite()
+            draw.bite_unforeseen()
             at.controller.set_offline(nodes[0].name, "weird disk noise", "grace")
         unkind.words |= marked
 
@@ -33,12 +33,8 @@ def marked_by_person(draw: Draw) -> Unkindness:
 
     draw.every((span[0], span[1] - MINUTE), 5 * MINUTE, mark)
     draw.at(span[1], bring_back)
-    facts = {"touches": draw.life.served_by(pool), "strikes": draw.life.instances_of(pool)}
-
-    def keeps(instance):
-        return instance.tags.get("autoscaler:node") in marked
-
-    unkind = draw.make(f"one of {pool.name}", span, words={"grace", "weird disk noise"}, keeps=keeps, **facts)
+    facts = {"touches": draw.life.served_by(pool), "strikes": draw.life.instances_of(pool), "words": {"grace", "weird disk noise"}}
+    unkind = draw.make(f"one of {pool.name}", span, keeps=lambda instance: instance.tags.get("autoscaler:node") in marked, **facts)
     return unkind
 
 
@@ -61,8 +57,7 @@ def _configured(draw: Draw, how) -> Unkindness:
                 labels, executors = how(node)
                 at.controller.configure(node.name, labels, exclusive=node.exclusive, executors=executors)
                 done.append(node.name)
-                draw.life.notes.events.append(draw.life.world.timeline.now)
-                draw.bite()
+                draw.bite_unforeseen()
                 unkind.words.add(node.name)
 
     draw.every(span, 3 * MINUTE, configure)
@@ -166,6 +161,7 @@ def another_cloud(draw: Draw) -> Unkindness:
                 draw.bite()
             elif node is not None and name not in held and not node.handed and (now >= span[1] or draw.chance.random() < 0.3):
                 at.controller.delete_node(name)
+                draw.bite_unforeseen()
 
     draw.every((span[0], span[1] + 30 * MINUTE), 2 * MINUTE, comes_and_goes)
     return draw.make(pool.name, span, touches=draw.life.served_by(pool))
@@ -211,9 +207,7 @@ def instance_ended_by_hand(draw: Draw) -> Unkindness:
         for instance in draw.life.ec2.of(pool):
             node = draw.life.world.node_of(instance)
             if instance.is_on() and (node is None or not (node.builds or node.handed)):
-                instance.interrupted = True  # no doing of ours
-                draw.life.world.ec2.end(instance)
-                draw.bite()
+                draw.end(instance)
                 return
 
     draw.every(span, 20 * MINUTE, end_one)

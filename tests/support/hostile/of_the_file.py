@@ -242,6 +242,7 @@ def hosts_leave(draw: Draw) -> Unkindness:
         off_at = life.drawn.begin_at + draw.chance.random() * (life.drawn.calm_at - life.drawn.begin_at)
         machine = life.world.hosts[host]
         draw.at(off_at, partial(life.fleet.agents.power_fails, machine))
+        draw.at(off_at, draw.bite_unforeseen)
         if draw.chance.random() < 0.6:
             draw.at(off_at + draw.chance.uniform(1, 90) * MINUTE, partial(life.fleet.agents.power_returns, machine))
         life.wanted.hosts_off.add(host)

@@ -94,6 +94,17 @@ class Draw:
     def bite(self) -> None:
         self.bites += 1
 
+    def bite_unforeseen(self) -> None:
+        """Count that it did something at a moment of its own, as taking an agent away: what was promised before is not held to."""
+        self.bite()
+        self.life.notes.events.append(self.life.world.timeline.now)
+
+    def end(self, instance: Instance) -> None:
+        """End a machine, which is no doing of ours."""
+        instance.interrupted = True
+        self.life.world.ec2.end(instance)
+        self.bite_unforeseen()
+
     def bite_if(self, span: tuple[float, float], happens: Callable[[], bool]) -> None:
         """Look each minute whether it does anything."""
         self.every(span, MINUTE, lambda: self.bite() if happens() else None)
