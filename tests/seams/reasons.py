@@ -25,6 +25,7 @@ REASONS: dict[str, str] = {
     "Fleet.left_pools": "worked out from the records at each look: tests/scenarios/test_left_pools.py",
     "Fleet.held_labels": "worked out from the orders at each look: tests/scenarios/test_held_labels.py",
     "Identity.controller": "read for an instance without a record alone: tests/scenarios/test_left_controllers.py",
+    "Identity.node": "matters if a record is back as it was before: tests/scenarios/test_told_apart.py",
     "LastDefinition.labels": "kept for a pool that may leave: tests/scenarios/test_left_pools.py",
     "LastDefinition.controllers": "kept for a pool that may leave: tests/scenarios/test_left_pools.py",
     "LastDefinition.executors": "kept for a pool that may leave: tests/scenarios/test_left_pools.py",
