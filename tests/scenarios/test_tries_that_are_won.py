@@ -1,0 +1,111 @@
+"""Time-lines of jobs that free executors refuse: launches for them are few for as long as they help none, whatever begins meanwhile."""
+
+import pytest
+
+from autoscaler.domain.facts.plan import Cordon
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from support.builders import a_pool
+from support.timeline import Day
+from support.worlds import a_world_node, in_memory
+
+HOUR = 3600.0
+FACTS = {"max_agents": 60, "idle_seconds": 600.0, "queue_maturity_seconds": 0.0, "boot_seconds": 120.0}
+
+
+def a_day(*pools):
+    pools = pools or (a_pool("cpu", **FACTS), a_pool("office", **FACTS))
+    return Day(in_memory(*pools, max_agents=200, max_launches_per_hour=1000)).minutes(3)
+
+
+def launched(day, pool="cpu"):
+    return sum(instance.tags["autoscaler:pool"] == pool for instance in day.world.ec2.instances.values())
+
+
+def hours(day, count, each_minute, pool="cpu"):
+    """Live hours, and say how many agents of a pool each of them launched."""
+    counts = []
+    for _ in range(count):
+        before = launched(day, pool)
+        for minute in range(60):
+            each_minute(minute)
+            day.minutes(1)
+        counts.append(launched(day, pool) - before)
+    return counts
+
+
+def pages(day, minute):
+    """Builds of another pool begin all the time: the controller is not at fault."""
+    if minute % 15 == 0:
+        day.jenkins.submit("page", "office", 200.0)
+
+
+@pytest.mark.parametrize("where", ["office", "mac"])
+@pytest.mark.parametrize("kind", Kind)
+def test_stages_of_one_name_that_begin_on_another_label_are_no_sign_that_it_helps(kind, where):
+    day = a_day()
+    day.jenkins.add_node(a_world_node("static-1", "mac", executors=4))
+    day.jenkins.veto = lambda build, node: "lacks permission" if build.label == "cpu" and node.name.startswith("cpu") else None
+
+    def stages(minute):
+        if minute % 3 == 0:
+            day.jenkins.submit("app", where, 100.0, kind=kind)
+            day.jenkins.submit("app", "cpu", 300.0, kind=kind)
+
+    first, *later = hours(day, 3, stages)
+    assert first <= 8
+    assert max(later) <= 3
+
+
+def test_sixty_jobs_without_a_permission_cost_no_more_than_one():
+    day = a_day()
+    day.jenkins.veto = lambda build, node: "lacks permission" if build.job.startswith("secret") else None
+    for number in range(60):
+        day.jenkins.submit(f"secret-{number}", "cpu", 300.0)
+    _, *later = hours(day, 3, lambda minute: pages(day, minute))
+    assert max(later) <= 3
+
+
+def running(day, name):
+    return sum(name in build.job for node in day.jenkins.nodes.values() for build in node.builds.values())
+
+
+def test_a_throttle_over_all_nodes_lets_builds_begin_all_day_and_costs_three_agents_an_hour():
+    day = a_day()
+    day.jenkins.veto = lambda build, node: "throttled" if build.job == "e2e" and running(day, "e2e") >= 2 else None
+
+    def forty(minute):
+        pages(day, minute)
+        while sum(build.started_at is None for build in day.jenkins.builds if build.job == "e2e") < 40:
+            day.jenkins.submit("e2e", "cpu", 700.0)
+
+    _, *later = hours(day, 4, forty)
+    # Two builds run all the time; their agents go and come, too.
+    assert max(later) <= 5
+
+
+def test_one_deploy_at_a_time_over_four_folders_is_the_fault_of_no_agent():
+    day = a_day(a_pool("cpu", **FACTS | {"max_agents": 10}))
+    day.jenkins.veto = lambda build, node: "throttled" if "deploy" in build.job and running(day, "deploy") >= 1 else None
+    made = []
+
+    def deploys(minute):
+        if minute % 20 == 0:
+            day.jenkins.submit("page", "cpu", 240.0)
+        while sum(build.started_at is None for build in made) < 4:
+            made.append(day.jenkins.submit(f"team{len(made) % 4}/{len(made) % 4}-deploy", "cpu", 1500.0))
+
+    counts = hours(day, 5, deploys)
+    assert not [step for step in day.done(Cordon) if step.reason == "refuses-all"]
+    assert sum(counts) <= 25
+    assert len({message.subject for message in day.fleet.notifier.sent}) <= 4
+
+
+def test_after_a_lock_of_three_hours_forty_jobs_have_agents_within_twenty_minutes_and_three_boots():
+    day = a_day()
+    day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job.startswith("locked") else None
+    locked = [day.jenkins.submit(f"locked-{number}", "cpu", 2 * HOUR) for number in range(40)]
+    hours(day, 3, lambda minute: pages(day, minute))
+    day.jenkins.veto = None
+    day.jenkins.schedule()
+    day.minutes(20 + 3 * 4)
+    assert [build.job for build in locked if build.started_at is None] == []
