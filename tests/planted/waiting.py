@@ -3,6 +3,7 @@
 from planted.bug import Bug
 
 REFUSING, OTHER_LABELS = "tests/scenarios/test_refusing_executors.py", "tests/scenarios/test_other_labels.py"
+TRIES = "tests/scenarios/test_tries_that_are_won.py"
 WAITING = (
     Bug(
         name="a login proxy's redirect is taken for success",
@@ -124,6 +125,34 @@ WAITING = (
         was="        refused |= {job: now for job, seconds in waits.items() if seconds >= BROKEN_SECONDS}",
         becomes="        refused |= {}",
         found_by=(f"{REFUSING}::test_a_throttle_on_each_node_costs_an_agent_for_each_build_and_no_build_waits_for_long",),
+    ),
+    Bug(
+        name="a build of a refused job's name on any label counts as one of those that were refused",
+        function="_running",
+        was=" and a.pool.name in ration.pools]",
+        becomes="]",
+        found_by=(f"{TRIES}::test_stages_of_one_name_that_begin_on_another_label_are_no_sign_that_it_helps",),
+    ),
+    Bug(
+        name="that refused jobs run at all counts as a try that was won",
+        function="_after_begun",
+        was="    if running <= ration.most:\n",
+        becomes="    if not running:\n",
+        found_by=(f"{TRIES}::test_a_throttle_over_all_nodes_lets_builds_begin_all_day_and_costs_three_agents_an_hour",),
+    ),
+    Bug(
+        name="a node is at fault for what all nodes refuse",
+        function="_on_controller",
+        was="not won.isdisjoint(jobs.keys() & after.refused.keys())",
+        becomes="bool(after.refused)",
+        found_by=(f"{TRIES}::test_one_deploy_at_a_time_over_four_folders_is_the_fault_of_no_agent",),
+    ),
+    Bug(
+        name="after tries that were won agents are tried one by one",
+        function="Ration.width",
+        was="4.0 ** len([*takewhile(bool, reversed(self.won))]) if self.is_closed else inf",
+        becomes="1.0",
+        found_by=("tests/unit/test_promises.py::test_so_many_agents_may_be_tried_at_once",),
     ),
     Bug(
         name="agents are replaced though the controller starts nothing at all",

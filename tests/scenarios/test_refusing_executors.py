@@ -77,7 +77,7 @@ def test_a_lock_costs_one_agent_after_another_ever_more_rarely_and_is_told_once(
     day = a_day()
     day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job == "licensed" else None
     licensed = day.jenkins.submit("licensed", "linux", 600.0)
-    day.minutes(30)
+    day.minutes(34)
     assert "did not take it" in why(day, "licensed")
     assert "another agent is tried" in why(day, "licensed")
     day.minutes(4 * 60)
@@ -103,7 +103,7 @@ def a_lock(day, after_minutes):
 
 
 # In these minutes of the lock an agent has just refused the job: the next is due in 10, or in 20 min.
-JUST_REFUSED = [28, 50]
+JUST_REFUSED = [17, 33]
 
 
 @pytest.mark.parametrize("after_minutes", JUST_REFUSED)

@@ -100,7 +100,11 @@ FULL_MEMORY = with_tables(
     requests={"r": 1.0},
     connected=frozenset({"i-1"}),
     free_nodes={"main/cpu-1": FREE},
-    rations={"main/cpu": Ration(refused_at=(1.0,), until_at=2.0, seen_at=1.0, jobs=("job",), taken=1)},
+    rations={
+        "main/cpu": Ration(
+            refused_at=(1.0,), until_at=2.0, seen_at=1.0, jobs=("job",), pools=("cpu",), won=(False, True), most=1, is_cut_short=True
+        )
+    },
     states={"i-1": InState(state="drains", since_at=1.0, pool="cpu")},
     looks={"main": Looks(at=2.0, blind=((0.5, 1.0),))},
     asked={"main/cpu-1/0/job/a/7": AskedRun(asked_at=1.0, seen_at=2.0, session="s", ended_at=1.0, over_at=2.0, waits_for_input=True)},

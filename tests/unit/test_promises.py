@@ -1,6 +1,7 @@
 """Free executors that refuse: what proves that a job has begun, and what a look costs."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -11,7 +12,10 @@ from autoscaler.domain.situation.distrust import Distrust
 from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_session, a_snapshot, a_view, an_agent, an_item, with_beacons
 from support.remembered import tables
 
-RATION = Ration(refused_at=(NOW - 600.0, NOW - 60.0), until_at=NOW + 540.0, seen_at=NOW - 60.0, jobs=("release",))
+TWICE = (False, False)
+RATION = Ration(
+    refused_at=(NOW - 600.0, NOW - 60.0), until_at=NOW + 540.0, seen_at=NOW - 60.0, jobs=("release",), pools=("cpu",), won=TWICE
+)
 
 
 def watched(*nodes, records=(), busy=None, ration=RATION):
@@ -25,22 +29,32 @@ def test_the_step_of_a_pipeline_that_jenkins_shows_on_the_controller_itself_is_n
     """Each pipeline that runs, or waits for a node, has one there for as long as it lasts."""
     step = replace(a_build("release", run="job/release/7"), key="Built-In Node/one-off/-1/job/release/7")
     builtin = replace(a_node("Built-In Node", builds=(step,)), agent=False, executors=0)
-    assert watched(builtin).controller("main").rations["cpu"].taken == 0
+    assert watched(builtin).controller("main").rations["cpu"].won == TWICE
 
 
 def test_a_step_that_takes_no_executor_of_an_agent_is_none_either():
     record, node = an_agent()
     step = replace(a_build("release", run="job/release/7"), key="cpu-1/one-off/-1/job/release/7")
-    assert watched(replace(node, builds=(step,)), records=(record,)).controller("main").rations["cpu"].taken == 0
+    assert watched(replace(node, builds=(step,)), records=(record,)).controller("main").rations["cpu"].won == TWICE
 
 
-def test_a_build_that_begins_on_an_agent_lets_the_next_one_be_tried_at_once():
+def test_more_builds_than_ever_ran_while_they_were_refused_let_more_agents_be_tried_at_once():
     record, node = an_agent()
     build = replace(a_build("release", run="job/release/7"), key="cpu-1/0/job/release/7")
     noted = watched(replace(node, builds=(build,)), records=(record,)).controller("main").rations["cpu"]
-    assert (noted.until_at, noted.taken) == (NOW, 1)
-    again = watched(replace(node, builds=(build,)), records=(record,), busy={"cpu-1": ("job/release/7",)})
-    assert again.controller("main").rations["cpu"].taken == 0
+    assert (noted.until_at, noted.won, noted.most) == (NOW, (False, False, True), 1)
+    again = watched(replace(node, builds=(build,)), records=(record,), ration=noted)
+    assert again.controller("main").rations["cpu"].won == noted.won
+    beside = watched(replace(node, builds=(build,)), records=(record,), ration=replace(RATION, most=1))
+    assert beside.controller("main").rations["cpu"].won == TWICE
+
+
+@pytest.mark.parametrize(
+    ("won", "width"),
+    [("L", 1), ("LL", 1), ("LLW", 4), ("LLLWW", 16), ("LW", inf), ("LLWW", inf), ("LWL", 1), ("LLLLLWWL", 1), ("WWLW", inf)],
+)
+def test_so_many_agents_may_be_tried_at_once(won, width):
+    assert replace(RATION, won=tuple(one == "W" for one in won)).width == width
 
 
 def test_a_pause_ends_at_once_while_no_executor_is_free_beside_its_job():

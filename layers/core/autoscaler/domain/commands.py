@@ -22,7 +22,7 @@ from autoscaler.domain.facts.orders import (
 )
 from autoscaler.domain.facts.plan import CancelItem, FinishRotation, Held, Plan, Start, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, Reservation, Snapshot
+from autoscaler.domain.facts.snapshot import InstanceState, Record, Reservation, Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import with_floors
@@ -199,7 +199,7 @@ def _end(situation: Situation, order: EndInstance) -> Terminate | Held:
     agents = [agent for agent in situation.agents if order.target in {agent.record.machine, agent.record.node} and not agent.machine_gone]
     unseen = [agent for agent in agents if is_controller_left(situation, agent.record.controller)]
     if unseen and len({agent.record.machine for agent in agents}) == 1 and not agents[0].record.is_host:
-        return _end_agent([agent for agent in agents if agent not in unseen and not _is_at_rest(agent)], unseen[0], order)
+        return _end_agent([agent for agent in agents if agent not in unseen], unseen[0].record, order)
     return _drain_instead(agents[0]) if agents and not unseen else _end_stray(situation, order)
 
 
@@ -212,20 +212,16 @@ def _end_stray(situation: Situation, order: EndInstance) -> Terminate | Held:
     return Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no instance of this fleet; {hint}")
 
 
-def _end_agent(in_use: list[Agent], agent: Agent, order: EndInstance) -> Terminate | Held:
-    """End a machine unless a controller of the fleet file still uses it. ``in_use``: its sides on such controllers."""
-    return _drain_instead(in_use[0]) if in_use else _end_now(agent.record.controller, agent.record.pool, agent.record.machine, order)
+def _end_agent(seen: list[Agent], record: Record, order: EndInstance) -> Terminate | Held:
+    """End a machine unless a controller of the fleet file still uses it. ``seen``: its sides on such controllers."""
+    in_use = [agent for agent in seen if agent.node and not (agent.idle and agent.node.offline)]
+    return _drain_instead(in_use[0]) if in_use else _end_now(record.controller, record.pool, record.machine, order)
 
 
 def _drain_instead(agent: Agent) -> Held:
     name, controller = agent.record.node or agent.record.instance_id, agent.record.controller
     detail = f"{name} serves {controller}, which is in the fleet file and sees its builds: run autoscaler drain {name}"
     return hold_back(agent, Reason.STILL_SEEN, detail)
-
-
-def _is_at_rest(agent: Agent) -> bool:
-    """Tell whether a side of a machine that its controller sees is out of use and idle."""
-    return agent.node is None or (agent.idle and agent.node.offline)
 
 
 def _end_now(controller: str, pool: str, machine: str, order: EndInstance) -> Terminate:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from math import inf
 from typing import TypeVar
 
 from autoscaler.domain.facts.fleet import Market, Platform, PoolVolumes, Share
@@ -83,14 +85,30 @@ class FreeNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ration:
-    """How often an agent is launched for jobs that free executors refuse: one after another, ever more rarely while none takes one."""
+    """How often an agent is launched for jobs that free executors refuse: one after another, ever more rarely while that helps none.
+
+    A try is won if more of the jobs run at once in these ``pools`` than ever did while they were refused (``most``). That some begin is
+    no win: a throttle lets them begin all day.
+    """
 
     refused_at: tuple[float, ...]  # when nodes refused, a time for those that did so in one look
     until_at: float  # no other agent is tried before
     seen_at: float
     jobs: tuple[str, ...]
-    taken: int = 0  # jobs that began since a node last refused
-    is_cut_short: bool = False  # its pause was ended early, and no job of it has begun since
+    pools: tuple[str, ...] = ()
+    won: tuple[bool, ...] = (False,)  # the last tries, the latest at the end
+    most: int = 0
+    is_cut_short: bool = False  # its pause was ended early, and no try was won since
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether more of the last tries were lost than won: then few agents are tried at once."""
+        return 2 * sum(self.won) < len(self.won)
+
+    @property
+    def width(self) -> float:
+        """How many agents may be tried at once: four times as many after each try that was won."""
+        return 4.0 ** len([*takewhile(bool, reversed(self.won))]) if self.is_closed else inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -234,7 +234,8 @@ class _Account:
     def text(self, pool: PoolView, ready_seconds: float, relation: str) -> str:
         hours, items = self.excess_seconds / HOUR_SECONDS, counted(len(self.booked), "item")
         waiting, agent = dollars_apart(self.waiting_usd(pool), self.agent_usd(pool, ready_seconds))
-        return f"{items} would wait {_significant(hours)} h together, {waiting}, {relation} an agent of {agent}"
+        digits = max(0, 1 - floor(log10(hours))) if hours > 0 else 0  # two that count: "7.4", "0.013", "120"
+        return f"{items} would wait {hours:.{digits}f} h together, {waiting}, {relation} an agent of {agent}"
 
 
 class PlannedStart(NamedTuple):
@@ -463,11 +464,6 @@ def _why_bought(want: Want) -> tuple[Reason, str]:
     if want.refused_by:
         return Reason.REFUSED, f"{job} waits, and {listed(want.refused_by)} had a free executor and did not take it"
     return Reason.NOBODY_CAN_SERVE, f"{job} waits, and no running or booting agent can take it"
-
-
-def _significant(hours: float) -> str:
-    """Write hours with two digits: "7.4", "0.013", "120"."""
-    return f"{hours:.{max(0, 1 - floor(log10(hours)))}f}" if hours > 0 else "0"
 
 
 def _free_in(room: Sequence[ExecutorSlot]) -> float:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from math import ceil, inf
+from math import ceil
 
 from autoscaler.domain.facts.orders import text_of
 from autoscaler.domain.facts.plan import Held, Launch, Start, Step, Uncordon
@@ -177,17 +177,14 @@ def _wanted(situation: Situation, placement: QueuePlacement) -> set[str]:
     for want in situation.demands[placement.controller].wants if launched else ():
         # Those that would take a job for which a dearer one launches.
         dearest = max((pools[pool.name].usd_per_hour for pool in want.pools if pool.name in launched), default=0.0)
-        refused |= {pool.name for pool in want.pools if _cheapest_to_try(pools[pool.name]) < dearest}
+        to_try = ((pool.name, offering.usd_per_hour) for pool in want.pools for offering in pools[pool.name].offerings_to_try)
+        refused |= {name for name, usd_per_hour in to_try if usd_per_hour < dearest}
     return {name for name in refused if name in pools and pools[name].offerings_to_try}
 
 
 def _refused_in(placement: QueuePlacement) -> set[str]:
     """Find the pools that anything needs agents of, if EC2 had not refused them."""
     return {pool for pool, reason, _ in placement.purchase.held if reason is Reason.NO_OFFERING}
-
-
-def _cheapest_to_try(pool: PoolView) -> float:
-    return min((offering.usd_per_hour for offering in pool.offerings_to_try), default=inf)
 
 
 def _had_no_room(situation: Situation, pool: PoolView) -> bool:

@@ -118,7 +118,7 @@ def _why_broken(situation: Situation, controller: str, want: Want, server: str, 
     """Say what was refused, is broken or is late. ``seconds``: in how many it takes an executor, None for never."""
     if seconds == 0.0:
         return _not_taken_yet(situation, controller, want)
-    if situation.distrust[controller].scope_without_nodes(want) is not None:
+    if seconds is not None and situation.distrust[controller].scope_without_nodes(want) is not None:
         return _Fate("tried", "an agent is tried", "free executors did not take it; an agent is tried for it")
     pools = [server] if server else [pool.name for pool in want.pools]
     if broken := next((pool for pool in pools if is_tripped(situation.memory.trials.get(TrialOf.BOOT.scope(pool)))), None):

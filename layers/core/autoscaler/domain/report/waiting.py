@@ -279,7 +279,7 @@ def _has_a_message(situation: Situation, controller: str, want: Want, others: se
     of_pools = {f"{kind}/{pool.name}" for kind in _OF_POOLS for pool in want.pools}
     of_controller = {f"quiet/{controller}", f"connect/{controller}", "launches/account"}
     rations = situation.distrust[controller].rations.values()
-    is_refused = any(want.item.job in ration.jobs and not ration.taken for ration in rations)
+    is_refused = any(want.item.job in ration.jobs and ration.is_closed for ration in rations)
     return is_refused or not others.isdisjoint(of_pools | of_controller)
 
 
@@ -384,7 +384,7 @@ def refusals_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             # While an agent is tried no executor refuses the job: it waits for the same cause all the same.
             waiting = [want for want in situation.demands[controller].runnable if want.item.job in ration.jobs]
             limits = [min((pool.max_wait_seconds for pool in want.pools), default=0.0) for want in waiting]
-            if not ration.taken and any(want.item.waiting_seconds >= limit for want, limit in zip(waiting, limits, strict=True)):
+            if ration.is_closed and any(want.item.waiting_seconds >= limit for want, limit in zip(waiting, limits, strict=True)):
                 yield f"refused/{controller}/{scope}", _refused_jobs(situation, controller, scope, waiting)
         yield from _useless(situation, controller)
 
@@ -409,7 +409,7 @@ def _refused_jobs(situation: Situation, controller: str, scope: str, waiting: li
 def _useless(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]]:
     distrust = situation.distrust[controller]
     # What a label's jobs wait for is one cause: its own message names these nodes.
-    refused = {job for ration in distrust.rations.values() if not ration.taken for job in ration.jobs}
+    refused = {job for ration in distrust.rations.values() if ration.is_closed for job in ration.jobs}
     useless = ((name, node) for name, node in distrust.nodes.items() if node.is_useless and node.since_at <= distrust.began_at)
     nodes = [name for name, node in useless if not node.refused.keys() <= refused]
     if nodes:

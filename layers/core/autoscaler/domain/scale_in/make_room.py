@@ -157,13 +157,10 @@ def _cordon_idle(situation: Situation, agent: Agent, against: str, *, is_useless
 def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:
     """Find idle cordoned agents: they count as freed capacity, except those that are held."""
     nodes = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}
-    out_of_use = [a for a in situation.agents if a.idle and _is_about_to_go(a, nodes)]
+    # What a person has stays for as long as they have it.
+    idle = (a for a in situation.agents if a.idle and a.phase is not Phase.RESERVED)
+    out_of_use = [a for a in idle if a.mark or (a.record.controller, a.record.node or "") in nodes]
     return frozenset(a.record.instance_id for a in out_of_use if not (situation.past(a).is_held or situation.protected(a)))
-
-
-def _is_about_to_go(agent: Agent, cordoned: Collection[tuple[str, str]]) -> bool:
-    """Tell whether an agent is drained, or cordoned by this pass; what a person has stays for as long as they have it."""
-    return agent.phase is not Phase.RESERVED and bool(agent.mark or (agent.record.controller, agent.record.node or "") in cordoned)
 
 
 # Stopped agents make way: each holds an address of its subnet, and volumes of the account's quota, which a launch may lack.
@@ -269,7 +266,10 @@ class _Turns:
         """Work out the order once."""
         self._situation, self._team, self._order = situation, team_of_each(situation.fleet), order_of(situation, teams(situation.fleet))
         self._served = {agent.pool.name for agent in situation.agents if agent.phase.is_in_service}
-        self.ready = sorted(least_missed(situation, [a for a in situation.agents if self._may_go(a)]), key=self._last_in_turn)
+        self.ready = sorted(
+            least_missed(situation, [agent for agent in situation.agents if self._may_go(agent)]),
+            key=lambda agent: (agent.pool.priority, -self._order.spent[self._team[agent.pool.name].name]),
+        )
 
     def leaves_for(self, first: Refusal, agent: Agent, gone: frozenset[str], handed_out: HandedOut) -> bool:
         """Tell whether an agent is of those that come after, and more of its pool stay than its minimum."""
@@ -303,9 +303,6 @@ class _Turns:
             return self._order.key(team.name) < self._order.key(other.name)
         turn_usd = first.usd_per_hour * TURN_SECONDS / HOUR_SECONDS / team.weight
         return self._order.spent[team.name] + turn_usd < self._order.spent[other.name]
-
-    def _last_in_turn(self, agent: Agent) -> tuple[int, float]:
-        return agent.pool.priority, -self._order.spent[self._team[agent.pool.name].name]
 
     def _may_go(self, agent: Agent) -> bool:
         """Tell whether an agent takes builds, what is seen of it can be believed, nobody wants it kept, and no run may go on there."""

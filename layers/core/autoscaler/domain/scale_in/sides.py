@@ -103,17 +103,13 @@ def _forgotten_nodes_of_hosts(situation: Situation) -> Iterator[FinishRotation]:
     for controller, node in situation.believed_nodes() if hosts else ():
         record = hosts.get(described_instance(situation.fleet, node.name, node.description) or "")
         served = {binding.controller for binding in (*record.bindings, *record.leaves)} if record else set[str]()
-        if record and controller not in served and _is_unused(situation, controller, node):
+        if record and controller not in served and not node.temporarily_offline and _is_left(situation, controller, node):
             detail = f"{record.instance_id} serves {record.controller} now, and not {controller}"
             yield _finish(record, controller, node.name, detail)
 
 
 def _finish(record: Record, controller: str, node: str, detail: str, reason: Reason = Reason.ROTATES) -> FinishRotation:
     return FinishRotation(controller=controller, pool=record.pool, node=node, instance_id=record.instance_id, reason=reason, detail=detail)
-
-
-def _is_unused(situation: Situation, controller: str, node: Node) -> bool:
-    return not node.temporarily_offline and _is_left(situation, controller, node)
 
 
 # Devices that people have: of a machine that serves several controllers at once a person gets one device, and builds go on beside them.

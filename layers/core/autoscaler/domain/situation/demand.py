@@ -14,7 +14,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record, Snapshot, Wait
 from autoscaler.domain.facts.started_builds import RunOrder, Target, Try
 from autoscaler.domain.labels import LabelExpression, as_told
-from autoscaler.domain.situation.distrust import NO_DISTRUST, Distrust, Refused, ration, refusers, scope_of
+from autoscaler.domain.situation.distrust import NO_DISTRUST, Distrust, Refused, ration, refusers
 from autoscaler.domain.situation.looks import Resumption
 from autoscaler.domain.situation.wants import Taker, Unmet, Want, home_of, ignored_label, label_of, may_take, taker_of
 from autoscaler.domain.wording import listed
@@ -161,7 +161,7 @@ def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides
     """
     helped = Counter[str | None]()
     for want in wants:
-        label, most = want.item.asked_label, distrust.limit(want, scope_of(want))[0]
+        label, most = want.item.asked_label, distrust.limit(want, distrust.name_of(want))[0]
         if want.pools and helped[label] < most and not (resolver.is_free(want) or resolver.holds_on(want.item, overrides)):
             helped[label] += 1
             yield want

@@ -19,8 +19,6 @@ BROKEN_SECONDS, BROKEN_LOOKS = 180.0, 3
 # Some agents take no build for minutes after they connected. So the second that is tried is kept for twice as long as the first, the
 # third for twice as long as the second; then it is enough.
 _MOST_PATIENCE_DOUBLINGS = 2
-# After each job that began, twice as many items may have an agent launched: a throttle on each node must not make a burst wait in line.
-_MOST_DOUBLINGS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,19 +50,24 @@ class Distrust:
     def scope(self, want: Want, refusers: Collection[str]) -> str:
         """Name the label that launches are rationed for; "" for the whole controller, if no build began since these nodes are free."""
         since_at = min((self.nodes[name].since_at for name in refusers), default=0.0)
-        return scope_of(want) if self.began_at >= since_at else ""
+        return self.name_of(want) if self.began_at >= since_at else ""
 
-    def limit(self, want: Want, scope: str) -> tuple[int, float]:
+    def name_of(self, want: Want) -> str:
+        """Name the ration of an item as it was named first: Jenkins tells the label of a pipeline in one look, and a node in the next."""
+        pools = {pool.name for pool in want.pools}
+        known = (scope for scope, limit in self.rations.items() if want.item.job in limit.jobs and not pools.isdisjoint(limit.pools))
+        return next(filter(None, known), want.item.asked_label or f"pools {', '.join(pool.name for pool in want.pools)}")
+
+    def limit(self, want: Want, scope: str) -> tuple[float, float]:
         """Say for how many items of a scope agents may be tried at once, and from when on. A pause of the whole controller counts, too."""
         ration = self.rations.get(scope)
-        most = 2 ** min(ration.taken, _MOST_DOUBLINGS) if ration else 1
-        pauses = (limit for limit in (ration, self.rations.get("")) if limit and not limit.taken and want.item.job in limit.jobs)
-        return most, max((limit.until_at for limit in pauses), default=self.now)
+        pauses = (limit for limit in (ration, self.rations.get("")) if limit and limit.is_closed and want.item.job in limit.jobs)
+        return ration.width if ration else 1, max((limit.until_at for limit in pauses), default=self.now)
 
     def scope_without_nodes(self, want: Want) -> str | None:
-        """Name the label of a job whose refusing nodes have gone: as long as none has taken it, what comes next may fare the same."""
-        rations = ((scope, self.rations.get(scope)) for scope in (scope_of(want), ""))
-        return next((scope for scope, limit in rations if limit and not limit.taken and want.item.job in limit.jobs), None)
+        """Name the label of a job whose refusing nodes have gone: as long as no try is won, what comes next may fare the same."""
+        rations = ((scope, self.rations.get(scope)) for scope in (self.name_of(want), ""))
+        return next((scope for scope, limit in rations if limit and limit.is_closed and want.item.job in limit.jobs), None)
 
 
 NO_DISTRUST = Distrust()
@@ -89,11 +92,6 @@ def distrust_of(memory: Memory, controller: str, now: float) -> Distrust:
         began_at=life.began_at if life else 0.0,
         now=now,
     )
-
-
-def scope_of(want: Want) -> str:
-    """Name what an item asks for: its label or, if that is hidden, its pools."""
-    return want.item.asked_label or f"pools {', '.join(pool.name for pool in want.pools)}"
 
 
 def refusers(want: Want, distrust: Distrust, refusing: Iterable[Taker]) -> tuple[str, ...]:

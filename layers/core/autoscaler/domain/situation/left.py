@@ -86,12 +86,9 @@ def told_unseen(machine: str, binding: Binding) -> str:
 def hosts_away(look: Look) -> set[str]:
     """Name the machines of the hosts of the fleet file that are not connected to any controller."""
     hosts = {host.id for host in look.fleet.hosts.values()}
-    return hosts - {agent.record.machine for agent in look.agents if _may_be_connected(agent)}
-
-
-def _may_be_connected(agent: Agent) -> bool:
-    """Tell whether a host is connected; one that is marked offline may be, and nobody knows of one that could not be read."""
-    return agent.phase is Phase.UNSEEN or (agent.node is not None and (not agent.node.offline or agent.node.temporarily_offline))
+    # One that is marked offline may be connected, and nobody knows of one that could not be read.
+    there = (a for a in look.agents if a.phase is Phase.UNSEEN or (a.node and (not a.node.offline or a.node.temporarily_offline)))
+    return hosts - {agent.record.machine for agent in there}
 
 
 # Which people have a machine, or a device of it; and since when one has ended, or was given up, under their reservation.

@@ -5,7 +5,6 @@ notes which nodes stand free beside which jobs, and since when; a gap in the loo
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import FreeNode, Ration
@@ -17,15 +16,14 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import builds_left, free_executors
 from autoscaler.domain.situation.wants import Taker, Want, may_take, taker_of, was_launched_for
 
-# A node that takes nothing, though one job alone waits for it, is at fault itself after so long.
-USELESS_SECONDS = 900.0
 # A second look within one invocation is no look more.
 _LOOK_SECONDS = 0.75 * MINUTE_SECONDS
 # A job that has not waited beside a node for so long is forgotten, and so is how often an agent was launched for it.
 FORGOTTEN_SECONDS = 3600.0
 # Before the second agent for a label, the third, and each that follows.
-PAUSES = (300.0, 600.0, 1200.0, 1800.0)
-_REFUSALS_KEPT, _JOBS_KEPT = 500, 20
+PAUSES = (600.0, 1200.0)
+_TRIES_KEPT, _REFUSED_AT_KEPT = 8, 4
+_REFUSALS_KEPT = _JOBS_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,25 +39,23 @@ class _Free:
     of: int
 
 
-def _begun_jobs(situation: Situation, view: ControllerView) -> dict[str, set[str]]:
-    """Name the jobs of which a build began since the last look, by node."""
-    begun = begun_since(situation.snapshot.memory.sessions.get(view.name), view)
-    return {name: {build.job for build in builds} for name, builds in begun.items()}
-
-
 def note_free_nodes(situation: Situation, view: ControllerView) -> Mapping[str, FreeNode]:
     """Note which nodes stand free beside waiting items, of a controller that is believed."""
     return _newest(dict(_on_controller(situation, view, situation.memory.controller(view.name).free_nodes)))
 
 
 def _on_controller(situation: Situation, view: ControllerView, before: Mapping[str, FreeNode]) -> Iterator[tuple[str, FreeNode]]:
-    begun, free = _begun_jobs(situation, view), {free_node.node.name: free_node for free_node in _free_nodes(situation, view)}
-    longest = _longest_waits(situation.demands[view.name].runnable)
+    begun = begun_since(situation.snapshot.memory.sessions.get(view.name), view)
+    free = {free_node.node.name: free_node for free_node in _free_nodes(situation, view)}
+    longest, rations = _longest_waits(situation.demands[view.name].runnable), situation.memory.controller(view.name).rations.values()
+    won = {job for ration in rations if _running(situation, view, ration) > ration.most for job in ration.jobs}
     for node in view.nodes:
-        past = _without_taken(before.get(node.name), view, begun.get(node.name, ()), situation.now)
+        past = _without_taken(before.get(node.name), view, {build.job for build in begun.get(node.name, ())}, situation.now)
         jobs = _jobs_beside(free[node.name], longest, situation.now) if node.name in free else {}
         if jobs:
-            yield node.name, _looked_at(past, node, view.session, jobs, situation.now)
+            after = _looked_at(past, node, view.session, jobs, situation.now)
+            # If others take more of what it refuses than before, the node is at fault; if nobody does, the jobs are.
+            yield node.name, replace(after, is_useless=after.is_useless or not won.isdisjoint(jobs.keys() & after.refused.keys()))
         elif past and (past.refused or past.is_useless):
             yield node.name, replace(past, looks=0)
 
@@ -79,18 +75,12 @@ def _looked_at(past: FreeNode | None, node: Node, session: str, waits: Mapping[s
         return FreeNode(since_at=now, seen_at=now, looks=1, session=session, labels=labels)
     if past.looks == 0 or past.labels != labels or now - past.seen_at > LOOK_GAP_SECONDS:
         return replace(past, since_at=now, seen_at=now, looks=1, labels=labels)
-    refused, is_useless = dict(past.refused), past.is_useless
+    refused = dict(past.refused)
     is_new = now - past.seen_at >= _LOOK_SECONDS
     looks = past.looks + is_new
     if is_broken(replace(past, looks=looks), now):
         refused |= {job: now for job, seconds in waits.items() if seconds >= BROKEN_SECONDS}
-        is_useless = is_useless or _is_at_fault(refused.keys() & waits.keys(), now - past.since_at)
-    return replace(past, seen_at=now if is_new else past.seen_at, looks=looks, refused=refused, is_useless=is_useless)
-
-
-def _is_at_fault(jobs: Collection[str], seconds: float) -> bool:
-    """Tell whether a node refuses jobs of two folders, or any job for a quarter of an hour."""
-    return len({job.rpartition("/")[0] for job in jobs}) > 1 or (bool(jobs) and seconds >= USELESS_SECONDS)
+    return replace(past, seen_at=now if is_new else past.seen_at, looks=looks, refused=refused)
 
 
 def _free_nodes(situation: Situation, view: ControllerView) -> Iterator[_Free]:
@@ -151,19 +141,21 @@ def _newest(free_nodes: Mapping[str, FreeNode]) -> dict[str, FreeNode]:
 
 def note_rations(situation: Situation, view: ControllerView, free_nodes: Mapping[str, FreeNode]) -> Mapping[str, Ration]:
     """Note for which labels free executors refuse jobs, how often in a row they did, and when an agent may be tried again."""
-    before = situation.memory.controller(view.name).rations
-    began = {job for jobs in _begun_jobs(situation, view).values() for job in jobs}
     waiting = {want.item.job for want in situation.demands[view.name].runnable}
-    kept = {name: _after_begun(_seen(ration, waiting, situation.now), began, situation.now) for name, ration in before.items()}
+    kept = {
+        name: ration if waiting.isdisjoint(ration.jobs) else replace(ration, seen_at=situation.now)
+        for name, ration in situation.memory.controller(view.name).rations.items()
+    }
     kept = {name: ration for name, ration in kept.items() if situation.now - ration.seen_at < FORGOTTEN_SECONDS}
-    kept = {name: _cut_short(situation, view, ration) for name, ration in kept.items()}
+    tried = {name: _after_begun(ration, _running(situation, view, ration), situation.now) for name, ration in kept.items()}
+    kept = {name: _cut_short(situation, view, ration) for name, ration in tried.items()}
     return kept | _refused_now(situation, view, free_nodes, kept)
 
 
 def _cut_short(situation: Situation, view: ControllerView, ration: Ration) -> Ration:
     """End a pause if no executor is free beside its jobs any more: what refused them is busy or gone.
 
-    Only once until one of the jobs begins. Else each agent that is tried in vain, and then runs other jobs or ends, brings the next.
+    Only once until a try is won. Else each agent that is tried in vain, and then runs other jobs or ends, brings the next.
     """
     if situation.now >= ration.until_at or ration.is_cut_short:
         return ration
@@ -174,16 +166,26 @@ def _cut_short(situation: Situation, view: ControllerView, ration: Ration) -> Ra
     return replace(ration, until_at=situation.now, is_cut_short=True)
 
 
-def _seen(ration: Ration, waiting: AbstractSet[str], now: float) -> Ration:
-    return ration if waiting.isdisjoint(ration.jobs) else replace(ration, seen_at=now)
+def _running(situation: Situation, view: ControllerView, ration: Ration) -> int:
+    """Count the builds of refused jobs that run where agents are tried for them: a job's stages on other labels say nothing."""
+    nodes = [a.node for a in situation.agents if a.node and a.record.controller == view.name and a.pool.name in ration.pools]
+    jobs = [build.job for node in nodes for build in node.builds if not build.is_one_off]
+    # When they are refused for the first time, whatever runs there may be what they wait for: one deploy at a time, each of another job.
+    return max(sum(job in ration.jobs for job in jobs), bool(jobs) and not ration.won)
 
 
-def _after_begun(ration: Ration, began: Collection[str], now: float) -> Ration:
-    """Note that jobs have begun: then another agent may be tried at once."""
-    taken = sum(job in began for job in ration.jobs)
-    if not taken:
+def _after_begun(ration: Ration, running: int, now: float) -> Ration:
+    """Note each try that is won: then further agents may be tried at once."""
+    if running <= ration.most:
         return ration
-    return replace(ration, taken=ration.taken + taken, refused_at=ration.refused_at[:1], until_at=now, is_cut_short=False)
+    return replace(
+        ration,
+        won=(*ration.won, *[True] * (running - ration.most))[-_TRIES_KEPT:],
+        most=running,
+        refused_at=ration.refused_at[:1],
+        until_at=now,
+        is_cut_short=False,
+    )
 
 
 @dataclass(slots=True)
@@ -191,6 +193,7 @@ class _Refusal:
     """The jobs that are refused now in one scope, and the nodes that refuse for the first time."""
 
     jobs: dict[str, None] = field(default_factory=dict)
+    pools: set[str] = field(default_factory=set)
     new: set[str] = field(default_factory=set)
 
 
@@ -199,7 +202,7 @@ def _refused_now(
 ) -> dict[str, Ration]:
     before = situation.distrust[view.name]
     nodes = {name: node for name, node in free_nodes.items() if node.looks}
-    distrust = Distrust(nodes=nodes, began_at=before.began_at, now=situation.now)
+    distrust = Distrust(nodes=nodes, rations=kept, began_at=before.began_at, now=situation.now)
     refusing = [free.taker for free in _free_nodes(situation, view) if free.node.name in nodes]
     refusals: dict[str, _Refusal] = {}
     for want, waits in _longest_waits(situation.demands[view.name].runnable):
@@ -208,11 +211,19 @@ def _refused_now(
             if names := refusers(of_job, distrust, refusing):
                 refusal = refusals.setdefault(distrust.scope(of_job, names), _Refusal())
                 refusal.jobs[job] = None
+                refusal.pools.update(pool.name for pool in want.pools)
                 refusal.new.update(name for name in names if not before.refuses(name, job))
+    refused = {scope: (_with_refused(kept.get(scope), refusal, situation.now), refusal) for scope, refusal in refusals.items()}
     return {
-        scope: _next(kept.get(scope), tuple(refusal.jobs), situation.now, _newest_at(refusal, nodes, view))
-        for scope, refusal in refusals.items()
+        scope: _next(ration, _running(situation, view, ration), situation.now, _newest_at(refusal, nodes, view))
+        for scope, (ration, refusal) in refused.items()
     }
+
+
+def _with_refused(ration: Ration | None, refusal: _Refusal, now: float) -> Ration:
+    ration = ration or Ration(refused_at=(), until_at=now, seen_at=now, jobs=(), won=())
+    jobs = tuple(dict.fromkeys((*ration.jobs, *refusal.jobs)))[-_JOBS_KEPT:]
+    return replace(ration, seen_at=now, jobs=jobs, pools=tuple(sorted({*ration.pools, *refusal.pools})))
 
 
 def _newest_at(refusal: _Refusal, nodes: Mapping[str, FreeNode], view: ControllerView) -> float:
@@ -221,16 +232,22 @@ def _newest_at(refusal: _Refusal, nodes: Mapping[str, FreeNode], view: Controlle
     return max((nodes[name].since_at for name in refusal.new - runs_one), default=0.0)
 
 
-def _next(ration: Ration | None, jobs: tuple[str, ...], now: float, newest_at: float) -> Ration:
+def _next(ration: Ration, running: int, now: float, newest_at: float) -> Ration:
     """Carry a ration on. ``newest_at``: since when the newest node is free that has just refused, and runs none of the jobs; 0 if none has.
 
     A node that came after the last refusal was tried in vain. An older one proves nothing new, nor does one that took such a job and
     refuses the next: a throttle on each node does so, and there further agents help.
     """
-    jobs = tuple(dict.fromkeys((*(ration.jobs if ration else ()), *jobs)))[-_JOBS_KEPT:]
-    if ration is None:
-        return Ration(refused_at=(now,), until_at=now, seen_at=now, jobs=jobs)
+    most = max(ration.most, running)
+    if not ration.won:
+        return replace(ration, refused_at=(now,), won=(False,), most=most)
     if newest_at < ration.refused_at[-1]:
-        return replace(ration, seen_at=now, jobs=jobs)
+        return replace(ration, most=most)
     pause = PAUSES[min(len(ration.refused_at), len(PAUSES)) - 1]
-    return replace(ration, refused_at=(*ration.refused_at, now)[-len(PAUSES) :], until_at=now + pause, seen_at=now, jobs=jobs, taken=0)
+    return replace(
+        ration,
+        refused_at=(*ration.refused_at, now)[-_REFUSED_AT_KEPT:],
+        until_at=now + pause,
+        won=(*ration.won, False)[-_TRIES_KEPT:],
+        most=most if ration.is_closed else running,
+    )

@@ -147,7 +147,7 @@ LENT = AgentState(
 REFUSES = AgentState(
     name="refuses",
     word="idle",
-    recognised_by="it stood free beside jobs of two folders, or for 15 min, and took none",
+    recognised_by="it stood free beside a job for three minutes, of which other agents then took more than ran before",
     holds=lambda s, a: a.phase is Phase.READY and s.refuses_all(a),
     ended_by="it takes a build",
     deadline="none",
@@ -486,8 +486,8 @@ OF_OTHERS = (
         name="refused-job",
         recognised_by="a job that free executors did not take for three minutes",
         ended_by="it begins",
-        deadline="5, 10, 20, then each 30 min",
-        then="one more agent is tried for its label",
+        deadline="10 min, then each 20 min",
+        then="one more agent is tried for its label; four times as many after each try that was won",
         told="after `max_wait_seconds` (`free executors do not take jobs for LABEL`)",
     ),
     AgentState(

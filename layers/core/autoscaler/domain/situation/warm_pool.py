@@ -9,7 +9,7 @@ from autoscaler.domain.facts.nodes import MarkClass, keeps_static_nodes_from_oth
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.pools import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Instance, Record
+from autoscaler.domain.facts.snapshot import Record
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -120,19 +120,16 @@ _STOPPED_SOON = (Phase.STOPPED, Phase.STOPPING)
 def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent can be stopped, and its operator lets us."""
     record, instance = agent.record, situation.instances.get(agent.record.instance_id)
-    if instance is None or not _is_able(instance) or agent.pool.warm_pool is None or situation.past(agent).is_unstoppable:
+    if instance is None or agent.pool.warm_pool is None or situation.past(agent).is_unstoppable:
         return False
+    # EC2 stops no spot instance of ours, and a root that does not outlive it is lost.
+    is_able = instance.keeps_disk and instance.market == Market.ON_DEMAND
     is_surplus = record.reservation is None and (agent.mark is None or agent.mark.kind in _NOT_NEEDED)
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
     is_ours = not keeps_static_nodes_from_others(situation.fleet, record)
     is_wanted = is_launched_meanwhile(situation, agent) or not why_outdated(situation, agent)
     is_fit = why_disk_is_done(situation, agent, agent.pool.warm_pool) is None
-    return is_surplus and is_ours and situation.spent_by(agent.pool.name) is None and is_wanted and is_fit
-
-
-def _is_able(instance: Instance) -> bool:
-    """Tell whether EC2 stops an instance, and its root outlives that."""
-    return instance.keeps_disk and instance.market == Market.ON_DEMAND
+    return is_able and is_surplus and is_ours and situation.spent_by(agent.pool.name) is None and is_wanted and is_fit
 
 
 def count_stopped(pool: PoolView) -> int:
