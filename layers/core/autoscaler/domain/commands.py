@@ -36,6 +36,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import open_trial
 from autoscaler.domain.situation.left import is_controller_left, lost_since, reserved_now
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, plan_of, uncordon, without_frozen
+from autoscaler.domain.situation.wants import label_of
 from autoscaler.domain.wording import end_command
 
 _UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE, MarkClass.MONITOR}
@@ -281,12 +282,19 @@ def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:
             reason = Reason.QUEUE_IN_PARTS if view.complete else Reason.INCOMPLETE
             decided.append(Held(pool="", controller=view.name, reason=reason, detail=view.problem or view.in_parts))
             continue
-        nodes = {node.name for node in view.nodes}
+        nodes = {node.name: node for node in view.nodes}
         for item in view.items:
-            label = item.asked_label
+            label = label_of(nodes, item)
             if label not in nodes and asks_for(label, order.label):
-                detail = f"{item.job} asks for {label}: {order.reason}"
-                decided.append(CancelItem(controller=view.name, item=item.id, job=item.job, reason=Reason.MANUAL, detail=detail))
+                decided.append(
+                    CancelItem(
+                        controller=view.name,
+                        item=item.id,
+                        job=item.job,
+                        reason=Reason.MANUAL,
+                        detail=f"{item.job} asks for {label}: {order.reason}",
+                    )
+                )
     return plan_of(situation, without_frozen(situation, decided))
 
 
