@@ -25,6 +25,7 @@ WORLDS = {
     "a controller is in quiet mode": (1, ("quiet-mode",)),
     "the table is restored with records of what EC2 has forgotten": (3100356, ("share-leaves", "state-restored")),
     "a disk monitor marks the agent that a job was promised": (920314, ("marked-by-disk-monitor",)),
+    "light jobs take the agent that boots for a heavy one behind them": (920717, ()),
 }
 # By switch: a seed with which it takes an agent away, or out of use.
 _TAKEN_AWAY = {
