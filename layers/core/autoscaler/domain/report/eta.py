@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from math import inf
 from shlex import quote
 
@@ -9,7 +10,7 @@ from autoscaler.domain.facts.fleet import FULL_LABEL
 from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Subject
 from autoscaler.domain.facts.orders import text_of
-from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, Build, ControllerView, QueueItem
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, Build, ControllerView, Node, QueueItem
 from autoscaler.domain.forecast.durations import (
     best_row,
     duration_of,
@@ -34,7 +35,7 @@ from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
 from autoscaler.domain.situation.wants import Want, ignored_label, may_take, taker_of
 from autoscaler.domain.wording import clock, counted, duration, listed
 
-# Why an item does not take an executor that looks free where jobs have weights: a heavier one goes first, or it needs several at once.
+# Why an item may not take the executor that was planned for it where jobs have weights: others go first, or it needs several at once.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +49,47 @@ class _Fate:
     starts_in_seconds: float | None = None
 
 
-def why_kept(situation: Situation, controller: str, want: Want, machine: str, seconds: float) -> _Fate | None:
-    """Say what goes before an item on the machine that was planned for it; None if nothing does."""
-    weights, pools = situation.fleet.weights, {pool.name for pool in want.pools}
-    sides = (agent for agent in situation.agents if agent.record.controller == controller and agent.record.machine == machine)
-    agent = next(sides, None) if machine and weights else None
-    if agent is None or agent.node is None:
-        return None
-    wants = (other for other in situation.demands[controller].wants if other.item.id != want.item.id)
-    others = [other for other in wants if pools & {pool.name for pool in other.pools}]
-    return _for_heavier(weights, agent, want, others) or _for_several(weights, agent, want, others, seconds)
-
-
-def _for_heavier(weights: JobWeights, agent: Agent, want: Want, others: list[Want]) -> _Fate | None:
-    """Name the job that goes first: its node shows no free executor to lighter ones while a heavier one waits."""
-    mine = weights.of_running(want.item.job)
-    heavier = max((other for other in others if weights.of_running(other.item.job) > mine), key=lambda other: other.weight, default=None)
-    node = agent.node
-    shows_free = node is not None and FULL_LABEL not in node.labels and len(node.builds) < node.executors
-    if heavier is None or shows_free:  # Jenkins may hand an executor of it out now
-        return None
-    detail = (
-        f"{heavier.item.job}, which weighs {heavier.weight}, goes first: what is free on {agent.record.node} is kept until it has begun"
+def why_kept(situation: Situation, controller: str, want: Want, starts: Mapping[int, PlannedStart | BareStart]) -> _Fate | None:
+    """Say what goes before an item where it was planned; None if nothing does. ``starts``: of all items, by id."""
+    weights, start, wants = situation.fleet.weights, starts[want.item.id], situation.demands[controller].wants
+    pools = {start.server} if start.server in situation.fleet.pools else {pool.name for pool in want.pools}
+    agents = {agent.record.machine: agent for agent in situation.agents if agent.record.controller == controller}
+    nodes = {item: agents[other.machine].node for item, other in starts.items() if other.machine in agents}
+    return _for_heavier(weights, nodes, want, wants, pools) or _for_several(
+        weights, agents.get(start.machine), want, _sharing(wants, pools), start.seconds
     )
-    return _Fate("after-heavier", "after a heavier job", detail)
 
 
-def _for_several(weights: JobWeights, agent: Agent, want: Want, others: list[Want], seconds: float) -> _Fate | None:
+def _sharing(wants: Iterable[Want], pools: set[str]) -> Iterator[Want]:
+    """Choose the items that agents of these pools may serve, too."""
+    return (want for want in wants if pools & {pool.name for pool in want.pools})
+
+
+def _for_heavier(weights: JobWeights, nodes: Mapping[int, Node | None], want: Want, wants: Sequence[Want], pools: set[str]) -> _Fate | None:
+    """Name the job that goes first: nodes show no free executor to lighter ones while a heavier one waits.
+
+    If lighter ones before this item were planned on such nodes, they take its executor: Jenkins gives it to the first in the queue.
+    ``nodes``: on which items were planned.
+    """
+    full = {item: node.name for item, node in nodes.items() if node and (FULL_LABEL in node.labels or len(node.builds) >= node.executors)}
+    heavy = _sharing((other for other in wants if other.weight > 1), pools)
+    heaviest = max(heavy, key=lambda other: weights.of_running(other.item.job), default=want)
+    told, most = f"{heaviest.item.job}, which weighs {heaviest.weight}", weights.of_running(heaviest.item.job)
+    front = (*takewhile(lambda other: other.item.id != want.item.id, wants), want)
+    on_full = _sharing((other for other in front if other.item.id in full), pools)
+    kept = [other.item.id for other in on_full if weights.of_running(other.item.job) < most]
+    if kept[-1:] == [want.item.id]:
+        detail = f"{told}, goes first: what is free on {full[want.item.id]} is kept until it has begun"
+        return _Fate("after-heavier", "after a heavier job", detail)
+    detail = f"{counted(len(kept), 'job')} before it in the queue may take its executor first: what is free elsewhere is kept for {told}"
+    return _Fate("after-others", "after other jobs", detail) if kept else None
+
+
+def _for_several(weights: JobWeights, agent: Agent | None, want: Want, others: Iterable[Want], seconds: float) -> _Fate | None:
     """Say that the Heavy Job plugin needs several executors at once, of which others may take each that is freed before."""
     needed = _at_once(weights, want)
-    lighter = [other for other in others if _at_once(weights, other) < needed]
-    if needed == 1 or not lighter or seconds == 0.0 or not agent.busy_executors:
+    lighter = [other for other in others if _at_once(weights, other) < needed] if needed > 1 else []
+    if not lighter or seconds == 0.0 or agent is None or not agent.busy_executors:
         return None
     first = f"{counted(len(lighter), 'job')} that {'needs' if len(lighter) == 1 else 'need'} fewer may take each that is freed before"
     return _Fate("needs-several", "for several executors", f"it needs {needed} executors of one machine at once, and {first}")
@@ -92,8 +103,9 @@ def _at_once(weights: JobWeights, want: Want) -> int:
 # Why nobody can say when a job starts, though it has a place: what it counts on was refused, is broken, or is late.
 
 
-def why_uncertain(situation: Situation, controller: str, want: Want, start: PlannedStart | BareStart | None) -> _Fate | None:
-    """Say why an item may not start as planned; None if nothing speaks against it. ``start``: None for never."""
+def why_uncertain(situation: Situation, controller: str, want: Want, starts: Mapping[int, PlannedStart | BareStart]) -> _Fate | None:
+    """Say why an item may not start as planned; None if nothing speaks against it. ``starts``: without those that never start."""
+    start = starts.get(want.item.id)
     if start is None:
         return _why_broken(situation, controller, want, "", None)
     view = situation.pools.get((controller, start.server))
@@ -101,7 +113,7 @@ def why_uncertain(situation: Situation, controller: str, want: Want, start: Plan
     if start.bought and view is not None and in_the_way(view.spec, situation.memory):
         words = f"it starts once EC2 lets an agent of {view.name} start again: {view.refused_detail}"
         return _Fate("refused-by-ec2", "EC2 refuses", words)
-    kept = why_kept(situation, controller, want, start.machine, start.seconds)
+    kept = why_kept(situation, controller, want, starts) if situation.fleet.weights else None
     if broken := kept or _why_broken(situation, controller, want, start.server, start.seconds):
         return broken
     # An agent that may come at any moment has been late for so long already: so are those that it takes after others.
@@ -110,8 +122,7 @@ def why_uncertain(situation: Situation, controller: str, want: Want, start: Plan
         words = f"it waits for an agent of {start.server} that takes longer than usual; each has {timeout} in all"
         return _Fate("late-agent", "agent is late", words)
     # Jenkins, or a plugin, holds it back in words of its own: nobody knows for how long.
-    detail = f"Jenkins holds it back: {want.item.wait.unclear}"
-    return _Fate("unclear", "Jenkins holds it", detail) if want.item.unclear else None
+    return _Fate("unclear", "Jenkins holds it", f"Jenkins holds it back: {want.item.wait.unclear}") if want.item.unclear else None
 
 
 def _why_broken(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> _Fate | None:
@@ -245,7 +256,7 @@ def _fate_of(
     if view.quieting_down:
         return _until_quiet_mode_ends(situation, view)
     start = starts.get(want.item.id)
-    if doubt := why_uncertain(situation, controller, want, start):
+    if doubt := why_uncertain(situation, controller, want, starts):
         return doubt
     if start is None:
         return _Fate("no-executor", "no executor", "no running or booting agent can take it")
@@ -283,8 +294,7 @@ def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fat
         refusal = "free executors did not take it, and their agents have ended since"
     then = f"another agent is tried for {refused.scope or 'any job'} at {clock(max(refused.until_at, situation.now))}"
     if not refused.scope:
-        detail = f"{refusal}; no build has begun on {controller} meanwhile; {then}"
-        return _Fate("refused", "Jenkins starts nothing", detail)
+        return _Fate("refused", "Jenkins starts nothing", f"{refusal}; no build has begun on {controller} meanwhile; {then}")
     return _Fate("refused", "no free executor takes it", f"{refusal}; {then}")
 
 
@@ -298,12 +308,13 @@ def _of_other(situation: Situation, view: ControllerView, item: QueueItem) -> _F
     if item.wait.unclear:
         state, words = "waits-for-something-unknown", f"Jenkins says: {item.wait.unclear}"
         return _Fate(state, "for an unknown reason", f"what it waits for is no executor; {words}", words)
-    if item.starved:  # after a restart: it waits for the node that it had
-        detail = "what it waits for is the node that it had before the restart"
-        return _Fate("waits-for-its-node", "on its old node", detail)
-    detail = "what it waits for is no executor"
+    if item.starved:  # after a restart
+        return _Fate("waits-for-its-node", "on its old node", "what it waits for is the node that it had before the restart")
     return _Fate(
-        "not-for-an-executor", "not for an executor", detail, "it needs something other than an executor, so that no agent would help"
+        "not-for-an-executor",
+        "not for an executor",
+        "what it waits for is no executor",
+        "it needs something other than an executor, so that no agent would help",
     )
 
 
@@ -385,9 +396,8 @@ def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows
     takes = {item: known.mid for item, known in durations.items() if known}
     starts = starts_of(situation, asked.controller, tracker, takes) if wants else {}
     for want in wants:
-        bare = starts.get(want.item.id)
-        uncertain = why_uncertain(situation, asked.controller, want, bare)
-        entry = _of_want(asked.controller, want, bare, durations[want.item.id], tracker)
+        uncertain = why_uncertain(situation, asked.controller, want, starts)
+        entry = _of_want(asked.controller, want, starts.get(want.item.id), durations[want.item.id], tracker)
         yield replace(entry, pool="", starts=None, ends=None, detail=uncertain.detail) if uncertain else entry
     # What is no demand waits for something else.
     items = situation.snapshot.controllers[asked.controller].items
