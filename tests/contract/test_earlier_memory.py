@@ -17,7 +17,8 @@ from support.remembered import with_tables
 WRITTEN = json.loads(Path(__file__).with_name("memory_of_0_3_0.json").read_text(encoding="utf-8"))
 NAMES_OF_NOW = {"agents", "pools", "controllers", "fleet"}
 # What 0.3.0 could not know, or does not count.
-NEW = {"ending": {}, "hosts_off": {}}
+RATION = replace(FULL_MEMORY.controller("main").rations["cpu"], pools=(), won=(False,), most=0, is_cut_short=False)
+NEW = {"ending": {}, "hosts_off": {}, "rations": {"main/cpu": RATION}}
 
 
 @pytest.fixture
