@@ -79,7 +79,7 @@ TEAMS = (
         breaks(
             test,
             f"room is kept for nobody: {what}",
-            function="_serve",
+            function="_plan_launches",
             was="    budget.keep(kept_room(situation))\n",
             becomes="",
         )

@@ -148,6 +148,13 @@ WAITING = (
         found_by=(f"{TRIES}::test_one_deploy_at_a_time_over_four_folders_is_the_fault_of_no_agent",),
     ),
     Bug(
+        name="in a full pool an idle agent that refuses a job keeps the one that is tried from its room",
+        function="_may_take_any",
+        was="[want for want in wants if agent.record.node not in want.refused_by]",
+        becomes="list(wants)",
+        found_by=(f"{TRIES}::test_in_a_full_pool_an_idle_agent_that_refuses_a_job_makes_room_for_the_one_that_is_tried",),
+    ),
+    Bug(
         name="after tries that were won agents are tried one by one",
         function="Ration.width",
         was="4.0 ** len([*takewhile(bool, reversed(self.won))]) if self.is_closed else inf",

@@ -1,4 +1,4 @@
-"""What a machine is told leaves no connection out on which a build may run: whatever of our own state is lost, unread, old, or cut off."""
+"""An answer to a machine names every connection on which a build may run, even if our own state is lost, unread, old, or cut off."""
 
 import pytest
 

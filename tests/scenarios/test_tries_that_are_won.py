@@ -109,3 +109,19 @@ def test_after_a_lock_of_three_hours_forty_jobs_have_agents_within_twenty_minute
     day.jenkins.schedule()
     day.minutes(20 + 3 * 4)
     assert [build.job for build in locked if build.started_at is None] == []
+
+
+@pytest.mark.parametrize("facts", [{}, {"min_agents": 1}, {"warm_executors": 1}, {"idle_seconds": 2 * HOUR}])
+def test_in_a_full_pool_an_idle_agent_that_refuses_a_job_makes_room_for_the_one_that_is_tried(facts):
+    day = a_day(a_pool("cpu", **FACTS | {"max_agents": 1} | facts), a_pool("office", **FACTS))
+    day.jenkins.submit("first", "cpu", 60.0)
+    day.minutes(8)
+    [suspended] = [name for name in day.nodes() if name.startswith("cpu")]
+    free_for = day.jenkins.free_for
+    day.jenkins.free_for = lambda build: [node for node in free_for(build) if node.name != suspended]
+    build = day.jenkins.submit("job", "cpu", 600.0)
+    for minute in range(15):
+        pages(day, minute)
+        day.minutes(1)
+    assert build.started_at is not None
+    assert suspended not in day.nodes()

@@ -347,7 +347,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
             self.fleet.faults.dice = self._late if trickles else self._fault if self.share else None
             self.world.move_to(self.world.timeline.now + MINUTE)
             # A launch whose answer is lost, that no list shows and whose token EC2 has forgotten looks like one that EC2 never received.
-            # Whoever sends it again launches it twice, and no limit can count what nobody knows of.
+            # If it is sent again, there are two instances, and no limit counts one that nobody knows of.
             self.world.ec2.forgets_tokens = self.forgets_tokens and self._lists_all()
             for function in (self.fleet.publish_metrics, self.fleet.scale_up, self.fleet.scale_down):
                 self._run(function)

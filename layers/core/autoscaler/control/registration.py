@@ -53,7 +53,7 @@ def claim_on(asked: Asked, controller: str, node: str) -> Binding | None:
 def as_it_says(ports: Ports, record: Record, claim: Binding | None) -> Record | None:
     """Note what a machine is connected as, if its record does not know: it was lost since, or is back as it was before.
 
-    Each start, and each change of controllers, begins a later life. What a machine says of an earlier one is over.
+    Each start and each change of controllers begins a new life. A claim about an earlier life is out of date.
     """
     if claim is None or claim == record.bindings[0] or claim.life < record.life or record.state.is_given_up:
         return None

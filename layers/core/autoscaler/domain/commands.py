@@ -182,7 +182,7 @@ def release_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Release) -> Pl
 def end_for_a_person(snapshot: Snapshot, fleet: Fleet, order: EndInstance) -> Plan:
     """Decide the end of an instance that nobody sees any more, since its controller left the fleet file. Every other one is drained.
 
-    What a person has is released first.
+    A reservation must be released first.
     """
     situation = assess(snapshot, fleet)
     steps: list[Step | Held] = [*confirmed_unseen(situation, order.target, order.reason)] or [_end(situation, order)]

@@ -24,7 +24,7 @@ from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.gate import gate
 from autoscaler.domain.launch.backoff import short_ends
 from autoscaler.domain.launch.placement import take_back
-from autoscaler.domain.launch.queue import launch_for_queue, served
+from autoscaler.domain.launch.queue import launch_for_queue, launches_of
 from autoscaler.domain.launch.turns import controllers_in_turn, has_lines
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.lifecycle import cordon_interrupted, lifecycle
@@ -129,11 +129,11 @@ def scale_up(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Plan
 
 
 def _scale_up(situation: Situation) -> Plan:
-    decided: list[Step | Held] = [*served(situation).tried_first]
+    decided: list[Step | Held] = [*launches_of(situation).tried_first]
     for controller in controllers_in_turn(situation):
         for rule in UP:
             decided += rule(situation, controller, decided)
-    return plan_of(situation, gate(situation, [*decided, *served(situation).tried_last]))
+    return plan_of(situation, gate(situation, [*decided, *launches_of(situation).tried_last]))
 
 
 def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Plan:

@@ -14,7 +14,7 @@ from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may_come_back
 from autoscaler.domain.launch.purchase import Purchase, startable
-from autoscaler.domain.launch.turns import controllers_served, for_floors, for_forecasts, keep_up, kept_room, placed_in_turn
+from autoscaler.domain.launch.turns import controllers_taking_builds, for_floors, for_forecasts, keep_up, kept_room, placed_in_turn
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.nodes import pinned, slots_left
 from autoscaler.domain.situation.breakers import NO_ROOM_SECONDS, cannot_come_back, next_try_at
@@ -34,25 +34,25 @@ LAUNCHES: tuple[Callable[[QueuePlacement], None], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """What a pass does for all queues. ``tried_first`` and ``tried_last``: of what EC2 refused before; ``placements``: by controller."""
+class PassLaunches:
+    """The launches of one pass for all queues. ``placements``: by controller; ``tried_...``: tries of offerings that were refused."""
 
     tried_first: list[Launch | Start] = field(default_factory=list)
     placements: dict[str, QueuePlacement] = field(default_factory=dict)
     tried_last: list[Launch | Start | Held] = field(default_factory=list)
 
 
-def served(situation: Situation) -> Served:
-    """Serve all queues, those first whose jobs wait longest: worked out once in a pass, for all who read it, and change nothing of it."""
+def launches_of(situation: Situation) -> PassLaunches:
+    """Plan the launches for all queues, those with the longest wait first: once in a pass. Readers must not change the result."""
     facts = situation.snapshot, situation.memory, situation.fleet, situation.agents, situation.demands
-    return situation.memo.value("queues", facts, situation.now, lambda: (_serve(situation), FOR_EVER))
+    return situation.memo.value("queues", facts, situation.now, lambda: (_plan_launches(situation), FOR_EVER))
 
 
-def _serve(situation: Situation) -> Served:
-    """Serve them from one budget, to which everything is booked that is launched."""
-    controllers = [name for name in controllers_served(situation) if _may_need_any(situation, name)]
+def _plan_launches(situation: Situation) -> PassLaunches:
+    """Plan them from one budget, and book every launch to it."""
+    controllers = [name for name in controllers_taking_builds(situation) if _may_need_any(situation, name)]
     if not controllers:
-        return Served()
+        return PassLaunches()
     budget, is_refused = Budget(situation), any(pool.offerings_to_try for pool in situation.pools.values())
     tried_first = list(_try_first(situation, budget)) if is_refused else []
     budget.keep(kept_room(situation))
@@ -65,7 +65,7 @@ def _serve(situation: Situation) -> Served:
             placement.loans.borrow(unmet)
         decided += [*placement.rotations.steps, *placement.purchase.steps()]
     tried_last = list(_try_last(situation, placements, tried_first, budget)) if is_refused else []
-    return Served(tried_first=tried_first, placements=placements, tried_last=tried_last)
+    return PassLaunches(tried_first=tried_first, placements=placements, tried_last=tried_last)
 
 
 def launch_for_queue(situation: Situation, controller: str, _decided: Decided) -> Decided:
@@ -80,7 +80,7 @@ def launch_for_queue(situation: Situation, controller: str, _decided: Decided) -
         yield Held(pool="", controller=controller, reason=unmet.reason, detail=f"{unmet.item.job}: {unmet.detail}")
     if view.quieting_down:
         yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
-    if placement := served(situation).placements.get(controller):
+    if placement := launches_of(situation).placements.get(controller):
         yield from placement.uncordons
         yield from placement.loans.steps
         yield from placement.rotations.steps
@@ -108,7 +108,7 @@ def with_floors(situation: Situation) -> Budget:
 
 def expected_starts(situation: Situation, controller: str) -> dict[int, PlannedStart]:
     """Predict for each mature item whose executor it gets, a new agent's included, and in how many seconds."""
-    placement = served(situation).placements.get(controller)
+    placement = launches_of(situation).placements.get(controller)
     return placement.starts if placement else {}
 
 
@@ -254,7 +254,7 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
 
     ``ends``: seconds until running builds end, by key; ``work``: seconds that waiting ones take, by item; both as far as known.
     """
-    placement = _served_when_mature(situation).placements.get(controller)
+    placement = _launches_when_mature(situation).placements.get(controller)
     if placement is None:
         return {}
     supply = _as_predicted(placement.supply, ends, _late(situation, placement))
@@ -276,12 +276,12 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
     return starts
 
 
-def _served_when_mature(situation: Situation) -> Served:
-    """Serve every item as a mature one: agents will be bought for it, too, if it still waits then."""
+def _launches_when_mature(situation: Situation) -> PassLaunches:
+    """Plan as if every item were mature: agents will be bought for it, too, if it still waits then."""
     if all(want.mature for demand in situation.demands.values() for want in demand.wants):
-        return served(situation)
+        return launches_of(situation)
     facts = situation.snapshot, situation.memory, situation.fleet, situation.agents, situation.demands
-    return situation.memo.value("queues when mature", facts, situation.now, lambda: (_serve(_all_mature(situation)), FOR_EVER))
+    return situation.memo.value("queues when mature", facts, situation.now, lambda: (_plan_launches(_all_mature(situation)), FOR_EVER))
 
 
 def _all_mature(situation: Situation) -> Situation:
@@ -298,7 +298,7 @@ def _matured(want: Want) -> Want:
 
 def _late(situation: Situation, placement: QueuePlacement) -> dict[str, tuple[int, float]]:
     """Count by pool the executors that are bought by a later look, for items that do not count yet, and say how much later."""
-    before = served(situation).placements.get(placement.controller)
+    before = launches_of(situation).placements.get(placement.controller)
     if before is placement:
         return {}
     now, later = _bought(before.supply if before else Supply()), _bought(placement.supply)

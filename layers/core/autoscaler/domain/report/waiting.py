@@ -16,7 +16,7 @@ from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.backoff import held_by_what_is_stopped, lacks_capacity
 from autoscaler.domain.launch.placement import QueuePlacement
-from autoscaler.domain.launch.queue import served
+from autoscaler.domain.launch.queue import launches_of
 from autoscaler.domain.report.overdue import name_of_build, resume_option
 from autoscaler.domain.report.told import Seen, Trouble, told_again
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -235,7 +235,7 @@ def _of_old_nodes(situation: Situation, view: ControllerView, demand: Demand) ->
 
 def _of_wants(situation: Situation, view: ControllerView, demand: Demand, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
     late = [want for want in demand.wants if _is_late(situation, view.name, want.item, [pool.name for pool in want.pools])]
-    placement = served(situation).placements.get(view.name) if late else None
+    placement = launches_of(situation).placements.get(view.name) if late else None
     if placement is None:
         return
     for want in late:

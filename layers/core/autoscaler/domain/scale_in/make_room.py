@@ -157,7 +157,7 @@ def _cordon_idle(situation: Situation, agent: Agent, against: str, *, is_useless
 def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:
     """Find idle cordoned agents: they count as freed capacity, except those that are held."""
     nodes = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}
-    # What a person has stays for as long as they have it.
+    # A reserved agent stays until its reservation ends.
     idle = (a for a in situation.agents if a.idle and a.phase is not Phase.RESERVED)
     out_of_use = [a for a in idle if a.mark or (a.record.controller, a.record.node or "") in nodes]
     return frozenset(a.record.instance_id for a in out_of_use if not (situation.past(a).is_held or situation.protected(a)))

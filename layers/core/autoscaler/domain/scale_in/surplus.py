@@ -50,15 +50,15 @@ from autoscaler.domain.wording import counted, duration, durations_apart, moment
 
 
 def _waiting(situation: Situation, pool: PoolView) -> Collection[Want]:
-    """Return what waits on the controllers that an agent may serve, of each kind one item."""
+    """Return what waits on the controllers that an agent may serve, of each kind, and of those whom the same nodes refuse, one item."""
     names = pool.spec.controllers if pool.spec.share is Share.ROTATE else (pool.controller,)
     wants = (want for name in names if name in situation.demands for want in situation.demands[name].waiting)
-    return {want.kind: want for want in wants}.values()
+    return {(want.kind, want.refused_by): want for want in wants}.values()
 
 
 def _may_take_any(situation: Situation, agent: Agent, wants: Iterable[Want]) -> bool:
-    """Tell whether an agent may take one of these items, as it is or while it is lent."""
-    taker = situation.taker(agent)
+    """Tell whether an agent may take one of these items, as it is or while it is lent; not what it refuses and another is tried for."""
+    taker, wants = situation.taker(agent), [want for want in wants if agent.record.node not in want.refused_by]
     lent = taker._replace(labels=taker.labels | agent.pool.lent_labels)
     is_lent_never = agent.pool.lend is Lending.NEVER or why_refused(situation, situation.pools[agent.key])
     return any(may_take(want, some) for want in wants for some in ((taker,) if is_lent_never else (taker, lent)))

@@ -290,8 +290,8 @@ def _began_with(trial: Trial, failure: BootFailure) -> bool:
 
 def note_consoles(known: Mapping[str, Trial], consoles: Mapping[str, str]) -> dict[str, Trial]:
     """Keep the last line that the last failed boot of a scope wrote on its console. ``consoles``: by instance id."""
-    told = {scope: trial for scope, trial in known.items() if trial.failed and trial.failed[-1] in consoles}
-    return {**known, **{scope: replace(trial, said=_last_line(consoles[trial.failed[-1]])) for scope, trial in told.items()}}
+    with_console = {scope: trial for scope, trial in known.items() if trial.failed and trial.failed[-1] in consoles}
+    return {**known, **{scope: replace(trial, said=_last_line(consoles[trial.failed[-1]])) for scope, trial in with_console.items()}}
 
 
 def _last_line(console: str) -> str:

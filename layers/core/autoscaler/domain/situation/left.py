@@ -87,8 +87,8 @@ def hosts_away(look: Look) -> set[str]:
     """Name the machines of the hosts of the fleet file that are not connected to any controller."""
     hosts = {host.id for host in look.fleet.hosts.values()}
     # One that is marked offline may be connected, and nobody knows of one that could not be read.
-    there = (a for a in look.agents if a.phase is Phase.UNSEEN or (a.node and (not a.node.offline or a.node.temporarily_offline)))
-    return hosts - {agent.record.machine for agent in there}
+    connected = (a for a in look.agents if a.phase is Phase.UNSEEN or (a.node and (not a.node.offline or a.node.temporarily_offline)))
+    return hosts - {agent.record.machine for agent in connected}
 
 
 # Which people have a machine, or a device of it; and since when one has ended, or was given up, under their reservation.
