@@ -14,7 +14,7 @@ from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import PlannedStart, QueuePlacement, may_come_back
 from autoscaler.domain.launch.purchase import Purchase, startable
-from autoscaler.domain.launch.turns import controllers_taking_builds, for_floors, for_forecasts, keep_up, kept_room, placed_in_turn
+from autoscaler.domain.launch.turns import controllers_to_serve, for_floors, for_forecasts, keep_up, kept_room, placed_in_turn
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.nodes import pinned, slots_left
 from autoscaler.domain.situation.breakers import NO_ROOM_SECONDS, cannot_come_back, next_try_at
@@ -50,7 +50,7 @@ def launches_of(situation: Situation) -> PassLaunches:
 
 def _plan_launches(situation: Situation) -> PassLaunches:
     """Plan them from one budget, and book every launch to it."""
-    controllers = [name for name in controllers_taking_builds(situation) if _may_need_any(situation, name)]
+    controllers = [name for name in controllers_to_serve(situation) if _may_need_any(situation, name)]
     if not controllers:
         return PassLaunches()
     budget, is_refused = Budget(situation), any(pool.offerings_to_try for pool in situation.pools.values())

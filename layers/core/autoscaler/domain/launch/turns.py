@@ -283,7 +283,7 @@ def controllers_in_turn(situation: Situation) -> list[str]:
     return sorted(demands, key=lambda name: max((want.item.waiting_seconds for want in demands[name].wants), default=0.0), reverse=True)
 
 
-def controllers_taking_builds(situation: Situation) -> list[str]:
+def controllers_to_serve(situation: Situation) -> list[str]:
     """Those of them that were read completely and take builds."""
     views = situation.snapshot.controllers
     return [name for name in controllers_in_turn(situation) if views[name].complete and not views[name].quieting_down]
@@ -340,7 +340,7 @@ def has_lines(fleet: Fleet) -> bool:
 
 def placed_in_turn(situation: Situation, budget: Budget) -> Iterator[QueuePlacement]:
     """Place the queues of all controllers, those first whose jobs wait longest; what is launched for them is taken from ``budget``."""
-    for controller in controllers_taking_builds(situation):
+    for controller in controllers_to_serve(situation):
         placement = QueuePlacement(situation, controller, budget)
         placement.place_queue()
         yield placement
