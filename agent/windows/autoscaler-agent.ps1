@@ -307,7 +307,9 @@ while (Test-BuildTaskRunning) { Start-Sleep -Seconds 2 }
 $registered = $false
 $asked = 0
 $pause = 2
-$deadline = $settings.BootTimeoutSeconds
+# The autoscaler ends what is late, and gives twice the time where all boots are: this is for the case that nobody ends it.
+$bootSeconds = 2 * $settings.BootTimeoutSeconds
+$deadline = $bootSeconds
 Wait-UntilReady
 while ($true) {
     $identity = Get-Identity
@@ -325,7 +327,7 @@ while ($true) {
         Say "no identity yet: $($identity.Problem); asking again in $pause s"
     }
     if (-not $registered -and (Get-UptimeSeconds) -ge $deadline) {
-        Stop-Instance "not registered within $($settings.BootTimeoutSeconds) s; $($identity.Problem)"
+        Stop-Instance "not registered within $bootSeconds s; $($identity.Problem)"
     }
     if ((Get-UptimeSeconds) - $connecting -ge $lastingSeconds) {
         $asked = 0

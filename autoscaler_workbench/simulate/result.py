@@ -69,7 +69,7 @@ def beyond_floor(world: World) -> list[Instance]:
 
 
 def leaked_instances(world: World) -> list[Instance]:
-    """Instances that nobody will ever use: past their boot deadline without a connected node, or stopped where that is not wanted."""
+    """Instances that nobody will ever use: past twice their boot deadline without a connected node, or stopped where that is not wanted."""
     return [instance for instance in world.alive() if _leaks(world, instance)]
 
 
@@ -174,7 +174,7 @@ def _leaks(world: World, instance: Instance) -> bool:
     node = world.node_of(instance)
     if pool is not None and pool_at_its_widest(pool).warm_pool is not None and not instance.is_on():
         return False  # it is kept on purpose
-    in_time = pool is not None and instance.is_on() and world.timeline.now < instance.started_at + pool.boot_timeout_seconds
+    in_time = pool is not None and instance.is_on() and world.timeline.now < instance.started_at + 2 * pool.boot_timeout_seconds
     return not in_time and (node is None or not node.connected)
 
 

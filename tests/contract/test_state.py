@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.job_settings import PluginWeight
-from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Memory, RunSeen, StageSeen, TrackRecord
+from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, LeftQueue, Memory, RunSeen, StageSeen, TrackRecord
 from autoscaler.domain.facts.orders import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
 from autoscaler.domain.facts.runs import BlockCounts, Blocks, CountedEnds, GoneBlock, PoolResults, ReadRun, SeenItems, Shown, Streak
 from autoscaler.domain.facts.snapshot import IntentState
@@ -100,6 +100,8 @@ def test_what_was_learned_is_kept_by_controller(state):
         weights={"j": 3},
         heavy_jobs={"j": PluginWeight(weight=4, read_at=5.0)},
         items=SeenItems(session="s", next=7, open=(4, 6)),
+        label_sets={"1\nj": "cpu"},
+        left_queue={"cpu": (LeftQueue(waited_seconds=60.0, node="n"),)},
         seen_at=3.0,
     )
     assert [

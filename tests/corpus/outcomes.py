@@ -45,7 +45,7 @@ class Outcomes:
             yield ImageRefused(pool=pool, version=version, why=why)
         yield from self.launched
         for key, why in self.tried.items():
-            yield Tried(controller=_controller_of(key), key=key, why=why)
+            yield Tried(key=key, why=why)
         yield from (Terminated(instance_id=name, refused=_REFUSED) for name in self.stuck)
         for name, (pool, why) in self.unstoppable.items():
             yield NotStopped(instance_id=name, pool=pool, why=why)
@@ -53,12 +53,6 @@ class Outcomes:
         yield from (Terminated(instance_id=name) for name in self.terminated)
         yield from (LostAnswer(lost=lost, rerun=rerun) for lost, rerun in self.answers)
         yield from (ConsoleRead(instance_id=i, text=text) for i, text in self.consoles.items())
-
-
-def _controller_of(key: str) -> str:
-    """Read a controller from a step's name: `uncordon main/cpu-1`, or `start/main/i-1`."""
-    what, first, *_ = key.split("/")
-    return what.rpartition(" ")[2] if " " in what else first
 
 
 def outcomes_of(effects: Iterable[Effect]) -> Outcomes:

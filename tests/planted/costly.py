@@ -6,7 +6,7 @@ COSTLY = (
     Bug(
         name="agents are launched in the pass in which Jenkins refused to make a node",
         function="take",
-        was="(why := why_no_node(last_tried(acting.effects, controller), controller))",
+        was="(why := why_no_node(last_tried(acting.effects), controller))",
         becomes="(why := '')",
         found_by=("tests/scenarios/test_missing_rights.py::test_nothing_is_launched_for_a_controller_that_refuses_the_very_first_node",),
     ),
@@ -190,8 +190,8 @@ COSTLY = (
     Bug(
         name="one answer that does not come makes all windows forget",
         function="_watch_controller",
-        was="    if situation.no_giving_up(name):\n        return before\n",
-        becomes="    if situation.no_giving_up(name):\n        return replace(before, needs={})\n",
+        was="        return replace(before, beside={})\n",
+        becomes="        return replace(before, beside={}, needs={})\n",
         found_by=("tests/unit/test_scale_down.py::test_a_look_at_what_cannot_be_believed_does_not_forget_what_was_needed_before",),
     ),
     Bug(
@@ -233,10 +233,38 @@ COSTLY = (
         found_by=("tests/scenarios/test_capacity.py::test_a_refusal_that_says_nothing_of_machines_is_no_shortage",),
     ),
     Bug(
+        name="machines that fail together are counted one by one",
+        function="_lost",
+        was="if at < before.failed_at:",
+        becomes="if False:",
+        found_by=("tests/unit/test_bets.py::test_forty_machines_that_fail_together_are_one_loss_for_the_pause_and_all_for_the_share",),
+    ),
+    Bug(
+        name="one failed boot closes a pool",
+        function="_with",
+        was="losses >= rule.least and 2 * losses > len(outcomes)",
+        becomes="losses > 0",
+        found_by=("tests/unit/test_bets.py::test_a_scope_is_closed_once_at_least_three_are_lost_and_they_outnumber_the_wins",),
+    ),
+    Bug(
+        name="the pause after a lost try begins when it is seen to be lost",
+        function="_lost",
+        was="at + pauses[",
+        becomes="now + pauses[",
+        found_by=("tests/unit/test_bets.py::test_the_pauses_of_boots_count_from_the_launch_of_the_try",),
+    ),
+    Bug(
+        name="however many are won one is tried at a time",
+        function="Trial.width",
+        was="WIDER**self.wins",
+        becomes="1.0",
+        found_by=("tests/unit/test_bets.py::test_a_closed_scope_is_tried_with_one_then_four_then_all",),
+    ),
+    Bug(
         name="a boot of the launch template that was put back counts against the one in force",
-        function="note_failed",
-        was="failure.beside or differ(failure.version, current) or",
-        becomes="failure.beside or",
+        function="outcomes_of_boots",
+        was="not (failure.beside or differ(failure.version, launched))",
+        becomes="not failure.beside",
         found_by=(
             "tests/scenarios/test_template_versions.py::test_an_agent_of_the_broken_version_that_dies_later_does_not_count_against_the_next_one",
         ),

@@ -38,8 +38,8 @@ DELETED = (
     Bug(
         name="a node that somebody else has just deleted is deleted again",
         function="may_delete",
-        was="    if node.is_deleted and (",
-        becomes="    if False and (",
+        was="(node.is_deleted and is_at_work,",
+        becomes="(False,",
         found_by=(f"{_COMPUTERS}what_somebody_has_deleted_since_the_look_is_not_deleted_again",),
     ),
     Bug(

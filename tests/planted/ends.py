@@ -37,8 +37,8 @@ ENDS = (
     ),
     Bug(
         name="nobody hears that others end agents",
-        function="note_ended_by_others",
-        was="is_by_others(look, agent) and not is_known",
+        function="ended_by_others",
+        was="is_by_others(look, agent)",
         becomes="False",
         found_by=_OTHERS,
     ),

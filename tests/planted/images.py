@@ -28,16 +28,16 @@ IMAGES = (
     ),
     Bug(
         name="an image that did not boot is tried again at once, and with it each job that comes",
-        function="_once_more",
-        was="version else None, IMAGE_PAUSES, why, now)",
-        becomes="version else None, (0.0,), why, now)",
+        function="_is_to_begin",
+        was="if canary is not None and situation.now < canary.until_at:",
+        becomes="if False:",
         found_by=(f"{_TIMELINES}::test_a_broken_image_takes_one_agent_now_and_then_and_keeps_no_job_waiting",),
     ),
     Bug(
         name="a new image that does not boot opens the breaker of the old one",
-        function="_with_failed_boots",
-        was="[boot for boot in boots if not is_of_canary(boot, to_try)]",
-        becomes="[replace(one, version='') for one in failures]",
+        function="outcomes_of_boots",
+        was="elif is_of_canary(failure, situation.to_try):",
+        becomes="elif False:",
         found_by=(f"{_RULES}::test_a_failed_boot_counts_against_the_image_it_was_of_and_no_other",),
     ),
     Bug(
@@ -71,8 +71,8 @@ IMAGES = (
     Bug(
         name="an image that is put back does not end the canary of the one that was not",
         function="still_tried",
-        was="look.current.get(pool, canary.version) == canary.version != proven.get(pool)",
-        becomes="canary.version != proven.get(pool)",
+        was="or differ(trial.version, wanted[TrialOf(kind)]",
+        becomes="or kind == TrialOf.BOOT and differ(trial.version, wanted[TrialOf(kind)]",
         found_by=(f"{_TIMELINES}::test_an_image_that_is_put_back_is_launched_at_once_and_the_next_one_is_tried_without_delay",),
     ),
 )

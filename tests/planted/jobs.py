@@ -64,9 +64,9 @@ JOBS = (
     ),
     Bug(
         name="statistics that cannot be kept stop the metrics",
-        function="note_jobs",
-        was='        except AutoscalerError as error:\n            ports.log("jobs_not_noted"',
-        becomes='        except KeyError as error:\n            ports.log("jobs_not_noted"',
+        function="_once",
+        was="    except AutoscalerError as error:\n",
+        becomes="    except KeyError as error:\n",
         found_by=(f"{_HANDLERS}statistics_that_cannot_be_kept_or_read_stop_no_metric_and_no_why",),
     ),
 )

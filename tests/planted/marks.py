@@ -25,8 +25,8 @@ MARKS = (
     Bug(
         name="a monitor's mark that was taken back is replaced by ours",
         function="cordon",
-        was="    if step.over_monitor and not before.temporarily_offline:\n",
-        becomes="    if False:\n",
+        was="(step.over_monitor and not before.temporarily_offline,",
+        becomes="(False,",
         found_by=("tests/scenarios/test_marks.py::test_what_a_monitor_has_brought_online_meanwhile_stays_online",),
     ),
     Bug(
@@ -77,27 +77,27 @@ INTERRUPTIONS = (
     Bug(
         name="launches that EC2 ends because something is short teach nothing",
         function="_trials_of",
-        was="trials = note_short_ends(",
-        becomes="trials = (lambda known, _look: known)(",
+        was=", *short_launches(known, look)]",
+        becomes="]",
         found_by=(f"{_ENDED}stopped_agents_make_way_for_launches_that_ec2_ends_for_the_quota_of_volumes",),
     ),
     Bug(
         name="what EC2 ends while it is pending counts in each look that shows it",
-        function="note_short_ends",
-        was="(before is None or record.began_at >= before.failed_at)",
-        becomes="True",
+        function="short_launches",
+        was="if one.scope not in known or record.began_at >= known[one.scope].failed_at:",
+        becomes="if True:",
         found_by=(f"{_ENDED}launches_that_end_in_several_looks_are_one_failure",),
     ),
     Bug(
         name="a launch that EC2 accepts shows that it runs",
-        function="note_accepted",
-        was="if previous[scope].launch}",
-        becomes="if previous[scope].launch == scope}",
+        function="_won",
+        was="if before.launch and not one.name:",
+        becomes="if False:",
         found_by=(f"{_ENDED}the_quota_is_told_and_no_failed_boot_and_one_agent_is_tried_each_five_minutes",),
     ),
     Bug(
         name="others are tried while the agent that is tried is pending",
-        function="note_accepted",
+        function="_won",
         was="until_at=now + CAPACITY_PAUSES[0]",
         becomes="until_at=now",
         found_by=(f"{_ENDED}while_the_agent_that_is_tried_is_pending_no_other_is_launched",),
@@ -105,8 +105,8 @@ INTERRUPTIONS = (
     Bug(
         name="a machine that runs does not show that launches work again",
         function="_trials_of",
-        was="note_running(still_remembered(memory.trials, look.now), look)",
-        becomes="still_remembered(memory.trials, look.now)",
+        was="        outcomes += running(known, look)\n",
+        becomes="",
         found_by=(f"{_ENDED}soon_after_the_quota_is_raised_all_jobs_run_and_the_message_is_over",),
     ),
     Bug(

@@ -194,8 +194,8 @@ MONEY = (
     Bug(
         name="a launch that was not answered is sent again beyond the month's limit",
         function="recover",
-        was="on_hold = used or pool.has_left or bool(",
-        becomes="on_hold = pool.has_left or bool(",
+        was="on_hold = used or pool.has_left or any(",
+        becomes="on_hold = pool.has_left or any(",
         found_by=("tests/scenarios/test_month_limit.py::test_a_launch_that_was_never_answered_is_not_sent_again",),
     ),
     Bug(
@@ -222,8 +222,8 @@ MONEY = (
     Bug(
         name="the most to pay for spot is reserved and not sent",
         function="_override",
-        was="    if offering.spot_max_usd_per_hour is not None:\n",
-        becomes="    if False:\n",
+        was="None if most is None else",
+        becomes="None if True else",
         found_by=("tests/contract/test_compute.py::test_the_most_to_pay_for_spot_is_sent_and_what_is_dearer_by_then_is_not_had",),
     ),
     Bug(

@@ -161,8 +161,8 @@ ORDERED = (
     planted(
         "a person's rebuild of what was not answered is taken for the order's own",
         function="_entry",
-        was="return min((entry for entry in entries if",
-        becomes="return max((entry for entry in entries if",
+        was="return min((entry for entry in job.entries if",
+        becomes="return max((entry for entry in job.entries if",
         found_by="tests/scenarios/test_repeated_builds.py::"
         "test_a_start_of_an_order_that_was_not_answered_is_the_one_that_came_first_and_not_a_rebuild_of_it",
     ),

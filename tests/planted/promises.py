@@ -311,8 +311,8 @@ WAITING_HAS_A_CEILING = (
         "a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not",
         "an item counts later than its pool says",
         function="Want.mature",
-        was="return self.item.waiting_seconds >= min(",
-        becomes="return self.item.waiting_seconds >= 10 * min(",
+        was="return self.item.waiting_seconds >= self.matures_after_seconds",
+        becomes="return self.item.waiting_seconds >= 10 * self.matures_after_seconds",
     ),
     breaks(
         "no_job_waits_longer_than_the_operator_allows_while_another_agent_may_be_had",

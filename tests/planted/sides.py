@@ -110,8 +110,8 @@ SIDES = (
     Bug(
         name="somebody else's node of a host's name is taken over",
         function="_make_node",
-        was="        if granted.record.is_host and not _is_ours(",
-        becomes="        if False and not _is_ours(",
+        was="if granted.record.is_host else None",
+        becomes="if False else None",
         found_by=(f"{_HOSTS}::test_a_node_of_its_name_that_is_somebody_elses_is_left_alone",),
     ),
     Bug(

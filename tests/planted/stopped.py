@@ -135,15 +135,15 @@ STOPPED = (
     Bug(
         name="agents are stopped however many starts fail",
         function="most_stopped",
-        was="    if trial is None or not is_tripped(trial):\n        return inf\n",
-        becomes="    return inf\n",
+        was="trial.width(now) if trial else inf",
+        becomes="inf",
         found_by=(f"{_FAILED}::test_after_three_failed_starts_nothing_is_kept_stopped_but_for_one_that_tries_again_later",),
     ),
     Bug(
         name="a machine that EC2 refuses to start stays",
         function="why_kept_no_longer",
-        was="refusals.times >= MACHINE_REFUSALS",
-        becomes="refusals.times >= 1000",
+        was="refusals.failures >= MACHINE_REFUSALS",
+        becomes="refusals.failures >= 1000",
         found_by=(f"{_FAILED}::test_one_machine_that_cannot_be_started_keeps_no_other_from_it_and_goes_after_three_refusals",),
     ),
     Bug(

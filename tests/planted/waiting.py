@@ -52,7 +52,7 @@ WAITING = (
     Bug(
         name="what cannot be brought back is kept for the jobs that wait",
         function="_wanted_back",
-        was=" or keeps_failing(cannot_come_back(situation.memory, agent))",
+        was=" or ((step := cannot_come_back(situation.memory, agent)) and step.is_closed)",
         becomes="",
         found_by=("tests/scenarios/test_failing_steps.py::test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room",),
     ),
@@ -80,8 +80,8 @@ WAITING = (
     Bug(
         name="a step that Jenkins refuses is tried each minute for ever",
         function="hold_failing",
-        was="        if one is None or not keeps_failing(one) or now - one.tried_at >= FAILING_TRY_AGAIN_SECONDS:\n",
-        becomes="        if True:\n",
+        was="if trial is None or trial.width(now):",
+        becomes="if True:",
         found_by=(
             "tests/scenarios/test_failing_steps.py::test_a_step_without_its_right_is_held_after_three_tries_named_and_rings_until_the_right_is_given",
         ),
@@ -122,7 +122,7 @@ WAITING = (
     Bug(
         name="a free executor that refuses a job counts for it for ever",
         function="_looked_at",
-        was="        refused |= {job: now for job, seconds in waits.items() if seconds >= BROKEN_SECONDS}",
+        was="        refused |= {job: now for job, seconds in waits.items() if seconds >= patience_seconds}",
         becomes="        refused |= {}",
         found_by=(f"{REFUSING}::test_a_throttle_on_each_node_costs_an_agent_for_each_build_and_no_build_waits_for_long",),
     ),
@@ -143,8 +143,8 @@ WAITING = (
     Bug(
         name="a node is at fault for what all nodes refuse",
         function="_on_controller",
-        was="not won.isdisjoint(jobs.keys() & after.refused.keys())",
-        becomes="bool(after.refused)",
+        was="not won.isdisjoint(jobs.keys() & seen.refused.keys())",
+        becomes="bool(seen.refused)",
         found_by=(f"{TRIES}::test_one_deploy_at_a_time_over_four_folders_is_the_fault_of_no_agent",),
     ),
     Bug(
@@ -157,7 +157,7 @@ WAITING = (
     Bug(
         name="after tries that were won agents are tried one by one",
         function="Ration.width",
-        was="4.0 ** len([*takewhile(bool, reversed(self.won))]) if self.is_closed else inf",
+        was="WIDER ** len([*takewhile(bool, reversed(self.won))]) if self.is_closed else inf",
         becomes="1.0",
         found_by=("tests/unit/test_promises.py::test_so_many_agents_may_be_tried_at_once",),
     ),
@@ -345,9 +345,9 @@ WAITING = (
     ),
     Bug(
         name="a breaker that a broken launch template opened outlives it",
-        function="still_open",
-        was='        if differ(trial.version, current.get(pool, ""))\n',
-        becomes="        if False\n",
+        function="still_tried",
+        was="or differ(trial.version, wanted[TrialOf(kind)]",
+        becomes="or kind == TrialOf.IMAGE and differ(trial.version, wanted[TrialOf(kind)]",
         found_by=("tests/scenarios/test_template_versions.py::test_a_default_that_is_moved_back_needs_no_trial",),
     ),
     Bug(

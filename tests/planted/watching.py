@@ -15,8 +15,8 @@ WATCHING = (
     Bug(
         name="one good look ends what must be seen twice to end",
         function="_stays",
-        was="    return not rule.strict and now - span.seen_at <= _ONE_LOOK_SECONDS\n",
-        becomes="    return False\n",
+        was="return rule is not None and not rule.strict and age <= _ONE_LOOK_SECONDS",
+        becomes="return False",
         found_by=(f"{_PROBLEMS}one_look_that_sees_otherwise_ends_nothing_that_is_seen_again",),
     ),
     Bug(

@@ -21,7 +21,7 @@ WORLDS = (
         "agents take nothing",
         "a free executor that takes nothing is never distrusted",
         function="is_broken",
-        was="return now - free_node.since_at >= BROKEN_SECONDS and free_node.looks >= BROKEN_LOOKS",
+        was="return now - free_node.since_at >= patience_seconds and free_node.looks >= BROKEN_LOOKS",
         becomes="return False",
     ),
     undefended(

@@ -9,7 +9,7 @@ import pytest
 from support.hostile.claims import claim_of
 from support.hostile.judge import judge
 from support.hostile.known import NOT_YET
-from support.hostile.life import SWITCHES, Life, switches_of
+from support.hostile.life import LATER, SWITCHES, Life, switches_of
 from support.hostile.soak import live, new_in, told
 from support.sampling import some
 
@@ -26,6 +26,10 @@ WORLDS = {
     "the table is restored with records of what EC2 has forgotten": (3100356, ("share-leaves", "state-restored")),
     "a disk monitor marks the agent that a job was promised": (920314, ("marked-by-disk-monitor",)),
     "light jobs take the agent that boots for a heavy one behind them": (920717, ()),
+    "a job waits for the hours of the next day": (1300143, ("features-leave", "reserved", "zombies")),
+    "a monitor finds no agent to mark for ten minutes": (1300200, ("agents-flap", "late-listeners", "marked-by-plugin")),
+    "one of two boots hangs, and six hang one after another": (1300377, ("boots-hang", "controller-leaves-file")),
+    "jobs that a throttle refused take the agents that boot for a younger one": (3, ("throttled-over-folders",)),
 }
 # By switch: a seed with which it takes an agent away, or out of use.
 _TAKEN_AWAY = {
@@ -37,7 +41,19 @@ _TAKEN_AWAY = {
     "instance-ended-by-hand": 3,
     "reserved": 8,
     "another-cloud": 1,
+    "quicker-cloud": 2,
+    "reboots-after-connect": 1,
     "hosts-leave": 1,
+}
+# A seed with which a switch does anything.
+_BITES = {
+    "gives-up-in-queue": 1,
+    "quicker-cloud": 2,
+    "reboots-after-connect": 2,
+    "slow-hand-outs": 1,
+    "stages-on-two-labels": 2,
+    "throttled-over-folders": 2,
+    "zone-without-network": 1,
 }
 _NOON = 1_800_000_000.0
 
@@ -60,6 +76,16 @@ def test_every_switch_can_be_drawn_and_lasts_no_longer_than_the_chaos_or_for_eve
         life = Life(seed, SWITCHES)
         assert [one.switch for one in life.unkind] == sorted(SWITCHES)
         assert [str(one) for one in life.unkind if life.drawn.calm_at < one.until_at < life.drawn.end_at] == []
+
+
+def test_a_seed_goes_on_drawing_the_switches_that_it_drew_before_there_were_later_ones():
+    before = {"builds-end-late", "ec2-shows-nothing", "graphs-unread", "instance-ended-by-hand", "restarts"}
+    assert {*switches_of(6)} - LATER == before == {*switches_of(6, SWITCHES.keys() - LATER)}
+
+
+@pytest.mark.parametrize("switch", some(_BITES, most=2))
+def test_a_switch_does_something(switch):
+    assert Life(_BITES[switch], (switch,)).live().bit == {switch}
 
 
 @pytest.mark.parametrize(("switch", "seed"), _TAKEN_AWAY.items())

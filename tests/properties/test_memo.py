@@ -13,7 +13,7 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.learn import assess
 from autoscaler.domain.memo import Memo
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from support.fleets import SEEDS, learned, looks, queue_item
 from support.remembered import with_tables
 

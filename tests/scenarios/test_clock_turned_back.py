@@ -12,12 +12,12 @@ AHEAD = pytest.mark.parametrize("ahead", [0.0, 7200.0, 31 * 86_400.0], ids=["rig
 _DISK = "hudson.node_monitors.DiskSpaceMonitorDescriptor$DiskSpace"
 
 
-def a_day(**facts):
-    """An agent has had a build, and stands idle."""
+def a_day(minutes=10, **facts):
+    """An agent has had a build, and stands idle: it has stayed connected for so long that its boot is over."""
     pool = a_pool("cpu", **({"idle_seconds": 3600.0, "queue_maturity_seconds": 0.0, "max_agents": 5} | facts))
     day = Day(in_memory(pool)).minutes(3)
     day.queue(1, seconds=60.0)
-    return day.minutes(6)
+    return day.minutes(minutes)
 
 
 def passes_by(day, ahead, minutes=1):
@@ -77,7 +77,7 @@ def shows_for_ever(day, name, job="job-0"):
     ],
 )
 def test_an_agent_goes_as_soon_as_it_does_by_a_clock_that_is_right(begins, looks, limit, ahead):
-    day = a_day(idle_seconds=300.0 if looks > 1 else 3600.0)
+    day = a_day(6, idle_seconds=300.0) if looks > 1 else a_day()
     begins(day, its_node(day))
     passes_by(day, ahead, looks)
     day.minutes(limit)
@@ -94,6 +94,19 @@ def test_an_agent_that_never_boots_goes_at_its_deadline(ahead):
     assert hung
     day.minutes(25)
     assert [instance.id for instance in hung if instance.alive()] == []
+
+
+@AHEAD
+def test_a_static_node_is_free_soon_after_its_machine_was_ended(ahead):
+    """Its record was closed two hours later, and nobody could use it until then (hostile world 1300167)."""
+    day = Day(in_memory(a_pool("cpu", idle_seconds=300.0, queue_maturity_seconds=0.0), slots={"slot-0": ("cpu",)})).minutes(3)
+    day.queue(1, seconds=60.0)
+    day.minutes(20)
+    while day.world.alive():
+        passes_by(day, ahead)
+    day.minutes(8)
+    assert day.fleet.state.records == {}
+    assert not day.jenkins.nodes["slot-0"].temporarily_offline
 
 
 @AHEAD

@@ -6,7 +6,7 @@ from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool, an_offering

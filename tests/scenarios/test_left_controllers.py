@@ -170,7 +170,7 @@ def test_what_boots_for_ever_on_it_keeps_no_agent_from_being_tried_elsewhere():
     deploy(day.fleet, without_controller(day.fleet.fleet, "main"))
     page = day.world.controllers["other"].submit("page", "cpu", 300.0)
     day.minutes(25)
-    assert day.fleet.state.memory.trials["boot/cpu"].is_open
+    assert day.fleet.state.memory.trials["boot/cpu"].is_failing
     day.world.ec2.on_running = comes_up
     day.minutes(60)
     assert page.ended is Ended.FINISHED

@@ -49,7 +49,7 @@ def test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_tri
     day.fleet.apis["main"].lacks.clear()
     day.minutes(75)
     assert build.ended is Ended.FINISHED
-    assert not any(trial.is_open for trial in day.fleet.state.memory.trials.values())
+    assert not any(trial.is_failing for trial in day.fleet.state.memory.trials.values())
 
 
 def a_login_proxy(day):
@@ -90,7 +90,7 @@ def test_what_jenkins_refuses_every_agent_stops_launches_after_the_first_ones_of
     lines = day.why("gpu")
     assert any(named in line for line in lines)
     day.minutes(5 * 60)
-    assert len(day.world.ec2.instances) <= 2 + 3 + 5 * 60 / 30
+    assert len(day.world.ec2.instances) <= 2 + 3 + 5 * 60 / 20
     [message] = [message for message in day.fleet.notifier.sent if "connect" in message.subject or "boot" in message.subject]
     assert message.subject == "[f] no new agent can connect to main"
     assert named in message.text
@@ -115,7 +115,7 @@ def test_what_answers_in_jenkins_place_keeps_from_launching_more_and_is_named(st
     day.minutes(5)
     builds += day.queue(5)
     day.minutes(12)
-    assert len(day.world.ec2.instances) <= 2
+    assert len(day.world.ec2.instances) <= 3
     assert named in day.fleet.state.memory.trials["connect/main"].why
     mend(day)
     day.minutes(35)
@@ -138,7 +138,7 @@ def test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told():
     day.fleet.faults.plan(Fault("jenkins doCreateItem", status=500, times=10**6))
     day.queue(1)
     day.minutes(60)
-    assert len(day.world.ec2.instances) <= 3 + 4
+    assert len(day.world.ec2.instances) <= 3 + 5, "after three in a row, 1, 5, 10 and 20 minutes from launch to launch"
     [status] = day.status().pools
     assert "Jenkins answered 500" in day.fleet.state.memory.trials["boot/cpu"].why
     assert not status.paused or "Jenkins answered 500" in status.paused

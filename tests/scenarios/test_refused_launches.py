@@ -5,6 +5,7 @@ import pytest
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import Launch
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_pool, an_offering
 from support.deployed import essential_thresholds
 from support.timeline import MINUTE, Day
@@ -161,3 +162,65 @@ def test_a_persons_launch_may_try_what_was_refused():
     order = LaunchSome(pool="gpu", count=2, controller=None, keep_seconds=0.0, request_id="one", reason="by hand")
     day.order(order)
     assert (len(asked(day)), day.agents("gpu")) == (before, 2)
+
+
+def fails(day, *, after=False, status=500):
+    """EC2 answers each launch by an error of its own, or (0) not at all. ``after``: it has launched all the same."""
+    fault = Fault("ec2 CreateFleet", status=status, code="InternalError", times=10**6, after=after)
+    day.fleet.faults.plan(fault)
+    return fault
+
+
+@pytest.mark.parametrize(("status", "says"), [(500, "InternalError (CreateFleet)"), (0, "nothing (CreateFleet was not answered (")])
+def test_an_error_of_ec2_itself_is_told_in_its_word_and_why_promises_nothing(status, says):
+    """For five hours `why` said that an executor was expected in a minute, and no message named EC2."""
+    day = a_day()
+    fault = fails(day, status=status)
+    builds = day.queue(6, "gpu")
+    day.minutes(5 * HOUR)
+    assert subjects(day) == ["[f] EC2 refuses launches of this account"]
+    assert f"EC2 answered {says}" in day.fleet.notifier.sent[0].text
+    assert day.fleet.faults.seen.count(f"ec2 CreateFleet before {status}") <= 5 * HOUR
+    for subject in ("gpu", "job-0"):
+        lines = "\n".join(day.why(subject))
+        assert f"EC2 answered {says}" in lines
+        assert ", 273 times in a row since 2027-" in lines
+        assert "one agent is tried at 2027-" in lines
+        assert "would start in" not in lines
+    fault.times = 0
+    ended_at = day.world.timeline.now
+    day.minutes(30)
+    assert max(build.started_at for build in builds) <= ended_at + 7 * MINUTE
+    assert len(day.world.ec2.instances) == 6
+    assert subjects(day)[1:] == ["[f] over: EC2 refuses launches of this account"]
+
+
+def test_jobs_of_other_pools_ask_no_more_often_while_ec2_has_errors_of_its_own():
+    day = a_day()
+    fails(day)
+    for number in range(20):
+        day.jenkins.submit(f"build-{number}", "cpu", 600.0)
+        day.jenkins.submit(f"train-{number}", "gpu", 600.0)
+        day.minutes(3)
+    assert day.fleet.faults.seen.count("ec2 CreateFleet before 500") <= 2 * HOUR
+
+
+def test_a_single_error_of_ec2_itself_costs_one_look():
+    day = a_day(most=50)
+    fails(day).times = 1
+    builds = [*day.queue(20, "gpu"), *(day.jenkins.submit(f"build-{number}", "cpu", 600.0) for number in range(20))]
+    day.minutes(2)
+    assert day.agents() == 40
+    day.minutes(30)
+    assert subjects(day) == []
+    assert all(build.started_at for build in builds)
+
+
+def test_what_ec2_launches_in_spite_of_its_error_is_found_and_launched_once():
+    day = a_day()
+    fails(day, after=True)
+    builds = day.queue(6, "gpu")
+    day.minutes(30)
+    assert len(day.world.ec2.instances) == 6
+    assert all(build.started_at for build in builds)
+    assert subjects(day) == []

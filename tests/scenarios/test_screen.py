@@ -267,7 +267,7 @@ def test_a_broken_day_is_told_as_broken(terminal, broken_day):
     assert result["finished"] < result["jobs"] == len(run.trace.rows)
     assert f"{result['never_ran']} jobs never ran: {result['never_ran']} for mxnetlinux-gpu." in ran
     assert "and never ran): mxnetlinux-gpu: " in waited
-    assert "(breaker-open)" in waited
+    assert "boots in a row failed" in waited
     assert result["wait_max_s"] > 6 * 3600
     assert "nothing was left over" in proved
 

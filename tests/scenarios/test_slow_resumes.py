@@ -69,3 +69,28 @@ def test_a_run_that_never_resumes_keeps_its_agent_for_no_longer_than_the_resume_
     assert day.agents() == 1
     day.minutes(25)
     assert day.agents() == 0
+
+
+def test_a_pipeline_goes_on_though_jenkins_answered_nobody_when_its_turn_to_resume_came():
+    day = a_day(90.0)
+    [build] = day.queue(1, seconds=3600.0, kind=Kind.PIPELINE)
+    day.minutes(10)
+    restart(day).minutes(1)
+    day.jenkins.up = "starting"
+    day.minutes(2)
+    day.jenkins.up = "up"
+    day.minutes(1)
+    assert build in day.jenkins.nodes[build.node].builds.values()
+    day.minutes(90)
+    assert (build.ended, day.agents()) == (Ended.FINISHED, 0)
+
+
+def test_a_second_restart_loads_a_pipeline_anew():
+    day = a_day(600.0)
+    [build] = day.queue(1, seconds=3600.0, kind=Kind.PIPELINE)
+    day.minutes(10)
+    restart(day).minutes(9)
+    restart(day).minutes(9)
+    assert day.jenkins.nodes[build.node].builds == {}
+    day.minutes(2)
+    assert build in day.jenkins.nodes[build.node].builds.values()

@@ -7,9 +7,9 @@ import pytest
 from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.orders import override_pool
-from autoscaler.domain.facts.plan import Launch, Start, Stop, Terminate
+from autoscaler.domain.facts.plan import Launch, Start, Stop, Stopped, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.launch.backoff import note_stops
+from autoscaler.domain.learn import note_results
 from autoscaler.entry.function_url import read_telemetry
 from autoscaler.entry.operations import read_operation
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
@@ -150,9 +150,7 @@ def test_no_machine_is_launched_again_and_again_whose_disk_is_full_from_its_imag
     day.hours(2.5)
     assert 3 <= sum(step.count for step in day.done(Launch)) <= 4
     assert any("in a row terminated for the lack of free disk space; none is launched" in line for line in day.why("cpu"))
-    day.fleet.state.memory = replace(
-        day.fleet.state.memory, trials=note_stops(day.fleet.state.memory.trials, ["cpu"], (), day.world.timeline.now)
-    )
+    day.fleet.state.memory = note_results(day.fleet.state.memory, day.fleet.fleet, [Stopped(pool="cpu")], day.world.timeline.now)
     assert not any("lack of free disk space" in line for line in day.why("cpu"))
 
 

@@ -125,3 +125,23 @@ def test_in_a_full_pool_an_idle_agent_that_refuses_a_job_makes_room_for_the_one_
         day.minutes(1)
     assert build.started_at is not None
     assert suspended not in day.nodes()
+
+
+def test_under_a_throttle_of_each_node_agents_that_run_such_a_job_stay_for_the_next():
+    """Each that was tried took a job, and went once the next had come, since its other executors stood free (hostile world 1300283)."""
+    day = a_day(a_pool("cpu", **FACTS | {"max_agents": 8, "executors": 4, "boot_seconds": 200.0}))
+    for _ in range(4):
+        day.jenkins.submit("e2e", "cpu", 900.0)
+    day.minutes(8)
+    day.jenkins.veto = lambda build, node: "Already running 1 builds on node" if running_on(node, "e2e") and build.job == "e2e" else None
+    builds = [day.jenkins.submit("e2e", "cpu", 700.0) for _ in range(20)]
+    gone = 0
+    while any(build.started_at is None for build in builds):
+        gone = len(day.done(Cordon))
+        day.minutes(1)
+    assert gone == 0
+    assert day.world.timeline.now - builds[0].queued_at <= 35 * 60.0
+
+
+def running_on(node, name):
+    return any(build.job == name for build in node.builds.values())

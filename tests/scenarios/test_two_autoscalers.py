@@ -50,7 +50,7 @@ def test_two_autoscalers_on_one_controller_are_named_once_and_over_once_the_othe
     assert "Both serve cpu, and both launch for a job that asks for it." in message.text
     assert [line for line in said_of(day, "cpu") if line.startswith("two autoscalers act on main: fleet f")]
     day.jenkins.delete_node(node.name)
-    day.minutes(17)
+    day.minutes(62)
     assert sent(day)[1:] == [f"[f] over: two autoscalers on main: f and {other}"[:100]]
 
 
@@ -113,16 +113,28 @@ def test_another_autoscaler_whose_agents_go_while_its_beacon_stays_is_not_over()
         day.minutes(3)
     assert sent(day) == ["[f] two autoscalers on main: f and other"]
     day.jenkins.delete_node(BEACON)
-    day.minutes(17)
+    day.minutes(62)
     assert sent(day)[1:] == ["[f] over: two autoscalers on main: f and other"]
 
 
-def test_another_autoscaler_whose_beacons_a_script_deletes_again_and_again_is_told_once():
-    """Whatever deletes offline nodes takes its beacons, too, and it makes them anew in its next look."""
+@pytest.mark.parametrize(
+    ("node", "there", "gone", "other"),
+    [
+        (a_world_node(BEACON, "cpu"), 6, 2, "other"),
+        (
+            a_world_node("cpu-9", "cpu", description=MADE.format(fleet="f", home=" in 210987654321/eu-west-1")),
+            3,
+            30,
+            "f in 210987654321/eu-west-1",
+        ),
+    ],
+    ids=["a script deletes its beacons, which it makes again", "it has our name, so only its agents show it, which come with each wave"],
+)
+def test_another_autoscaler_whose_nodes_come_and_go_is_told_once(node, there, gone, other):
     day = a_day()
     for _ in range(4):
-        day.jenkins.add_node(a_world_node(BEACON, "cpu"))
-        day.minutes(6)
-        day.jenkins.delete_node(BEACON)
-        day.minutes(2)
-    assert sent(day) == ["[f] two autoscalers on main: f and other"]
+        day.jenkins.add_node(node)
+        day.minutes(there)
+        day.jenkins.delete_node(node.name)
+        day.minutes(gone)
+    assert sent(day) == [f"[f] two autoscalers on main: f and {other}"]

@@ -9,7 +9,6 @@ from autoscaler.domain.facts.memory import (
     Burst,
     CapacityDelay,
     Expected,
-    Failing,
     Follower,
     Growth,
     IdleReturns,
@@ -24,7 +23,7 @@ from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.facts.snapshot import IntentState, Reservation
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import break_boots
@@ -205,7 +204,7 @@ def remember(fleet: InMemory) -> None:
         trials=memory.trials
         | {
             TrialOf.OFFERING.scope("cpu", SPOT.key): Trial(
-                failures=2, since_at=now - 90.0, failed_at=now, until_at=now + 600.0, why="no capacity"
+                failures=2, since_at=now - 90.0, failed_at=now, until_at=now + 600.0, why="no capacity", is_closed=True
             ),
             TrialOf.BOOT.scope("gpu"): Trial(
                 failures=3,
@@ -216,6 +215,9 @@ def remember(fleet: InMemory) -> None:
                 failed=("i-1",),
                 version="1",
                 said="panic",
+                outcomes={"i-1": False, "i-2": False, "i-3": False},
+                is_closed=True,
+                pauses=1,
             ),
         },
         capacity_delays={"cpu": CapacityDelay(asks=5.0, seconds=3000.0, squares=4e6, asked_at=now - 600.0, since_at=now - 120.0)},
@@ -224,7 +226,9 @@ def remember(fleet: InMemory) -> None:
         stuck={one: Stuck(since_at=now - 7200.0, tried_at=now - 3500.0) for one in ids[:1]},
         missing={one: Missing(since_at=now - 9000.0, asked_at=now - 4000.0) for one in ids[1:2]},
         failing={
-            f"uncordon main/{name}": Failing(times=3, since_at=now - 600.0, tried_at=now - 60.0, why="403")
+            f"uncordon main/{name}": Trial(
+                failures=3, since_at=now - 600.0, failed_at=now - 60.0, until_at=now + 240.0, why="403", is_closed=True
+            )
             for name in list(fleet.world.controllers["main"].nodes)[:1]
         },
         gone={f"i-gone-{n}": now - 1800.0 for n in range(3)},

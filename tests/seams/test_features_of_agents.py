@@ -287,13 +287,13 @@ def test_an_agent_that_lost_its_connection_is_given_up_and_replaced_after_five_m
         assert len(here.machines()) == 1
 
 
-@feature("domain/situation/breakers.py", "domain/learn.py")
-def test_three_failed_boots_pause_a_pool_and_then_one_agent_is_tried():
+@feature("domain/situation/bets.py", "domain/learn.py")
+def test_once_three_boots_have_failed_one_agent_is_tried_at_growing_intervals():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 1, boot_timeout_seconds: 120}}") as here:
         broken = {"cpu"}
         break_boots(here.world, broken)
         build = here.submit("job", "cpu", 2)
-        here.until(lambda: here.steps("terminate") and len(here.ever()) == 3 and not here.machines(), within=20)
+        here.until(lambda: here.steps("terminate") and len(here.ever()) == 4 and not here.machines(), within=25)
         broken.clear()
         here.minutes(1)
         assert here.subjects() == ["agents of cpu do not boot"]
@@ -302,6 +302,7 @@ def test_three_failed_boots_pause_a_pool_and_then_one_agent_is_tried():
         assert len(here.machines()) == 1
         here.minutes(2)
         assert build.started_at
+        here.minutes(16)
         assert here.subjects()[-1] == "over: agents of cpu do not boot"
 
 

@@ -202,19 +202,21 @@ def a_memory(**facts: Any) -> Memory:
 
 
 def a_trial(seconds: float = 60.0, **facts: Any) -> Trial:
-    """Something that failed a minute ago, and is tried again in so many seconds."""
+    """Something that failed a minute ago, and is tried again in so many seconds, one at a time."""
     given: dict[str, Any] = {
         "failures": 1,
         "since_at": NOW - 60.0,
         "failed_at": NOW - 60.0,
         "why": "EC2 answered InsufficientInstanceCapacity",
+        "is_closed": True,
     }
     return Trial(until_at=NOW + seconds, **(given | facts))
 
 
 def boots_failed(seconds: float = 60.0, **facts: Any) -> Trial:
     """Three boots that failed in a row."""
-    return a_trial(seconds, **({"failures": 3, "why": ""} | facts))
+    outcomes = dict.fromkeys(("i-7", "i-8", "i-9"), False)
+    return a_trial(seconds, **({"failures": 3, "pauses": 1, "why": "", "outcomes": outcomes} | facts))
 
 
 def a_session(**facts: Any) -> ControllerSession:

@@ -14,7 +14,7 @@ from autoscaler.domain.facts.memory import Learned, Memory, Missing, Spending, S
 from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.facts.snapshot import InstanceState, Intent, QueueItem, Wait
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from support.builders import (
     LONG_AGO,
     MONTH,

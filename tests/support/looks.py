@@ -201,7 +201,9 @@ class Look:
         if self.states.get(record.instance_id) in _ENDED or out_of_use:
             return False
         node = self.node(record.controller, record.node)
-        on_its_way = record.began_at > NOW - 900.0 and not self.snapshot.memory.has_connected(record.life_id)
+        # One that is late is waited for until a second look has counted it as a boot that failed.
+        is_late = not record.life and all(record.instance_id not in trial.failed for trial in self.snapshot.memory.trials.values())
+        on_its_way = (is_late or record.began_at > NOW - 900.0) and not self.snapshot.memory.has_connected(record.life_id)
         if node is None:
             return on_its_way
         return not node.offline or node.reason.startswith(f"{OUR_MARK}retire") or (on_its_way and not node.temporarily_offline)

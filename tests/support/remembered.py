@@ -29,9 +29,10 @@ _OF_AGENTS = {
 _OF_AGENTS |= {name: name for name in AgentPast.__dataclass_fields__ if name not in _OF_AGENTS.values()}
 _BY_LIFE = {"booted", "connected"}
 _OF_POOLS = {"capacity_delays": "capacity", "never_lent": "never_lent_at", "definitions": "definition"}
-_OF_POOLS |= {name: name for name in ("proven", "boots", "starts", "volumes")}
+_OF_POOLS |= {name: name for name in ("proven", "boots", "starts", "started", "volumes")}
 _OF_NEEDS = {"windows": "window", "idle_returns": "returns", "growths": "growths"}
-_OF_CONTROLLERS = ("looks", "most_marked")
+_OF_CONTROLLERS = ("looks", "most_marked", "beside", "hand_outs")
+_STEP = "step/"
 _INSIDE = ("free_nodes", "rations", "asked")
 _Table = Mapping[str, Any]
 
@@ -67,10 +68,7 @@ def _of_controllers(memory: Memory, name: str, table: Any) -> Memory:
     if name in _INSIDE:
         return replace(memory, controllers=_set(memory.controllers, ControllerPast(), name, _nested(table)))
     if name == "failing":
-        nested: dict[str, Any] = {}
-        for key, step in table.items():
-            nested.setdefault(_controller_of(key), {})[key] = step
-        return replace(memory, controllers=_set(memory.controllers, ControllerPast(), name, nested))
+        return replace(memory, trials={**memory.trials, **{_STEP + key: step for key, step in table.items()}})
     return replace(memory, **{name: table})
 
 
@@ -88,12 +86,6 @@ def _nested(table: _Table, keys: _Table | None = None) -> dict[str, dict[str, An
     return nested
 
 
-def _controller_of(key: str) -> str:
-    """Read a controller from a step's name: `uncordon main/cpu-1`, or `start/main/i-1`."""
-    what, first, *_ = key.split("/")
-    return what.rpartition(" ")[2] if " " in what else first
-
-
 def tables(memory: Memory) -> SimpleNamespace:
     """Read a memory as tables of one kind of fact each; what holds nothing is left out."""
     held: dict[str, Any] = {name: _table(memory.agents, part) for name, part in _OF_AGENTS.items()}
@@ -103,7 +95,7 @@ def tables(memory: Memory) -> SimpleNamespace:
     held |= {name: _table(needs, part) for name, part in _OF_NEEDS.items()}
     for name in _INSIDE:
         held[name] = {f"{key}/{one}": of for key, past in memory.controllers.items() for one, of in getattr(past, name).items()}
-    held["failing"] = {key: step for past in memory.controllers.values() for key, step in past.failing.items()}
+    held["failing"] = {scope.removeprefix(_STEP): trial for scope, trial in memory.trials.items() if scope.startswith(_STEP)}
     held["taken"] = {f"{kind}/{pool}": at for pool, past in memory.pools.items() for kind, at in past.taken.items()}
     return SimpleNamespace(**held)
 

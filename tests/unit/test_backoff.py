@@ -4,8 +4,8 @@ import pytest
 
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.plan import Refusal
-from autoscaler.domain.launch.backoff import KNOWN_CODES, note_refusals, quota_family
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.launch.backoff import KNOWN_CODES, quota_family, refusals_of_launch
+from autoscaler.domain.situation.bets import TrialOf, note
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from support.builders import NOW, a_pool, an_offering
 
@@ -22,7 +22,7 @@ def pauses(pool, *refusals):
     """Each refusal is a launch of its own."""
     known = {}
     for refusal in refusals:
-        known = note_refusals(known, pool, [refusal], NOW)
+        known = note(known, refusals_of_launch(pool, [refusal]), NOW)
     return {scope: trial.until_at - NOW for scope, trial in known.items()}
 
 
@@ -122,7 +122,7 @@ def test_capacity_that_stays_missing_is_asked_for_less_and_less():
 
 def test_what_one_answer_says_twice_counts_once():
     refusals = [beside("InsufficientFreeAddressesInSubnet", offering, C, M) for offering in (C, M)]
-    known = note_refusals({}, WIDE, refusals, NOW)
+    known = note({}, refusals_of_launch(WIDE, refusals), NOW)
     assert [trial.failures for trial in known.values()] == [1, 1]
 
 

@@ -12,7 +12,7 @@ from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.machines import kept_seconds
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from autoscaler.domain.wording import duration
 from support.builders import (
     LONG_AGO,

@@ -6,7 +6,7 @@ from autoscaler.domain.facts.memory import Burst, Growth
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from support.builders import (
     NOW,
     a_fleet,

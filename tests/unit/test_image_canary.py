@@ -11,8 +11,7 @@ from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, differ, parts_of, told_follows, told_outdated, version_of
 from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.breakers import TrialOf
-from autoscaler.domain.situation.canary import why_one_at_a_time
+from autoscaler.domain.situation.bets import TrialOf
 from autoscaler.domain.situation.warm_pool import may_be_stopped
 from support.builders import (
     NOW,
@@ -32,6 +31,7 @@ from support.builders import (
     boots_failed,
 )
 from support.decisions import decide_down, decide_up, scale_up, seen, steps_of
+from support.told import status
 
 OLD, NEW = "1 with ami-1", "1 with ami-2"
 FLEET = a_fleet(a_pool("cpu", image_parameter="/ci/image", max_agents=20, wait_usd_per_hour=1e6))
@@ -131,12 +131,13 @@ def test_a_persons_launch_is_two_launches_of_which_each_is_known_by_its_own_name
 def test_a_person_who_closes_the_breaker_has_the_image_tried_again_at_once():
     failed = a_trial(1200.0, failures=4, version=NEW, failed=("i-7",))
     plan = commands.close_breaker_for_a_person(seen(**named(trials={TrialOf.IMAGE.scope("cpu"): failed})), FLEET, CloseBreaker(pool="cpu"))
-    assert plan.memory.trials == {TrialOf.IMAGE.scope("cpu"): replace(failed, failures=0, until_at=NOW)}
+    assert plan.memory.trials == {TrialOf.IMAGE.scope("cpu"): replace(failed, failures=0, is_closed=False, failed_at=NOW, until_at=NOW)}
     assert launched(**named(trials=plan.memory.trials))[0] == (1, "1", "ami-2", True)
 
 
 def test_nothing_is_said_to_boot_one_at_a_time_where_only_the_new_image_does():
-    assert why_one_at_a_time(assess(seen(**named()), FLEET), "cpu") is None
+    [pool] = status(seen(**named()), FLEET).pools
+    assert not pool.paused
 
 
 def test_agents_of_the_old_image_are_stopped_as_ever_while_the_new_one_is_tried():
@@ -190,5 +191,5 @@ def test_a_failed_boot_counts_against_the_image_it_was_of_and_no_other(version, 
     listed = {"instances": (an_instance("i-9", template_version="1", image=version.removeprefix("1 with ")),)}
     looked = {"i-9": a_look("ended" if ended else "overdue", session="")}
     memory = decide_down((record, None), fleet=FLEET, **named(observations=looked), **(gone if ended else listed)).memory
-    counted = {scope: trial.failures for scope, trial in memory.trials.items()}
+    counted = {scope: trial.failures for scope, trial in memory.trials.items() if not scope.startswith(TrialOf.PLACE)}
     assert counted == {TrialOf.IMAGE.scope("cpu") if of_the_new else TrialOf.BOOT.scope("cpu"): 1}

@@ -8,7 +8,7 @@ from autoscaler.domain.report.listing import list_agents
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.told import Told
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from support.builders import NOW, a_fleet, a_learned, a_memory, a_pool, a_record, a_trial, an_agent, an_empty_window, an_instance
 from support.decisions import seen
 from support.told import explain, status
@@ -79,12 +79,12 @@ def test_people_are_told_once_that_a_new_image_does_not_boot_and_when_that_is_ov
     assert over.subject == "[f] over: the new image of cpu does not boot"
 
 
-def test_an_image_that_keeps_failing_counts_as_an_open_breaker():
-    def open_breakers(failures):
-        data = measure(assess(looked(canary=replace(FAILED, failures=failures)), FLEET), {}, {})
+def test_an_image_that_fails_counts_as_an_open_breaker_until_a_person_has_it_tried_again():
+    def open_breakers(**facts):
+        data = measure(assess(looked(canary=replace(FAILED, **facts)), FLEET), {}, {})
         return [datum.values for datum in data if datum.name == "BreakersOpen"]
 
-    assert (open_breakers(2), open_breakers(3)) == ([], [(1,)])
+    assert (open_breakers(failures=1), open_breakers(failures=0, is_closed=False)) == ([(1,)], [])
 
 
 def test_boots_are_told_by_image_once_and_only_where_a_parameter_names_it():

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.orders import BUDGET, Hold, Overrides, Scope
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.told import Told
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from support.builders import (
     NOW,
     a_fleet,

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Binding, Wait
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from support.builders import (
     LONG_AGO,
     NOW,

@@ -9,7 +9,7 @@ from autoscaler.domain.report.datum import ESSENTIAL, Datum, essential, lines_of
 from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.problems import Comparison, Thresholds, facts_of, judge, problems_datum, rules
 from autoscaler.domain.report.told import Span, Told, Trouble
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from support.builders import NOW, a_fleet, a_memory, a_pool, boots_failed
 from support.decisions import seen
 

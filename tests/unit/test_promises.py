@@ -6,10 +6,25 @@ from math import inf
 import pytest
 
 from autoscaler.domain.facts.job_settings import JobWeights
-from autoscaler.domain.facts.memory import FreeNode, Ration
+from autoscaler.domain.facts.memory import ControllerPast, FreeNode, Ration
 from autoscaler.domain.learn import assess, watch
-from autoscaler.domain.situation.distrust import Distrust
-from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_session, a_snapshot, a_view, an_agent, an_item, with_beacons
+from autoscaler.domain.report.listing import list_queue
+from autoscaler.domain.situation.distrust import Distrust, patience_of
+from support.builders import (
+    NOW,
+    a_build,
+    a_fleet,
+    a_memory,
+    a_node,
+    a_pool,
+    a_record,
+    a_session,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_item,
+    with_beacons,
+)
 from support.remembered import tables
 
 TWICE = (False, False)
@@ -55,6 +70,36 @@ def test_more_builds_than_ever_ran_while_they_were_refused_let_more_agents_be_tr
 )
 def test_so_many_agents_may_be_tried_at_once(won, width):
     assert replace(RATION, won=tuple(one == "W" for one in won)).width == width
+
+
+# RATION pauses after two tries in vain; here the third one is tried; and that was won, so that four may be tried at once.
+TRIED = replace(RATION, until_at=NOW - 60.0)
+WON = replace(TRIED, won=(False, False, False, True))
+
+
+def fate(ration, waited, pool="cpu"):
+    """What becomes of a job for which an agent boots, while six others wait that free executors refused."""
+    items = [an_item(number, job="release", label="cpu", waiting_seconds=900.0) for number in range(6)]
+    item = an_item(6, job="light", label=pool, waiting_seconds=waited)
+    memory = a_memory(sessions={"main": a_session(since_at=NOW - 1e6)}, rations={"main/cpu": ration})
+    boots = tuple(a_record(f"i-{name}", pool=name, launched_at=NOW - 120.0, changed_at=NOW - 120.0) for name in ("cpu", "gpu"))
+    snapshot = a_snapshot(a_view(items=(*items, item)), records=boots, memory=memory)
+    entries = list_queue(assess(snapshot, a_fleet(a_pool("cpu"), a_pool("gpu"))))
+    return next((entry.state, entry.detail, entry.starts_in_seconds) for entry in entries if entry.job == "light")
+
+
+def test_no_time_is_given_while_more_and_more_of_the_refused_jobs_before_it_are_let_in():
+    """It said "in 3 min": the next looks let older ones in, and Jenkins gave them the agents that booted."""
+    says = "2 jobs before it in the queue may take its executor first: free executors refused them, and now take more of them"
+    assert fate(WON, 300.0) == ("after-others", says, None)
+
+
+@pytest.mark.parametrize(
+    ("ration", "waited", "pool"), [(RATION, 300.0, "cpu"), (TRIED, 300.0, "cpu"), (WON, 1200.0, "cpu"), (WON, 300.0, "gpu")]
+)
+def test_refused_jobs_take_no_time_from_it_while_no_try_is_won_or_where_they_do_not_come_before_it(ration, waited, pool):
+    state, _, seconds = fate(ration, waited, pool)
+    assert (state, seconds is not None) == ("placed", True)
 
 
 def test_a_pause_ends_at_once_while_no_executor_is_free_beside_its_job():
@@ -120,3 +165,38 @@ def test_no_other_agent_that_refuses_a_job_stays_beside_it(free_for, refusals):
 
 def test_an_agent_that_refuses_another_job_does_not_stay_beside_it():
     assert not is_tried(190, 900, 10, job="lint")
+
+
+def handed_out(*waited, free_for=300.0, names=("job",), left=()):
+    """Builds have begun on a node that stood free beside them, and others of their names stand there still."""
+    record, node = an_agent(
+        executors=4, builds=tuple(replace(a_build(name, run=f"job/{name}/7"), key=f"cpu-1/0/job/{name}/7") for name in names)
+    )
+    stood = FreeNode(since_at=NOW - free_for, seen_at=NOW - 60.0, looks=5, session="s1", labels=("cpu",), refused={"other": NOW - 60.0})
+    past = ControllerPast(free_nodes={"cpu-1": stood}, hand_outs=waited, beside=dict.fromkeys(("job", "other"), NOW - free_for))
+    memory = replace(a_memory(sessions={"main": a_session(since_at=NOW - 1e6)}), controllers={"main": past})
+    view = a_view(node, items=tuple(an_item(number, job=name, label="cpu", waiting_seconds=900.0) for number, name in enumerate(left)))
+    return watch(assess(with_beacons(a_snapshot(view, records=(record,), memory=memory), a_fleet()), a_fleet())).memory.controller("main")
+
+
+def test_a_job_that_began_beside_free_executors_says_how_slowly_jenkins_hands_them_out():
+    assert handed_out().hand_outs == (300.0,)
+    assert handed_out(names=("job", "new")).hand_outs == (300.0,)
+    assert handed_out(names=("new",)).hand_outs == (0.0,)
+
+
+def test_a_job_of_which_others_wait_on_beside_free_executors_is_throttled_and_says_nothing_of_jenkins():
+    assert handed_out(left=("job",)).hand_outs == ()
+
+
+def test_refusals_that_a_slow_jenkins_explains_are_withdrawn():
+    assert handed_out(300.0, left=("other",)).free_nodes["cpu-1"].refused
+    assert not handed_out(300.0, 300.0, left=("other",)).free_nodes["cpu-1"].refused
+
+
+@pytest.mark.parametrize(
+    ("hand_outs", "seconds"),
+    [((), 180), ((600.0, 600.0), 180), ((0.0, 600.0, 600.0), 900), ((0.0, 0.0, 600.0), 180), ((200.0,) * 10, 300), ((3600.0,) * 10, 900)],
+)
+def test_an_executor_may_stand_free_for_half_as_long_again_as_jenkins_usually_takes(hand_outs, seconds):
+    assert patience_of(hand_outs) == seconds

@@ -6,12 +6,11 @@ import pytest
 
 from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.memory import Failing
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from support.builders import (
     NOW,
     a_build,
@@ -70,9 +69,11 @@ def test_a_launch_without_answer_counts_as_on_its_way():
     assert launches(scale_up(snapshot, a_fleet())) == []
 
 
-def test_an_agent_past_its_boot_deadline_is_no_longer_counted_on():
-    snapshot = a_snapshot(a_view(items=items(1)), records=(a_record("i-1", launched_at=NOW - 901),))
-    assert launches(scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+def test_an_agent_past_its_boot_deadline_is_counted_on_no_longer_once_its_boot_counts_as_failed():
+    late = a_snapshot(a_view(items=items(1)), records=(a_record("i-1", launched_at=NOW - 901),))
+    assert launches(scale_up(late, a_fleet())) == []
+    failed = replace(late, memory=a_memory(trials={"boot/cpu": a_trial(failed=("i-1",), is_closed=False)}))
+    assert launches(scale_up(failed, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
 
 
 def test_an_agent_that_was_connected_and_is_gone_is_not_on_its_way_though_its_boot_deadline_is_far():
@@ -80,19 +81,21 @@ def test_an_agent_that_was_connected_and_is_gone_is_not_on_its_way_though_its_bo
     record, node = replace(record, launched_at=NOW - 300.0), replace(node, offline=True)
     young = a_snapshot(a_view(node, items=items(1)), records=(record,))
     assert launches(scale_up(young, a_fleet())) == []
-    lost = replace(young, memory=a_memory(connected=frozenset({"i-1"})))
+    away = replace(young, memory=a_memory(connected=frozenset({"i-1"}), ready_since={"i-1": NOW - 200.0}))
+    assert launches(scale_up(away, a_fleet())) == []  # it reboots, as first boots do
+    lost = replace(young, memory=a_memory(connected=frozenset({"i-1"}), ready_since={"i-1": NOW - 300.0}))
     assert launches(scale_up(lost, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
 
 
 def test_what_could_not_be_brought_back_is_tried_again_and_not_counted_on():
     agents = [an_agent(number) for number in (1, 2)]
-    failing = {f"uncordon main/cpu-{n}": Failing(times=1, since_at=NOW - 60, tried_at=NOW - 60, why="403") for n in (1, 2)}
+    failing = {f"uncordon main/cpu-{n}": a_trial(why="403", is_closed=False) for n in (1, 2)}
     view = a_view(*(cordoned(node) for _, node in agents), items=items(1))
     snapshot = a_snapshot(view, records=tuple(record for record, _ in agents), memory=a_memory(failing=failing))
     plan = scale_up(snapshot, a_fleet())
     assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
     assert [step.node for step in plan.steps if isinstance(step, Uncordon)] == ["cpu-1", "cpu-2"]
-    often = {key: replace(one, times=3) for key, one in failing.items()}
+    often = {key: replace(one, failures=3, is_closed=True) for key, one in failing.items()}
     plan = scale_up(replace(snapshot, memory=a_memory(failing=often)), a_fleet())
     assert [step for step in plan.steps if isinstance(step, Uncordon)] == []
     assert Reason.KEEPS_FAILING in held(plan)
@@ -399,7 +402,7 @@ def test_an_agent_that_a_build_is_bound_to_and_that_cannot_be_brought_back_serve
     record, node = an_agent()
     by_name = an_item(1, label="cpu-1", waiting_seconds=120.0, why=Wait(for_executor=True, nodes=("cpu-1",)))
     other = an_item(2, label="cpu", waiting_seconds=120.0)
-    failing = {"uncordon main/cpu-1": Failing(times=1, since_at=NOW - 60.0, tried_at=NOW - 60.0, why="403")}
+    failing = {"uncordon main/cpu-1": a_trial(why="403", is_closed=False)}
     able, unable = (decide_up((record, cordoned(node)), items=(by_name, other), memory=a_memory(failing=known)) for known in ({}, failing))
     assert launches(able) == []
     assert [count for _, count, _ in launches(unable)] == [1]

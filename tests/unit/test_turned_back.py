@@ -68,6 +68,15 @@ def test_when_an_instance_was_launched_ec2_knows_best(noted, launched):
     assert record.launched_at == launched
 
 
+@pytest.mark.parametrize(
+    ("noted", "since_at", "changed"), [(LATER, NOW - 60.0, NOW - 60.0), (LATER, LATER, NOW), (NOW - 90.0, NOW, NOW - 90.0)]
+)
+def test_a_record_that_changed_then_changed_when_its_state_was_first_seen(noted, since_at, changed):
+    states = {"i-1": InState(state="stopping", since_at=since_at)}
+    [record] = turned_back(a_snapshot(records=(a_record(changed_at=noted),), memory=a_memory(states=states))).records
+    assert record.changed_at == changed
+
+
 def test_a_look_in_which_nothing_is_ahead_is_the_very_same():
     look = a_snapshot(records=(a_record(node="cpu-1"),), memory=a_memory(observations={"i-1": a_look("idle")}))
     assert turned_back(look) is look

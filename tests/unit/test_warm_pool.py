@@ -16,7 +16,7 @@ from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Termin
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.forecast.keeping import STOPPED_EDGES, Costs, Keeping, KeepingStopped
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf
 from support.builders import (
     NOW,
     a_build,

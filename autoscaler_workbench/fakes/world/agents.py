@@ -90,12 +90,12 @@ class Agents:
             self._ask_again(host, _HOSTS_BEGIN_SECONDS)
 
     def booted(self, machine: Machine) -> None:
-        """Register until there is an answer, or the boot deadline has passed."""
+        """Register until there is an answer, or twice the time for a boot has passed."""
         if not machine.is_on():
             return
         if isinstance(machine, Instance):
             pool = self._world.fleet.pools[machine.tags["autoscaler:pool"]]
-            deadline = max(machine.started_at + pool.boot_timeout_seconds, self._lasts_until.get(machine.id, 0.0))
+            deadline = max(machine.started_at + 2 * pool.boot_timeout_seconds, self._lasts_until.get(machine.id, 0.0))
             if self._world.timeline.now > deadline and machine.id not in self._registered:
                 self._world.ec2.end(machine)  # it powers itself off, which terminates it
                 return

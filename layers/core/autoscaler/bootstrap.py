@@ -166,8 +166,7 @@ def trust() -> Trust:
 
 def access() -> Access:
     """Read what lets people into agents: ``AGENT_SESSION_MANAGER`` is yes or no, of the launch templates that this stack has made."""
-    name = runtime().fleet.name
-    templates = frozenset(f"autoscaler-{kind}-{name}" for kind in ("linux", "windows", "arm64"))
+    templates = frozenset(f"autoscaler-{kind}-{runtime().fleet.name}" for kind in ("linux", "windows", "arm64"))
     return Access(allowed=_one_of("AGENT_SESSION_MANAGER", "no", ("yes", "no")) == "yes", templates=templates)
 
 
@@ -241,12 +240,9 @@ def _session() -> boto3.Session:
 def _controller(name: str, settings: FleetSettings) -> JenkinsController:
     controller = settings.controllers[name]
     url = os.environ.get(f"JENKINS_URL_{environment_name(name)}", controller.url)
+    connect = partial(_connect, name, url, controller)
     significant = job_parameters(settings.job_parameters)
-    return JenkinsController(name, url, partial(_connect, name, url, controller), _stopwatch, significant)
-
-
-def _stopwatch() -> float:
-    return _TIME.stopwatch()
+    return JenkinsController(name, url, connect, lambda: _TIME.stopwatch(), significant)  # noqa: PLW0108
 
 
 def _connect(name: str, url: str, settings: ControllerSettings) -> JenkinsSession:
@@ -255,7 +251,8 @@ def _connect(name: str, url: str, settings: ControllerSettings) -> JenkinsSessio
         raise ConfigError(f"environment variable JENKINS_URL_{override} {problem}")
     credentials = _credentials(override, settings)
     username, token = (credentials.username, credentials.token) if credentials else (None, None)
-    return JenkinsSession(url, username, token, _stopwatch, os.environ.get("JENKINS_CA_BUNDLE", ""))
+    bundle = os.environ.get("JENKINS_CA_BUNDLE", "")
+    return JenkinsSession(url, username, token, lambda: _TIME.stopwatch(), bundle)  # noqa: PLW0108
 
 
 def _credentials(override: str, settings: ControllerSettings) -> Credentials | None:

@@ -25,6 +25,10 @@ class UnansweredError(TransientError):
     """The call may or may not have taken effect: read before doing it again."""
 
 
+class UnansweredLaunchError(UnansweredError):
+    """EC2 may have launched or not. The text is what it answered: the code of an error of its own, or nothing."""
+
+
 class DoubtfulError(UnansweredError):
     """Something else answered in its place, such as a login page: it may or may not have taken effect. Others may still be asked."""
 

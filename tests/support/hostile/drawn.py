@@ -17,6 +17,8 @@ MINUTE = 60.0
 SETTLES_SECONDS = 3 * MINUTE
 # After the calm has begun, jobs come for so long.
 LATE_SECONDS = 30 * MINUTE
+# So many boots may time out one after another before a job begins.
+BOUND_BOOTS = 4
 # Of what a pool could carry within the bound after the chaos. What is more would prove nothing by waiting.
 _CARRIED = 0.4
 # Agents that persons keep, or that never let go: a pool can do without so many.
@@ -62,7 +64,7 @@ class Drawn:
 
     @property
     def bound(self) -> float:
-        return 4 * max(pool.boot_timeout_seconds for pool in self.fleet.pools.values()) + 15 * MINUTE
+        return BOUND_BOOTS * max(pool.boot_timeout_seconds for pool in self.fleet.pools.values()) + 15 * MINUTE
 
     @property
     def end_at(self) -> float:

@@ -9,8 +9,9 @@ from autoscaler.domain.report.told import Message
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
 from autoscaler_workbench.simulate.result import pool_of
-from support.hostile.drawn import MINUTE
+from support.hostile.drawn import BOUND_BOOTS, MINUTE
 from support.hostile.life import RECORD_OF, Asked, Life, is_over
+from support.hostile.lost_launches import loses_few_launches
 from support.hostile.unkind import Unkindness
 from support.hostile.verdict import Verdict, at, named
 from support.hostile.wanted import keeps_what_people_want
@@ -23,7 +24,8 @@ PROPERTIES = {
     "C3": "under an unkindness that makes a job wait, a message names the cause; it is over only after its end",
     "D": "no instance is paid for long for nothing, and no more are launched than demand and failures allow",
     "E": "`why` gives a time that holds, or a cause",
-    "F": "no function raises what it should have handled",
+    "F": "beyond the first round no more launches of a scope are lost than its pauses allow",
+    "G": "no function raises what it should have handled",
 }
 _HOUR = 3600.0
 _EC2_TELLS = _HOUR  # of an instance that has ended
@@ -52,11 +54,12 @@ def judge(life: Life) -> Verdict:
         _launches,
         _says_why,
         keeps_what_people_want,
+        loses_few_launches,
     ):
         check(life, verdict)
-    verdict.oblige(life, "F")
+    verdict.oblige(life, "G")
     for crash in dict.fromkeys(life.notes.crashes):
-        verdict.breaks("F", crash)
+        verdict.breaks("G", crash)
     return verdict
 
 
@@ -141,8 +144,27 @@ def _begins_after(life: Life, verdict: Verdict) -> None:
         if not waits_then or not can_be_had or any(one.prevents(build) for one in life.unkind) or since + life.drawn.bound > end:
             continue
         verdict.oblige(life, "C1")
-        if min(build.started_at or inf, build.ended_at or inf) > since + life.drawn.bound:  # whoever ordered it may cancel it
+        is_late = min(build.started_at or inf, build.ended_at or inf) > since + life.drawn.bound  # whoever ordered it may cancel it
+        if is_late and not _all_hung(life, build, since):
             verdict.breaks("C1", f"{named(build)} waited from {at(life, build.buildable_at)} on; it began {_begun(life, build)}")
+
+
+def _all_hung(life: Life, build: Build, since: float) -> bool:
+    """Tell whether each agent hung that could have come for a build in time, and there were as many as the bound has boot timeouts.
+
+    Where one of two boots hangs, as many hang one after another in one of sixteen such waits. Nobody can boot those that would not.
+    """
+    pools = {pool.name: pool for pool in life.pools_serving(build)}
+    boot_seconds = max(pool.boot_seconds * 1.35 + 30.0 for pool in pools.values())
+    tries = [
+        one.id
+        for one in life.world.ec2.instances.values()
+        if one.tags.get("autoscaler:pool") in pools
+        and one.tags.get("autoscaler:controller") == build.controller
+        and since <= one.launched_at <= since + life.drawn.bound - boot_seconds
+    ]
+    hung = {name for unkind in life.unkind if unkind.switch == "boots-hang" for name in unkind.words}
+    return len(tries) >= BOUND_BOOTS and hung.issuperset(tries)
 
 
 def _begins_untouched(life: Life, verdict: Verdict) -> None:
@@ -211,10 +233,10 @@ def _names_causes(life: Life, verdict: Verdict) -> None:
 
 
 def _due(life: Life, unkind: Unkindness, build: Build) -> tuple[float, Build] | None:
-    """When a message is due at the latest: the build has waited so long, and the unkindness lasts."""
+    """When a message is due at the latest: the build has waited so long since the unkindness first did anything, and it lasts."""
     if not unkind.touches(build) or any(one.hides(build) for one in life.unkind):
         return None
-    since = max(unkind.from_at, build.buildable_at)
+    since = max(life.draws[unkind.switch].bit_at, build.buildable_at)
     hidden = [one.hidden_seconds for one in life.unkind if one.touches(build) and one.overlaps(since, since)]
     when = since + max(unkind.hidden_seconds, *hidden, *(pool.max_wait_seconds for pool in life.pools_serving(build))) + _TOLD_AFTER
     waits = (build.started_at or inf) > when and (build.ended_at or inf) > when and not _is_full(life, build, when)
@@ -233,7 +255,8 @@ def _count_agents(life: Life, pool: Pool, when: float) -> int:
 
 
 def _names(life: Life, unkind: Unkindness, since: float, until: float) -> bool:
-    texts = (f"{message.subject}\n{message.text}" for time, message in life.fleet.notifier.timed if since <= time <= until)
+    began = (message for time, message in life.fleet.notifier.timed if since <= time <= until and not is_over(message))
+    texts = (f"{message.subject}\n{message.text}" for message in began)
     return any(word in text for text in texts for word in unkind.words)
 
 

@@ -15,11 +15,24 @@ from autoscaler_workbench.fakes.state import InMemoryNotifier
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.faults import Faults
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from autoscaler_workbench.fakes.world.jenkins.heavy import fits
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.simulate.drive import InMemory
 from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.deployed import essential_thresholds
-from support.hostile import of_ec2, of_graphs, of_jenkins, of_labels, of_orders, of_others, of_ourselves, of_people, of_stopped, of_the_file
+from support.hostile import (
+    of_ec2,
+    of_graphs,
+    of_jenkins,
+    of_labels,
+    of_orders,
+    of_others,
+    of_ourselves,
+    of_people,
+    of_stopped,
+    of_the_file,
+    of_the_queue,
+)
 from support.hostile.claims import Claim, claim_of
 from support.hostile.drawn import MINUTE, Arrival, Drawn, Job, draw, pools_for
 from support.hostile.hooks import AtEc2, AtJenkins, Calls
@@ -28,17 +41,34 @@ from support.worlds import a_world
 
 SWITCHES: dict[str, Callable[[Draw], Unkindness]] = of_ec2.SWITCHES | of_jenkins.SWITCHES | of_people.SWITCHES | of_ourselves.SWITCHES
 SWITCHES |= of_the_file.SWITCHES | of_orders.SWITCHES | of_stopped.SWITCHES | of_graphs.SWITCHES | of_others.SWITCHES | of_labels.SWITCHES
+SWITCHES |= of_the_queue.SWITCHES
+# They are drawn by themselves, so that a seed goes on drawing what it drew of the others before.
+LATER = {
+    "gives-up-in-queue",
+    "quicker-cloud",
+    "reboots-after-connect",
+    "slow-hand-outs",
+    "stages-on-two-labels",
+    "throttled-over-folders",
+    "zone-without-network",
+}
 Edit = Callable[[Fleet], Fleet]
-_AT_ONCE = (2, 3, 4, 5, 6)  # so many unkindnesses has a world
+_AT_ONCE, _OF_LATER = (2, 3, 4, 5, 6), (0, 0, 1, 1, 2)  # so many unkindnesses has a world
 _ASKED_EVERY = 4  # minutes
 _ASKED_AT_ONCE = 2
+_REFUSES_SECONDS = 3 * MINUTE
 RECORD_OF = "the record of "
 
 
 def switches_of(seed: int, among: Collection[str] | None = None) -> tuple[str, ...]:
     """Draw the switches of a world."""
-    chance, names = Random(f"{seed}/switches"), sorted(SWITCHES if among is None else among)
-    return tuple(sorted(chance.sample(names, min(len(names), chance.choice(_AT_ONCE)))))
+    allowed = {*(SWITCHES if among is None else among)}
+    drawn = _sample(Random(f"{seed}/switches"), allowed - LATER, _AT_ONCE)
+    return tuple(sorted(drawn + _sample(Random(f"{seed}/later switches"), allowed & LATER, _OF_LATER)))
+
+
+def _sample(chance: Random, names: Collection[str], counts: tuple[int, ...]) -> list[str]:
+    return chance.sample(sorted(names), min(len(names), chance.choice(counts)))
 
 
 @dataclass(slots=True)
@@ -66,6 +96,23 @@ class Asked:
 
 
 @dataclass(slots=True)
+class Stand:
+    """How long a node has stood free beside a build that it may take; ``known_at``: that it had done so for three minutes."""
+
+    build: Build
+    since_at: float
+    last_at: float
+    known_at: float | None = None
+
+    def goes_on(self, now: float) -> None:
+        """Count from now if it was not free a minute ago."""
+        self.since_at = self.since_at if now - self.last_at <= MINUTE else now
+        self.last_at = now
+        if self.known_at is None and now - self.since_at >= _REFUSES_SECONDS:
+            self.known_at = now
+
+
+@dataclass(slots=True)
 class Wanted:
     """What people have ordered, or made themselves, so that the judge can see whether they got and kept it."""
 
@@ -88,6 +135,7 @@ class Notes:
     leaked: dict[str, tuple[float, float]] = field(default_factory=dict)  # first and last seen, by what is left over
     events: list[float] = field(default_factory=list)  # of the world, that change what may be promised
     asked: list[Asked] = field(default_factory=list)
+    stands: dict[str, dict[Build, Stand]] = field(default_factory=lambda: defaultdict(dict))  # by node and build
     crashes: list[str] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
 
@@ -213,6 +261,7 @@ class Life:
         ):
             self.notes.leaked[name] = self.notes.leaked.get(name, (now, now))[0], now
         self._note_crowds(now)
+        self._note_stands(now)
         if self._minute % _ASKED_EVERY == 0 and now > self.drawn.begin_at:
             self._ask(now)
 
@@ -267,6 +316,17 @@ class Life:
         for name, count in agents.items():
             if full or count > fleet.pools[name].max_agents - 3:
                 self.notes.crowded[name].append(now)
+
+    def _note_stands(self, now: float) -> None:
+        """Note nodes that stand free beside builds that they may take, whatever keeps these from them."""
+        for controller in self.world.controllers.values():
+            if controller.up != "up" or controller.quieting_down:
+                continue
+            waiting = (build for build in controller.queue if build.buildable_at <= now and not build.blocked and not build.is_taken)
+            for build in (build for build in waiting if build.resumes_on is None):
+                for node in controller.matching(build):
+                    if not node.offline and fits(controller, build, node):
+                        self.notes.stands[node.name].setdefault(build, Stand(build, now, now)).goes_on(now)
 
     def _ask(self, now: float) -> None:
         for controller in self.world.controllers.values():

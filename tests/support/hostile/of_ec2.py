@@ -5,11 +5,15 @@ from functools import partial
 from math import inf
 
 from autoscaler.domain.facts.fleet import Pool
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.ec2.spot_market import ZONE
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.hostile.drawn import MINUTE
 from support.hostile.hooks import AtJenkins, is_of
+from support.hostile.prepared import ZONES_OF_SUBNETS
 from support.hostile.unkind import Draw, Unkindness
 
 _UNKNOWN_CODES = (
@@ -110,6 +114,76 @@ def _fails(draw: Draw, pool: Pool, span: tuple[float, float], *, closes: bool = 
     touches, words = draw.life.served_by(pool), {f"agents of {pool.name} do not", f"image of {pool.name} does not"}
     facts = {"touches": touches, "strikes": draw.life.instances_of(pool), "closes": closed, "words": words}
     return draw.make(pool.name, span, hidden_seconds=pool.boot_timeout_seconds, **facts)
+
+
+def zone_without_network(draw: Draw) -> Unkindness:
+    """The machines of one subnet run, and never reach anything; those of the other subnets are well."""
+    life, span = draw.life, draw.span(30, 150)
+    subnets = [offering.subnet for offering in draw.pool().offerings]
+    subnet = draw.chance.choice([*subnets, *[subnets[0]] * len(subnets)])  # mostly the one that is launched in first
+    pools = [pool for pool in life.drawn.fleet.launched.pools.values() if any(offering.subnet == subnet for offering in pool.offerings)]
+    zone = ZONES_OF_SUBNETS.get(subnet, ZONE)
+    life.world.ec2.zones.update(ZONES_OF_SUBNETS)
+
+    def hangs(instance: Instance) -> bool:
+        if instance.subnet == subnet:
+            unkind.words.add(instance.id)
+        return instance.subnet == subnet
+
+    draw.while_it_lasts(span, life.ec2.hangs, hangs)
+    asked = draw.chance.choice(pools)
+    every, controller = draw.chance.uniform(4, 15) * MINUTE, life.world.controllers[asked.controllers[0]]
+    units = [f"zones/unit-{number}" for number in range(6)]
+    draw.keep_waiting(controller, units, asked.name, 5 * MINUTE, span=span, every=every, most=draw.chance.choice([1, 3, 8]))
+    served = [life.served_by(pool) for pool in pools]
+    unkind = draw.make(
+        f"{subnet} in {zone}",
+        span,
+        touches=lambda build: any(serves(build) for serves in served),
+        strikes=lambda instance: instance.subnet == subnet,
+        words={subnet, zone, *(f"{what} of {pool.name} does not" for pool in pools for what in ("agents", "image"))}
+        | {f"agents of {pool.name} do not" for pool in pools},
+        hidden_seconds=max(pool.boot_timeout_seconds for pool in pools),
+    )
+    return unkind
+
+
+def reboots_after_connect(draw: Draw) -> Unkindness:
+    """Agents of a pool connect before their first set-up is over: a minute or two later their machines reboot, and are away for minutes.
+
+    What runs on them is lost with the reboot, which is no doing of ours.
+    """
+    pool, span, life = draw.pool(), draw.span(20, 120), draw.life
+    share, minutes_away = draw.chance.choice([1.0, 1.0, 0.5]), draw.chance.uniform(1, 9)
+    after_seconds, rebooted, away = draw.chance.uniform(30, 150), set[str](), set[str]()
+
+    def connects(at: AtJenkins, node: Node) -> bool:
+        if not is_of(node, pool) or node.name in rebooted or len(at.connections[node.name]) > 1 or draw.chance.random() >= share:
+            return False
+        rebooted.add(node.name)
+        life.world.timeline.after(after_seconds, partial(reboot, at, node))
+        return True
+
+    def reboot(at: AtJenkins, node: Node) -> None:
+        if at.controller.nodes.get(node.name) is node and node.connected:
+            away.add(node.name)
+            at.controller.disconnect(node.name, killed_by=f"the machine of {node.name} lost its power: it rebooted")
+            draw.bite_unforeseen()
+            life.world.timeline.after(minutes_away * MINUTE, partial(come_back, at, node))
+
+    def come_back(at: AtJenkins, node: Node) -> None:
+        if at.controller.up != "up":
+            life.world.timeline.after(MINUTE, partial(come_back, at, node))
+            return
+        away.discard(node.name)
+        life.notes.events.append(life.world.timeline.now)
+        life.reconnect(at, node)
+
+    for at in life.jenkins.values():
+        draw.while_it_lasts(span, at.connected, partial(connects, at))
+        at.unconnectable.append(lambda node: node.name in away)
+    facts = {"touches": life.served_by(pool), "strikes": life.instances_of(pool)}
+    return draw.make(f"{share:.0%} of {pool.name}, away for {minutes_away:.0f} min", span, **facts)
 
 
 def fails_all_builds(draw: Draw) -> Unkindness:
@@ -332,6 +406,8 @@ SWITCHES = {
     "launches-refused": launches_refused,
     "boots-hang": boots_hang,
     "never-connects": never_connects,
+    "zone-without-network": zone_without_network,
+    "reboots-after-connect": reboots_after_connect,
     "fails-all-builds": fails_all_builds,
     "interrupted": interrupted,
     "dies-under-pipelines": dies_under_pipelines,

@@ -1,5 +1,6 @@
 """What Jenkins and its plugins do: agents that take nothing, refusals, marks, zombies, quiet mode, outages, restarts."""
 
+from collections.abc import Callable
 from functools import partial
 from math import inf
 from random import Random
@@ -82,7 +83,7 @@ def throttled_by_node(draw: Draw) -> Unkindness:
         taken = any(one.job.startswith(f"team-{category}/") for one in node.builds.values())
         return "Already running 1 builds on node" if taken and build.job.startswith(f"team-{category}/") else None
 
-    return _throttled(draw, category, span, refuses)
+    return _throttled(draw, f"team-{category}", _in_folder(category), span, refuses)
 
 
 def throttled_for_all(draw: Draw) -> Unkindness:
@@ -96,16 +97,47 @@ def throttled_for_all(draw: Draw) -> Unkindness:
         return "Already running 2 builds across all nodes" if many and build.job.startswith(f"team-{category}/") else None
 
     # Jenkins names the throttle only once an executor is free; until then nobody can know of it.
-    return _throttled(draw, category, span, refuses, delays_seconds=15 * MINUTE)
+    return _throttled(draw, f"team-{category}", _in_folder(category), span, refuses, delays_seconds=15 * MINUTE)
 
 
-def _throttled(draw: Draw, category: str, span: tuple[float, float], refuses, delays_seconds: float = 0.0) -> Unkindness:
+def throttled_over_folders(draw: Draw) -> Unkindness:
+    """A category of Throttle Concurrent Builds has jobs of several folders, of which one build runs at a time, or two. Many wait."""
+    span, most, pool = draw.span(30, 150), draw.chance.choice([1, 1, 1, 2]), draw.pool()
+    deploys = [f"team-{folder}/deploy" for folder in "cdef"]
+    names = {*deploys} | {job.name for job in draw.jobs() if draw.chance.random() < 0.6}
+    for folder in "ab":
+        jobs = [job.name for job in draw.jobs() if _in_folder(folder)(job.name)]
+        names |= {draw.chance.choice(jobs)} if jobs else set()
+    controllers = draw.life.world.controllers
+
+    def refuses(build: Build, _node: Node) -> str | None:
+        running = (one for node in controllers[build.controller].nodes.values() for one in node.builds.values())
+        many = build.job in names and sum(one.job in names for one in running) >= most
+        return f"Already running {most} builds across all nodes" if many else None
+
+    seconds, waiting = draw.chance.uniform(3, 15) * MINUTE, draw.chance.choice([4, 12, 30])
+    controller = controllers[draw.chance.choice(pool.controllers)]
+    draw.keep_waiting(controller, deploys, pool.name, seconds, span=span, every=MINUTE, most=waiting)
+    # The queue of a throttle is as long as it likes.
+    unkind = _throttled(draw, f"{waiting} of {len(names)} jobs", names.__contains__, span, refuses, delays_seconds=span[1] - span[0])
+    serves, touches = draw.life.served_by(pool), unkind.touches
+    unkind.touches = lambda build: serves(build) or touches(build)
+    return unkind
+
+
+def _in_folder(category: str) -> Callable[[str], bool]:
+    return lambda job: job.startswith(f"team-{category}/")
+
+
+def _throttled(
+    draw: Draw, whom: str, is_throttled: Callable[[str], bool], span: tuple[float, float], refuses, delays_seconds: float = 0.0
+) -> Unkindness:
     for at in draw.life.jenkins.values():
         draw.while_it_lasts(span, at.refuses, refuses)
-    pools = {pool.name for job in draw.jobs() if job.name.startswith(f"team-{category}/") for pool in draw.life.pools_of(job)}
+    pools = {pool.name for job in draw.jobs() if is_throttled(job.name) for pool in draw.life.pools_of(job)}
     served = [draw.life.served_by(pool) for pool in draw.life.drawn.fleet.pools.values() if pool.name in pools]
     return draw.make(
-        f"team-{category}",
+        whom,
         span,
         touches=lambda build: any(each(build) for each in served),
         words={"Already running"},
@@ -297,7 +329,7 @@ def late_listeners(draw: Draw) -> Unkindness:
         draw.while_it_lasts(span, at.silent, lambda _build, node, at=at: is_new(at, node))
         # Jenkins looks at its queue every five seconds; here it does so when something changes, and now.
         at.connected.append(lambda _node, at=at: at.controller.timeline.after(_LISTENER_SECONDS + 1.0, at.controller.schedule))
-    words = {"had a free executor for three minutes"}
+    words = {"had a free executor for"}
     return draw.make(pool.name, span, touches=draw.life.served_by(pool), delays_seconds=_LISTENER_SECONDS, words=words, comes_and_goes=True)
 
 
@@ -306,6 +338,7 @@ SWITCHES = {
     "refused-by-permission": refused_by_permission,
     "throttled-by-node": throttled_by_node,
     "throttled-for-all": throttled_for_all,
+    "throttled-over-folders": throttled_over_folders,
     "marked-by-disk-monitor": marked_by_disk_monitor,
     "marked-by-plugin": marked_by_plugin,
     "zombies": zombies,

@@ -1,4 +1,4 @@
-"""Others who serve the same controllers: a second autoscaler, by mistake, and another cloud for labels that the fleet file ignores."""
+"""Others who serve the same controllers: a second autoscaler, by mistake, other clouds that are quicker, or for labels that are ignored."""
 
 from dataclasses import replace
 from functools import partial
@@ -15,6 +15,8 @@ from support.worlds import a_world_node
 
 # A fleet of another name, or one of the same name in another account.
 _OTHERS = (("other", ""), ("other", " in 210987654321/eu-west-1"), ("f", " in 210987654321/eu-west-1"))
+
+_IDLE_SECONDS = 5 * MINUTE  # then another cloud's node goes
 
 
 def second_autoscaler(draw: Draw) -> Unkindness:
@@ -101,6 +103,79 @@ class _Other:
                 self.nodes[name] = True
 
 
+def quicker_cloud(draw: Draw) -> Unkindness:
+    """A node that Jenkins brings online on demand, or another cloud, takes jobs of a pool once they have waited a minute or two."""
+    pool, span, life = draw.pool(), draw.span(30, 150), draw.life
+    at, is_on_demand = life.jenkins[draw.chance.choice(pool.controllers)], draw.chance.random() < 0.5
+    cloud = _Cloud(draw, at, pool, after_seconds=draw.chance.uniform(1, 2) * MINUTE, is_on_demand=is_on_demand)
+    most = draw.chance.choice([1, 2] if is_on_demand else [4, 20])
+    draw.at(span[0], partial(cloud.begins, most))
+    draw.every((span[0], life.drawn.end_at), MINUTE / 2, lambda: cloud.acts(until=span[1]))
+    whom = f"{most} nodes {'on demand' if is_on_demand else 'of a cloud'} for {pool.name}"
+    return draw.make(whom, span, touches=life.served_by(pool))
+
+
+class _Cloud:
+    """Nodes with the labels of a pool that come when its jobs wait, and go once they have been idle for five minutes."""
+
+    def __init__(self, draw: Draw, at: AtJenkins, pool: Pool, *, after_seconds: float, is_on_demand: bool) -> None:
+        self.draw, self.controller, self.serves = draw, at.controller, draw.life.served_by(pool)
+        self.after_seconds, self.is_on_demand, self.pool = after_seconds, is_on_demand, pool
+        self.names: list[str] = []
+
+    def begins(self, most: int) -> None:
+        self.names = [f"quick-{number}" for number in range(most)]
+        if self.is_on_demand:
+            for name in self.names:
+                self._add(name)
+
+    def acts(self, until: float) -> None:
+        now = self.draw.life.world.timeline.now
+        if self.controller.up != "up":
+            return
+        mine = [node for name in self.names if (node := self.controller.nodes.get(name)) and node.connected]
+        held = {build.resumes_on or build.node for build in self.controller.builds if build.ended is None}
+        for node in mine:
+            is_idle = not node.builds and not node.handed and node.name not in held
+            if is_idle and (now >= until or now - node.idle_since >= _IDLE_SECONDS):
+                self._goes(node)
+        missing = self._count_waiting(now) - sum(node.room for node in mine)
+        away = [name for name in self.names if name not in self.controller.nodes or not self.controller.nodes[name].connected]
+        for name in away[: -(-max(0, missing) // self.pool.executors)] if now < until else ():
+            self._comes(name)
+        if now >= until:
+            for name in away:
+                self._is_removed(name)
+
+    def _count_waiting(self, now: float) -> int:
+        waiting = (build for build in self.controller.queue if not build.is_taken and build.resumes_on is None and not build.blocked)
+        return sum(self.serves(build) and now - build.buildable_at >= self.after_seconds for build in waiting)
+
+    def _comes(self, name: str) -> None:
+        if name not in self.controller.nodes:
+            self._add(name)
+        self.controller.connect(name)
+        self.draw.bite_unforeseen()
+
+    def _goes(self, node: Node) -> None:
+        self.draw.bite_unforeseen()
+        if not self.is_on_demand:
+            self.controller.delete_node(node.name)
+            return
+        self.controller.disconnect(node.name)
+        node.cause, node.reason = "hudson.slaves.OfflineCause$IdleOfflineCause", "This agent is offline because it was idle"
+
+    def _is_removed(self, name: str) -> None:
+        node = self.controller.nodes.get(name)
+        if node is not None and not node.builds:
+            self.controller.delete_node(name)
+
+    def _add(self, name: str) -> None:
+        labels, executors = sorted(self.pool.labels), self.pool.executors
+        cause = "hudson.slaves.OfflineCause$IdleOfflineCause" if self.is_on_demand else None
+        self.controller.add_node(a_world_node(name, *labels, connected=False, executors=executors, survives_reload=True, cause=cause))
+
+
 def labels_ignored(draw: Draw) -> Unkindness:
     """Jobs wait for what another cloud serves, which brings its node late or never; a pool of ours may have their label, too."""
     span, life = draw.span(30, 150), draw.life
@@ -156,6 +231,7 @@ def label_is_ignored(draw: Draw) -> Unkindness:
 
 SWITCHES = {
     "second-autoscaler": second_autoscaler,
+    "quicker-cloud": quicker_cloud,
     "labels-ignored": labels_ignored,
     "label-is-ignored": label_is_ignored,
 }

@@ -38,6 +38,7 @@ def pool_leaves_file(draw: Draw) -> Unkindness:
     pool, span, life = draw.pool(), draw.span(5, 150, for_ever=0.3), draw.life
     draw.edit_file(span, lambda file: without_pools(file, pool.name))
     draw.bite_if(span, lambda: bool(life.ec2.of(pool)))
+    draw.bite_where_jobs_wait(span, life.served_by(pool))
     facts = {"touches": life.served_by(pool), "strikes": life.instances_of(pool), "closes": frozenset({pool.name})}
     # If most agents lost their pool at once, none of them is drained for an hour.
     words = {pool.name, "no pool serves"}
@@ -121,6 +122,7 @@ def share_leaves(draw: Draw) -> Unkindness:
     draw.edit_file(span, edited)
     draw.bite_if(span, lambda: bool(life.ec2.of(pool)))
     touches, is_out = life.served_by(pool), frozenset(pool.controllers) - frozenset(serves)
+    draw.bite_where_jobs_wait(span, touches)
     prevents = (lambda build: touches(build) and build.controller in is_out) if span[1] == inf else (lambda _build: False)
     whom = f"{pool.name}: {share} for {', '.join(serves)}"
     words = {pool.name, "no pool serves"} if is_out else set()
@@ -178,10 +180,11 @@ def _feature_of(pool: Pool) -> tuple[str, dict] | None:
 
 
 def _told(pool: Pool, key: str) -> dict:
-    """If the pool's hours of the day are used, nothing is launched in it as long as it has the key, and messages say so."""
+    """Without hours left in the day nothing is launched in the pool as long as it has the key, and messages say so."""
     if key != "max_hours_per_day":
         return {}
-    return {"closes": frozenset({pool.name}), "words": {f"max-hours-per-day of {pool.name}"}, "comes_and_goes": True}
+    words = {f"day's hours of pool {pool.name} are used", f"max-hours-per-day of {pool.name}"}
+    return {"closes": frozenset({pool.name}), "words": words, "comes_and_goes": True}
 
 
 def _publish_images(draw: Draw) -> None:

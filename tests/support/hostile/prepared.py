@@ -12,6 +12,7 @@ BOTH = ("main", "other")
 ORDERED_LABEL = "AGENT_LABEL"
 IMAGE_PARAMETER = "/ci/image-of-a-pool"
 IGNORED_LABEL, IGNORED_JOBS = "mac-13", "elsewhere/job-"  # that another cloud serves
+ZONES_OF_SUBNETS = {f"subnet-{letter}": f"us-west-2{letter}" for letter in "abc"}
 Prepare = Callable[[Random, Fleet], Fleet]
 
 
@@ -112,6 +113,35 @@ def ignoring(chance: Random, fleet: Fleet) -> Fleet:
     return replace(fleet, pools=pools, ignored_labels=(chance.choice(["mac-*", IGNORED_LABEL]), "elsewhere"))
 
 
+def in_zones(chance: Random, fleet: Fleet) -> Fleet:
+    """Let each pool have its offerings in two zones or three, in an order of its own; reserved capacity stays where it is."""
+    pools = {}
+    for name, pool in fleet.pools.items():
+        subnets = chance.sample(sorted(ZONES_OF_SUBNETS), chance.choice([2, 3, 3]))
+        offerings = tuple(replace(offering, subnet=subnet) for offering in pool.offerings for subnet in subnets)
+        pools[name] = pool if pool.of_hosts or pool.capacity else replace(pool, offerings=offerings)
+    return replace(fleet, pools=pools)
+
+
+def large(chance: Random, fleet: Fleet) -> Fleet:
+    """Let pools have many agents, and no limit of launches an hour that would hide how many are launched for nothing."""
+    most = {name: pool.max_agents if pool.of_hosts or pool.capacity else chance.choice([20, 40]) for name, pool in fleet.pools.items()}
+    pools = {name: replace(pool, max_agents=most[name]) for name, pool in fleet.pools.items()}
+    return replace(fleet, pools=pools, limits=replace(fleet.limits, max_agents=sum(most.values()), max_launches_per_hour=1000))
+
+
+def large_in_zones(chance: Random, fleet: Fleet) -> Fleet:
+    """Let large pools have their offerings in several zones."""
+    return in_zones(chance, large(chance, fleet))
+
+
+def slow_boots(chance: Random, fleet: Fleet) -> Fleet:
+    """Let agents boot for so long that others are quicker, and go as soon as they are idle."""
+    slow = {"boot_timeout_seconds": 900.0, "idle_seconds": 300.0}
+    pools = {name: replace(pool, boot_seconds=chance.choice([240.0, 300.0, 360.0]), **slow) for name, pool in fleet.pools.items()}
+    return replace(fleet, pools=pools)
+
+
 PREPARES: dict[str, Prepare] = {
     "controller-leaves-file": two_controllers,
     "pool-leaves-file": never_empty,
@@ -122,6 +152,12 @@ PREPARES: dict[str, Prepare] = {
     "orders-leave": ordering,
     "lost-builds": rerunning,
     "labels-ignored": ignoring,
+    "zone-without-network": large_in_zones,
+    "gives-up-in-queue": slow_boots,
+    "quicker-cloud": slow_boots,
+    "throttled-over-folders": large,
+    "stages-on-two-labels": large,
+    "slow-hand-outs": large,
 }
 # Keys that say how many controllers there are come first.
 IN_ORDER = (
@@ -134,4 +170,10 @@ IN_ORDER = (
     "lost-builds",
     "hosts-leave",
     "labels-ignored",
+    "zone-without-network",
+    "gives-up-in-queue",
+    "quicker-cloud",
+    "throttled-over-folders",
+    "stages-on-two-labels",
+    "slow-hand-outs",
 )

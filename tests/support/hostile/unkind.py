@@ -1,6 +1,6 @@
 """One unkindness of one world: from when until when, to whom, and how a message would name it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
-from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
+from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from support.hostile.drawn import MINUTE
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Draw:
     chance: Random
     switch: str
     bites: int = 0  # how often it did anything: a switch that never bites proves nothing
+    bit_at: float = inf  # when it first did
 
     def span(self, least: float = 10.0, most: float = 90.0, for_ever: float = 0.0) -> tuple[float, float]:
         """Draw a span of minutes within the chaos, or one without an end. It often begins early, so that it lasts."""
@@ -93,6 +95,7 @@ class Draw:
 
     def bite(self) -> None:
         self.bites += 1
+        self.bit_at = min(self.bit_at, self.life.world.timeline.now)
 
     def bite_unforeseen(self) -> None:
         """Count that it did something at a moment of its own, as taking an agent away: what was promised before is not held to."""
@@ -104,6 +107,27 @@ class Draw:
         instance.interrupted = True
         self.life.world.ec2.end(instance)
         self.bite_unforeseen()
+
+    def keep_waiting(
+        self,
+        controller: Controller,
+        jobs: Sequence[str],
+        label: str,
+        seconds: float,
+        *,
+        span: tuple[float, float],
+        every: float,
+        most: int = 1,
+    ) -> None:
+        """Queue builds of these jobs now and then, so that so many of them wait."""
+
+        def fill() -> None:
+            for _ in range(most - sum(build.job in jobs and build.label == label for build in controller.queue)):
+                self.life.notes.events.append(self.life.world.timeline.now)
+                job, kind = self.chance.choice(jobs), self.chance.choice(list(Kind))
+                controller.submit(job, label, seconds * self.chance.uniform(0.8, 1.25), kind=kind)
+
+        self.every((span[0], span[1] - MINUTE), every, fill)
 
     def bite_if(self, span: tuple[float, float], happens: Callable[[], bool]) -> None:
         """Look each minute whether it does anything."""
@@ -123,7 +147,7 @@ class Draw:
         def answer(*given):
             answered = hook(*given)
             if answered:
-                self.bites += 1
+                self.bite()
                 name = getattr(given[-1], "name", None) or getattr(given[-1], "id", "")
                 if not name or struck.get(name) is not given[-1]:
                     self.life.notes.events.append(self.life.world.timeline.now)

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.plan import EndReservation
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.started_builds import Verdict as Ending
 from autoscaler.domain.report.controllers import QUIET
-from autoscaler.domain.report.messages import LIMIT_OVER_SECONDS
+from autoscaler.domain.report.messages import WAVES_OVER_SECONDS
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from support.hostile.drawn import MINUTE
 from support.hostile.life import Life, is_over
@@ -90,7 +90,7 @@ def _names_the_other(life: Life, verdict: Verdict) -> None:
     times = life.wanted.others_there
     for unkind in (one for one in life.unkind if one.switch == "second-autoscaler" and times):
         due = next((time for time in times if {time - n * MINUTE for n in range(_LOOKS)} <= {*times}), inf)
-        over_by = times[-1] + LIMIT_OVER_SECONDS + 2 * _LOOKS * MINUTE
+        over_by = times[-1] + WAVES_OVER_SECONDS + 2 * _LOOKS * MINUTE
         if due == inf or _is_unseen(life, times[0], over_by):
             continue
         verdict.oblige(life, "C3", {unkind.switch})
@@ -99,7 +99,7 @@ def _names_the_other(life: Life, verdict: Verdict) -> None:
         told = [(when, message) for when, message in life.fleet.notifier.timed if words in message.subject]
         if not any(when <= due for when, message in told if not is_over(message)):
             verdict.breaks("C3", f"{unkind}: no message names it by {at(life, due)}")
-        elif not any(times[-1] <= when <= over_by for when, message in told if is_over(message)):
+        elif over_by <= life.drawn.end_at and not any(times[-1] <= when <= over_by for when, message in told if is_over(message)):
             verdict.breaks("C3", f"{unkind}: it is not over by {at(life, over_by)}")
         if any(when in times and when - MINUTE in times for when, message in told if is_over(message)):
             verdict.breaks("C3", f"{unkind}: it was over before the other had gone")

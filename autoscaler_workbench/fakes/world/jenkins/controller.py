@@ -17,6 +17,8 @@ from autoscaler_workbench.fakes.world.timeline import Timeline
 
 # Measured on 2.504.3: a restart answers 503 for some seconds, then 200 with agents offline, which return after 6-7 s.
 _DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
+# While a controller answers nobody, and has not restarted: then what it was about to do comes later.
+_TRIED_AGAIN_SECONDS = 5.0
 _BY_NOBODY = Started()
 Veto = Callable[[Build, Node], str | None]
 
@@ -308,13 +310,19 @@ class Controller:
 
         for build in self._resuming:
             chance = Random(f"{self.session}/{build.id}")  # noqa: S311 - a simulation's chance
-            self.timeline.after(self._physics.resumes_in_seconds(chance), lambda build=build: self._requeue(build))  # type: ignore[misc]
+            self._requeue_after(self._physics.resumes_in_seconds(chance), build, self._sessions)
         for name in connected:
             self.timeline.after(_RECONNECT_SECONDS, lambda name=name: self._reconnect(name))  # type: ignore[misc]
 
-    def _requeue(self, build: Build) -> None:
-        """Let a pipeline that was loaded again wait for its node, unless another restart has taken it from here."""
-        if self.up != "up" or build not in self._resuming:
+    def _requeue_after(self, seconds: float, build: Build, session: int) -> None:
+        self.timeline.after(seconds, lambda: self._requeue(build, session))
+
+    def _requeue(self, build: Build, session: int) -> None:
+        """Let a pipeline that was loaded again wait for its node, unless another restart loads it anew."""
+        if session != self._sessions or build not in self._resuming:
+            return
+        if self.up != "up":
+            self._requeue_after(_TRIED_AGAIN_SECONDS, build, session)
             return
         self._resuming.remove(build)
         build.resumes_on = build.node

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,23 +39,24 @@ def image_findings(pool: Pool, data: Mapping[str, Any], known: Templates) -> Ite
     if image is None:
         yield f"there is no image {image_id}, or this account may not use it"
         return
-    if image["State"] != "available":
-        yield f"the image {image_id} is {image['State']}"
     platform = Platform.WINDOWS if image.get("Platform") == "windows" else Platform.LINUX
-    if platform != pool.platform:
-        yield f"the image {image_id} is of {platform}, the pool's platform is {pool.platform}"
-    if pool_at_its_widest(pool).warm_pool and image.get("RootDeviceType", "ebs") != "ebs":
-        yield f"the image {image_id} has its root on an instance store: no agent can be stopped (warm_pool), all are terminated"
-    yield from _root(image, data)
+    is_stopped, is_on_ebs = pool_at_its_widest(pool).warm_pool, image.get("RootDeviceType", "ebs") == "ebs"
+    root, devices = image.get("RootDeviceName", ""), {mapping.get("DeviceName") for mapping in data.get("BlockDeviceMappings", [])}
+    no_stop = "has its root on an instance store: no agent can be stopped (warm_pool), all are terminated"
+    yield from _broken(
+        (image["State"] != "available", f"the image {image_id} is {image['State']}"),
+        (platform != pool.platform, f"the image {image_id} is of {platform}, the pool's platform is {pool.platform}"),
+        (is_stopped and not is_on_ebs, f"the image {image_id} {no_stop}"),
+        (root not in devices, f"BlockDeviceMappings has no {root}, the root device of {image['ImageId']}: its volume is not encrypted"),
+    )
     for kind in dict.fromkeys(offering.instance_type for offering in pool.offerings):
         if image["Architecture"] not in known.architectures.get(kind, [image["Architecture"]]):
             yield f"{kind} cannot boot the image {image_id}: that is of {image['Architecture']}"
 
 
-def _root(image: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[str]:
-    root = image.get("RootDeviceName", "")
-    if root not in {mapping.get("DeviceName") for mapping in data.get("BlockDeviceMappings", [])}:
-        yield f"BlockDeviceMappings has no {root}, the root device of {image['ImageId']}: its volume is not encrypted"
+def _broken(*rules: tuple[object, str]) -> Iterator[str]:
+    """Yield the line of each rule that is broken. A rule: whether it is, and its line."""
+    return (line for is_broken, line in rules if is_broken)
 
 
 # Checks how agents get out of each subnet: by a public address of their own, or through a gateway.
@@ -83,7 +85,10 @@ def read_ways(client: Any, subnets: Iterable[str]) -> dict[str, Way]:
     own: dict[str, Any] = {}
     for page in filtered(client, "describe_route_tables", "association.subnet-id", sorted(raw["SubnetId"] for raw in found)):
         own |= {link["SubnetId"]: table for table in page["RouteTables"] for link in table["Associations"] if "SubnetId" in link}
-    main = _main_tables(client, {raw["VpcId"] for raw in found if raw["SubnetId"] not in own})
+    vpcs = sorted({raw["VpcId"] for raw in found if raw["SubnetId"] not in own})
+    filters = [{"Name": "vpc-id", "Values": vpcs}, {"Name": "association.main", "Values": ["true"]}]
+    answer = pages(client, "describe_route_tables", {"Filters": filters}) if vpcs else ()
+    main = {table["VpcId"]: table for page in answer for table in page["RouteTables"]}
     return {
         raw["SubnetId"]: Way(
             target=_default_target(own.get(raw["SubnetId"]) or main.get(raw["VpcId"], {})),
@@ -106,13 +111,6 @@ def route_findings(pool: Pool, data: Mapping[str, Any], ways: Mapping[str, Way])
         elif way.needs_address and not has_address:
             gateway = "leads out through an internet gateway"
             yield f"{subnet} {gateway}: agents there reach nothing without a public address (AgentPublicIp=true, or a NAT)"
-
-
-def _main_tables(client: Any, vpcs: set[str]) -> dict[str, Any]:
-    if not vpcs:
-        return {}
-    filters = [{"Name": "vpc-id", "Values": sorted(vpcs)}, {"Name": "association.main", "Values": ["true"]}]
-    return {table["VpcId"]: table for page in pages(client, "describe_route_tables", {"Filters": filters}) for table in page["RouteTables"]}
 
 
 def _default_target(table: Mapping[str, Any]) -> str:
@@ -154,8 +152,7 @@ def read_templates(fleet: Fleet, client: Any, launched: Mapping[str, str]) -> Te
     described = filtered(client, "describe_images", "image-id", sorted(ids))
     images = {raw["ImageId"]: raw for page in described for raw in page["Images"]}
     kinds = filtered(client, "describe_instance_types", "instance-type", sorted({offering.instance_type for offering in offerings}))
-    types = (raw for page in kinds for raw in page["InstanceTypes"])
-    architectures = {raw["InstanceType"]: raw["ProcessorInfo"]["SupportedArchitectures"] for raw in types}
+    architectures = {raw["InstanceType"]: raw["ProcessorInfo"]["SupportedArchitectures"] for page in kinds for raw in page["InstanceTypes"]}
     ways = read_ways(client, {offering.subnet for offering in offerings} - {""})
     return Templates(data=templates, images=images, architectures=architectures, ways=ways)
 
@@ -174,24 +171,25 @@ def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, known: Temp
     if data is None:
         yield "there is no such launch template, or not that version of it"
         return
-    metadata = data.get("MetadataOptions", {})
-    if metadata.get("HttpTokens") != "required":
-        yield "MetadataOptions.HttpTokens must be required: any build could otherwise become the instance"
-    if metadata.get("HttpPutResponseHopLimit") != 1:
-        yield "MetadataOptions.HttpPutResponseHopLimit must be 1: builds in containers could otherwise become the instance"
-    if data.get("InstanceInitiatedShutdownBehavior") != "terminate":
-        yield "InstanceInitiatedShutdownBehavior must be terminate: an agent that powers itself off would otherwise stay, stopped"
-    if not data.get("IamInstanceProfile"):
-        yield "IamInstanceProfile is missing: without the agent role an instance cannot ask who it is"
-    if data.get("DisableApiTermination"):
-        yield "DisableApiTermination must be off: the autoscaler could not terminate what it launched"
-    yield from _market(pool, data)
-    yield from _storage(fleet, data)
-    for interface in data.get("NetworkInterfaces", []):
-        if interface.get("SubnetId"):
-            yield "NetworkInterfaces.SubnetId must not be set: the fleet file's subnets decide"
+    metadata, behavior = data.get("MetadataOptions", {}), data.get("InstanceInitiatedShutdownBehavior")
+    is_stopped = pool_at_its_widest(pool).warm_pool
+    others = "builds in containers could otherwise become the instance"
+    stays = "an agent that powers itself off would otherwise stay, stopped"
+    yield from _broken(
+        (
+            metadata.get("HttpTokens") != "required",
+            "MetadataOptions.HttpTokens must be required: any build could otherwise become the instance",
+        ),
+        (metadata.get("HttpPutResponseHopLimit") != 1, f"MetadataOptions.HttpPutResponseHopLimit must be 1: {others}"),
+        (behavior != "terminate", f"InstanceInitiatedShutdownBehavior must be terminate: {stays}"),
+        (not data.get("IamInstanceProfile"), "IamInstanceProfile is missing: without the agent role an instance cannot ask who it is"),
+        (data.get("DisableApiTermination"), "DisableApiTermination must be off: the autoscaler could not terminate what it launched"),
+    )
+    yield from (*_market(pool, data), *_storage(fleet, data))
+    subnet = "NetworkInterfaces.SubnetId must not be set: the fleet file's subnets decide"
+    yield from (subnet for interface in data.get("NetworkInterfaces", []) if interface.get("SubnetId"))
     yield from _user_data(data)
-    if pool_at_its_widest(pool).warm_pool and data.get("DisableApiStop"):
+    if is_stopped and data.get("DisableApiStop"):
         yield "DisableApiStop must be off: no agent could be stopped (warm_pool)"
     yield from image_findings(pool, data, known)
     yield from volume_findings(pool, data, known.images.get(data.get("ImageId", "")))
@@ -213,9 +211,8 @@ def _market(pool: Pool, data: dict[str, Any]) -> Iterator[str]:
 
 
 def _storage(fleet: Fleet, data: dict[str, Any]) -> Iterator[str]:
-    for mapping in data.get("BlockDeviceMappings", []):
-        if "Ebs" in mapping and not mapping["Ebs"].get("Encrypted"):
-            yield f"BlockDeviceMappings {mapping.get('DeviceName', '')}: Ebs.Encrypted must be true"
+    plain = (one for one in data.get("BlockDeviceMappings", []) if "Ebs" in one and not one["Ebs"].get("Encrypted"))
+    yield from (f"BlockDeviceMappings {mapping.get('DeviceName', '')}: Ebs.Encrypted must be true" for mapping in plain)
     tags = [tag for spec in data.get("TagSpecifications", []) if spec["ResourceType"] == "volume" for tag in spec["Tags"]]
     if {"Key": "autoscaler:fleet", "Value": fleet.name} not in tags:
         other = next((f", not {tag['Value']}: the template is of that fleet" for tag in tags if tag["Key"] == "autoscaler:fleet"), "")
@@ -223,17 +220,14 @@ def _storage(fleet: Fleet, data: dict[str, Any]) -> Iterator[str]:
 
 
 def _user_data(data: dict[str, Any]) -> Iterator[str]:
-    encoded = data.get("UserData")
-    if not encoded:
-        yield "UserData is missing: nothing would make an agent of the instance"
-        return
-    try:
-        size = len(base64.b64decode(encoded, validate=True))
-    except binascii.Error:
-        yield "UserData is not base64"
-        return
-    if size > USER_DATA_BYTES:
-        yield f"UserData has {size} bytes, EC2 takes {USER_DATA_BYTES}"
+    encoded, size = data.get("UserData"), -1
+    with suppress(binascii.Error):
+        size = len(base64.b64decode(encoded or "", validate=True))
+    yield from _broken(
+        (not encoded, "UserData is missing: nothing would make an agent of the instance"),
+        (size < 0, "UserData is not base64"),
+        (size > USER_DATA_BYTES, f"UserData has {size} bytes, EC2 takes {USER_DATA_BYTES}"),
+    )
 
 
 # Implements the Account port on EC2, Service Quotas, IAM and Lambda.
@@ -302,8 +296,12 @@ class AwsAccount:
         """Ask Lambda for the account's limit."""
         with translated("GetAccountSettings"):
             limits = self._clients("lambda").get_account_settings()["AccountLimit"]
-        limit, unreserved = int(limits["ConcurrentExecutions"]), int(limits["UnreservedConcurrentExecutions"])
-        return Executions(limit=limit, unreserved=unreserved, public=self._public, for_each=self._for_each)
+        return Executions(
+            limit=int(limits["ConcurrentExecutions"]),
+            unreserved=int(limits["UnreservedConcurrentExecutions"]),
+            public=self._public,
+            for_each=self._for_each,
+        )
 
     def _types(self) -> list[str]:
         return sorted({offering.instance_type for pool in self._fleet.pools.values() for offering in pool.offerings})

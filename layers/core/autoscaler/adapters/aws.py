@@ -24,7 +24,7 @@ def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
 def translated(
     action: str,
     refusal: Callable[[ClientError, str], TransientError] | None = None,
-    unanswered: type[TransientError] = TransientError,
+    unanswered: Callable[[str], TransientError] = TransientError,
 ) -> Iterator[None]:
     """Translate boto3's errors; by default those of a call that may be repeated. `TransientError`."""
     try:

@@ -143,8 +143,8 @@ class DynamoState(Table):
 
     def remove_intent(self, intent: Intent) -> None:
         """Delete an intent that is settled."""
-        settled = same(state=IntentState.SETTLED).or_new()
-        self.write(self.delete((STATE, f"intent#{intent.id}"), settled))
+        key = STATE, f"intent#{intent.id}"
+        self.write(self.delete(key, same(state=IntentState.SETTLED).or_new()))
 
     def save_memory(self, memory: Memory) -> None:
         """Replace the memory of this version."""
@@ -165,8 +165,7 @@ class DynamoState(Table):
     def pass_notes(self, function: str) -> PassNotes:
         """Read one item by its key."""
         item = self._one(f"passes#{function}")
-        notes = item.entry.passes if item.entry else None
-        return notes or PassNotes(version=item.version)
+        return (item.entry and item.entry.passes) or PassNotes(version=item.version)
 
     def save_pass_notes(self, function: str, notes: PassNotes) -> None:
         """Replace the notes of this version."""
@@ -179,8 +178,7 @@ class DynamoState(Table):
         """
         over = {"until_at": now, "owner": owner}
         free = WriteCondition("#until_at < :until_at OR #owner = :owner", over).or_new()
-        put = self.put(_LEASE, free, owner=owner, until_at=until)
-        return self.takes(put, unless=LOST)
+        return self.takes(self.put(_LEASE, free, owner=owner, until_at=until), unless=LOST)
 
     def release(self, owner: str) -> None:
         """Delete the lease if it is still ours."""
@@ -194,8 +192,7 @@ class DynamoState(Table):
 
     def _record(self, record: Record, condition: WriteCondition, read: int | None) -> Write:
         key, facts = (STATE, f"record#{record.instance_id}"), _Entry(record=record)
-        about = {"state": record.state, "revision": record.revision}
-        return self.over(key, _ENTRY, facts, condition, read, **about)
+        return self.over(key, _ENTRY, facts, condition, read, state=record.state, revision=record.revision)
 
     def _intent(self, intent: Intent, condition: WriteCondition, read: int | None) -> Write:
         key, facts = (STATE, f"intent#{intent.id}"), _Entry(intent=intent)
@@ -204,8 +201,7 @@ class DynamoState(Table):
     def _claims(self, record: Record) -> list[Write]:
         """Claim a record's node, so that no other record can have it; give up those it leaves."""
         free_or_mine = same(instance_id=record.instance_id).or_new()
-        left = [binding for binding in record.leaves if binding.node]
-        claims = [self.delete(_node(binding), free_or_mine) for binding in left]
+        claims = [self.delete(_node(left), free_or_mine) for left in record.leaves if left.node]
         if record.state is RecordState.GONE:
             return [self.delete(_node(record), free_or_mine)] if record.node else []
         if record.node:
@@ -224,8 +220,7 @@ class DynamoState(Table):
         packed, pieces = write.request["Item"]["body"]["B"], {}
         if len(packed) > _PIECE_BYTES:
             digest = hashlib.sha256(packed).hexdigest()[:16]  # two writers must not mix theirs
-            starts = range(0, len(packed), _PIECE_BYTES)
-            for number, start in enumerate(starts):
+            for number, start in enumerate(range(0, len(packed), _PIECE_BYTES)):
                 pieces[f"{name}~{digest}~{number}"] = packed[start : start + _PIECE_BYTES]
             index, _ = _LARGE.body(_Entry(pieces=tuple(pieces)))
             write.request["Item"]["body"] = {"B": index}
@@ -273,8 +268,7 @@ class DynamoState(Table):
 def devices_of(table: Table, machine: str, devices: Devices) -> Write:
     """Compose the item of a machine's devices, in a part that passes read."""
     body, _ = _ENTRY.body(_Entry(devices=devices, name=machine))
-    until = devices.told_at + DAY_SECONDS
-    return table.put((STATE, f"devices#{machine}"), until=until, body=body)
+    return table.put((STATE, f"devices#{machine}"), until=devices.told_at + DAY_SECONDS, body=body)
 
 
 def unread_record(item: Mapping[str, Any]) -> UnreadRecord | None:
@@ -283,8 +277,8 @@ def unread_record(item: Mapping[str, Any]) -> UnreadRecord | None:
         record = json.loads(item["body"]["S"])["record"]
         binding = record["bindings"][0]
         state = "" if record["state"] in {*RecordState} else str(record["state"])
-        node = str(binding.get("node") or "")
-        return UnreadRecord(state=state, controller=str(binding["controller"]), node=node)
+        controller, node = str(binding["controller"]), str(binding.get("node") or "")
+        return UnreadRecord(state=state, controller=controller, node=node)
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
 

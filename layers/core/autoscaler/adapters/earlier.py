@@ -66,9 +66,22 @@ def from_0_3_0(raw: dict[str, Any]) -> None:
             if name in _PLACES:
                 _put(memory, name, table)
         _put_others(memory, tables)
+    _close(memory)
     for kind, names in _GONE.items():
         for name in names & (raw.get(kind) or {}).keys():
             del raw[kind][name]
+
+
+def _close(memory: dict[str, Any]) -> None:
+    """Say of what was lost whether few are tried at once, and keep apart which version was seen to start again."""
+    for scope, trial in (memory.get("trials") or {}).items():
+        trial.pop("launched_at", None)
+        # Starts were given up, and steps, after three. Memory of this version may be read here, too.
+        few = (None, 0, 1, 2) if scope.startswith(("start/", "step/")) else (None, 0)
+        if trial.get("failures") not in few and not trial.get("outcomes"):
+            trial["is_closed"] = True
+        if scope.startswith("start/") and trial.get("version"):
+            _set(memory, ["pools", scope.removeprefix("start/"), "started"], trial.pop("version"))
 
 
 def _put(memory: dict[str, Any], name: str, table: Any) -> None:
@@ -88,8 +101,8 @@ def _put_others(memory: dict[str, Any], tables: dict[str, Any]) -> None:
         if state := past.get("state"):
             state["state"] = state.pop("row", "")
     for key, step in tables.get("failing", {}).items():
-        what, first, *_ = key.split("/")
-        _set(memory, ["controllers", what.rpartition(" ")[2] if " " in what else first, "failing", key], step)
+        trial = {"failures": step.pop("times"), "failed_at": step["tried_at"], "until_at": step.pop("tried_at") + 300.0}
+        _set(memory, ["trials", f"step/{key}"], step | trial)
     left = tables.get("left_pools", {})
     for name, definition in left.get("definitions", {}).items():
         _set(memory, ["pools", name, "definition"], definition)

@@ -16,7 +16,15 @@ from autoscaler.domain.facts.pools import Source
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
 from autoscaler.domain.launch.backoff import KNOWN_CODES
 from autoscaler.domain.report.registration import Identity
-from autoscaler.errors import LaunchRefusedError, MismatchError, RefusedError, StuckError, TransientError, UnansweredError
+from autoscaler.errors import (
+    LaunchRefusedError,
+    MismatchError,
+    RefusedError,
+    StuckError,
+    TransientError,
+    UnansweredError,
+    UnansweredLaunchError,
+)
 from autoscaler.ports import LaunchAnswer, OfferingError
 
 if TYPE_CHECKING:
@@ -158,9 +166,8 @@ class Ec2Compute:
         tags = {FLEET_TAG: self.fleet.name, POOL_TAG: pool.name, CONTROLLER_TAG: launch.controller, LAUNCH_TAG: intent_id}
         # By its number where it is known: what was decided on is launched, however often the template changes meanwhile.
         version = launch.template_version or pool.launch_template_version
-        spot = launch.market is Market.SPOT
+        options = "SpotOptions" if launch.market is Market.SPOT else "OnDemandOptions"
         in_block = pool.capacity is not None and pool.capacity.block
-        strategy = {"AllocationStrategy": _STRATEGIES[pool.allocation, launch.market]}
         in_order = pool.allocation is Allocation.IN_ORDER
         overrides = [_override(offering, place if in_order else None, launch.image) for place, offering in enumerate(launch.offerings)]
         request: dict[str, Any] = {
@@ -170,7 +177,7 @@ class Ec2Compute:
                 "TotalTargetCapacity": launch.count,
                 "DefaultTargetCapacityType": "capacity-block" if in_block else str(launch.market),
             },
-            **({} if in_block else {"SpotOptions" if spot else "OnDemandOptions": strategy}),
+            **({} if in_block else {options: {"AllocationStrategy": _STRATEGIES[pool.allocation, launch.market]}}),
             "LaunchTemplateConfigs": [
                 {
                     "LaunchTemplateSpecification": {**named_template(pool.launch_template), "Version": version},
@@ -193,7 +200,7 @@ class Ec2Compute:
 
     def launch(self, request: str) -> LaunchAnswer:
         """Send a composed request, and translate the answer."""
-        with translated("CreateFleet", _launch_error, UnansweredError):
+        with translated("CreateFleet", _launch_error, lambda why: UnansweredLaunchError(f"nothing ({why})")):
             answer = self.launcher().create_fleet(**json.loads(request))
         instances = [
             (instance_id, str(group["InstanceType"]), str(group.get("Lifecycle", "on-demand")))
@@ -206,12 +213,8 @@ class Ec2Compute:
         """Send the request as a dry run, without a token, which the real request must not find used."""
         request = json.loads(self.compose(launch, "")) | {"DryRun": True}
         del request["ClientToken"]
-        try:
-            with translated("CreateFleet", _launch_error, UnansweredError):
-                self.client().create_fleet(**request)
-        except LaunchRefusedError as error:
-            if error.code != "DryRunOperation":
-                raise
+        with translated("CreateFleet", _launch_error, UnansweredError), unless("DryRunOperation"):
+            self.client().create_fleet(**request)
 
     def try_instance(self, pool: str, offering: Offering) -> None:
         """Ask with the subnet on the request, then on an interface: the launch template decides which of them EC2 takes."""
@@ -229,7 +232,6 @@ class Ec2Compute:
 
     def _one(self, pool: Pool, offering: Offering) -> dict[str, Any]:
         tags = {FLEET_TAG: self.fleet.name, POOL_TAG: pool.name}
-        spot = {"InstanceMarketOptions": {"MarketType": "spot"}} if offering.market is Market.SPOT else {}
         return {
             "DryRun": True,
             "MinCount": 1,
@@ -237,7 +239,7 @@ class Ec2Compute:
             "InstanceType": offering.instance_type,
             "LaunchTemplate": {**named_template(pool.launch_template), "Version": pool.launch_template_version},
             "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}],
-            **spot,
+            **({"InstanceMarketOptions": {"MarketType": "spot"}} if offering.market is Market.SPOT else {}),
         }
 
     def terminate(self, instance_id: str) -> None:
@@ -293,24 +295,20 @@ class Ec2Compute:
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """Ask only for templates whose version the fleet file leaves to EC2; by filter, so that one unknown name fails no other."""
         by_name = {name: self.fleet.pools[name] for name in pools}
-        versions = {
-            name: pool.launch_template_version for name, pool in by_name.items() if not pool.launch_template_version.startswith("$")
-        }
-        asked = {name: pool for name, pool in by_name.items() if name not in versions}
+        asked = {name: pool for name, pool in by_name.items() if pool.launch_template_version.startswith("$")}
         known = self._templates({pool.launch_template for pool in asked.values()})
-        for name, pool in asked.items():
-            if template := known.get(pool.launch_template):
-                versions[name] = str(template[_VERSION_NUMBER[pool.launch_template_version]])
-        return versions
+        written = {name: pool.launch_template_version for name, pool in by_name.items() if name not in asked}
+        return written | {
+            name: str(known[pool.launch_template][_VERSION_NUMBER[pool.launch_template_version]])
+            for name, pool in asked.items()
+            if known.get(pool.launch_template)
+        }
 
     def volumes(self, of: Collection[Source]) -> Mapping[Source, Sequence[Volume]]:
         """Ask for each version of a launch template, and for all images at once; what EC2 does not know is left out."""
-        templates: dict[Source, Mapping[str, Any]] = {}
-        for source in of:
-            with translated("DescribeLaunchTemplateVersions"):
-                data = template_data(self.client(), source.template, source.version)
-            if data is not None:
-                templates[source] = data
+        with translated("DescribeLaunchTemplateVersions"):
+            known = {source: template_data(self.client(), source.template, source.version) for source in of}
+        templates = {source: data for source, data in known.items() if data is not None}
         used = {source: source.image or str(data.get("ImageId", "")) for source, data in templates.items()}
         ids = sorted({image for image in used.values() if image.startswith("ami-")})
         answer = filtered(self.client(), "describe_images", "image-id", ids)
@@ -336,14 +334,15 @@ def _instances_in(answer: Iterable[Any]) -> Iterator[Any]:
 
 
 def _override(offering: Offering, place: int | None, image: str) -> dict[str, Any]:
-    override: dict[str, Any] = {"InstanceType": offering.instance_type} | ({} if place is None else {"Priority": float(place)})
-    if offering.subnet:
-        override["SubnetId"] = offering.subnet
-    if image:
-        override["ImageId"] = image
-    if offering.spot_max_usd_per_hour is not None:
-        override["MaxPrice"] = f"{offering.spot_max_usd_per_hour:.6f}"
-    return override
+    most = offering.spot_max_usd_per_hour
+    override = {
+        "InstanceType": offering.instance_type,
+        "Priority": None if place is None else float(place),
+        "SubnetId": offering.subnet or None,
+        "ImageId": image or None,
+        "MaxPrice": None if most is None else f"{most:.6f}",
+    }
+    return {name: value for name, value in override.items() if value is not None}
 
 
 def instance_of(raw: Any) -> Instance:
@@ -383,9 +382,8 @@ def _tags(raw: Any) -> dict[str, str]:
 
 def _offering_error(raw: Any) -> OfferingError:
     override = raw.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
-    key = ""
-    if override.get("InstanceType"):
-        key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{raw.get('Lifecycle', 'on-demand')}"
+    kind, subnet, market = override.get("InstanceType"), override.get("SubnetId", ""), raw.get("Lifecycle", "on-demand")
+    key = f"{kind}/{subnet}/{market}" if kind else ""
     code, message = raw.get("ErrorCode", "Unknown"), raw.get("ErrorMessage", "")
     return OfferingError(code=code, offering_key=key, denied=_denied(code, message, "RunInstances"))
 
@@ -419,9 +417,8 @@ def _stop_error(error: ClientError, action: str) -> TransientError:
     code = code_of(error)
     if code in _NEVER_STOPS:
         return StuckError(f"{action}: {code}")
-    if _passes(error):
-        return TransientError(f"{action}: {code}")
-    return RefusedError(f"{action}: {code}")
+    kind = TransientError if _passes(error) else RefusedError
+    return kind(f"{action}: {code}")
 
 
 def _launch_error(error: ClientError, action: str) -> TransientError:
@@ -429,7 +426,7 @@ def _launch_error(error: ClientError, action: str) -> TransientError:
     if code == "IdempotentParameterMismatch":
         return MismatchError("CreateFleet: EC2 knows this token with another request")
     if status >= _SERVER_ERROR and code not in KNOWN_CODES:  # EC2 answers with such a status where machines are short, too
-        return UnansweredError(f"{action}: {code}")
+        return UnansweredLaunchError(f"{code} ({action})")
     return LaunchRefusedError(code, _sentence(error), _denied(code, _sentence(error), action))
 
 

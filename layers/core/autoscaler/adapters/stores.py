@@ -92,11 +92,10 @@ def _kept(before: Iterable[JobRow], changed: Iterable[JobRow]) -> list[JobRow]:
     Those of a job beyond its share make room first: one whose builds all have other parameters is to displace no other job.
     """
     rows: Mapping[Any, JobRow] = {(row.controller, row.subject, row.pool): row for row in (*before, *changed)}
-    latest = sorted(rows.values(), key=lambda row: (-row.seen_at, row.subject, row.pool))
     told_apart: Counter[tuple[str, str]] = Counter()
     first: list[JobRow] = []
     beyond: list[JobRow] = []
-    for row in latest:
+    for row in sorted(rows.values(), key=lambda row: (-row.seen_at, row.subject, row.pool)):
         job = row.controller, row.subject.job
         told_apart[job] += bool(row.subject.signature)
         (beyond if row.subject.signature and told_apart[job] > ROWS_A_JOB else first).append(row)
@@ -154,15 +153,13 @@ class DynamoCosts(Table):
     def batch(self) -> CostBatch:
         """Read one item."""
         for item in self.get(_COSTS, [_BATCH]):
-            batch = self.load(_OPEN, _COSTS, item)
-            return CostBatch(**_facts_of(batch), version=version_of(item))
+            return CostBatch(**_facts_of(self.load(_OPEN, _COSTS, item)), version=version_of(item))
         return CostBatch()
 
     def month(self, name: str) -> MonthCosts:
         """Read one item."""
         for item in self.get(_COSTS, [_item_of(name)]):
-            month = self.load(_MONTH, _COSTS, item)
-            return MonthCosts(name=name, **_facts_of(month), version=version_of(item))
+            return MonthCosts(name=name, **_facts_of(self.load(_MONTH, _COSTS, item)), version=version_of(item))
         return MonthCosts(name=name)
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
@@ -285,15 +282,14 @@ class DynamoHistory(Table):
             body, _ = _EVENT.body(event)
             digest = hashlib.sha256(str(body).encode()).hexdigest()[:12]
             key = _EVENTS, f"{_day(event.at)}#{event.at:.6f}#{digest}"
-            until = event.at + (EVENT_DAYS_KEPT + 1) * DAY_SECONDS
-            self.write(self.put(key, until=until, body=body, number=next(_COUNTER)))
+            self.write(self.put(key, until=event.at + (EVENT_DAYS_KEPT + 1) * DAY_SECONDS, body=body, number=next(_COUNTER)))
 
     def since(self, at: float, now: float) -> list[Event]:
         """Read the last events of each day from then on."""
         first = max(at, now - EVENT_DAYS_KEPT * DAY_SECONDS)
         days = (_day(number * DAY_SECONDS) for number in range(int(first // DAY_SECONDS), int(now // DAY_SECONDS) + 1))
-        events = [event for day in days for event in self._read(day)]
-        return sorted((event for event in events if event.at >= at), key=lambda event: event.at)
+        events = (event for day in days for event in self._read(day) if event.at >= at)
+        return sorted(events, key=lambda event: event.at)
 
     def _read(self, day: str) -> list[Event]:
         """Read a day from its end, and no more of it than people are shown."""
@@ -407,8 +403,8 @@ class DynamoReruns(Table):
         self.write(self._put(rerun, same(state=expected), 0))
 
     def _put(self, rerun: Rerun, condition: WriteCondition, read: int | None) -> Write:
-        facts = {"state": rerun.state, "until": rerun.created_at + BUILDS_KEPT_SECONDS}
-        return self.over((_RERUNS, rerun.key), _RERUN, rerun, condition, read, **facts)
+        until = rerun.created_at + BUILDS_KEPT_SECONDS
+        return self.over((_RERUNS, rerun.key), _RERUN, rerun, condition, read, state=rerun.state, until=until)
 
 
 # Implements the LookSlots port: messages of SQS that come later, and a conditional write for each slot.

@@ -257,10 +257,6 @@ class Write:
         return bytes(self.request["Item"]["body"]["B"])
 
 
-def at_once(_seconds: float) -> None:
-    """Wait for nothing."""
-
-
 class Table:
     """The items of one fleet in the state table: stores say what stands under which key."""
 
@@ -270,7 +266,7 @@ class Table:
         table: str,
         fleet: str,
         *,
-        sleep: Callable[[float], None] = at_once,
+        sleep: Callable[[float], None] = lambda _seconds: None,
     ) -> None:
         """``client`` makes the client at each use; ``sleep``: before a transaction is repeated."""
         self.client, self.table, self.fleet, self.sleep = client, table, fleet, sleep
@@ -367,8 +363,7 @@ class Table:
     def next_version(self, key: Key, form: Form[T], value: T, version: int, until: float | None = None) -> Write:
         """Put a value in the place of this version, 0 if there is none yet."""
         condition = same(version=version) if version else NEW
-        facts = {"version": version + 1, "until": until}
-        return self.over(key, form, value, condition, version or None, **facts)
+        return self.over(key, form, value, condition, version or None, version=version + 1, until=until)
 
     def delete(self, key: Key, condition: WriteCondition) -> Write:
         """Delete an item."""
@@ -432,8 +427,7 @@ class Table:
                 if pause is None or not _may_be_tried_again(error):
                     raise _problem_of(error, name, has_token=has_token) from error
             except BotoCoreError as error:
-                problem = f"DynamoDB {again}did not answer ({type(error).__name__})"
-                raise UnansweredError(problem) from error
+                raise UnansweredError(f"DynamoDB {again}did not answer ({type(error).__name__})") from error
             again = "throttled a write, was asked again, and "
             self.sleep(pause)
         raise AssertionError("the last try returns or raises")
@@ -476,8 +470,7 @@ def _problem_of(error: ClientError, name: str, *, has_token: bool) -> TransientE
 
 
 def _may_be_tried_again(error: ClientError) -> bool:
-    is_cancelled = code_of(error) == _CANCELLED and not lost_the_race(error)
-    return is_cancelled and bool(_codes_of(error) & _THROTTLED)
+    return code_of(error) == _CANCELLED and not lost_the_race(error) and bool(_codes_of(error) & _THROTTLED)
 
 
 def _codes_of(error: ClientError) -> set[str]:

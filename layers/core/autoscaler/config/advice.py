@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from autoscaler.config.hosts import hosts_of, is_of_hosts
 from autoscaler.config.load import architecture, load_settings
 from autoscaler.config.prices import PriceList, average, carried_prices, cheapest, dear_agents, price_list_of, types_of
-from autoscaler.config.problems import FleetFileError, Place, Problem
+from autoscaler.config.problems import FleetFileError, Place, Problem, problem
 from autoscaler.config.sections import WarmPoolSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.config.yaml_file import located
@@ -55,8 +55,9 @@ def billing_warnings(settings: FleetSettings, images: Mapping[str, Mapping[str, 
             key, place = "platform", ["platform" if "platform" in pool.model_fields_set else "launch_template"]
             if pool.prices and pool.prices.system:
                 key, place = "prices.system", ["prices", "system"]
-            text = f"pools.{name}.{key} ({listed.system}): {said}; {_cure(pool, listed, billed)}"
-            yield Problem(place=("pools", name, *place), text=text)
+            yield Problem(
+                place=("pools", name, *place), text=f"pools.{name}.{key} ({listed.system}): {said}; {_cure(pool, listed, billed)}"
+            )
 
 
 def _cure(pool: PoolSettings, listed: PriceList, billed: str) -> str:
@@ -64,14 +65,13 @@ def _cure(pool: PoolSettings, listed: PriceList, billed: str) -> str:
     platform = str(pool.platform)
     if billed == "windows" and platform != "windows":
         return "write platform: windows"
-    if billed == platform:
+    prices = [carried_prices(listed.region).get(kind, {}) for kind in types_of(pool)]
+    may_be_named = billed in {"rhel", "suse"}
+    if billed == platform or (may_be_named and all(by_system.get(billed) for by_system in prices)):
         return f"write prices: {{system: {billed}}}"
-    if billed not in {"rhel", "suse"}:
+    if not may_be_named:
         other = f"; if it is of Linux, write platform: {billed}" if billed else ""
         return f"set usd_per_hour{other}"
-    prices = carried_prices(listed.region)
-    if all(prices.get(kind, {}).get(billed) for kind in types_of(pool)):
-        return f"write prices: {{system: {billed}}}"
     return f"set usd_per_hour, or run make prices REGIONS={listed.region} and write prices: {{system: {billed}}}"
 
 
@@ -117,10 +117,9 @@ def _of_prices(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterat
 
 
 def _of_types(pool: PoolSettings) -> Iterator[tuple[Place, str]]:
-    for number, kind in enumerate(pool.instance_types or ()):
-        if _MAC.match(kind):
-            rule = "Mac machines run on dedicated hosts only, which are billed for 24 h at least; the autoscaler launches none"
-            yield ("instance_types", number), f"instance_types ({kind}): {rule}"
+    rule = "Mac machines run on dedicated hosts only, which are billed for 24 h at least; the autoscaler launches none"
+    macs = ((number, kind) for number, kind in enumerate(pool.instance_types or ()) if _MAC.match(kind))
+    yield from ((("instance_types", number), f"instance_types ({kind}): {rule}") for number, kind in macs)
 
 
 # Warns of keys of a warm pool that have no effect beside its others.
@@ -164,8 +163,8 @@ def warnings_in(path: Path, prefix: str = SECRET_PREFIX, now: float | None = Non
     """
     settings = load_settings(path)
     fleet = settings.domain()
-    old = [one for one in price_ages(fleet, now) if one.old] if now is not None else []
-    of_prices = [Problem(place=("pools", one.pools[0]), text=f"{one.told}; {WAY_OUT}") for one in old]
+    ages = price_ages(fleet, now) if now is not None else ()
+    of_prices = [Problem(place=("pools", one.pools[0]), text=f"{one.told}; {WAY_OUT}") for one in ages if one.old]
     problems = located([*warnings_of(settings, prefix, fleet), *of_prices], path.read_bytes())
     return list(FleetFileError(str(path), problems).lines)
 
@@ -173,9 +172,8 @@ def warnings_in(path: Path, prefix: str = SECRET_PREFIX, now: float | None = Non
 def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX, fleet: Fleet | None = None) -> list[Problem]:
     """Return the warnings for settings, and for the ``fleet`` that they make."""
     fleet = fleet or settings.domain()
-    rule = "it has no host and no launch_template, so nothing serves its jobs; what it had is drained"
-    without_hosts = (name for name in settings.pools if is_of_hosts(settings, name) and not hosts_of(settings, name))
-    unserved = [Problem(place=("pools", name), text=f"pools.{name}: {rule}") for name in without_hosts]
+    rule = ": it has no host and no launch_template, so nothing serves its jobs; what it had is drained"
+    unserved = [problem(("pools", name), rule) for name in settings.pools if is_of_hosts(settings, name) and not hosts_of(settings, name)]
     of_pools = (*unserved, *_subnets(settings), *_twins(fleet), *_money(fleet), *template_warnings(settings))
     return [*_secrets(settings, prefix), *of_pools, *warm_pool_warnings(settings)]
 
@@ -195,19 +193,18 @@ def _secrets(settings: FleetSettings, prefix: str) -> Iterator[Problem]:
     for name, controller in settings.controllers.items():
         if controller.secret is not None and not readable(controller.secret, prefix):
             rule = f"the functions may read only secrets whose names begin with {prefix} (the stack's ControllerSecretPrefix)"
-            yield Problem(place=("controllers", name, "secret"), text=f"controllers.{name}.secret ({controller.secret}): {rule}")
+            yield problem(("controllers", name, "secret"), f" ({controller.secret}): {rule}")
         at = urlsplit(controller.url)
         if at.scheme == "http" and at.hostname not in _LOOPBACK and controller.secret is not None:
-            text = f"controllers.{name}.url ({controller.url}): over http the token is sent in the clear, use https"
-            yield Problem(place=("controllers", name, "url"), text=text)
+            yield problem(("controllers", name, "url"), f" ({controller.url}): over http the token is sent in the clear, use https")
 
 
 def _subnets(settings: FleetSettings) -> Iterator[Problem]:
     for name, pool in settings.pools.items():
         for number, subnet in enumerate(pool.subnets):
             if not _SUBNET.match(subnet):
-                text = f"pools.{name}.subnets ({subnet}): ids of EC2 have 8 or 17 hexadecimal digits"
-                yield Problem(place=("pools", name, "subnets", number), text=text)
+                rule = "ids of EC2 have 8 or 17 hexadecimal digits"
+                yield Problem(place=("pools", name, "subnets", number), text=f"pools.{name}.subnets ({subnet}): {rule}")
 
 
 def _twins(fleet: Fleet) -> Iterator[Problem]:
@@ -223,14 +220,13 @@ def _twins(fleet: Fleet) -> Iterator[Problem]:
             what = (
                 f"on {slots[0]} every static node counts as {min(other, pool.name)}'s" if slots else "the one that suits better gets a job"
             )
-            labels = ", ".join(sorted(pool.labels))
-            text = f"pools.{pool.name}.labels ({labels}): pool {other} has the same labels for {', '.join(controllers)}; {what}"
-            yield Problem(place=("pools", pool.name, "labels"), text=text)
+            rule = f"pool {other} has the same labels for {', '.join(controllers)}; {what}"
+            yield problem(("pools", pool.name, "labels"), f" ({', '.join(sorted(pool.labels))}): {rule}")
 
 
 def _money(fleet: Fleet) -> Iterator[Problem]:
     yield from dear_agents(fleet)
     usd = HOURS_A_MONTH * sum(average(pool, always_there) * cheapest(pool.offerings) for pool in fleet.pools.values())
     if usd > fleet.limits.max_usd_per_month:
-        text = f"limits.max_usd_per_month (${fleet.limits.max_usd_per_month:,.0f}): min_agents and warm_executors alone cost"
-        yield Problem(place=("limits", "max_usd_per_month"), text=f"{text} ${usd:,.0f} in a whole month")
+        limit = f" (${fleet.limits.max_usd_per_month:,.0f})"
+        yield problem(("limits", "max_usd_per_month"), f"{limit}: min_agents and warm_executors alone cost ${usd:,.0f} in a whole month")

@@ -39,6 +39,7 @@ _MOST_PROBLEMS = 5  # in one line
 _SHOWN = 60  # letters of a value
 _BRIEFLY = Repr()  # a value may be as large as the file
 _BRIEFLY.maxdict = _BRIEFLY.maxlist = _BRIEFLY.maxstring = _BRIEFLY.maxother = _BRIEFLY.maxlong = _SHOWN
+_OF_KEYS = {"extra_forbidden": "unknown key", "missing": "missing"}  # whatever their value
 _RULES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), lambda _: "must be a number"),
@@ -77,10 +78,8 @@ def sentence(problem: dict[str, Any]) -> str:
     said = f"{key}: " if key else ""
     if problem["type"] == "value_error":
         return said + str(problem["msg"]).removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        return f"{said}unknown key"
-    if problem["type"] == "missing":
-        return f"{said}missing"
+    if problem["type"] in _OF_KEYS:
+        return said + _OF_KEYS[problem["type"]]
     return f"{key} ({_shown(problem['input'])}): {_rule(problem)}"
 
 
@@ -197,11 +196,8 @@ def problems_of(raw: Any) -> list[Problem]:
 
 
 def _told(problem: dict[str, Any]) -> Problem:
-    place: Place = place_of(problem)
-    text = sentence(problem)
-    unknown = problem["type"] == "extra_forbidden"
-    if unknown:
-        text += _suggestion(place)
+    place, unknown = place_of(problem), problem["type"] == "extra_forbidden"
+    text = sentence(problem) + (_suggestion(place) if unknown else "")
     return Problem(place=place, text=text, on_key=unknown or "[key]" in problem["loc"])
 
 
@@ -235,7 +231,7 @@ def _known_at(place: Place) -> list[str]:
     kinds: list[Any] = [FleetSettings]
     for part in place:
         kinds = [inner for kind in kinds for inner in _within(kind, part)]
-    models = [kind for kind in kinds if _is_model(kind)]
+    models = filter(_is_model, kinds)
     return [field.alias or name for model in models for name, field in model.model_fields.items()]
 
 

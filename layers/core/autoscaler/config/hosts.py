@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 
-from autoscaler.config.problems import Problem, listed, meant
+from autoscaler.config.problems import Problem, broken, listed, meant, problem
 from autoscaler.config.sections import ROLE_ID, Section, of_the_last
 from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, Host, Lending, Machine, Market, Offering, Pool, Quarantine, Share
 from autoscaler.domain.wording import shortened
@@ -95,8 +95,14 @@ def is_of_hosts(settings: "FleetSettings", name: str) -> bool:
 
 def host(name: str, settings: HostSettings) -> Host:
     """Translate a host."""
-    machine = Machine(arch=settings.arch, vcpu=settings.vcpu, memory_gib=settings.memory_gib, gpus=settings.gpus, gpu=settings.gpu)
-    return Host(name=name, pool=settings.pool, role_id=settings.role_id, owner=settings.owner, address=settings.address, machine=machine)
+    return Host(
+        name=name,
+        pool=settings.pool,
+        role_id=settings.role_id,
+        owner=settings.owner,
+        address=settings.address,
+        machine=Machine(arch=settings.arch, vcpu=settings.vcpu, memory_gib=settings.memory_gib, gpus=settings.gpus, gpu=settings.gpu),
+    )
 
 
 def of_hosts(tuned: dict[str, Any]) -> dict[str, Any]:
@@ -104,13 +110,12 @@ def of_hosts(tuned: dict[str, Any]) -> dict[str, Any]:
 
     Nothing replaces a host: where builds fail on it, it is cordoned and stays for a person to look at.
     """
-    quarantine = Quarantine.KEEP if tuned["quarantine"] is Quarantine.REPLACE else tuned["quarantine"]
     return {
         "of_hosts": True,
         "offerings": FREE,
         "launch_template": "",
         "launch_template_version": "",
-        "quarantine": quarantine,
+        "quarantine": Quarantine.KEEP if tuned["quarantine"] is Quarantine.REPLACE else tuned["quarantine"],
         "max_builds": None,
         "max_agent_hours": None,
         "warm_pool": None,
@@ -121,15 +126,14 @@ def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:
     """Yield what is wrong with the hosts themselves."""
     for name, one in settings.hosts.items():
         if one.pool not in settings.pools:
-            rule = f"is not one of the pools ({listed(settings.pools)}){meant(one.pool, settings.pools)}"
-            yield Problem(place=("hosts", name, "pool"), text=f"hosts.{name}.pool ({one.pool}) {rule}")
+            pools = f"({listed(settings.pools)}){meant(one.pool, settings.pools)}"
+            yield problem(("hosts", name, "pool"), f" ({one.pool}) is not one of the pools {pools}")
     roles = [("hosts", name, "role_id", one.role_id) for name, one in settings.hosts.items()]
     roles += [("controllers", name, "host_role_id", one.host_role_id) for name, one in settings.controllers.items() if one.host_role_id]
     asks: dict[str, str] = {}  # who, by role
     for section, name, key, role in roles:
         if other := asks.get(role):
-            rule = f"{other} has the same role, so nobody could tell which of them asks"
-            yield Problem(place=(section, name, key), text=f"{section}.{name}.{key} ({role}): {rule}")
+            yield problem((section, name, key), f" ({role}): {other} has the same role, so nobody could tell which of them asks")
         asks[role] = f"{section.removesuffix('s')} {name}"
 
 
@@ -153,8 +157,7 @@ def has_static_nodes(settings: "FleetSettings", pool: "PoolSettings") -> bool:
 
 def _given(pool: "PoolSettings") -> Iterator[str]:
     """Name the keys of a pool that say how EC2 instances are bought, started and ended."""
-    default = type(pool).model_fields
-    return (key for key in _OF_EC2 if getattr(pool, key) not in (default[key].default, []))
+    return (key for key in _OF_EC2 if getattr(pool, key) not in (type(pool).model_fields[key].default, []))
 
 
 # One Jenkins controller, as an operator writes it; how its URL is judged, and how environment variables spell its name.
@@ -170,11 +173,12 @@ def url_problem(url: str) -> str | None:
         parsed = AnyHttpUrl(url)
     except ValidationError:
         return f"({shown}) must be an http or https URL"
-    if parsed.username is not None or parsed.password is not None:
-        return f"({shown}) must not hold credentials: agents and logs are told it; keep them in a secret (key secret)"
-    if parsed.query is not None or parsed.fragment is not None:
-        return f"({shown}) must not have a query or a fragment"
-    return None
+    credentials = "must not hold credentials: agents and logs are told it; keep them in a secret (key secret)"
+    wrong = broken(
+        (parsed.username is not None or parsed.password is not None, "url", f"({shown}) {credentials}"),
+        (parsed.query is not None or parsed.fragment is not None, "url", f"({shown}) must not have a query or a fragment"),
+    )
+    return next((text for _, text in wrong), None)
 
 
 class ControllerSettings(Section):
@@ -249,8 +253,7 @@ def lent_labels(name: str | None, own: Collection[str], kinds: "Kinds") -> froze
     """Return the labels of more general kinds that an agent with these labels of its own carries only while it is lent."""
     if name is None or name not in kinds:
         return frozenset()
-    general = {label for kind in general_kinds(name, kinds) for label in labels_of(kind, kinds)}
-    return frozenset(general.difference(own))
+    return frozenset().union(*(labels_of(kind, kinds) for kind in general_kinds(name, kinds))).difference(own)
 
 
 def with_lending(pools: Mapping[str, Pool], wanted: Mapping[str, Lending | None], general: Mapping[str, set[str]]) -> dict[str, Pool]:

@@ -5,6 +5,8 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
+from math import inf
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,7 +14,7 @@ from pydantic import ValidationError
 from autoscaler.config import hosts
 from autoscaler.config.hosts import environment_name, general_kinds, has_static_nodes, labels_of, url_problem
 from autoscaler.config.prices import of_capacity, types_of
-from autoscaler.config.problems import FleetFileError, Problem, listed, meant
+from autoscaler.config.problems import FleetFileError, Problem, broken, listed, meant, problem
 from autoscaler.config.sections import ScheduleSettings, WarmPoolSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.domain.facts.fleet import Fleet, Lending, Platform, Share
@@ -28,10 +30,10 @@ def between_kinds(settings: FleetSettings) -> Iterator[Problem]:
         for other in kind.of:
             if other not in settings.kinds or other == name:
                 rule = "is the kind itself" if other == name else f"is not one of kinds ({listed(settings.kinds)})"
-                yield Problem(place=("kinds", name, "of"), text=f"kinds.{name}.of ({other}) {rule}")
+                yield problem(("kinds", name, "of"), f" ({other}) {rule}")
         both = sorted(other for other in general_kinds(name, settings.kinds) if name in general_kinds(other, settings.kinds))
         if both:
-            yield Problem(place=("kinds", name, "of"), text=f"kinds.{name}.of ({both[0]}): each would be a speciality of the other")
+            yield problem(("kinds", name, "of"), f" ({both[0]}): each would be a speciality of the other")
 
 
 def kind_of_pool(settings: FleetSettings, pool: PoolSettings) -> Iterator[tuple[str, str]]:
@@ -44,10 +46,9 @@ def kind_of_pool(settings: FleetSettings, pool: PoolSettings) -> Iterator[tuple[
     else:
         kinds, own = settings.kinds, labels_of(pool.kind, settings.kinds)
         general = {label: one for one in sorted(general_kinds(pool.kind, kinds)) for label in labels_of(one, kinds)}
-        for label in pool.labels or ():
-            if label in general and label not in own:
-                rule = f"it is a label of the kind {general[label]}, which agents of {pool.kind} carry only while they are lent"
-                yield "labels", f"labels ({label}): {rule}"
+        rule = f"which agents of {pool.kind} carry only while they are lent"
+        borrowed = (label for label in pool.labels or () if label in general and label not in own)
+        yield from (("labels", f"labels ({label}): it is a label of the kind {general[label]}, {rule}") for label in borrowed)
         if pool.lend not in {None, Lending.NEVER} and not general_kinds(pool.kind, kinds):
             yield "lend", f"lend ({pool.lend}): the kind {pool.kind} is no speciality of another one"
         elif pool.lend not in {None, Lending.NEVER} and has_static_nodes(settings, pool):
@@ -67,8 +68,7 @@ def between_teams(settings: FleetSettings) -> Iterator[Problem]:
             teams.setdefault(pool, name)
         least = sum(settings.pools[pool].min_agents for pool in {*team.pools} & settings.pools.keys())
         if team.max_agents is not None and least > team.max_agents:
-            text = f"teams.{name}.max_agents ({team.max_agents}): the min_agents of its pools ({least}) exceed it"
-            yield Problem(place=("teams", name, "max_agents"), text=text)
+            yield problem(("teams", name, "max_agents"), f" ({team.max_agents}): the min_agents of its pools ({least}) exceed it")
 
 
 def _wrong(settings: FleetSettings, teams: dict[str, str], name: str, pool: str) -> str:
@@ -90,14 +90,11 @@ _SUBNET = re.compile(r"^subnet-[0-9a-z]+$")
 def contradictions(settings: FleetSettings) -> Iterator[Problem]:
     """Yield what cannot be, in the order of the file."""
     for name, controller in settings.controllers.items():
-        if problem := url_problem(controller.url):
-            yield Problem(place=("controllers", name, "url"), text=f"controllers.{name}.url {problem}")
+        if wrong := url_problem(controller.url):
+            yield problem(("controllers", name, "url"), f" {wrong}")
     if len({environment_name(name) for name in settings.controllers}) != len(settings.controllers):
-        text = f"controllers ({listed(settings.controllers)}) must differ when written as environment variables"
-        yield Problem(place=("controllers",), text=text)
-    yield from between_kinds(settings)
-    yield from between_teams(settings)
-    yield from hosts.between_hosts(settings)
+        yield problem(("controllers",), f" ({listed(settings.controllers)}) must differ when written as environment variables")
+    yield from (*between_kinds(settings), *between_teams(settings), *hosts.between_hosts(settings))
     for name, pool in settings.pools.items():
         for key, text in (*hosts.of_pool(settings, name, pool), *_of_pool(pool), *_with_fleet(settings, name, pool)):
             yield Problem(place=("pools", name, key), text=f"pools.{name}.{text}")
@@ -116,20 +113,23 @@ def architecture(instance_type: str) -> str:
 
 def _of_pool(pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield the key and the text of what is wrong within a pool."""
-    if pool.max_agents is not None:
-        most = pool.max_agents * pool.executors
-        if pool.min_agents > pool.max_agents:
-            yield "min_agents", f"min_agents ({pool.min_agents}) exceeds max_agents ({pool.max_agents})"
-        if pool.warm_executors > most:
-            yield "warm_executors", f"warm_executors ({pool.warm_executors}) exceeds max_agents x executors ({most})"
+    agents = inf if pool.max_agents is None else pool.max_agents
+    most = agents * pool.executors
+    yield from broken(
+        (pool.min_agents > agents, "min_agents", f"min_agents ({pool.min_agents}) exceeds max_agents ({agents})"),
+        (
+            pool.warm_executors > most,
+            "warm_executors",
+            f"warm_executors ({pool.warm_executors}) exceeds max_agents x executors ({most})",
+        ),
+    )
     for key in ("labels", "controllers", "instance_types", "subnets"):
         values = getattr(pool, key) or []
         if len(set(values)) != len(values):
             yield key, f"{key} ({', '.join(values)}) names something twice"
     yield from _machines(pool)
-    for subnet in pool.subnets:
-        if not _SUBNET.match(subnet):
-            yield "subnets", f"subnets ({subnet}) is not a subnet's id, such as subnet-0a1b2c3d4e5f60718"
+    wrong = (subnet for subnet in pool.subnets if not _SUBNET.match(subnet))
+    yield from (("subnets", f"subnets ({subnet}) is not a subnet's id, such as subnet-0a1b2c3d4e5f60718") for subnet in wrong)
 
 
 def _machines(pool: PoolSettings) -> Iterator[tuple[str, str]]:
@@ -148,10 +148,9 @@ def _machines(pool: PoolSettings) -> Iterator[tuple[str, str]]:
 
 def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield the key and the text of what is wrong between a pool and the rest of the file."""
-    for controller in pool.controllers or []:
-        if controller not in settings.controllers:
-            rule = f"is not one of the controllers ({listed(settings.controllers)}){meant(controller, settings.controllers)}"
-            yield "controllers", f"controllers ({controller}) {rule}"
+    for controller in (one for one in pool.controllers or () if one not in settings.controllers):
+        rule = f"is not one of the controllers ({listed(settings.controllers)}){meant(controller, settings.controllers)}"
+        yield "controllers", f"controllers ({controller}) {rule}"
     if pool.max_agents is not None and pool.max_agents > settings.limits.max_agents:
         yield "max_agents", f"max_agents ({pool.max_agents}) exceeds limits.max_agents ({settings.limits.max_agents})"
     yield from _stopped(settings, name, pool)
@@ -178,14 +177,14 @@ def _shared(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[
         yield "share", f"share ({pool.share}): agents on static nodes (nodes: slots) stay where they are"
     if pool.share is not Share.COOPERATIVE:
         return
-    if pool.lend not in {None, Lending.NEVER}:
-        yield "lend", f"lend ({pool.lend}): an agent of several controllers at once (share: cooperative) is not lent"
-    if pool.warm_pool:
-        yield "warm_pool", "warm_pool: an agent of several controllers at once (share: cooperative) is not stopped"
-    if settings.tuned("max_builds", name) is not None or settings.tuned("reuse", name) == "never":
-        yield "share", f"share ({pool.share}): builds of several controllers share the machine, so max_builds and reuse: never cannot hold"
-    if pool.platform is Platform.WINDOWS:
-        yield "share", f"share ({pool.share}): on Windows an agent connects to one controller"
+    is_limited = settings.tuned("max_builds", name) is not None or settings.tuned("reuse", name) == "never"
+    at_once, limits = "an agent of several controllers at once (share: cooperative)", "so max_builds and reuse: never cannot hold"
+    yield from broken(
+        (pool.lend not in {None, Lending.NEVER}, "lend", f"lend ({pool.lend}): {at_once} is not lent"),
+        (pool.warm_pool, "warm_pool", f"warm_pool: {at_once} is not stopped"),
+        (is_limited, "share", f"share ({pool.share}): builds of several controllers share the machine, {limits}"),
+        (pool.platform is Platform.WINDOWS, "share", f"share ({pool.share}): on Windows an agent connects to one controller"),
+    )
 
 
 def _of_schedule(settings: FleetSettings, name: str, schedule: ScheduleSettings) -> Iterator[tuple[str, str]]:
@@ -209,16 +208,16 @@ def _stopped(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator
 def _of_warm_pool(settings: FleetSettings, name: str, warm: WarmPoolSettings, max_agents: int) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a warm pool that a pool of at most so many agents asks for."""
     pool, most = settings.pools[name], max_agents if warm.max_agents is None else warm.max_agents
-    if settings.tuned("reuse", name) == "never":
-        given = ", ".join(f"{key}: {value}" for key, value in warm.model_dump(mode="json", exclude_unset=True).items())
-        rule = "agents that have one build each (reuse: never) are not stopped; leave it out, and give the pool min_agents"
-        yield "warm_pool", f"warm_pool ({{{given}}}): {rule}"
-    elif pool.market == "spot":
-        yield "warm_pool", "warm_pool: agents of market spot cannot be stopped, EC2 stops no one-time spot instance"
-    elif not settings.may_stop(pool):
-        yield "warm_pool", "warm_pool: agents on static nodes (nodes: slots) are not stopped, each would keep its slot from others"
-    elif warm.min_agents > most:
-        yield "warm_pool", f"warm_pool.min_agents ({warm.min_agents}) exceeds the most stopped agents ({most})"
+    given = ", ".join(f"{key}: {value}" for key, value in warm.model_dump(mode="json", exclude_unset=True).items())
+    one_build = "agents that have one build each (reuse: never) are not stopped; leave it out, and give the pool min_agents"
+    static = "agents on static nodes (nodes: slots) are not stopped, each would keep its slot from others"
+    wrong = broken(
+        (settings.tuned("reuse", name) == "never", "warm_pool", f"warm_pool ({{{given}}}): {one_build}"),
+        (pool.market == "spot", "warm_pool", "warm_pool: agents of market spot cannot be stopped, EC2 stops no one-time spot instance"),
+        (not settings.may_stop(pool), "warm_pool", f"warm_pool: {static}"),
+        (warm.min_agents > most, "warm_pool", f"warm_pool.min_agents ({warm.min_agents}) exceeds the most stopped agents ({most})"),
+    )
+    return islice(wrong, 1)
 
 
 # Reads a fleet file. Lines, suggestions and words for a problem are looked for only once there is one.

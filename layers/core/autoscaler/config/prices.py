@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Place, Problem, meant
-from autoscaler.config.sections import JobWeightsKey, RunSettings, Section
-from autoscaler.domain.facts.fleet import Allocation, CapacityReservation, Fleet, Machine, Market, Offering, Platform, Pool
+from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Place, Problem, broken, meant, problem
+from autoscaler.config.sections import RunSettings, Section
+from autoscaler.domain.facts.fleet import CapacityReservation, Fleet, Machine, Market, Offering, Platform, Pool
 from autoscaler.domain.facts.job_settings import Source
 from autoscaler.domain.facts.metering import Level, LevelKind, levels
 from autoscaler.domain.facts.pools import HOURS_A_MONTH, WEEK_SECONDS, boundaries, pool_at_its_widest, pool_for_a_week
@@ -73,12 +73,6 @@ class PriceSettings(Section):
     system: Literal["linux", "windows", "rhel", "suse"] | None = Field(
         None, description="Operating system that is billed, where it is not what platform says: rhel and suse cost more than linux."
     )
-
-
-PricesKey = Annotated[
-    PriceSettings | None,
-    Field(description="Which of the carried prices a pool goes by, and what is paid of them. Default: those of us-east-1, in full."),
-]
 
 
 class PriceList:
@@ -152,11 +146,11 @@ def gib_of(pool: "PoolSettings", prices: dict[str, float | None]) -> float:
 def unaffordable_minima(fleet: Fleet) -> Iterator[Problem]:
     """Yield a problem where the minima alone cost more an hour than the limits allow, each at its cheapest."""
     minima = [pool for pool in fleet.pools.values() if pool.min_agents]
-    usd = sum(pool.min_agents * cheapest(pool.offerings) for pool in minima)
+    usd = sum(map(_usd_per_hour, minima))
     if usd > fleet.limits.max_usd_per_hour:
-        names = ", ".join(pool.name for pool in minima)
-        text = f"the pools' min_agents ({names}) together cost ${usd:,.2f} an hour, which exceeds limits.max_usd_per_hour"
-        yield Problem(place=("limits", "max_usd_per_hour"), text=f"{text} (${fleet.limits.max_usd_per_hour:,.2f})")
+        names, limit = ", ".join(pool.name for pool in minima), f"limits.max_usd_per_hour (${fleet.limits.max_usd_per_hour:,.2f})"
+        text = f"the pools' min_agents ({names}) together cost ${usd:,.2f} an hour, which exceeds {limit}"
+        yield Problem(place=("limits", "max_usd_per_hour"), text=text)
 
 
 def cheapest(offered: tuple[Offering, ...]) -> float:
@@ -190,7 +184,7 @@ def _machine_prices(
 # What instance types are: the carried table of shapes, which ``make prices`` made.
 
 
-def machines_for(pools: Mapping[str, Pool], runs: RunSettings | None, weights: JobWeightsKey) -> dict[str, Machine]:
+def machines_for(pools: Mapping[str, Pool], runs: RunSettings | None, weights: Mapping[str, int | Source]) -> dict[str, Machine]:
     """Return what the instance types of these pools are, as far as the table knows; nothing unless runs or learned weights ask for it."""
     if runs is None and Source.LEARNED not in weights.values():
         return {}
@@ -213,7 +207,7 @@ def shapes() -> dict[str, dict[str, Any]]:
 INSTANCE_TYPE = r"^[a-z0-9-]+\.[a-z0-9-]+$"
 # EC2 takes 300 combinations of type and subnet in one request; beyond the cheapest few, more types hardly make capacity likelier.
 MOST_TYPES = 20
-_FACTS = ("arch", "vcpu", "memory_gib", "gpus", "gpu", "usd_per_hour", "instance_type")
+FACTS = ("arch", "vcpu", "memory_gib", "gpus", "gpu", "usd_per_hour", "instance_type")
 _GPU_FACTS = {"gpus", "gpu"}
 # Burstable machines are throttled, bare metal boots for minutes, and general types of before 2017 are dear for what they do.
 _LEFT_OUT = re.compile(r"t\d.*|.*\.metal.*|(a1|c[1-4]|cc[12]|cr1|d2|h1|hs1|i[23]|m[1-4]|r[34]|x1e?)\..*")
@@ -227,38 +221,12 @@ def _condition(text: str) -> str:
         condition = read_condition(text)
     except ConditionError as error:
         raise ValueError(f"({text}) {error}") from error
-    if condition.fact not in _FACTS:
-        raise ValueError(f"({text}) {condition.fact} is no fact of an instance type; there are {', '.join(_FACTS)}")
+    if condition.fact not in FACTS:
+        raise ValueError(f"({text}) {condition.fact} is no fact of an instance type; there are {', '.join(FACTS)}")
     return text
 
 
-_Condition = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_condition)]
-InstanceTypes = Annotated[
-    Annotated[list[Annotated[str, StringConstraints(pattern=INSTANCE_TYPE)]], Field(min_length=1)] | None,
-    Field(
-        description="EC2 instance types in order of preference, such as [m7i.xlarge, m6i.xlarge]. All of one processor architecture, that "
-        "of the launch template's image."
-    ),
-]
-Requirements = Annotated[
-    Annotated[list[_Condition], Field(min_length=1, max_length=20)] | None,
-    Field(
-        description="Instead of instance_types: what a machine must have, such as [arch=x86_64, vcpu>=8, memory_gib>=32, usd_per_hour<1]. "
-        f"Facts: {', '.join(_FACTS)}. The {MOST_TYPES} cheapest types of the carried table that satisfy all are taken, the cheapest first; "
-        "autoscaler validate lists them. Burstable, bare-metal and old types are left out, and those with GPUs where no condition is on "
-        "gpus or gpu."
-    ),
-]
-
-
-AllocationKey = Annotated[
-    Annotated[Allocation, Field(strict=False)] | None,
-    Field(
-        description="Which of several instance types and subnets EC2 takes. in-order: as they are written, for spot among those with "
-        "capacity. by-price: the cheapest on demand; for spot what is cheap and seldom taken back (price-capacity-optimized). Default: "
-        "in-order for instance_types, by-price for instance_requirements.",
-    ),
-]
+Requirement = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_condition)]
 
 
 def types_of(pool: "PoolSettings") -> tuple[str, ...]:
@@ -320,16 +288,6 @@ class CapacityReservationSettings(Section):
     ends_at: _Instant | None = Field(None, description="When it ends, likewise. A block must have it; without it a reservation goes on.")
 
 
-CapacityReservationKey = Annotated[
-    CapacityReservationSettings | None,
-    Field(
-        description="A Capacity Reservation or a Capacity Block that the pool's agents are launched into. It is paid for anyway: in "
-        "decisions its agents cost nothing, so that they go before those of other pools with the same labels. The month counts "
-        "max_agents machines at the pool's price, used or not."
-    ),
-]
-
-
 def with_capacity(pool: "PoolSettings", offerings: tuple[Offering, ...]) -> dict[str, Any]:
     """Translate what is launched into reserved capacity: machines that cost nothing more."""
     given = pool.capacity_reservation
@@ -351,16 +309,16 @@ def of_capacity(settings: "FleetSettings", name: str, pool: "PoolSettings") -> I
     given = pool.capacity_reservation
     if given is None:
         return
-    if given.kind == "block" and given.ends_at is None:
-        yield KEY, f"{KEY}.ends_at: missing, a block has an end"
-    if given.starts_at and given.ends_at and _at(given.starts_at, 0.0) >= _at(given.ends_at, inf):
-        yield KEY, f"{KEY}.ends_at ({given.ends_at}) must be after starts_at ({given.starts_at})"
-    if pool.market != "on-demand":
-        yield "market", f"market ({pool.market}): what is launched into a {given.kind} is on-demand"
-    if len(pool.instance_types or ()) != 1 or len(pool.subnets) > 1:
-        yield KEY, f"{KEY}: it is of one instance type in one subnet, name one of each"
-    if settings.tuned("warm_pool", name):
-        yield KEY, f"{KEY}: its agents are not stopped, stopping would save nothing; set warm_pool: off"
+    is_backwards = given.starts_at and given.ends_at and _at(given.starts_at, 0.0) >= _at(given.ends_at, inf)
+    is_of_one = len(pool.instance_types or ()) == 1 and len(pool.subnets) <= 1
+    is_stopped = settings.tuned("warm_pool", name)
+    yield from broken(
+        (given.kind == "block" and given.ends_at is None, KEY, f"{KEY}.ends_at: missing, a block has an end"),
+        (is_backwards, KEY, f"{KEY}.ends_at ({given.ends_at}) must be after starts_at ({given.starts_at})"),
+        (pool.market != "on-demand", "market", f"market ({pool.market}): what is launched into a {given.kind} is on-demand"),
+        (not is_of_one, KEY, f"{KEY}: it is of one instance type in one subnet, name one of each"),
+        (is_stopped, KEY, f"{KEY}: its agents are not stopped, stopping would save nothing; set warm_pool: off"),
+    )
 
 
 def _at(text: str | None, otherwise: float) -> float:
@@ -394,61 +352,54 @@ class _Worst:
         return f"on {datetime.fromtimestamp(self.at, zone):%A at %H:%M} {zone}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Weeks:
-    """What each pool is in these weeks, worked out once, and only for a pool that is asked for."""
+# What a pool of this name is in a week that begins then, and from when on.
+Weeks = Callable[[str, float], list[tuple[float, Pool]]]
 
-    _known: dict[tuple[str, float], list[tuple[float, Pool]]] = field(default_factory=dict)
 
-    def worst(self, pools: Collection[Pool], figure: Figure) -> _Worst:
-        """Find where the sum of a figure is the highest; of several times the first."""
-        return max((self._worst_of(week, list(pools), figure) for week in _WEEKS), key=itemgetter(0))[1]
+def _worst(weeks: Weeks, pools: Collection[Pool], figure: Figure) -> _Worst:
+    """Find where the sum of a figure is the highest; of several times the first."""
+    return max((_worst_of(weeks, week, list(pools), figure) for week in _WEEKS), key=itemgetter(0))[1]
 
-    def _worst_of(self, week: float, pools: list[Pool], figure: Figure) -> tuple[float, _Worst]:
-        changes = [(at, number, pool) for number, one in enumerate(pools) for at, pool in self._changes(one, week)]
-        figures = [0.0] * len(pools)
-        highest, worst = -inf, _Worst(week, week, pools)
-        for (at, number, pool), (following, _, _) in pairwise([*sorted(changes, key=itemgetter(0)), (inf, 0, pools[0])]):
-            pools[number], figures[number] = pool, figure(pool)
-            # What it comes to is judged once all that change in the same instant have, and each instant of the week once: at its end.
-            if week < at < following and (total := sum(figures)) > highest:
-                highest, worst = total, _Worst(at, week, pools.copy())
-        return highest, worst
 
-    def _changes(self, pool: Pool, week: float) -> list[tuple[float, Pool]]:
-        key = pool.name, week
-        if key not in self._known:
-            self._known[key] = pool_for_a_week(pool, week)
-        return self._known[key]
+def _worst_of(weeks: Weeks, week: float, pools: list[Pool], figure: Figure) -> tuple[float, _Worst]:
+    changes = [(at, number, pool) for number, one in enumerate(pools) for at, pool in weeks(one.name, week)]
+    figures = [0.0] * len(pools)
+    highest, worst = -inf, _Worst(week, week, pools)
+    for (at, number, pool), (following, _, _) in pairwise([*sorted(changes, key=itemgetter(0)), (inf, 0, pools[0])]):
+        pools[number], figures[number] = pool, figure(pool)
+        # What it comes to is judged once all that change in the same instant have, and each instant of the week once: at its end.
+        if week < at < following and (total := sum(figures)) > highest:
+            highest, worst = total, _Worst(at, week, pools.copy())
+    return highest, worst
 
 
 def impossible_hours(fleet: Fleet) -> Iterator[Problem]:
     """Yield the minima that cannot be at some hour of a week since a schedule says so."""
     scheduled = [pool for pool in fleet.pools.values() if pool.schedules]
-    weeks = _Weeks()
+    # Worked out once, and only for a pool that is asked for.
+    weeks = cache(lambda name, week: pool_for_a_week(fleet.pools[name], week))
     for pool in scheduled:
         lowered = [schedule.max_agents for schedule in pool.schedules if schedule.max_agents is not None]
         widest, narrowest = pool_at_its_widest(pool), replace(pool, max_agents=min([pool.max_agents, *lowered]))
         for key, words, least, most in _WITHIN_POOL:
             if least(widest) <= most(narrowest) or least(pool) > most(pool):
                 continue  # it can always be, or is told of the pool itself
-            worst = weeks.worst([pool], lambda one, least=least, most=most: least(one) - most(one))  # type: ignore[misc]
+            worst = _worst(weeks, [pool], lambda one, least=least, most=most: least(one) - most(one))  # type: ignore[misc]
             [there] = worst.pools
             if least(there) > most(there):
-                text = f"pools.{pool.name}.schedules: {worst.when} {key} ({least(there)}) exceeds {words} ({most(there)})"
-                yield Problem(place=("pools", pool.name, "schedules"), text=text)
+                exceeded = f"{key} ({least(there)}) exceeds {words} ({most(there)})"
+                yield problem(("pools", pool.name, "schedules"), f": {worst.when} {exceeded}")
     if scheduled:
         yield from _in_all(fleet, weeks)
 
 
 def average(pool: Pool, figure: Figure) -> float:
     """Return a figure of a pool on the average over a week."""
-    begin = _WEEKS[0]
-    changes = pairwise([*pool_for_a_week(pool, begin), (begin + WEEK_SECONDS, pool)])
+    changes = pairwise([*pool_for_a_week(pool, _WEEKS[0]), (_WEEKS[0] + WEEK_SECONDS, pool)])
     return sum((until - at) * figure(there) for (at, there), (until, _) in changes) / WEEK_SECONDS
 
 
-def _in_all(fleet: Fleet, weeks: _Weeks) -> Iterator[Problem]:
+def _in_all(fleet: Fleet, weeks: Weeks) -> Iterator[Problem]:
     pools, limits = list(fleet.pools.values()), fleet.limits
     for key, most, figure, written in (
         ("max_agents", limits.max_agents, _min_agents, "{:,.0f}"),
@@ -456,11 +407,11 @@ def _in_all(fleet: Fleet, weeks: _Weeks) -> Iterator[Problem]:
     ):
         if sum(figure(pool_at_its_widest(pool)) for pool in pools) <= most or sum(map(figure, pools)) > most:
             continue
-        worst = weeks.worst(pools, figure)
+        worst = _worst(weeks, pools, figure)
         if (highest := sum(map(figure, worst.pools))) > most:
             names = ", ".join(pool.name for pool in worst.pools if pool.min_agents)
-            text = f"limits.{key} ({written.format(most)}): {worst.when} the min_agents of {names} come to {written.format(highest)}"
-            yield Problem(place=("limits", key), text=text)
+            sum_of = f"the min_agents of {names} come to {written.format(highest)}"
+            yield problem(("limits", key), f" ({written.format(most)}): {worst.when} {sum_of}")
 
 
 def _min_agents(pool: Pool) -> float:
@@ -484,10 +435,10 @@ _WITHIN_POOL: tuple[tuple[str, str, Figure, Figure], ...] = (
 def dear_minima(fleet: Fleet) -> Iterator[Problem]:
     """Yield the teams and pools whose minima alone cost more an hour than they may, each agent at its cheapest."""
     for level in levels(fleet):
-        usd = sum(fleet.pools[name].min_agents * cheapest(fleet.pools[name].offerings) for name in level.pools)
+        usd = sum(_usd_per_hour(fleet.pools[name]) for name in level.pools)
         if level.kind is not LevelKind.FLEET and usd > level.ceilings.max_usd_per_hour:
-            limit = f"{_key(level)}.max_usd_per_hour (${level.ceilings.max_usd_per_hour:,.2f})"
-            yield Problem(place=(*_place(level), "max_usd_per_hour"), text=f"{limit}: min_agents alone cost ${usd:,.2f} an hour")
+            limit = f" (${level.ceilings.max_usd_per_hour:,.2f})"
+            yield problem((*_place(level), "max_usd_per_hour"), f"{limit}: min_agents alone cost ${usd:,.2f} an hour")
 
 
 def dear_agents(fleet: Fleet) -> Iterator[Problem]:
@@ -497,8 +448,7 @@ def dear_agents(fleet: Fleet) -> Iterator[Problem]:
         for name in sorted(level.pools):
             if (usd := cheapest(fleet.pools[name].offerings)) > level.ceilings.max_usd_per_hour:
                 limit = f"{_key(level)}.max_usd_per_hour (${level.ceilings.max_usd_per_hour:,.2f})"
-                text = f"pools.{name}: one agent costs ${usd:,.2f} an hour, more than {limit}"
-                yield Problem(place=("pools", name), text=text)
+                yield problem(("pools", name), f": one agent costs ${usd:,.2f} an hour, more than {limit}")
 
 
 def _place(level: Level) -> Place:

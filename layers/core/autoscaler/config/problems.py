@@ -1,7 +1,7 @@
 """Problems of a fleet file and of the environment, alarm thresholds among it: where each is, and what is wrong."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
@@ -29,6 +29,16 @@ class Problem:
     text: str
     on_key: bool = False  # the key itself is wrong, not its value
     at: tuple[int, int] | None = None
+
+
+def problem(place: Place, rule: str) -> Problem:
+    """Make the problem of a key, which its text spells as the keys that lead to it. ``rule``: what follows, such as ``: missing``."""
+    return Problem(place=place, text=f"{'.'.join(map(str, place))}{rule}")
+
+
+def broken(*rules: tuple[object, str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of each rule that is broken. A rule: whether it is, its key, and its text."""
+    return ((key, text) for is_broken, key, text in rules if is_broken)
 
 
 class FleetFileError(ConfigError):

@@ -1,6 +1,6 @@
 """Sections of the fleet file, each as an operator writes it; the settings are put together from them."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import tzinfo
 from functools import wraps
 from math import inf
@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
-from autoscaler.config.problems import meant
+from autoscaler.config.problems import broken, meant
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, PoolSchedule, Team, WarmPool
-from autoscaler.domain.facts.job_settings import JobParameters, Source
+from autoscaler.domain.facts.job_settings import JobParameters
 from autoscaler.domain.facts.pools import DAY_MINUTES, NUMBERS
 from autoscaler.domain.facts.started_builds import RerunPolicy
 
@@ -95,45 +95,11 @@ class LimitSettings(Section):
     )
 
 
-# The key that says which labels another cloud serves.
-
-
-IgnoreLabelsKey = Annotated[
-    list[Annotated[str, StringConstraints(min_length=1, max_length=500)]],
-    Field(
-        max_length=100,
-        description="Labels that another cloud serves, as jobs ask for them; * stands for any letters: [windows, mac-*]. Jobs with these "
-        "labels are no demand here, and no message or metric reports them, even if a pool has the label. Use it while you migrate.",
-    ),
-]
-
-
-# The key of a pool that says how long its jobs may take.
-
-
-MaxJobSecondsKey = Annotated[
-    Annotated[float, Field(ge=1, le=31_536_000, allow_inf_nan=False)] | None,
-    Field(
-        description="A job whose builds are predicted to take longer is no demand for the pool, and no agent of the pool counts for it. "
-        "Jenkins may still start it on a free executor of the pool: keep exclusive: true, and give the pool a label of its own. "
-        "Default: jobs may take any time.",
-    ),
-]
-
-
 # The keys that say which lost builds are run again.
 
 
 PARAMETER_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
 
-RerunParameter = Annotated[
-    str,
-    StringConstraints(pattern=PARAMETER_NAME),
-    Field(
-        description="Parameter by which a build that was started again is found. Jobs that declare it are started with it, once even where "
-        "an answer of Jenkins is lost; for others what is in doubt is left to a person."
-    ),
-]
 JobPattern = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
@@ -174,42 +140,17 @@ def rerun_policy(settings: RerunSettings | Literal[False] | None, *, only_spot: 
     """Translate to the domain's value; None: nothing is run again. ``only_spot``: the pool buys no on-demand agent."""
     if not settings:
         return None
-    on_demand = settings.lost.second == "on-demand" and not only_spot
-    return RerunPolicy(times=settings.lost.times, then_on_demand=on_demand, jobs=tuple(settings.jobs))
+    return RerunPolicy(
+        times=settings.lost.times,
+        then_on_demand=settings.lost.second == "on-demand" and not only_spot,
+        jobs=tuple(settings.jobs),
+    )
 
 
-# The key that says which jobs take more of an agent than one executor.
+# The parameters that tell the builds of a job apart.
 
 
-JobWeightsKey = Annotated[
-    dict[JobPattern, Annotated[int, Field(ge=1, le=1000)] | Annotated[Source, Field(strict=False)]],
-    Field(
-        max_length=200,
-        description="How many executors' worth of an agent a build takes, by the full name of its job; * stands for any letters, slashes, "
-        "too; the first pattern that matches counts: {nightly/smoke: 1, nightly/*: 4, '*': learned}. learned: by what its "
-        "builds were seen to need (autoscaler needs), 1 until then. heavy-job: as the Heavy Job plugin has it, which Jenkins "
-        "itself heeds. What none matches weighs 1. An agent whose builds weigh as much as it has executors takes no further "
-        "ones: it loses its labels until there is room again.",
-    ),
-]
-
-
-# The key that says which parameters tell the builds of a job apart.
-
-
-_Names = Annotated[list[Annotated[str, StringConstraints(pattern=PARAMETER_NAME)]], Field(min_length=1, max_length=10)]
-JobParametersKey = Annotated[
-    dict[JobPattern, _Names],
-    Field(
-        max_length=100,
-        description="Parameters that tell builds of a job apart in autoscaler jobs and eta, by the full name of the job; * stands for any "
-        "letters, slashes, too: {nightly/*: [ARCH, SUITE]}. Name those with few values, on which durations depend. If set, "
-        "each look also reads the parameters of waiting and running builds.",
-    ),
-]
-
-
-def job_parameters(settings: JobParametersKey) -> JobParameters:
+def job_parameters(settings: Mapping[str, Sequence[str]]) -> JobParameters:
     """Translate to the domain's value."""
     return JobParameters(by_pattern=tuple((pattern, tuple(names)) for pattern, names in settings.items()))
 
@@ -270,10 +211,9 @@ WarmPoolKey = Annotated[
 
 def warm_pool_of(settings: WarmPoolSettings, max_agents: int) -> WarmPool:
     """Translate to the domain's value, in a pool of so many agents at most."""
-    most = max_agents if settings.max_agents is None else settings.max_agents
     return WarmPool(
         min_agents=settings.min_agents,
-        max_agents=most,
+        max_agents=max_agents if settings.max_agents is None else settings.max_agents,
         max_age_seconds=settings.max_age_hours * 3600.0,
         max_disk_seconds=settings.max_disk_age_hours * 3600.0,
         max_disk_builds=settings.max_disk_builds,
@@ -301,14 +241,6 @@ UsdPerMonth = Annotated[
     Field(
         description="Most that its agents may cost in a calendar month (UTC), in US dollars; limits.at_month_limit says what happens to "
         "them once it is spent. Default: the wider limits alone."
-    ),
-]
-HoursPerDay = Annotated[
-    Annotated[float, Field(ge=1, le=2_400_000, allow_inf_nan=False)] | None,
-    Field(
-        description="Most hours that the pool's agents may run in a calendar day (UTC), all together. Once they are used, nothing is "
-        "launched until midnight, and no agent takes another build; running builds are not killed, so what they take comes on top. "
-        "Default: any number."
     ),
 ]
 
@@ -345,9 +277,8 @@ def ceilings(
 
 def team(name: str, settings: TeamSettings, pools: Collection[str]) -> Team:
     """Translate a team. ``pools``: of the fleet file."""
-    mine = frozenset(pool for pool in settings.pools if pool in pools)
     limits = settings.max_agents, settings.max_launches_per_hour, settings.max_usd_per_hour, settings.max_usd_per_month
-    return Team(name=name, pools=mine, weight=settings.weight, ceilings=ceilings(*limits))
+    return Team(name=name, pools=frozenset({*settings.pools} & {*pools}), weight=settings.weight, ceilings=ceilings(*limits))
 
 
 # The keys of a pool's schedules: days, hours, a time zone, and the numbers that the pool has then.
@@ -403,21 +334,22 @@ class ScheduleSettings(Section):
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
-        if self.begins == "24:00":
-            raise ValueError("from (24:00): must be before 24:00, write 00:00 of the day after")
-        if self.begins == self.ends:
-            raise ValueError(f"from and to ({self.ends}) are the same: a whole day is from 00:00 to 24:00")
-        if self.days and len(set(self.days)) != len(self.days):
-            raise ValueError(f"days ({', '.join(self.days)}) names a day twice")
-        if all(getattr(self, key) is None for key in NUMBERS):
-            raise ValueError(f"changes nothing, give one or more of {', '.join(NUMBERS)}")
+        days = self.days or []
+        is_empty = all(getattr(self, key) is None for key in NUMBERS)
+        wrong = broken(
+            (self.begins == "24:00", "from", "from (24:00): must be before 24:00, write 00:00 of the day after"),
+            (self.begins == self.ends, "to", f"from and to ({self.ends}) are the same: a whole day is from 00:00 to 24:00"),
+            (len(set(days)) != len(days), "days", f"days ({', '.join(days)}) names a day twice"),
+            (is_empty, "", f"changes nothing, give one or more of {', '.join(NUMBERS)}"),
+        )
+        for _, text in wrong:
+            raise ValueError(text)
         return self
 
 
 def pool_schedule(settings: ScheduleSettings, max_agents: int) -> PoolSchedule:
     """Translate to the domain's value. ``max_agents``: the pool's own."""
     begin, end = _minutes(settings.begins), _minutes(settings.ends)
-    most = max_agents if settings.max_agents is None else settings.max_agents
     return PoolSchedule(
         days=frozenset(map(DAYS.index, settings.days or DAYS)),
         from_minute=begin,
@@ -426,7 +358,7 @@ def pool_schedule(settings: ScheduleSettings, max_agents: int) -> PoolSchedule:
         min_agents=settings.min_agents,
         max_agents=settings.max_agents,
         warm_executors=settings.warm_executors,
-        warm_pool=_warm_pool(settings.warm_pool, most),
+        warm_pool=_warm_pool(settings.warm_pool, max_agents if settings.max_agents is None else settings.max_agents),
     )
 
 

@@ -18,11 +18,12 @@ from autoscaler.config.hosts import (
     with_lending,
 )
 from autoscaler.config.prices import (
-    AllocationKey,
-    CapacityReservationKey,
-    InstanceTypes,
-    PricesKey,
-    Requirements,
+    FACTS,
+    INSTANCE_TYPE,
+    MOST_TYPES,
+    CapacityReservationSettings,
+    PriceSettings,
+    Requirement,
     dear_minima,
     gib_of,
     impossible_hours,
@@ -36,16 +37,12 @@ from autoscaler.config.prices import (
 )
 from autoscaler.config.problems import MOST_PROBLEMS, FleetFileError, Problem
 from autoscaler.config.sections import (
+    PARAMETER_NAME,
     Count,
-    HoursPerDay,
-    IgnoreLabelsKey,
-    JobParametersKey,
-    JobWeightsKey,
+    JobPattern,
     LaunchesPerHour,
     LimitSettings,
-    MaxJobSecondsKey,
     RerunKey,
-    RerunParameter,
     RunSettings,
     ScheduleSettings,
     Section,
@@ -62,7 +59,7 @@ from autoscaler.config.sections import (
     warm_pool_of,
 )
 from autoscaler.domain.facts.fleet import Allocation, Fleet, Lending, Limits, Platform, Pool, Quarantine, Share
-from autoscaler.domain.facts.job_settings import JobWeights
+from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.started_builds import RunPolicy
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
@@ -109,7 +106,8 @@ class Tuning(Section):
     boot_timeout_seconds: Annotated[float, Field(ge=60, le=86_400)] | None = Field(
         None,
         description="An agent that has not connected after this long is replaced. Time in which its controller answers nobody, or is in "
-        "quiet mode, does not count. Must exceed boot_seconds. Default on Windows: 2400.",
+        "quiet mode, does not count. If boots are lost at it one after another, the next ones have twice the time. Must exceed "
+        "boot_seconds. Default on Windows: 2400.",
     )
     max_idle_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = Field(
         None, description="Longest that an idle agent is kept, however soon demand is expected back."
@@ -142,7 +140,9 @@ class Tuning(Section):
     volume_usd_per_gib_month: Annotated[float, Field(ge=0, le=100)] | None = Field(
         None, description="US dollars for a GiB of gp3 and month."
     )
-    prices: PricesKey = None
+    prices: PriceSettings | None = Field(
+        None, description="Which of the carried prices a pool goes by, and what is paid of them. Default: those of us-east-1, in full."
+    )
     max_agent_hours: Annotated[float, Field(gt=0, le=87_600)] | None = Field(
         None, description="An agent older than this is drained and replaced, a few at a time. Default: age is no reason."
     )
@@ -244,9 +244,25 @@ class PoolSettings(Tuning):
         "launch: one agent tries it before others follow. The stack's parameter ImageParameterArns must name it. Default: the launch "
         "template's image.",
     )
-    instance_types: InstanceTypes = None
-    instance_requirements: Requirements = None
-    allocation: AllocationKey = None
+    instance_types: Annotated[list[Annotated[str, StringConstraints(pattern=INSTANCE_TYPE)]], Field(min_length=1)] | None = Field(
+        None,
+        description="EC2 instance types in order of preference, such as [m7i.xlarge, m6i.xlarge]. All of one processor architecture, that "
+        "of the launch template's image.",
+    )
+    instance_requirements: Annotated[list[Requirement], Field(min_length=1, max_length=20)] | None = Field(
+        None,
+        description="Instead of instance_types: what a machine must have, such as [arch=x86_64, vcpu>=8, memory_gib>=32, usd_per_hour<1]. "
+        f"Facts: {', '.join(FACTS)}. The {MOST_TYPES} cheapest types of the carried table that satisfy all are taken, the cheapest first; "
+        "autoscaler validate lists them. Burstable, bare-metal and old types are left out, and those with GPUs where no condition is on "
+        "gpus or gpu.",
+    )
+    allocation: Allocation | None = Field(
+        None,
+        strict=False,
+        description="Which of several instance types and subnets EC2 takes. in-order: as they are written, for spot among those with "
+        "capacity. by-price: the cheapest on demand; for spot what is cheap and seldom taken back (price-capacity-optimized). Default: "
+        "in-order for instance_types, by-price for instance_requirements.",
+    )
     subnets: list[Annotated[str, StringConstraints(min_length=1)]] = Field(
         [],
         description="Ids of subnets in order of preference, such as [subnet-0a1b2c3d]. A request names one of each zone. "
@@ -272,14 +288,29 @@ class PoolSettings(Tuning):
     schedules: list[ScheduleSettings] = Field(
         [], max_length=50, description="Hours of the week with other numbers, such as office hours. Several may be given."
     )
-    max_hours_per_day: HoursPerDay = None
+    max_hours_per_day: Annotated[float, Field(ge=1, le=2_400_000, allow_inf_nan=False)] | None = Field(
+        None,
+        description="Most hours that the pool's agents may run in a calendar day (UTC), all together. Once they are used, nothing is "
+        "launched until midnight, and no agent takes another build; running builds are not killed, so what they take comes on top. "
+        "Default: any number.",
+    )
     usd_per_hour: Usd | None = Field(
         None,
         description="Price of one machine an hour, in US dollars, for all instance types of the pool. Default: the carried on-demand "
         "prices, those of us-east-1; spot_discount is taken off for spot.",
     )
-    capacity_reservation: CapacityReservationKey = None
-    max_job_seconds: MaxJobSecondsKey = None
+    capacity_reservation: CapacityReservationSettings | None = Field(
+        None,
+        description="A Capacity Reservation or a Capacity Block that the pool's agents are launched into. It is paid for anyway: in "
+        "decisions its agents cost nothing, so that they go before those of other pools with the same labels. The month counts "
+        "max_agents machines at the pool's price, used or not.",
+    )
+    max_job_seconds: Annotated[float, Field(ge=1, le=31_536_000, allow_inf_nan=False)] | None = Field(
+        None,
+        description="A job whose builds are predicted to take longer is no demand for the pool, and no agent of the pool counts for it. "
+        "Jenkins may still start it on a free executor of the pool: keep exclusive: true, and give the pool a label of its own. "
+        "Default: jobs may take any time.",
+    )
     remote_dir: Annotated[str, StringConstraints(min_length=1)] | None = Field(
         None,
         description="Jenkins' root directory on the agent. Default: /home/jenkins/agent on Linux, C:\\jenkins on Windows.",
@@ -304,10 +335,35 @@ class FleetSettings(Section):
         description="The kinds of agents, by a name; names of nodes begin with it."
     )
     hosts: dict[Name, HostSettings] = Field({}, description="Machines of your own, by a name, which is that of their nodes.")
-    rerun_parameter: RerunParameter = "AUTOSCALER_RUN_ID"
-    job_parameters: JobParametersKey = Field({})
-    weights: JobWeightsKey = Field({})
-    ignore_labels: IgnoreLabelsKey = Field([])
+    rerun_parameter: Annotated[str, StringConstraints(pattern=PARAMETER_NAME)] = Field(
+        "AUTOSCALER_RUN_ID",
+        description="Parameter by which a build that was started again is found. Jobs that declare it are started with it, once even where "
+        "an answer of Jenkins is lost; for others what is in doubt is left to a person.",
+    )
+    job_parameters: dict[
+        JobPattern, Annotated[list[Annotated[str, StringConstraints(pattern=PARAMETER_NAME)]], Field(min_length=1, max_length=10)]
+    ] = Field(
+        {},
+        max_length=100,
+        description="Parameters that tell builds of a job apart in autoscaler jobs and eta, by the full name of the job; * stands for any "
+        "letters, slashes, too: {nightly/*: [ARCH, SUITE]}. Name those with few values, on which durations depend. If set, "
+        "each look also reads the parameters of waiting and running builds.",
+    )
+    weights: dict[JobPattern, Annotated[int, Field(ge=1, le=1000)] | Annotated[Source, Field(strict=False)]] = Field(
+        {},
+        max_length=200,
+        description="How many executors' worth of an agent a build takes, by the full name of its job; * stands for any letters, slashes, "
+        "too; the first pattern that matches counts: {nightly/smoke: 1, nightly/*: 4, '*': learned}. learned: by what its "
+        "builds were seen to need (autoscaler needs), 1 until then. heavy-job: as the Heavy Job plugin has it, which Jenkins "
+        "itself heeds. What none matches weighs 1. An agent whose builds weigh as much as it has executors takes no further "
+        "ones: it loses its labels until there is room again.",
+    )
+    ignore_labels: list[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field(
+        [],
+        max_length=100,
+        description="Labels that another cloud serves, as jobs ask for them; * stands for any letters: [windows, mac-*]. Jobs with these "
+        "labels are no demand here, and no message or metric reports them, even if a pool has the label. Use it while you migrate.",
+    )
     runs: RunSettings | None = Field(None, description="Builds that people order with autoscaler run. Without this key nobody can.")
     teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
 

@@ -51,7 +51,7 @@ from autoscaler.domain.facts.plan import (
 from autoscaler.domain.facts.pools import with_left, with_volumes
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.learn import last_tried, note_results
-from autoscaler.domain.situation.breakers import key_of, why_no_node
+from autoscaler.domain.situation.bets import key_of, why_no_node
 from autoscaler.errors import AutoscalerError, DoubtfulError, NoAnswerError, UnansweredError
 from autoscaler.ports import Ports
 
@@ -65,8 +65,14 @@ def keep_console(acting: Acting, failure: BootFailure) -> None:
         acting.effects.append(ConsoleRead(instance_id=failure.instance_id, text=said))
     except AutoscalerError as error:
         said = f"(not read: {error})"
-    facts = {"controller": failure.controller, "pool": failure.pool, "instance_id": failure.instance_id, "why": failure.why}
-    acting.ports.log("boot_failed", **facts, console=said or "(nothing)")
+    acting.ports.log(
+        "boot_failed",
+        controller=failure.controller,
+        pool=failure.pool,
+        instance_id=failure.instance_id,
+        why=failure.why,
+        console=said or "(nothing)",
+    )
 
 
 # Saves the memory of a pass, with what its steps have taught. Refusals of EC2 are saved at once: a pass may be cut off after them.
@@ -166,18 +172,15 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, invocation
     for failure in plan.boot_failures:
         if invocation.ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
             keep_console(acting, failure)
-    results: list[Result] = []
     for result, is_last in take_all(acting, (step for step in plan.steps if not isinstance(step, Forget)), invocation.ends_at):
-        results.append(result)
         notes.note(result)
         lessons.note(result, acting.effects, is_last=is_last)
     acting.is_remembered = lessons.save(acting.effects)
     # A record that is closed is known from the memory alone: it goes once that is saved, or its launch would not count any more.
     for result, _ in take_all(acting, (step for step in plan.steps if isinstance(step, Forget)), invocation.ends_at):
-        results.append(result)
         notes.note(result)
     notes.send()
-    return Report(plan=plan, results=tuple(results), dry_run=False, unresponsive=frozenset(acting.unresponsive))
+    return Report(plan=plan, results=tuple(notes.results), dry_run=False, unresponsive=frozenset(acting.unresponsive))
 
 
 def take_all(acting: Acting, steps: Iterable[Step], ends_at: float) -> Iterator[tuple[Result, bool]]:
@@ -197,11 +200,7 @@ def take(acting: Acting, step: Step) -> Result:
     controller, waits_for_ec2 = step.controller, isinstance(step, Launch | Start)
     if controller in acting.unresponsive:
         return skipped(step, f"{controller} stopped answering, or answers too slowly")
-    if (
-        waits_for_ec2
-        and controller not in acting.fleet.slot_controllers
-        and (why := why_no_node(last_tried(acting.effects, controller), controller))
-    ):
+    if waits_for_ec2 and controller not in acting.fleet.slot_controllers and (why := why_no_node(last_tried(acting.effects), controller)):
         return skipped(step, f"no node can be made on {controller}: {why}")
     began = acting.ports.clock()
     try:
@@ -214,5 +213,5 @@ def take(acting: Acting, step: Step) -> Result:
     if not waits_for_ec2 and acting.ports.clock() - began > SLOW_STEP_SECONDS:
         acting.unresponsive.add(controller)
     if (key := key_of(step)) and not isinstance(step, Stop):  # of stops EC2's refusals alone count
-        acting.tried(step, key, result.detail if result.outcome is Outcome.FAILED else None)
+        acting.tried(key, result.detail if result.outcome is Outcome.FAILED else None)
     return result

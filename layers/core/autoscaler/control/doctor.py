@@ -170,8 +170,10 @@ def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:
     """Try to launch an agent of each pool by dry runs, until EC2 does not answer. For the function that may launch."""
     found: list[Finding] = []
     for pool in fleet.launched.pools.values():
-        try:
-            found += _launches(compute, pool)
+        markets = dict.fromkeys(offering.market for offering in pool.offerings)
+        try:  # each market as passes ask for it, then each offering alone
+            found.extend(_launch(compute, pool, market) for market in markets)
+            found.append(_instances(compute, pool))
         except TransientError as error:
             return [*found, Finding(about=pool.name, what=_LAUNCH, fine=False, detail=f"{error}; the other pools were not tried")]
     return found
@@ -182,8 +184,12 @@ def _controller(controller: Controller, view: ControllerView) -> Iterator[Findin
     if not view.complete:
         yield Finding(about=about, what="answers, Overall/Read", fine=False, detail=view.problem or "")
         return
-    told = f"in {view.response_seconds:.1f} s: {len(view.nodes)} nodes, {len(view.items)} items in the queue"
-    yield Finding(about=about, what="answers, Overall/Read", fine=True, detail=told)
+    yield Finding(
+        about=about,
+        what="answers, Overall/Read",
+        fine=True,
+        detail=f"in {view.response_seconds:.1f} s: {len(view.nodes)} nodes, {len(view.items)} items in the queue",
+    )
     hidden = "no job is shown: the queue looks empty without it" if not controller.sees_jobs() else ""
     yield Finding(about=about, what="Job/Read", fine=not hidden, detail=hidden)
     builtin = sum(node.executors for node in view.nodes if not node.agent)
@@ -287,20 +293,24 @@ def _subscriptions(ports: Ports) -> Iterator[Finding]:
 def _of_no_stack(account: Account) -> Iterator[Finding]:
     """Name instances that nobody ends: of another fleet name, or of a stack that was deleted."""
     for name, ids in account.instances_of_no_stack().items():
-        detail = f"{counted(len(ids), 'instance')} that no stack in this region manages; once nothing runs there: {end_command(ids)}"
-        yield Finding(about="aws", what=f"instances of fleet {name}", fine=False, detail=detail)
+        yield Finding(
+            about="aws",
+            what=f"instances of fleet {name}",
+            fine=False,
+            detail=f"{counted(len(ids), 'instance')} that no stack in this region manages; once nothing runs there: {end_command(ids)}",
+        )
 
 
 def _image(ports: Ports, pool: Pool) -> Finding:
     """Ask for each parameter alone: SSM fails all for one that may not be read."""
-    parameter = pool.image_parameter
+    parameter, image = pool.image_parameter, None
+    detail = f"{parameter}: there is no such parameter, or its value is no image's id; {_WITHOUT_IMAGE}"
     try:
-        image = ports.images.current([parameter]).get(parameter)
+        if image := ports.images.current([parameter]).get(parameter):
+            detail = f"{parameter} names {image}"
     except AutoscalerError as error:
-        why = f"{parameter}: {error}; the stack's ImageParameterArns must hold its ARN"
-        return Finding(about=pool.name, what=_IMAGE, fine=False, detail=why)
-    untold = f"{parameter}: there is no such parameter, or its value is no image's id; {_WITHOUT_IMAGE}"
-    return Finding(about=pool.name, what=_IMAGE, fine=bool(image), detail=f"{parameter} names {image}" if image else untold)
+        detail = f"{parameter}: {error}; the stack's ImageParameterArns must hold its ARN"
+    return Finding(about=pool.name, what=_IMAGE, fine=bool(image), detail=detail)
 
 
 def _instance_stores(fleet: Fleet) -> Iterator[Finding]:
@@ -335,8 +345,12 @@ def _by_pool(fleet: Fleet, what: str, lines: Mapping[str, tuple[str, ...]]) -> l
 
 def _quotas(account: Account, fleet: Fleet) -> Iterator[Finding]:
     for need in needs(fleet, account.quotas(), account.vcpus()):
-        detail = f"{', '.join(need.pools)}: {need.vcpus:,} vCPUs at their limits, the quota is {need.quota.vcpus:,.0f}"
-        yield Finding(about="aws", what=need.quota.name, fine=need.fits, detail=detail)
+        yield Finding(
+            about="aws",
+            what=need.quota.name,
+            fine=need.fits,
+            detail=f"{', '.join(need.pools)}: {need.vcpus:,} vCPUs at their limits, the quota is {need.quota.vcpus:,.0f}",
+        )
 
 
 def _spot_role(account: Account, fleet: Fleet) -> Iterator[Finding]:
@@ -373,15 +387,15 @@ def _telemetry(ports: Ports, situation: Situation) -> Iterator[Finding]:
         yield Finding(about="agents", what=_TELEMETRY, fine=True, detail=f"{counted(due, 'agent')}")
     elif due:
         # Nobody knows here of which version a service is.
+        why = "their service is older than version 4, or cannot read the machine: journalctl -u autoscaler-agent"
         names = f"{len(quiet)} of {counted(due, 'agent')} do not: {', '.join(quiet[:5])}"
-        detail = f"{names}; their service is older than version 4, or cannot read the machine: journalctl -u autoscaler-agent"
-        yield Finding(about="agents", what=_TELEMETRY, fine=None, detail=detail)
+        yield Finding(about="agents", what=_TELEMETRY, fine=None, detail=f"{names}; {why}")
 
 
 def _executions(account: Account) -> Iterator[Finding]:
     executions = account.executions()
-    detail = f"{executions.limit} at once in the whole account"
-    detail += "" if executions.enough else ": bursts of agents register slowly; ask for more"
+    slowly = "" if executions.enough else ": bursts of agents register slowly; ask for more"
+    detail = f"{executions.limit} at once in the whole account{slowly}"
     yield Finding(about="aws", what="Lambda's concurrent executions", fine=executions.enough, detail=detail)
     if advice := executions.advice_on_callers:
         yield Finding(about="aws", what="executions that callers may take", fine=False, detail=advice)
@@ -399,17 +413,10 @@ def _instances(compute: Compute, pool: Pool) -> Finding:
     return Finding(about=pool.name, what=_INSTANCE, fine=not refused, detail=detail or f"{len(pool.offerings)} offerings")
 
 
-def _launches(compute: Compute, pool: Pool) -> Iterator[Finding]:
-    """Try each market of a pool as passes ask for it, then each offering alone."""
-    for market in dict.fromkeys(offering.market for offering in pool.offerings):
-        yield _launch(compute, pool, market)
-    yield _instances(compute, pool)
-
-
 def _launch(compute: Compute, pool: Pool, market: Market) -> Finding:
     offerings = [offering for offering in pool.offerings if offering.market is market]
     zones = compute.zones({offering.subnet for offering in offerings})
-    one = Launch(
+    tried = Launch(
         controller=pool.controllers[0],
         pool=pool.name,
         count=1,
@@ -421,7 +428,7 @@ def _launch(compute: Compute, pool: Pool, market: Market) -> Finding:
         detail="",
     )
     try:
-        compute.try_launch(one)
+        compute.try_launch(tried)
     except LaunchRefusedError as error:
         return Finding(about=pool.name, what=_LAUNCH, fine=False, detail=str(error))
     return Finding(about=pool.name, what=_LAUNCH, fine=True, detail=told_later(offerings, zones))
@@ -432,18 +439,16 @@ def _passes(situation: Situation) -> Iterator[Finding]:
     snapshot = situation.snapshot
     learned = max((learned.seen_at for learned in snapshot.learned.values()), default=0.0)
     decided = max((n.window.seen_at for past in snapshot.memory.controllers.values() for n in past.needs.values() if n.window), default=0.0)
-    quiet = not any(demand.wants for demand in situation.demands.values())
-    quiet = quiet and not any(node.builds for view in snapshot.controllers.values() for node in view.nodes)
-    yield _looked("publish_metrics", snapshot.taken_at, learned, may_rest=quiet)
+    has_demand = any(demand.wants for demand in situation.demands.values())
+    has_builds = any(node.builds for view in snapshot.controllers.values() for node in view.nodes)
+    yield _looked("publish_metrics", snapshot.taken_at, learned, may_rest=not (has_demand or has_builds))
     yield _looked("scale_down", snapshot.taken_at, decided, may_rest=False)
 
 
 def _looked(function: str, now: float, at: float, *, may_rest: bool) -> Finding:
     """Judge when a function last ran. ``may_rest``: it saves nothing while nothing changes, and only its heartbeat shows that it runs."""
     what, ago = "looked lately", now - at
-    if not at:
-        return Finding(about=function, what=what, fine=None, detail="not yet")
-    if may_rest and ago >= _LATE_SECONDS:
-        detail = f"no state change for {ago / 60:.0f} min; check its heartbeat metric"
+    if not at or (may_rest and ago >= _LATE_SECONDS):
+        detail = f"no state change for {ago / 60:.0f} min; check its heartbeat metric" if at else "not yet"
         return Finding(about=function, what=what, fine=None, detail=detail)
     return Finding(about=function, what=what, fine=ago < _LATE_SECONDS, detail=f"{ago:.0f} s ago")

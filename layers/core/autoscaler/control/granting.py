@@ -153,18 +153,14 @@ def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
         controller.create_node(_node_of(granted.record, spec, fleet, ports.clock()))
     except ConflictError:
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too. A host's name was chosen by a person.
-        if granted.record.is_host and not _is_ours(controller.node(granted.spec.name), fleet, granted.record):
+        there = controller.node(granted.spec.name) if granted.record.is_host else None
+        if there is not None and described_instance(fleet, there.name, there.description) != granted.record.machine:
             raise ConfigError(
                 f"a node {granted.spec.name} is there on {controller.name} that is not ours: rename the host, or the node"
             ) from None
         ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)
-    by_weight = spec.executors != granted.spec.executors
-    made = replace(granted.record, node_life=granted.record.life, by_weight=by_weight)
+    made = replace(granted.record, node_life=granted.record.life, by_weight=spec.executors != granted.spec.executors)
     return ports.state.change_record(made, expected=RecordState.REGISTERED)
-
-
-def _is_ours(node: Node | None, fleet: Fleet, record: Record) -> bool:
-    return node is None or described_instance(fleet, node.name, node.description) == record.machine
 
 
 def noted(ports: Ports, record: Record, changed: Record, event: str) -> Record:
@@ -182,8 +178,7 @@ def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
     view = controller.look()
     if not view.complete:
         raise TransientError(f"{controller.name} could not be read: {view.problem}")
-    free = free_slots(view, fleet, records).get(record.pool, [])
-    for slot in ports.shuffled(free)[:_SLOTS_TRIED]:
+    for slot in ports.shuffled(free_slots(view, fleet, records).get(record.pool, []))[:_SLOTS_TRIED]:
         try:
             won = _win(ports, granted, slot.name)
         except ConflictError:

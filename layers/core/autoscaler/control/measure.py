@@ -130,15 +130,13 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
     if not invocation.dry_run:
         note_jobs(ports, situation, lessons, reports)
         note_costs(ports, situation, lessons)
-    unread = {view.name for view in situation.snapshot.controllers.values() if not view.complete}
-    readable = [controller for controller in ports.controllers if controller.name not in unread]
+    readable = [controller for controller in ports.controllers if situation.snapshot.controllers[controller.name].complete]
     # Node monitors change once an hour, so a failed read can wait for the next minute.
     healths = ports.side_by_side(
         [partial(ports.or_else, one.health, "health_not_read", otherwise=None, controller=one.name) for one in readable]
     )
     health = {controller.name: readings for controller, readings in zip(readable, healths, strict=True) if readings is not None}
-    data = measure(situation, lessons, health, reports)
-    return Measured(situation=situation, data=data, told=stored.told, passes=stored.passes)
+    return Measured(situation=situation, data=measure(situation, lessons, health, reports), told=stored.told, passes=stored.passes)
 
 
 def telemetry_of(ports: Ports) -> Mapping[str, Telemetry]:
@@ -177,10 +175,12 @@ def observe_and_learn(
         of_pipelines = {run: RunEnd(result=None, seconds=graph.end.seconds) for run, graph in graphs.read.items() if graph and graph.end}
         lesson = replace(learn_from_builds(situation, controller, results, graphs, items), ends={**of_pipelines, **ends})
         _log_blocks(ports, controller, lesson)
-        weights = learned_weights(ports, fleet, controller, before.weights)
-        heavy = heavy_jobs(ports, fleet, port, view, before.heavy_jobs)
-        short = next_short_of_disk(before.short_of_disk, stored.records, controller, reports)
-        learned = replace(lesson.learned, weights=weights, heavy_jobs=heavy, short_of_disk=short)
+        learned = replace(
+            lesson.learned,
+            weights=learned_weights(ports, fleet, controller, before.weights),
+            heavy_jobs=heavy_jobs(ports, fleet, port, view, before.heavy_jobs),
+            short_of_disk=next_short_of_disk(before.short_of_disk, stored.records, controller, reports),
+        )
         lesson = lessons[controller] = replace(lesson, learned=learned)
         if not lesson.learned.tells_what(before):
             try:
@@ -205,8 +205,7 @@ def _ask_items(ports: Ports, controller: str, items: AskedItems, ask_until: floa
 
 def _log_blocks(ports: Ports, controller: str, lesson: Lesson) -> None:
     for build in lesson.unseen:
-        where = {"controller": controller, "pool": build.pool, "node": build.node, "run": build.run}
-        ports.log("build_ended", **where, result=build.result)
+        ports.log("build_ended", controller=controller, pool=build.pool, node=build.node, run=build.run, result=build.result)
     for block, end in lesson.blocks:
         where = {"controller": controller, "pool": block.pool, "node": block.node, "run": block.run}
         ports.log("block_ended", **where, block=block.signature, result=end)
@@ -322,5 +321,4 @@ def publish_essential(ports: Ports, fleet: str, measured: Measured, invocation: 
     try:
         return ports.metrics.publish([*measured.data, beat, *problems], ports.clock())
     finally:
-        told = replace(measured.told, spans=judged.spans)
-        notify(ports, measured.told, situation, invocation.ends_at, judged.problems, told)
+        notify(ports, measured.told, situation, invocation.ends_at, judged.problems, replace(measured.told, spans=judged.spans))

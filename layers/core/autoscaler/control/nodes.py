@@ -17,17 +17,23 @@ from autoscaler.errors import ConflictError, DoubtfulError, TransientError
 from autoscaler.ports import Controller, Ports, StateStore
 
 
+def first_of(*reasons: tuple[object, str]) -> str | None:
+    """Return the text of the first reason that holds; None: none does."""
+    return next((text for holds, text in reasons if holds), None)
+
+
 def cordon(controller: Controller, step: Cordon) -> Result:
     """Mark a node offline in the class decided; never over a mark that a person set, or a monitor has taken back."""
     before = controller.node(step.node)
     if before is None:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
-    if step.over_monitor and not before.temporarily_offline:
-        return Result(step=step, outcome=Outcome.SKIPPED, detail="the monitor has taken its mark back: it is used again")
     is_of_monitor = step.over_monitor and before.cause is not OfflineCause.PERSON
     may_be_replaced = carries(before, step.replaces) if step.replaces else is_of_monitor
-    if before.temporarily_offline and not may_be_replaced:
-        return Result(step=step, outcome=Outcome.SKIPPED, detail=f"somebody marked it offline first: {before.reason!r}")
+    if why := first_of(
+        (step.over_monitor and not before.temporarily_offline, "the monitor has taken its mark back: it is used again"),
+        (before.temporarily_offline and not may_be_replaced, f"somebody marked it offline first: {before.reason!r}"),
+    ):
+        return Result(step=step, outcome=Outcome.SKIPPED, detail=why)
     doubt = _doubt_about(lambda: controller.set_offline(step.node, step.mark.text))
     after = controller.node(step.node)
     if after is None or not carries(after, step.mark):
@@ -75,20 +81,15 @@ def may_terminate(controller: Controller, node_name: str, mark: Mark | None, end
     node = controller.node(node_name)
     if node is None:
         return None
-    if not node.offline:
-        return "its node is online"
-    if mark is not None and not carries(node, mark):
-        return f"its node does not carry our mark any more: {node.reason!r}"
-    if mark is None and node.temporarily_offline:
-        return f"somebody marked its node offline: {node.reason!r}"
-    return _why_at_work(controller, node, ended)
-
-
-def _why_at_work(controller: Controller, node: Node, ended: Collection[str]) -> str | None:
-    if any(build.key not in ended for build in node.builds) or not (node.idle or node.builds):
-        return "a build slipped in"
+    has_work = any(build.key not in ended for build in node.builds) or not (node.idle or node.builds)
+    # Jenkins is asked last, and only if nothing else keeps the agent.
     runs = (run for run in {build.run for build in node.builds} if controller.whether_ended(run) not in _HAS_ENDED)
-    return next((f"Jenkins does not say any more that {run} has ended" for run in runs), None)
+    return first_of(
+        (not node.offline, "its node is online"),
+        (mark is not None and not carries(node, mark), f"its node does not carry our mark any more: {node.reason!r}"),
+        (mark is None and node.temporarily_offline, f"somebody marked its node offline: {node.reason!r}"),
+        (has_work, "a build slipped in"),
+    ) or next((f"Jenkins does not say any more that {run} has ended" for run in runs), None)
 
 
 _HAS_ENDED = (RunAnswer.ENDED, RunAnswer.MAY_HAVE_ENDED)
@@ -103,14 +104,13 @@ def may_delete(controller: Controller, step: DeleteNode) -> str | None:
     node = controller.node(step.node)
     if node is None:
         return None
-    if not node.offline:
-        return "its node is connected"
-    if node.is_deleted and (not (node.idle or node.builds) or any(build.key not in step.ended for build in node.builds)):
-        return "Jenkins has deleted it, and lists it until it has ended what is on it"
+    is_at_work = not (node.idle or node.builds) or any(build.key not in step.ended for build in node.builds)
     may_run = step.fate is not InstanceState.TERMINATED and not step.though_busy
-    if may_run and (not node.idle or node.builds):
-        return "a build is on it"
-    return None
+    return first_of(
+        (not node.offline, "its node is connected"),
+        (node.is_deleted and is_at_work, "Jenkins has deleted it, and lists it until it has ended what is on it"),
+        (may_run and (not node.idle or node.builds), "a build is on it"),
+    )
 
 
 def carries(node: Node, mark: Mark) -> bool:
@@ -150,8 +150,7 @@ def note_interruption(ports: Ports, record: Record) -> Record:
     now = ports.clock()
 
     def interrupted(read: Record) -> Record | None:
-        is_news = read.state.is_there and not read.is_interrupted(now)
-        return replace(read, interrupted_at=now) if is_news else None
+        return replace(read, interrupted_at=now) if read.state.is_there and not read.is_interrupted(now) else None
 
     noted = note(ports.state, record, interrupted)
     if noted is None:

@@ -55,12 +55,9 @@ def ask_overdue(ports: Ports, fleet: Fleet, stored: StoredState, views: Iterable
     if not ports.asks_overdue_runs:
         return {}
     controllers, now = {controller.name: controller for controller in ports.controllers}, ports.clock()
-    answers: dict[str, dict[str, RunAnswer]] = {}
-    for view in views:
-        runs = runs_to_ask(view, stored.memory, stored.records, stored.learned.get(view.name, Learned()), fleet, now)
-        if runs:
-            answers[view.name] = _ask(ports, controllers[view.name], runs)
-    return answers
+    known = stored.memory, stored.records
+    asked = {view.name: runs_to_ask(view, *known, stored.learned.get(view.name, Learned()), fleet, now) for view in views}
+    return {name: _ask(ports, controllers[name], runs) for name, runs in asked.items() if runs}
 
 
 def _ask(ports: Ports, controller: Controller, runs: Iterable[str]) -> dict[str, RunAnswer]:

@@ -1,6 +1,7 @@
 """Orders of a person beyond one pass: holds, pool overrides, purges, runs; and questions about the fleet."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -201,8 +202,7 @@ def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> lis
 
     Of a name that nothing has, what it may mean is explained, or listed where that is several.
     """
-    snapshot = observe(ports, fleet, ports.state.read(), invocation)
-    situation = assess(snapshot, fleet)
+    situation = _situation(ports, fleet, invocation)
     names, facts = known_names(situation), _facts(ports, situation, subject, subject)
     if subject in names or (facts and unreadable(subject) not in facts):
         return facts
@@ -213,8 +213,7 @@ def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> lis
 
 
 def _facts(ports: Ports, situation: Situation, subject: str, asked: str) -> list[str]:
-    names, since = _names_and_since(situation, subject)
-    events = _events(ports, names, since)
+    events = _events(ports, *_names_and_since(situation, subject))
     now = ports.clock()
     lately = [event for event in events if now - event.at <= _HISTORY_SECONDS]
     return [
@@ -240,10 +239,9 @@ def _names_and_since(situation: Situation, subject: str) -> tuple[set[str], floa
 
 def _events(ports: Ports, names: Collection[str], since: float) -> list[Event]:
     """Read which steps were taken with a node, an instance or a job; nothing if the history cannot be read."""
-    try:
+    with suppress(AutoscalerError):
         return [event for event in ports.history.since(since, ports.clock()) if event.subject in names]
-    except AutoscalerError:
-        return []
+    return []
 
 
 def as_json(overrides: Overrides) -> dict[str, Any]:
@@ -260,8 +258,7 @@ def as_json(overrides: Overrides) -> dict[str, Any]:
 
 
 def _numbers_json(numbers: PoolOverride | TeamOverride) -> dict[str, Any]:
-    facts = {"since_at": numbers.since_at, "until_at": numbers.until_at, "by": numbers.by, "reason": numbers.reason}
-    return numbers.given | facts
+    return numbers.given | {name: getattr(numbers, name) for name in ("since_at", "until_at", "by", "reason")}
 
 
 # What people order and ask about runs: where each takes place is chosen first, and nothing is started where anything is wrong.
@@ -285,8 +282,8 @@ def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: Orde
     order = new_order(request, order_id, _chosen(ports, fleet, invocation, request), fleet, ports.clock())
     # If a controller would refuse to start one part, the whole order is refused before anything starts.
     for target in {part.target.controller: part.target for part in order.parts}.values():
-        job = ports.builds[target.controller].job(job_path(order.job), ports.clock())
-        if refusal := refusal_of(job, order, target):
+        builds = ports.builds[target.controller]
+        if refusal := refusal_of(builds.job(job_path(order.job), ports.clock()), order, target):
             raise EventRefusedError(f"event refused: {refusal}")
     if invocation.dry_run:
         return entry_of(order, ports.clock())
@@ -357,10 +354,9 @@ def _statistics(ports: Ports, job: str) -> Statistics:
     names = [controller.name for controller in ports.controllers]
 
     def read() -> Statistics:
-        trackers = {name: ports.jobs.tracker(name) for name in names}
-        return Statistics(trackers=trackers, rows={name: ports.jobs.rows(name, {Subject(job)}) for name in names})
+        return {name: (ports.jobs.tracker(name), ports.jobs.rows(name, {Subject(job)})) for name in names}
 
-    return ports.or_else(read, "job_statistics_not_read", otherwise=Statistics(trackers={}, rows={}))
+    return ports.or_else(read, "job_statistics_not_read", otherwise={})
 
 
 def _known_run(store: RunOrderStore, order_id: str) -> RunOrder:

@@ -152,7 +152,7 @@ def counts_of(reports: Sequence[Report]) -> dict[str, int]:
         "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
         "Terminations": done(results, Terminate),
         "BootFailures": sum(len(boots_failed(report)) for report in reports),
-        "Quarantines": done(filter(_is_quarantine, results), Cordon),
+        "Quarantines": done([one for one in results if one.step.reason is not Reason.LABELS_TAKEN and _is_quarantine(one)], Cordon),
         "Ec2Disagrees": any(reason is Reason.EC2_DISAGREES for _, _, reason in held),
         "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
         "BuildsRunAgain": done(results, RunAgain),
@@ -163,8 +163,7 @@ def counts_of(reports: Sequence[Report]) -> dict[str, int]:
 
 
 def _is_quarantine(result: Result) -> bool:
-    step = result.step
-    return isinstance(step, Cordon) and step.mark.kind is MarkClass.QUARANTINE and step.reason is not Reason.LABELS_TAKEN
+    return isinstance(result.step, Cordon) and result.step.mark.kind is MarkClass.QUARANTINE
 
 
 _HOLDS_LAUNCHES = {
@@ -257,27 +256,30 @@ class StepNotes:
     ports: Ports
     plan: Plan
     by: str
+    results: list[Result] = field(default_factory=list)
     _unsent: list[Event] = field(default_factory=list)
     _has_failed: bool = False
 
     def note(self, result: Result) -> None:
-        """Log a step and its outcome; add it to the history if it was taken or failed."""
+        """Keep and log a step and its outcome; add it to the history if it was taken or failed."""
+        self.results.append(result)
         self.ports.log("step", pass_id=self.plan.pass_id, **step_json(result))
         if result.outcome not in _EVENTS:
             return
         step = result.step
         subject = step.node or step.instance_id or str(getattr(step, "job", ""))
-        event = Event(
-            at=self.ports.clock(),
-            by=self.by,
-            what=step.name,
-            where="/".join(filter(None, (step.controller, step.pool))),
-            subject=f"{result.count} of {step.count}" if isinstance(step, Launch | Start) else subject,
-            reason=str(step.reason),
-            detail=shortened("; ".join(filter(None, (step.detail, result.detail))), LONGEST_RESULT),
-            outcome=str(result.outcome),
+        self._unsent.append(
+            Event(
+                at=self.ports.clock(),
+                by=self.by,
+                what=step.name,
+                where="/".join(filter(None, (step.controller, step.pool))),
+                subject=f"{result.count} of {step.count}" if isinstance(step, Launch | Start) else subject,
+                reason=str(step.reason),
+                detail=shortened("; ".join(filter(None, (step.detail, result.detail))), LONGEST_RESULT),
+                outcome=str(result.outcome),
+            )
         )
-        self._unsent.append(event)
         # A table that does not answer costs the pass one wait, and not one for each step.
         if not self._has_failed:
             self.send()

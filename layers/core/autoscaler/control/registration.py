@@ -274,18 +274,14 @@ class _Request:
         What was read for this answer is not read again. The fleet file may share the machine no more.
         """
         if self.asked.devices or any(pool.share is Share.COOPERATIVE for pool in self.fleet.pools.values()):
-            self._read_people()
+            # In a host's first side when it was reserved: the fleet file may name its controllers in another order by now.
+            for name in [side_id(self.id, controller) for controller in self.fleet.controllers] if self.host else [self.id]:
+                self._record(name)
+            # Somebody may hold a device who is no build's user, and in none of the records that were read.
+            users = {device.user for device in self.asked.devices if device.user and not device.user.startswith(BUILD_USER)}
+            if users - {one.person for one in self._reservations()}:
+                self._read()
         return tuple(one for one in self._reservations() if not one.is_over(self.ports.clock()))
-
-    def _read_people(self) -> None:
-        # In a host's first side when it was reserved: the fleet file may name its controllers in another order by now.
-        names = [side_id(self.id, controller) for controller in self.fleet.controllers] if self.host else [self.id]
-        for name in names:
-            self._record(name)
-        # Somebody may hold a device who is no build's user, and in none of the records that were read.
-        users = {device.user for device in self.asked.devices if device.user and not device.user.startswith(BUILD_USER)}
-        if users - {one.person for one in self._reservations()}:
-            self._read()
 
     def _reservations(self) -> Iterator[Reservation]:
         return (one for record in self.known.values() if record is not None for one in record.devices_for)

@@ -12,7 +12,7 @@ from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Report, note
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.runs import Item, ItemState, Job, Run
+from autoscaler.domain.facts.runs import Item, ItemState, Run
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.facts.started_builds import Part, RunOrder, Try, TryState, Verdict, job_path
 from autoscaler.domain.repair.lost_builds import FIND_AFTER_SECONDS
@@ -52,25 +52,16 @@ CLOCKS_APART_SECONDS = 300.0
 _Open = tuple[Part, Try]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JobSeen:
-    """A job as its controller showed it at a time. ``runs``: its builds, by path."""
-
-    job: Job | None
-    at: float
-    runs: dict[str, Run]
-
-
 @dataclass(slots=True, kw_only=True)
 class OrderLookups:
-    """The questions of one look. ``since``: when the oldest build that is not known to have begun was started, of each job."""
+    """The questions of one look about these orders."""
 
     ports: Ports
     memory: Memory
     is_time: Callable[[], bool]
-    since: dict[tuple[str, str], float]
+    orders: Sequence[RunOrder]
     requests_left: int = TRIES_ASKED_A_LOOK
-    jobs: dict[tuple[str, str], _JobSeen] = field(default_factory=dict)
+    jobs: dict[tuple[str, str], TryFacts] = field(default_factory=dict)  # as their controllers showed them
     failed: set[str] = field(default_factory=set)  # controllers that did not answer: not asked again in this look
 
     def facts(self, order: RunOrder) -> dict[str, TryFacts]:
@@ -99,16 +90,18 @@ class OrderLookups:
             self.requests_left -= 1
             facts[one.id] = self._alone(order, part, one)
 
-    def _listed(self, tries: Iterable[_Open], seen: _JobSeen) -> dict[str, TryFacts]:
+    def _listed(self, tries: Iterable[_Open], seen: TryFacts) -> dict[str, TryFacts]:
         shown = {one.id: self._by_list(part, one, seen) for part, one in tries}
         return {try_id: facts for try_id, facts in shown.items() if facts is not None}
 
-    def _by_list(self, part: Part, one: Try, seen: _JobSeen) -> TryFacts | None:
+    def _by_list(self, part: Part, one: Try, seen: TryFacts) -> TryFacts | None:
         """Say what the job's list shows of a build; None if it shows nothing, so that the build has to be asked for alone."""
         if one.state is TryState.WRITTEN:
-            return TryFacts(job=seen.job, job_asked=True, job_at=seen.at)
+            return seen
         if one.state is TryState.RUNNING:
-            return self._running(part, one, seen.runs[one.run]) if one.run in seen.runs else None
+            entries = seen.job.entries if seen.job else ()
+            run = next((entry.build for entry in entries if entry.run == one.run and entry.build), None)
+            return self._running(part, one, run) if run else None
         entry = entry_of_item(one, seen.job)
         if entry is None:
             return None
@@ -121,32 +114,22 @@ class OrderLookups:
         item = builds.item(one.item)
         if item.state is not ItemState.UNKNOWN:
             return TryFacts(item=item)
-        seen = self._job(order, part.target.controller)
-        return TryFacts(item=item, job=seen.job, job_asked=True, job_at=seen.at)
+        return replace(self._job(order, part.target.controller), item=item)
 
     def _running(self, part: Part, one: Try, run: Run | None) -> TryFacts:
         return TryFacts(run=run, run_asked=True, lost=lost_of(part, self.memory.lost), node=node_of(part, one, self.memory))
 
-    def _job(self, order: RunOrder, controller: str) -> _JobSeen:
-        """Read a job once a look, whatever number of orders it has."""
+    def _job(self, order: RunOrder, controller: str) -> TryFacts:
+        """Read a job once a look, whatever number of orders it has: since the oldest build was started that is not known to have begun."""
         key = controller, order.job
         if key not in self.jobs:
             at = self.ports.clock()
-            shown = self.ports.builds[controller].job(job_path(order.job), self.since.get(key, at) - CLOCKS_APART_SECONDS)
-            runs = {entry.run: entry.build for entry in (shown.entries if shown else ()) if entry.build is not None}
-            self.jobs[key] = _JobSeen(job=shown, at=at, runs=runs)
+            parts = (part for other in self.orders if other.job == order.job for part in _open_parts(other))
+            tries = [part.last for part in parts if part.last and part.target.controller == controller]
+            since = min((one.at for one in tries if one.state is not TryState.RUNNING), default=at)
+            shown = self.ports.builds[controller].job(job_path(order.job), since - CLOCKS_APART_SECONDS)
+            self.jobs[key] = TryFacts(job=shown, job_asked=True, job_at=at)
         return self.jobs[key]
-
-
-def lookups(ports: Ports, memory: Memory, orders: Iterable[RunOrder], is_time: Callable[[], bool]) -> OrderLookups:
-    """Make what asks about these orders in one look."""
-    since: dict[tuple[str, str], float] = {}
-    for order in orders:
-        for part in _open_parts(order):
-            if part.last and part.last.state is not TryState.RUNNING:
-                key = part.target.controller, order.job
-                since[key] = min(since.get(key, part.last.at), part.last.at)
-    return OrderLookups(ports=ports, memory=memory, is_time=is_time, since=since)
 
 
 def _open_parts(order: RunOrder) -> Iterable[Part]:
@@ -208,7 +191,7 @@ class RunKeeper:
         orders = self.ports.run_orders.open_orders()
         parts = [part for order in orders for part in order.parts if part.last and part.last.state is TryState.QUEUED]
         self.queued |= {(part.target.controller, part.last.item) for part in parts if part.last}
-        asking = lookups(self.ports, self.memory, orders, self._is_time)
+        asking = self._asking(orders)
         first = int(self.ports.clock() // MINUTE_SECONDS) % max(1, len(orders))
         for order in (*orders[first:], *orders[:first]):
             if not self._is_time():
@@ -223,9 +206,8 @@ class RunKeeper:
     def carry_on(self, order: RunOrder, asking: OrderLookups | None = None) -> RunOrder:
         """Carry one order on: look, write down what will be done, do it, and write down what came of it."""
         now = self.ports.clock()
-        asking = asking or lookups(self.ports, self.memory, [order], self._is_time)
-        judged = judge(given_up(order, self.ports.builds, now), asking.facts(order), now)
-        following = carry_on(judged, now, self.starts)
+        facts = (asking or self._asking([order])).facts(order)
+        following = carry_on(judge(given_up(order, self.ports.builds, now), facts, now), now, self.starts)
         written = self._write(order, following.order)
         if written.is_open:
             return self._write(written, self._act(written, following.actions))
@@ -233,6 +215,9 @@ class RunKeeper:
             self.outcomes.append(outcome)
         self._note(written, f"run-{outcome}", "", summary_of(written))
         return written
+
+    def _asking(self, orders: Sequence[RunOrder]) -> OrderLookups:
+        return OrderLookups(ports=self.ports, memory=self.memory, is_time=self._is_time, orders=orders)
 
     def _write(self, before: RunOrder, after: RunOrder) -> RunOrder:
         return before if after == before else self.ports.run_orders.change_order(after)
@@ -277,8 +262,8 @@ class RunKeeper:
 
     def _refused(self, order: RunOrder, action: Start, where: str, why: str) -> RunOrder:
         self._note(order, "start-run", where, why, failed=True)
-        refused = {"state": TryState.ENDED, "verdict": Verdict.REFUSED, "ended_at": self.ports.clock(), "why": why}
-        return _with_try(order, action.part, **refused)
+        now = self.ports.clock()
+        return _with_try(order, action.part, state=TryState.ENDED, verdict=Verdict.REFUSED, ended_at=now, why=why)
 
     def _is_time(self) -> bool:
         return self.ends_at - self.ports.clock() >= STEP_RESERVE_SECONDS

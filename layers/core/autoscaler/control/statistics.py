@@ -1,6 +1,7 @@
 """Keeps the statistics and the costs of jobs, and answers questions about them. No pass reads them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -8,7 +9,7 @@ from autoscaler.control.observe import Invocation, observe
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import CostBatch, MonthCosts, Source
 from autoscaler.domain.facts.job_stats import JobRow, Subject
-from autoscaler.domain.facts.metering import day_name, month_name
+from autoscaler.domain.facts.metering import DAY_SECONDS, day_name, month_name
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import Lesson
@@ -47,13 +48,17 @@ _JOBS_MEANT = 10
 def note_jobs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson], reports: Mapping[str, Telemetry]) -> None:
     """Note what a look taught of jobs, and what agents told of their builds. What fails teaches nothing: the metrics must go out."""
     for controller, lesson in lessons.items():
-        try:
-            _note(ports, situation, controller, lesson, reports)
-        except ConflictError:
-            # An invocation that overlapped this one noted the same look first: it would count twice.
-            ports.log("jobs_noted_elsewhere", controller=controller)
-        except AutoscalerError as error:
-            ports.log("jobs_not_noted", controller=controller, error=f"{type(error).__name__}: {error}")
+        _once(ports, partial(_note, ports, situation, controller, lesson, reports), "jobs", controller=controller)
+
+
+def _once(ports: Ports, note: Callable[[], None], what: str, **facts: str) -> None:
+    """Note what a look saw, unless an invocation that overlapped this one noted the same first: it would count twice."""
+    try:
+        note()
+    except ConflictError:
+        ports.log(f"{what}_noted_elsewhere", **facts)
+    except AutoscalerError as error:
+        ports.log(f"{what}_not_noted", **facts, error=f"{type(error).__name__}: {error}")
 
 
 def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, reports: Mapping[str, Telemetry]) -> None:
@@ -126,29 +131,21 @@ def _eta(ports: Ports, situation: Situation, subject: str) -> list[EtaEntry]:
 
 def told_etas(ports: Ports, situation: Situation, subject: str) -> list[str]:
     """Say when builds of a job will start and end that wait or run; nothing where the statistics cannot be read."""
-    try:
+    with suppress(AutoscalerError):
         return report_eta.told_together([entry for entry in _eta(ports, situation, subject) if entry.state != "not queued"])
-    except AutoscalerError:
-        return []
+    return []
 
 
 # Keeps what jobs cost, and answers questions about it. No pass reads it.
 
 
 _READS = 3
-_DAY_SECONDS = 86_400.0
 
 
 def note_costs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson]) -> None:
     """Note what a look saw agents used for. What fails is made good by the next look: the metrics must go out."""
     learned = {controller: lesson.learned for controller, lesson in lessons.items()}
-    try:
-        _note_costs(ports.costs, CostLook(snapshot=situation.snapshot, fleet=situation.fleet, learned=learned))
-    except ConflictError:
-        # An invocation that overlapped this one noted the same minute first: it would count twice.
-        ports.log("costs_noted_elsewhere")
-    except AutoscalerError as error:
-        ports.log("costs_not_noted", error=f"{type(error).__name__}: {error}")
+    _once(ports, partial(_note_costs, ports.costs, CostLook(snapshot=situation.snapshot, fleet=situation.fleet, learned=learned)), "costs")
 
 
 def _note_costs(store: CostStore, look: CostLook) -> None:
@@ -180,16 +177,15 @@ def list_days(ports: Ports, fleet: Fleet, days: int | str, by: By) -> CostList:
     A day on which nothing was used has none, nor one before days were kept.
     """
     metered, now = ports.state.read().memory.month, ports.clock()
-    names = [days] if isinstance(days, str) else [day_name(now - ago * _DAY_SECONDS) for ago in reversed(range(days))]
-    batch, costs = _read(ports, [day_name(now - _DAY_SECONDS)] if days == "yesterday" else names)
+    names = [days] if isinstance(days, str) else [day_name(now - ago * DAY_SECONDS) for ago in reversed(range(days))]
+    batch, costs = _read(ports, [day_name(now - DAY_SECONDS)] if days == "yesterday" else names)
     kept = [in_day(day, batch, metered) for day in costs]
     return replace(list_costs(joined(kept), fleet, by), days=len(kept), days_with_costs=sum(bool(day.version) for day in kept))
 
 
 def list_month(ports: Ports, fleet: Fleet, month: str | None, by: By) -> CostList:
     """List the costs of a month, of the present one where none is named."""
-    name = month or month_name(ports.clock())
-    batch, [costs] = _read(ports, [name])
+    batch, [costs] = _read(ports, [month or month_name(ports.clock())])
     counted = in_month(costs, batch, ports.state.read().memory.month)
     return replace(list_costs(counted, fleet, by), volumes_usd=counted.parts.disk_usd)
 

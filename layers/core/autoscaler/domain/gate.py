@@ -18,7 +18,7 @@ from autoscaler.domain.repair.nodes import is_slot_left
 from autoscaler.domain.scale_in.sides import why_used_elsewhere
 from autoscaler.domain.scale_in.surplus import why_in_doubt
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent
-from autoscaler.domain.situation.breakers import cannot_come_back, hold_failing, keeps_failing
+from autoscaler.domain.situation.bets import TrialOf, by_pool, cannot_come_back, hold_failing
 from autoscaler.domain.situation.left import is_controller_left, why_not_wanted
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, hold_unread, uncordon, without_frozen
 from autoscaler.domain.situation.states import is_settled, is_unlabelled_twice
@@ -64,7 +64,7 @@ def _kept(situation: Situation, agent: Agent) -> _Answer:
 def _wanted_back(situation: Situation, agent: Agent) -> _Answer:
     """Keep what demand counts on; one that cannot be uncordoned goes, so that another may replace it."""
     wants = situation.demands[agent.record.controller].wants if not agent.record.state.is_given_up else ()
-    if not wants or not may_come_back(situation, agent) or keeps_failing(cannot_come_back(situation.memory, agent)):
+    if not wants or not may_come_back(situation, agent) or ((step := cannot_come_back(situation.memory, agent)) and step.is_closed):
         return None
     if situation.stopped_by(agent.pool.name) or not situation.is_waited_for(agent):
         return None
@@ -152,7 +152,7 @@ _REPAIRS = frozenset(
 def gate(situation: Situation, decided: Decided) -> list[Step | Held]:
     """Leave out what must not be done, and what operators have frozen, and what keeps failing until it is time to try it again."""
     admitted = without_frozen(situation, _admitted(situation, decided))
-    fails = any(past.failing for past in situation.memory.controllers.values())
+    fails = by_pool(situation.memory, TrialOf.STEP)
     return list(hold_failing(situation.memory, admitted, situation.now)) if fails else admitted
 
 

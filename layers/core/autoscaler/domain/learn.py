@@ -58,19 +58,11 @@ from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over, next_peaks, note_returns
 from autoscaler.domain.grouping import grouped
-from autoscaler.domain.launch.backoff import (
-    lacks_capacity,
-    note_accepted,
-    note_refusals,
-    note_running,
-    note_short_ends,
-    note_stops,
-    note_taken_back,
-)
+from autoscaler.domain.launch.backoff import lacks_capacity, refusals_of_launch, running, scopes_of, short_launches, spells
 from autoscaler.domain.launch.placement import note_never_lent
 from autoscaler.domain.lifecycle import next_observations
 from autoscaler.domain.memo import FOR_EVER, Memo
-from autoscaler.domain.repair.boots import note_ended_by_others, offerings_of, taken_back
+from autoscaler.domain.repair.boots import ended_by_others, taken_back
 from autoscaler.domain.repair.lost_builds import answered, next_lost, still_lost
 from autoscaler.domain.repair.nodes import note_owed
 from autoscaler.domain.scale_in.replace import cordoned_by_kind, note_kept, note_taken
@@ -83,38 +75,25 @@ from autoscaler.domain.situation.agents import (
     next_terminated,
     with_terminated,
 )
-from autoscaler.domain.situation.breakers import (
-    FAILED_BOOTS_KEPT,
+from autoscaler.domain.situation.bets import (
+    Outcome,
     TrialOf,
-    close,
+    connections,
+    note,
     note_consoles,
-    note_failed,
-    note_tried,
-    still_failing,
-    still_open,
-    still_refused,
-    still_remembered,
+    offerings_of,
+    opened,
 )
 from autoscaler.domain.situation.builds import next_may_have_orders
-from autoscaler.domain.situation.canary import (
-    failed_starts,
-    is_of_canary,
-    late_agents,
-    next_starts,
-    note_failed_canaries,
-    note_failed_starts,
-    note_refused_canaries,
-    still_tried,
-    vain_starts,
-)
+from autoscaler.domain.situation.canary import boots_seen, guesses_seen, outcomes_of_boots, still_tried, vain_starts
 from autoscaler.domain.situation.demand import beacon_items, with_beacons_asked
 from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
-from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_and_to_try, times_of
+from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_and_to_try, times_of, with_more_time
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.situation import Decided, Look, Situation, join, situate, with_job_lengths
 from autoscaler.domain.situation.states import FOREIGN, LEFT_THE_FILE, SHUTS_DOWN, UNSEEN, state_of
-from autoscaler.domain.situation.warm_pool import note_short_of_disk
+from autoscaler.domain.situation.warm_pool import ends_short_of_disk
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
 _E = TypeVar("_E", bound=Effect)
@@ -126,10 +105,17 @@ def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situat
     snapshot = _corrected(turned_back(snapshot), fleet)
     if any(pool.max_job_seconds is not None for pool in fleet.pools.values()):
         fleet = with_job_lengths(fleet, snapshot.learned)
+    fleet = with_more_time(fleet, snapshot.memory)
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
     closing = [closes_at(pool, snapshot.learned.values()) for pool in fleet.pools.values() if pool.capacity]
-    facts = seen, fleet, with_known_weights(fleet, snapshot.learned).weights, closing
+    facts = (
+        seen,
+        fleet,
+        with_known_weights(fleet, snapshot.learned).weights,
+        closing,
+        [learned.left_queue for learned in snapshot.learned.values()],
+    )
     situation = memo.value("situation", facts, snapshot.taken_at, lambda: (_assess(snapshot, fleet, memo), FOR_EVER))
     return replace(situation, snapshot=snapshot)
 
@@ -153,37 +139,40 @@ def _assess(snapshot: Snapshot, fleet: Fleet, memo: Memo) -> Situation:
 def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Memory:
     snapshot, agents, now = look.snapshot, look.agents, look.now
     views = snapshot.controllers.values()
-    registered = [agent for agent in agents if agent.record.registered_at is not None]
-    unnoted = [agent for agent in registered if agent.record.life_id != memory.agent(agent.record.instance_id).booted]
+    unnoted = [
+        agent
+        for agent in agents
+        if agent.record.registered_at is not None and agent.record.life_id != memory.agent(agent.record.instance_id).booted
+    ]
     ready = ((agent.pool.name, look.version_of(agent)) for agent in look.agents if agent.phase is Phase.READY)
     proven = {**memory.proven, **{pool: version for pool, version in ready if version and version == look.current.get(pool)}}
     marks, most_marked = next_marked(memory, agents, snapshot)
+    guesses = list(guesses_seen(look, memory))
     left, hold_until = left_pools(memory, look)
     metered = _metered(memory, look)
     follows_lost = memory.lost or snapshot.run_orders or any(pool.rerun for pool in look.fleet.pools.values())
     return replace(
         metered,
-        agents=_agents(look, memory, missing, marks, left),
+        agents=_agents(look, memory, missing, marks, left, {one.name for one in guesses}),
         pools=_pools(look, memory, unnoted, proven),
         controllers=_controllers(look, memory, most_marked),
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
-        trials=_trials_of(look, memory, proven),
+        trials=_trials_of(look, memory, proven, guesses),
         fleet=replace(metered.fleet, may_have_orders=next_may_have_orders(memory, look), hold_until=hold_until),
         lost=next_lost(memory.lost, look) if follows_lost else {},
     )
 
 
-def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str]) -> dict[str, Trial]:
-    """Carry on the trials, but for those that have ended; count what EC2 took back or had no room for, and what others have ended."""
-    trials, images = dict[str, Trial](), dict[str, Trial]()
-    if memory.trials:
-        boots = still_open(memory, look.agents, launched_and_to_try(look.fleet, look.current, proven)[0])
-        trials, images = note_running(still_remembered(memory.trials, look.now), look) | boots, still_tried(memory, look, proven)
-    trials |= next_starts(memory, look.agents, look.versions) | images
-    trials |= still_refused(memory, look.agents, look.snapshot.controllers, look.now)
+def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str], guesses: Iterable[Outcome]) -> dict[str, Trial]:
+    """Carry on what was lost, but for what is not wanted any more: with what connects, and what EC2 took back or had no room for."""
+    known, outcomes = memory.trials, [*guesses, *boots_seen(look, memory, launched_and_to_try(look.fleet, look.current, proven)[0])]
+    if known:
+        known = still_tried(known, look, proven)
+        outcomes += running(known, look)
+    outcomes += sorted(connections(memory, look.agents), key=lambda one: one.won)
     if look.snapshot.end_reasons or any(agent.record.interrupted_at for agent in look.agents):
-        trials = note_short_ends(note_ended_by_others(note_taken_back(trials, _taken_back(look)), look), look)
-    return trials
+        outcomes += [*spells(known, _taken_back(look)), *ended_by_others(known, look), *short_launches(known, look)]
+    return note(known, outcomes, look.now) if outcomes else {**known}
 
 
 def _metered(memory: Memory, look: Look) -> Memory:
@@ -214,12 +203,17 @@ def _taken_back(look: Look) -> Iterator[tuple[str, float, str]]:
         record = agent.record
         at = record.interrupted_at or look.now
         if record.instance_id in taken and look.now - at < INTERRUPTION_SECONDS:
-            for offering in offerings_of(agent, listed.get(record.machine)):
+            for offering in offerings_of(record, agent.pool, listed.get(record.machine)):
                 yield TrialOf.TAKEN_BACK.scope(agent.pool.name, offering.key), at, taken[record.instance_id]
 
 
 def _agents(
-    look: Look, memory: Memory, missing: Mapping[str, Missing], marks: Mapping[str, MonitorMark], left: Collection[str]
+    look: Look,
+    memory: Memory,
+    missing: Mapping[str, Missing],
+    marks: Mapping[str, MonitorMark],
+    left: Collection[str],
+    judged: Collection[str],
 ) -> dict[str, AgentPast]:
     """Update what is remembered of agents, and of instances, nodes and hosts without one; forget what has gone."""
     agents = {agent.record.instance_id: agent for agent in look.agents}
@@ -234,6 +228,7 @@ def _agents(
             ended_why=ended.get(name),
             away_since=_since(before.away_since, look.now) if name in away else None,
             pool_left_at=_since(before.pool_left_at, look.now) if name in left else None,
+            is_judged=before.is_judged or name in judged,
         )
     return without_empty(pasts)
 
@@ -243,8 +238,10 @@ def _past_of(agent: Agent, before: AgentPast, now: float) -> AgentPast:
     record, is_for_builds = agent.record, agent.phase is not Phase.RESERVED
     drains = before.draining_since is not None if agent.phase is Phase.UNSEEN else is_for_builds and agent.mark is not None
     has_connected = agent.phase is Phase.READY or before.connected == record.life_id
+    is_there = agent.phase is not Phase.CONNECTING and before.ready_since is not None and before.ready_since >= record.began_at
     return replace(
         before,
+        ready_since=before.ready_since if is_there else now if agent.phase is Phase.READY else None,
         idle_since=_since(before.idle_since, now) if is_for_builds and agent.idle else None,
         draining_since=_since(before.draining_since, now) if drains else None,
         booted=record.life_id if record.registered_at is not None else "",
@@ -262,14 +259,16 @@ def _pools(look: Look, memory: Memory, unnoted: Collection[Agent], proven: Mappi
     counting = {name for name, pool in look.fleet.pools.items() if pool.volume_usd_per_gib_month is not None}
     volumes = {name: read for name, read in known_volumes(snapshot).items() if name in counting}
     definitions = next_definitions(memory, look.fleet, snapshot.records, snapshot.intents, snapshot.instances)
+    started = {agent.pool.name: look.version_of(agent) for agent in look.agents if agent.phase is Phase.READY and agent.record.life}
     pools: dict[str, PoolPast] = {}
-    for name in dict.fromkeys((*memory.pools, *boots, *starts, *proven, *volumes, *never_lent, *definitions)):
+    for name in dict.fromkeys((*memory.pools, *boots, *starts, *proven, *volumes, *never_lent, *definitions, *started)):
         before = memory.pool(name)
         pools[name] = replace(
             before,
             proven=proven.get(name, ""),
             boots=last_times(before.boots, boots.get(name, ())),
             starts=last_times(before.starts, starts.get(name, ())),
+            started=started.get(name) or before.started,
             volumes=volumes.get(name),
             never_lent_at=never_lent.get(name),
             definition=definitions.get(name),
@@ -289,7 +288,6 @@ def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarke
             most_marked=most_marked.get(name),
             asked=next_asked(memory, view, look.snapshot) if view else {},
             beacon_items=items if view and view.complete else before.beacon_items,
-            failing=still_failing(before.failing, view, look.now) if before.failing else {},
         )
     return without_empty(controllers)
 
@@ -354,14 +352,14 @@ def _watch_controller(situation: Situation, name: str) -> ControllerPast:
     if view is None:
         return replace(before, free_nodes={}, rations={})
     if situation.no_giving_up(name):
-        return before
+        return replace(before, beside={})
     after = replace(
         before, needs={**before.needs, **{pool.name: _watch_pool(situation, pool) for pool in situation.pools_of(name).values()}}
     )
     if not (situation.demands[name].runnable or before.free_nodes or before.rations):
         return after  # nothing is refused where nothing waits
-    free_nodes = note_free_nodes(situation, view)
-    return replace(after, free_nodes=free_nodes, rations=note_rations(situation, view, free_nodes))
+    after = note_free_nodes(situation, view, after)
+    return replace(after, rations=note_rations(situation, view, after.free_nodes))
 
 
 def _watch_pool(situation: Situation, pool: PoolView) -> PoolNeeds:
@@ -400,7 +398,9 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
     memory, now, failed = situation.memory, situation.now, tuple(failures)
     gone = _note_gone(situation, decided)
     kept, owed, counted = note_kept(situation, decided), note_owed(situation, decided), {failure.instance_id for failure in failed}
-    trials = _with_failed_boots(situation, failed) if failed else memory.trials
+    outcomes: list[Outcome] = [*outcomes_of_boots(situation, failed)] if failed else []
+    if any(pool.warm_pool for pool in situation.fleet.pools.values()):
+        outcomes += ends_short_of_disk(decided)
     pools = {**memory.fleet.gone_from, **{instance.id: instance.pool for instance in situation.snapshot.ended}}
     pools |= {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
     return replace(
@@ -414,7 +414,7 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
             )
             for name, past in memory.agents.items()
         },
-        trials=note_short_of_disk(trials, decided, now) if any(pool.warm_pool for pool in situation.fleet.pools.values()) else trials,
+        trials=note(memory.trials, outcomes, now) if outcomes else memory.trials,
         pools=_taken_from(situation, decided, failed),
         lost=still_lost(situation) if memory.lost else {},
         gone=gone,
@@ -438,15 +438,6 @@ def _taken_from(situation: Situation, decided: Decided, failures: Collection[Boo
     }
 
 
-def _with_failed_boots(situation: Situation, failures: Collection[BootFailure]) -> dict[str, Trial]:
-    """Count what failed: starts, boots of a new image that is tried, boots of what a pool launches."""
-    to_try, now, pools = situation.to_try, situation.now, situation.fleet.pools
-    trials = note_failed_starts(situation.memory.trials, [*failed_starts(failures)], now)
-    boots = [failure for failure in failures if not failure.of_start]
-    trials = note_failed_canaries(trials, boots, to_try, now)
-    return note_failed(trials, [boot for boot in boots if not is_of_canary(boot, to_try)], situation.launched, pools, now)
-
-
 def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
     """Note when agents were launched whose records are closed now, as long as they count in the hour's launch rate."""
     forgotten = {step.instance_id for step in decided if isinstance(step, Forget)}
@@ -468,16 +459,14 @@ def remember_request(situation: Situation, request_id: str | None) -> Memory:
 
 
 def close_breaker(situation: Situation, pool: str) -> Memory:
-    """Note that a person closed a pool's breaker, or wants its new image tried again. No boot that failed until now counts once more."""
-    trials = close(situation.memory.trials, closed_by_a_person(situation.fleet, pool), situation.now)
-    if trial := trials.get(TrialOf.BOOT.scope(pool)):
-        late = (agent.record.instance_id for agent in late_agents(situation, pool))
-        trials[TrialOf.BOOT.scope(pool)] = replace(trial, failed=tuple(dict.fromkeys((*trial.failed, *late)))[-FAILED_BOOTS_KEPT:])
+    """Note that a person opened a pool again, or wants its new image tried again. No boot that failed until now counts once more."""
+    late = [agent.record.instance_id for agent in situation.late_launches if agent.pool.name == pool]
+    trials = opened(situation.memory.trials, opened_by_a_person(situation.fleet, pool), late, situation.now)
     return replace(situation.memory, trials=trials)
 
 
-def closed_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
-    """Name the scopes that a person closes with a pool's breaker."""
+def opened_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
+    """Name the scopes that a person opens with a pool."""
     controllers = fleet.pools[pool].controllers if pool in fleet.pools else ()
     return TrialOf.BOOT.scope(pool), TrialOf.START.scope(pool), TrialOf.IMAGE.scope(pool), *map(TrialOf.CONNECT.scope, controllers)
 
@@ -488,14 +477,11 @@ def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now:
         lost, reruns, left = answered(memory, answers, now)
         memory = replace(memory, lost=lost, reruns=reruns, fleet=replace(memory.fleet, left=left))
     has_launches = any(isinstance(effect, NotLaunched | Had) for effect in effects)
-    pasts = {name: memory.controller(name) for name in sorted({step.controller for step in _of(Tried, effects)})}
-    failing = {name: note_tried(past.failing, last_tried(effects, name), now) for name, past in pasts.items()}
     return replace(
         memory,
         agents=_ended_or_not(memory, effects, now),
         trials=_next_trials(memory, fleet, effects, now),
         pools={**memory.pools, **(_next_delays(memory, effects, now) if has_launches else {})},
-        controllers={**memory.controllers, **{name: replace(past, failing=failing[name]) for name, past in pasts.items()}},
     )
 
 
@@ -511,9 +497,9 @@ def _ended_or_not(memory: Memory, effects: Collection[Effect], now: float) -> di
     return agents
 
 
-def last_tried(effects: Iterable[Effect], controller: str) -> dict[str, str | None]:
-    """Say by its key why each step that was tried on a controller failed the last time; None: it did not."""
-    return {step.key: step.why for step in _of(Tried, effects) if step.controller == controller}
+def last_tried(effects: Iterable[Effect]) -> dict[str, str | None]:
+    """Say by its key why each step that was tried failed the last time; None: it did not."""
+    return {step.key: step.why for step in _of(Tried, effects)}
 
 
 def _of(kind: type[_E], effects: Iterable[Effect]) -> list[_E]:
@@ -531,17 +517,21 @@ def _next_delays(memory: Memory, effects: Iterable[Effect], now: float) -> dict[
 
 
 def _next_trials(memory: Memory, fleet: Fleet, effects: Iterable[Effect], now: float) -> dict[str, Trial]:
-    """Close the trials of what worked, and count what EC2 refused; of one launch some may be had and some refused."""
-    trials = {**memory.trials}
-    if consoles := _of(ConsoleRead, effects):
-        trials = note_consoles(trials, {console.instance_id: console.text for console in consoles})
-    if images := _of(ImageRefused, effects):
-        trials = note_refused_canaries(trials, images, now)
-    if starts := _of(FailedStart, effects):
-        trials = note_failed_starts(trials, starts, now)
-    if launches := _of(Had, effects):
-        trials = note_accepted(trials, launches, now)
-    for launch in _of(NotLaunched, effects):
-        trials = note_refusals(trials, fleet.pools[launch.pool], launch.refusals, now)
-    stopped, refused = [one.pool for one in _of(Stopped, effects)], [(one.pool, one.why) for one in _of(NotStopped, effects)]
-    return note_stops(trials, stopped, refused, now) if stopped or refused else trials
+    """Note what worked and what EC2 refused; of one launch some may be had and some refused."""
+    outcomes = [
+        *(Outcome(scope=TrialOf.IMAGE.scope(one.pool), why=one.why, version=one.version) for one in _of(ImageRefused, effects)),
+        *(_refused_start(start) for start in _of(FailedStart, effects)),
+        *(Outcome(scope=scope, won=True) for had in _of(Had, effects) for scope in scopes_of(had)),
+        *(one for launch in _of(NotLaunched, effects) for one in refusals_of_launch(fleet.pools[launch.pool], launch.refusals)),
+        *(Outcome(scope=of.scope(one.pool), won=True) for one in _of(Stopped, effects) for of in (TrialOf.STOPS, TrialOf.DISKS)),
+        *(Outcome(scope=TrialOf.STOPS.scope(one.pool), why=one.why) for one in _of(NotStopped, effects)),
+        *(Outcome(scope=TrialOf.STEP.scope(key), won=why is None, why=why or "") for key, why in last_tried(effects).items()),
+    ]
+    trials = note(memory.trials, outcomes, now) if outcomes else {**memory.trials}
+    consoles = {console.instance_id: console.text for console in _of(ConsoleRead, effects)}
+    return note_consoles(trials, consoles) if consoles else trials
+
+
+def _refused_start(start: FailedStart) -> Outcome:
+    """Each machine counts once, unless EC2 would have said the same whatever it is."""
+    return Outcome(scope=TrialOf.START.scope(start.pool), why=start.why, name="" if start.of_all else start.instance_id)

@@ -26,6 +26,7 @@ from autoscaler.domain.situation.builds import (
     builds_had,
     job_waits,
     learn_blocks,
+    note_left,
     running_builds,
     runs_present,
 )
@@ -81,6 +82,7 @@ def learn_from_builds(
         builds=builds_had(situation, controller, (*nodes, *(sighting.node for sighting, _ in begun))),
         blocks=blocks.blocks,
         items=items.next(view, graphs),
+        left_queue=note_left(situation, before, view, items.answers, pools),
     )
     waits = job_waits(situation, controller, begun)
     return Lesson(learned=learned, unseen=tuple(unseen), job_waits=waits, tallies=tally(ended), blocks=blocks.ends)
@@ -105,6 +107,7 @@ def _of_present(situation: Situation, controller: str, before: Learned) -> tuple
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
         running=running,
         waiting=waiting,
+        label_sets={f"{want.item.id}\n{want.item.job}": want.label_set for want in situation.demands[controller].wants},
         arrivals=arrivals,
         followers=followers,
         schedules=schedules,

@@ -78,6 +78,11 @@ def counted(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def sentence(text: str) -> str:
+    """Begin a text with a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def size(amount: float) -> str:
     """Write bytes as people say them: 12.3 GiB, 512 MiB."""
     return f"{amount / 2**30:.1f} GiB" if amount >= 2**30 else f"{amount / 2**20:.0f} MiB"

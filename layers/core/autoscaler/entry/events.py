@@ -1,6 +1,6 @@
 """Reads the events of scheduled functions: a tick, or a person's. Others are refused in one line, and nothing is done."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Protocol, TypeVar
@@ -53,7 +53,7 @@ class _SomeOfPool(_Pass):
     controller: Text | None = None
 
     def _facts(self, fleet: Fleet, *, one_controller: bool) -> dict[str, Any]:
-        pool = known_pool(fleet, self.pool)
+        pool = known("pool", self.pool, fleet.pools)
         controller = served_controller(fleet, pool, self.controller, one=one_controller)
         return {"pool": pool, "count": self.count, "controller": controller, "reason": self.reason, "request_id": self.request_id}
 
@@ -171,11 +171,11 @@ def checked(shape: TypeAdapter[T], event: Any, *, tags: int = 0) -> T:
         raise EventRefusedError("event refused: its lists and objects are nested too deeply") from None
 
 
-def known_pool(fleet: Fleet, pool: str, field: str = "pool") -> str:
-    """Return the pool's name, if there is such a pool."""
-    if pool not in fleet.pools:
-        raise EventRefusedError(f"event refused: {field} ({shortened(pool)}): is not one of the pools ({', '.join(fleet.pools)})")
-    return pool
+def known(field: str, name: str, names: Collection[str], what: str = "") -> str:
+    """Return a name if the fleet file has it. ``what``: the kind of these names, if the field has another name than that."""
+    if name not in names:
+        raise EventRefusedError(f"event refused: {field} ({shortened(name)}): is not one of the {what or field}s ({', '.join(names)})")
+    return name
 
 
 def served_controller(fleet: Fleet, pool: str, controller: str | None, *, one: bool) -> str | None:

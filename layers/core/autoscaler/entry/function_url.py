@@ -135,8 +135,7 @@ def register(event: Any) -> dict[str, Any]:
     if isinstance(answer, Refused):
         log("registration_refused", instance_id=caller.session, status=int(answer.status), reason=answer.reason)
         # An instance is told what to do, not what broke here: builds may read it, and the log has it.
-        reason = "not now: ask again" if answer.status is Status.UNAVAILABLE else answer.reason
-        return _url_answer(answer.status, {"message": reason})
+        return _url_answer(answer.status, {"message": "not now: ask again" if answer.status is Status.UNAVAILABLE else answer.reason})
     if isinstance(answer, Heard):
         return _url_answer(Status.REGISTERED, {"controller": answer.controller, "connections": [], "poll_seconds": POLL_SECONDS})
     for one in answer.connections:
@@ -175,13 +174,12 @@ def read_body(event: Any, caller: Caller) -> Asked:
         said = _Body.model_validate_json(b64decode(body) if is_encoded else body)
     except (TypeError, ValueError):
         return registration.NOTHING_SAID
-    devices = tuple(Device(**device) for device in said.model_dump(include={"devices"})["devices"])
     # People read a line of it, in the machine's own words, in messages and on screens.
     words = " ".join(said.problem.split()) if isinstance(said.problem, str) else ""
     return Asked(
         connected=said.connected,
         problem="".join(letter for letter in words if letter.isprintable())[:_PROBLEM_CHARACTERS],
-        devices=devices,
+        devices=tuple(Device(**device) for device in said.model_dump(include={"devices"})["devices"]),
         waiting=said.waiting,
         telemetry=_telemetry(said.telemetry, caller),
     )
@@ -200,15 +198,17 @@ def _telemetry(said: Any, caller: Caller) -> Telemetry | None:
 
 def _connection_json(told: Connection) -> dict[str, Any]:
     connection = {"controller": told.controller, "url": told.url, "name": told.spec.name, "life": told.life, "web_socket": True}
-    if told.secret is not None:
-        connection["secret"] = told.secret
-    return connection | ({"user": told.user, "remote_dir": told.spec.remote_dir} if told.user else {})
+    secret = {} if told.secret is None else {"secret": told.secret}
+    return connection | secret | ({"user": told.user, "remote_dir": told.spec.remote_dir} if told.user else {})
+
+
+_ASKS_AGAIN_AFTER = {
+    **dict.fromkeys((Status.TOO_EARLY, Status.NO_SLOT, Status.UNAVAILABLE), ASK_AGAIN_SECONDS),
+    Status.TOO_MANY: TOO_MANY_REQUESTS_WAIT_SECONDS,
+}
 
 
 def _url_answer(status: Status, body: dict[str, Any]) -> dict[str, Any]:
-    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"} | OURS
-    if status in {Status.TOO_EARLY, Status.NO_SLOT, Status.UNAVAILABLE}:
-        headers["Retry-After"] = str(ASK_AGAIN_SECONDS)
-    if status is Status.TOO_MANY:
-        headers["Retry-After"] = str(TOO_MANY_REQUESTS_WAIT_SECONDS)
+    again = {"Retry-After": str(_ASKS_AGAIN_AFTER[status])} if status in _ASKS_AGAIN_AFTER else {}
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"} | OURS | again
     return {"statusCode": int(status), "headers": headers, "body": json.dumps(body)}

@@ -19,10 +19,9 @@ def begin(
     by_a_person: bool = False,
 ) -> Invocation:
     """Begin an invocation, which ends when Lambda cuts it off."""
-    ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
     return Invocation(
         request_id=context.aws_request_id,
-        ends_at=ends_at,
+        ends_at=wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0,
         by=by,
         dry_run=dry_run,
         by_a_person=by_a_person,

@@ -116,8 +116,7 @@ def _carry_out(wired: Runtime, invocation: Invocation, operation: Operation, ord
     overrides, reports = _applied(wired, invocation, order)
     names = ("controller", "pool", "team", "label", "breaker", "target")
     place = "/".join(str(named) for name in names if (named := getattr(operation, name, None)))
-    is_event = _is_event(order, reports, changed=overrides != before)
-    _note(wired, operation, is_event=is_event, where=place, detail=operation.reason)
+    _note(wired, operation, is_event=_is_event(order, reports, changed=overrides != before), where=place, detail=operation.reason)
     log_reports("operate", reports)
     in_force = {} if overrides is None else operate.as_json(overrides)
     if isinstance(order, PoolOverride | TeamOverride) and overrides is not None:
@@ -138,10 +137,11 @@ def _is_event(order: FleetOrder, reports: Iterable[Report], *, changed: bool) ->
 
 def _ordered(wired: Runtime, invocation: Invocation, operation: Operation, order: OrderRuns | CancelRun) -> dict[str, Any]:
     """Order builds, or end an order."""
-    if isinstance(order, OrderRuns):
-        entry = operate.order_runs(wired.ports, wired.fleet, invocation, order)
-    else:
-        entry = operate.cancel_runs(wired.ports, wired.fleet, invocation, order)
+    entry = (
+        operate.order_runs(wired.ports, wired.fleet, invocation, order)
+        if isinstance(order, OrderRuns)
+        else operate.cancel_runs(wired.ports, wired.fleet, invocation, order)
+    )
     _note(wired, operation, is_event=True, subject=entry.job, detail=f"{entry.id}: {operation.reason}")
     return {"runs": [asdict(entry)]}
 

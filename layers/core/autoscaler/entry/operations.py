@@ -33,11 +33,10 @@ from autoscaler.domain.report.costs import By
 from autoscaler.domain.run_orders.choice import Asked, CancelRun, Choose, OrderRuns, Vary
 from autoscaler.domain.run_orders.criteria import ConditionError, read_condition
 from autoscaler.domain.wording import shortened
-from autoscaler.entry.events import SCALE_DOWN, Manual, RequestId, Text, checked, known_pool, read_trigger, served_controller
+from autoscaler.entry.events import SCALE_DOWN, Manual, RequestId, Text, checked, known, read_trigger, served_controller
 from autoscaler.errors import EventRefusedError
 
 T = TypeVar("T")
-_Named = TypeVar("_Named", str, str | None)
 
 # What every event of ``operate`` is: an order, which it makes for the domain, or a question.
 
@@ -100,20 +99,18 @@ class Run(Operation):
 
     def order(self, fleet: Fleet, _now: float) -> OrderRuns:
         """Check what the fleet file must know, and translate."""
-        controller = _known_controller(fleet, self.controller)
-        asked = Asked(
-            job=self.job.strip("/"),
-            runs=self.runs,
-            expression=_read("on", self.on, parse) if self.on and self.on.strip() else None,
-            conditions=tuple(_read("where", text, read_condition) for text in self.where),
-            vary=self.vary,
-            same=self.same,
-            strict=self.strict,
-            choose=self.choose,
-            controller=controller,
-        )
         return OrderRuns(
-            asked=asked,
+            asked=Asked(
+                controller=_known_controller(fleet, self.controller),
+                job=self.job.strip("/"),
+                runs=self.runs,
+                expression=_read("on", self.on, parse) if self.on and self.on.strip() else None,
+                conditions=tuple(_read("where", text, read_condition) for text in self.where),
+                vary=self.vary,
+                same=self.same,
+                strict=self.strict,
+                choose=self.choose,
+            ),
             parameters=tuple(sorted(self.parameters.items())),
             until=self.until,
             resubmit=self.resubmit,
@@ -173,9 +170,9 @@ class _Scoped(Operation):
 
     def place(self, fleet: Fleet) -> tuple[Scope, str]:
         if self.pool is not None:
-            return Scope.POOL, known_pool(fleet, self.pool)
+            return Scope.POOL, known("pool", self.pool, fleet.pools)
         if self.controller is not None:
-            return Scope.CONTROLLER, _known_controller(fleet, self.controller)
+            return Scope.CONTROLLER, known("controller", self.controller, fleet.controllers)
         return (Scope.LABEL, self.label) if self.label is not None else (Scope.FLEET, "")
 
 
@@ -212,7 +209,7 @@ class _Resume(_Scoped):
         if self.budget:
             return ResumeBudget()
         if self.breaker is not None:
-            return CloseBreaker(pool=known_pool(fleet, self.breaker, "breaker"))
+            return CloseBreaker(pool=known("breaker", self.breaker, fleet.pools, "pool"))
         scope, name = self.place(fleet)
         return Resume(scope=scope, name=name, nodes=tuple(self.nodes), reason=self.reason)
 
@@ -242,11 +239,11 @@ class _Set(Operation):
     def order(self, fleet: Fleet, now: float) -> PoolOverride | TeamOverride:
         until_at = now + self.minutes * 60.0
         if self.team is not None:
-            if self.team not in fleet.teams:
-                known = f"one of the teams ({', '.join(fleet.teams)})" if fleet.teams else "a team, the fleet file has none"
-                raise EventRefusedError(f"event refused: team ({shortened(self.team)}): is not {known}")
+            if not fleet.teams:
+                raise EventRefusedError(f"event refused: team ({shortened(self.team)}): is not a team, the fleet file has none")
+            known("team", self.team, fleet.teams)
             return TeamOverride(since_at=now, until_at=until_at, **self.model_dump(include={"team", "by", "reason", *TEAM_NUMBERS}))
-        pool = pool_at(fleet.pools[known_pool(fleet, self.pool or "")], now)
+        pool = pool_at(fleet.pools[known("pool", self.pool or "", fleet.pools)], now)
         least = pool.min_agents if self.min_agents is None else self.min_agents
         most = pool.max_agents if self.max_agents is None else self.max_agents
         if least > most:
@@ -268,9 +265,12 @@ class _Drain(Operation):
         if self.fleet and (is_of_place or is_of_agents):
             raise EventRefusedError("event refused: fleet (true): is the whole fleet, and is given alone")
         if (self.fleet or is_of_place) and not is_of_agents:
-            pool = None if self.pool is None else known_pool(fleet, self.pool)
-            controller = _known_controller(fleet, self.controller)
-            return DrainAll(pool=pool, controller=controller, reason=self.reason, request_id=self.request_id)
+            return DrainAll(
+                pool=None if self.pool is None else known("pool", self.pool, fleet.pools),
+                controller=_known_controller(fleet, self.controller),
+                reason=self.reason,
+                request_id=self.request_id,
+            )
         order = read_trigger(SCALE_DOWN, self.model_dump(exclude={"action", "by", "fleet"}, exclude_unset=True), fleet).order
         if not isinstance(order, DrainSome | DrainNodes):
             raise EventRefusedError("event refused: nodes: missing, and so are pool, controller and fleet")
@@ -445,20 +445,15 @@ def read_operation(event: Any) -> Operation:
 def _budget_spent(event: Any) -> "_BudgetSpent":
     """Read a message of the AWS budget as a hold on launches. The message id makes a repeated delivery the same request."""
     message = checked(_BUDGET_MESSAGE, event).records[0].sns
-    # Whatever its subject is: launches are held.
-    subject = shortened(" ".join((message.subject or "").split()), _REASON_CHARACTERS)
     return _BudgetSpent(
         action="hold",
         by=BUDGET,
-        reason=subject or "the AWS budget is spent",
+        # Whatever its subject is: launches are held.
+        reason=shortened(" ".join((message.subject or "").split()), _REASON_CHARACTERS) or "the AWS budget is spent",
         request_id=message.id,
         sent_at=message.sent.timestamp(),
     )
 
 
-def _known_controller(fleet: Fleet, controller: _Named) -> _Named:
-    if controller is not None and controller not in fleet.controllers:
-        raise EventRefusedError(
-            f"event refused: controller ({shortened(controller)}): is not one of the controllers ({', '.join(fleet.controllers)})"
-        )
-    return controller
+def _known_controller(fleet: Fleet, controller: str | None) -> str | None:
+    return None if controller is None else known("controller", controller, fleet.controllers)

@@ -55,8 +55,7 @@ def _woken_up(event: Any, context: Context) -> dict[str, Any]:
         log("look_skipped", slot=woken.slot, reason=skipped)
         return {"skipped": skipped}
     trigger = Trigger(order=None, dry_run=False, tick_at=woken.at)
-    reports = _scale_once("scale_up", wired, begin(wired, context, "scale_up"), trigger, passes.scale_up)
-    return merged_json(reports) if reports else {"skipped": "lease-held"}
+    return _scale_once("scale_up", wired, begin(wired, context, "scale_up"), trigger, passes.scale_up)
 
 
 @answers_refusals
@@ -83,14 +82,11 @@ def publish_metrics(event: Any, context: Context) -> dict[str, Any]:
 
 def _scale(function: str, shapes: Shapes, event: Any, context: Context, ordinary: Pass) -> dict[str, Any]:
     begun = _begun(function, shapes, event, context)
-    if begun is None:
-        return {"skipped": "stale-tick"}
-    reports = _scale_once(function, *begun, ordinary)
-    return merged_json(reports) if reports else {"skipped": "lease-held"}
+    return {"skipped": "stale-tick"} if begun is None else _scale_once(function, *begun, ordinary)
 
 
-def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: Trigger, ordinary: Pass) -> list[Report]:
-    """Take one look and act on it; return no report where another pass held the lease."""
+def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: Trigger, ordinary: Pass) -> dict[str, Any]:
+    """Take one look and act on it; return the plan, or that another pass held the lease."""
     try:
         if trigger.order is None:
             reports = ordinary(wired.ports, wired.fleet, invocation)
@@ -101,7 +97,7 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
             raise
         log("lease_held", function=function)
         tell_counts(wired, function, {"LeaseHeld": 1})
-        return []
+        return {"skipped": "lease-held"}
     log_reports(function, reports)
     if wired.essential and not trigger.dry_run:
         leave_note(wired.ports, function, counts_of(reports), places_of_reports(reports), completed=True)
@@ -113,7 +109,7 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
         if ended:
             passed, failed, unfinished = (ended[one] for one in (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.UNFINISHED))
             tell_counts(wired, "scale_down", {"RunsPassed": passed, "RunsFailed": failed, "BuildsLeft": unfinished})
-    return reports
+    return merged_json(reports)
 
 
 def _begun(function: str, shapes: Shapes, event: Any, context: Context) -> tuple[Runtime, Invocation, Trigger] | None:
@@ -125,12 +121,10 @@ def _begun(function: str, shapes: Shapes, event: Any, context: Context) -> tuple
         return None
     if trigger.tick_at is not None:
         announce_looks(wired.ports, trigger.tick_at)
-    invocation = begin(wired, context, function, dry_run=trigger.dry_run, by_a_person=trigger.by_a_person)
-    return wired, invocation, trigger
+    return wired, begin(wired, context, function, dry_run=trigger.dry_run, by_a_person=trigger.by_a_person), trigger
 
 
 def scaling_data(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:
     """Describe what a pass did, and that it was completed."""
     held = [held for report in reports for held in report.plan.held]
-    of_teams = held_by_teams(fleet, held) if fleet.teams else []
-    return [*scaling(fleet.name, counts_of(reports)), *of_teams, heartbeat(fleet.name, function)]
+    return [*scaling(fleet.name, counts_of(reports)), *held_by_teams(fleet, held), heartbeat(fleet.name, function)]

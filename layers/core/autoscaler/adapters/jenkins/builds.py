@@ -41,9 +41,14 @@ JOB_TREE = f"buildable,property[parameterDefinitions[name]],builds[url,{RUN_TREE
 MORE_BUILDS_TREE = f"allBuilds[url,{RUN_TREE}]{{%d,%d}}"
 QUEUED_TREE = f"items[id,inQueueSince,task[url],{_ACTIONS}]"
 ITEM_TREE = "_class,cancelled,executable[_class,url,fullDisplayName,builtOn,building,result,duration]"
-_AGENT_GONE = ("ExecutorStepExecution$RemovedNodeCause", "ExecutorStepExecution$RemovedNodeTimeoutCause")
 _REPEATS = ("RebuildCause", "Naginator")
-_BLOCK_CANCELLED = "ExecutorStepExecution$QueueTaskCancelled"
+# By the class of what stopped a build; any other is `OTHER`.
+_INTERRUPTIONS = {
+    "UserInterruption": Interruption.PERSON,
+    "ExecutorStepExecution$QueueTaskCancelled": Interruption.BLOCK_CANCELLED,
+    "ExecutorStepExecution$RemovedNodeCause": Interruption.AGENT_GONE,
+    "ExecutorStepExecution$RemovedNodeTimeoutCause": Interruption.AGENT_GONE,
+}
 
 
 class _Cause(Theirs):
@@ -242,11 +247,7 @@ def _is_interruption(action: dict[str, Any]) -> bool:
 
 
 def _interruption(kind: str) -> Interruption:
-    if kind.endswith("UserInterruption"):
-        return Interruption.PERSON
-    if kind.endswith(_BLOCK_CANCELLED):
-        return Interruption.BLOCK_CANCELLED
-    return Interruption.AGENT_GONE if kind.endswith(_AGENT_GONE) else Interruption.OTHER
+    return next((interruption for ending, interruption in _INTERRUPTIONS.items() if kind.endswith(ending)), Interruption.OTHER)
 
 
 # Implements the Builds port.

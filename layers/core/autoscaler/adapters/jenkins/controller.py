@@ -80,7 +80,9 @@ def relabelled(document: bytes, labels: Collection[str], *, instead_of: Collecti
     """
     if _MARK.search(document):
         raise ConflictError("somebody marked the node offline meanwhile")
-    others = set(_labels_in(document)) - set(instead_of)
+    found = _LABEL.search(document)
+    written = unescape(re.sub(rb"<[^>]*>", b"", found[0]).decode()).split() if found else ()
+    others = set(written) - set(instead_of)
     text = escape(" ".join(sorted({*labels, *others})), quote=False).encode()
     document = _replaced(_LABEL, b"  <label>" + text + b"</label>", document, "label")
     return _replaced(_MODE, b"  <mode>" + (b"EXCLUSIVE" if exclusive else b"NORMAL") + b"</mode>", document, "mode")
@@ -89,11 +91,6 @@ def relabelled(document: bytes, labels: Collection[str], *, instead_of: Collecti
 def with_executors(document: bytes, executors: int) -> bytes:
     """Replace the number of executors in a node's document; `TransientError` where it is not understood."""
     return _replaced(_EXECUTORS, f"  <numExecutors>{executors}</numExecutors>".encode(), document, "numExecutors")
-
-
-def _labels_in(document: bytes) -> list[str]:
-    found = _LABEL.search(document)
-    return unescape(re.sub(rb"<[^>]*>", b"", found[0]).decode()).split() if found else []
 
 
 def _replaced(pattern: re.Pattern[bytes], line: bytes, document: bytes, what: str) -> bytes:
@@ -145,10 +142,10 @@ def _in_parts(session: JenkinsSession, monotonic: Callable[[], float], until: fl
     items = session.get(QUEUE, tree.replace(*WITHOUT_WHY))
     body = items.json()
     entries = entries_of(body, "items")
-    parts = _Parts(session, monotonic, until, entries)
+    places = {entry["id"]: place for place, entry in enumerate(entries) if needs_why(entry)}
+    parts = _Parts(session, monotonic, until, places, max(WHOLE_BYTES / max(1, len(entries)), _LEAST_ITEM_BYTES))
     parts.read()
-    needed = sum(needs_why(entry) for entry in entries)
-    summary = f"{problem}; of {len(entries)} items {needed} do not tell their label, and of {len(parts.whys)} Jenkins' reason was read"
+    summary = f"{problem}; of {len(entries)} items {len(places)} do not tell their label, and of {len(parts.whys)} Jenkins' reason was read"
     return QueueAnswer(items, parts.sessions | {items.session}, body, parts.whys, summary)
 
 
@@ -159,18 +156,15 @@ class _Parts:
     session: JenkinsSession
     monotonic: Callable[[], float]
     until: float
-    entries: list[Any]
+    places: dict[Any, int]  # in the list, by item
+    item_bytes: float  # as far as is known by now
     whys: dict[int, str] = field(default_factory=dict)
     sessions: frozenset[str | None] = frozenset()
-    _places: dict[Any, int] = field(default_factory=dict)
     _moved: int = 0  # how far the list has moved since it was read: new items come first
-    _item_bytes: float = 0.0
 
     def read(self) -> None:
         """Read part after part, until all reasons are there or the time is over. The next look reads the others."""
-        self._places = {entry["id"]: place for place, entry in enumerate(self.entries) if needs_why(entry)}
-        needed = list(self._places.values())
-        self._item_bytes = max(WHOLE_BYTES / max(1, len(self.entries)), _LEAST_ITEM_BYTES)
+        needed = list(self.places.values())
         end: int | None = None  # open: whatever has come since moved the next ones beyond the end
         while needed and self.monotonic() < self.until:
             first = next(place for place in needed if place > needed[-1] - self._count)
@@ -179,7 +173,7 @@ class _Parts:
             except TooLargeError:
                 if self._count == 1:
                     return
-                self._item_bytes *= 4
+                self.item_bytes *= 4
             except NoAnswerError:
                 return
             else:
@@ -189,7 +183,7 @@ class _Parts:
     @property
     def _count(self) -> int:
         """How many items one part is likely to hold."""
-        return max(1, int(_PART_BYTES / self._item_bytes))
+        return max(1, int(_PART_BYTES / self.item_bytes))
 
     def _read_part(self, first: int, end: int | None) -> None:
         start, last = max(0, first + self._moved), "" if end is None else max(0, end + self._moved)
@@ -200,9 +194,9 @@ class _Parts:
         self.sessions |= {part.session}
         self.whys |= {entry["id"]: entry["why"] for entry in entries if isinstance(entry.get("why"), str)}
         # A few short reasons do not say that all are short.
-        self._item_bytes = max(len(part.body) / max(1, len(entries)), self._item_bytes / 4, _LEAST_ITEM_BYTES)
+        self.item_bytes = max(len(part.body) / max(1, len(entries)), self.item_bytes / 4, _LEAST_ITEM_BYTES)
         for place, entry in enumerate(entries):
-            if (before := self._places.get(entry["id"])) is not None:
+            if (before := self.places.get(entry["id"])) is not None:
                 self._moved = start + place - before
                 return
 

@@ -6,6 +6,7 @@ was opened last on the way back. The colour of what closes a block tells how it 
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Annotated, Any
@@ -82,8 +83,7 @@ def read_health(body: object) -> dict[str, Health]:
     for raw in computers if isinstance(computers, list) else []:
         name, told = (raw.get("displayName"), raw.get("monitorData")) if isinstance(raw, dict) else (None, None)
         if isinstance(name, str) and isinstance(told, dict):
-            builtin = str(raw.get("_class") or "").endswith("MasterComputer")
-            found["" if builtin else name] = _health(told)
+            found["" if str(raw.get("_class") or "").endswith("MasterComputer") else name] = _health(told)
     return found
 
 
@@ -98,10 +98,9 @@ def _health(told: dict[str, Any]) -> Health:
 
 
 def _monitor(told: dict[str, Any], name: str) -> _Monitor:
-    try:
+    with suppress(ValidationError):
         return _Monitor.model_validate(told.get(f"{_MONITORS}{name}") or {})
-    except ValidationError:
-        return _Monitor()
+    return _Monitor()
 
 
 # Translates flow graphs.

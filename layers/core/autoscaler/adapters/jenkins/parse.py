@@ -98,7 +98,8 @@ _HIDDEN = ("Password", "Secret")
 
 def parameters_of(actions: Any) -> dict[str, str]:
     """Return the values by name: texts, numbers and truth values. Passwords, secrets and everything else are left out."""
-    return {name: text for one in parameters_in(actions) if (name := one.get("name")) and (text := _text(one)) is not None}
+    shown = [one for one in parameters_in(actions) if one["name"] and not any(word in str(one.get("_class")) for word in _HIDDEN)]
+    return {one["name"]: text for one in shown if (text := plain(one.get("value"))) is not None}
 
 
 def parameters_in(actions: Any) -> Iterator[dict[str, Any]]:
@@ -106,11 +107,6 @@ def parameters_in(actions: Any) -> Iterator[dict[str, Any]]:
     for action in actions if isinstance(actions, list) else ():
         named = action.get("parameters") if isinstance(action, dict) else None
         yield from (one for one in (named if isinstance(named, list) else ()) if isinstance(one, dict) and isinstance(one.get("name"), str))
-
-
-def _text(parameter: dict[str, Any]) -> str | None:
-    is_hidden = any(word in str(parameter.get("_class")) for word in _HIDDEN)
-    return None if is_hidden else plain(parameter.get("value"))
 
 
 def plain(value: object) -> str | None:

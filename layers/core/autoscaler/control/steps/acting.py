@@ -37,16 +37,17 @@ class Acting:
     def record_of(self, step: Step) -> Record | None:
         """Return the record of the agent that has the node of a step."""
         place = step.controller, step.node
-        records = self.records.values()
-        return next((read for read in records if (read.controller, read.node) == place), None)
+        found = (read for read in self.records.values() if (read.controller, read.node) == place)
+        return next(found, None)
 
     def write(self, record: Record, holder: str = "") -> Record:
         """Replace a record if nobody has changed it since it was read, or stop here.
 
         With ``holder``: only while the lease is still theirs.
         """
-        expected = self.records[record.instance_id].state
-        written = self.ports.state.change_record(record, expected=expected, holder=holder)
+        written = self.ports.state.change_record(
+            record, expected=self.records[record.instance_id].state, holder=holder
+        )
         self.records[record.instance_id] = written
         return written
 
@@ -54,9 +55,9 @@ class Acting:
         """Replace a record by one that has come into another state now, likewise."""
         return self.write(replace(record, state=state, changed_at=self.ports.clock()))
 
-    def tried(self, step: Step, key: str, why: str | None) -> None:
+    def tried(self, key: str, why: str | None) -> None:
         """Note that a step was tried, by its name in what keeps failing, and why it failed."""
-        self.effects.append(Tried(controller=step.controller, key=key, why=why))
+        self.effects.append(Tried(key=key, why=why))
 
     def note(self, instance_id: str, change: nodes.Change) -> Record | None:
         """Write what a step has already done, on whatever the record is by now.

@@ -72,8 +72,8 @@ def uncordon(acting: Acting, step: Uncordon) -> Result:
         result = nodes.uncordon(controller, step)
         if result.outcome is not Outcome.DONE:
             return result
-    given = acting.write(_fitted(acting, replace(record, cordon=""), before))
-    _set_labels(acting, step, given, before)
+    given = _fitted(acting, replace(record, cordon=""), before)
+    _set_labels(acting, step, acting.write(given), before)
     return done(step, "its labels are back")
 
 
@@ -237,11 +237,15 @@ def reserve(acting: Acting, step: Reserve) -> Result:
 def _why_not(step: Reserve, node: Node) -> str | None:
     """Say why an agent is not reserved after all: somebody was quicker."""
     is_ours = step.replaces and nodes.carries(node, step.replaces)
-    if node.temporarily_offline and not is_ours:
-        return f"somebody marked it offline first: {node.reason!r}"
-    if not step.though_busy and (node.offline or not node.idle or node.builds):
-        return "a build has begun there, or it is not connected any more; ask again for another one"
-    return None
+    is_used = not step.though_busy and (node.offline or not node.idle or node.builds)
+    used = "a build has begun there, or it is not connected any more; ask again for another one"
+    return nodes.first_of(
+        (
+            node.temporarily_offline and not is_ours,
+            f"somebody marked it offline first: {node.reason!r}",
+        ),
+        (is_used, used),
+    )
 
 
 def reserve_device(acting: Acting, step: ReserveDevice) -> Result:

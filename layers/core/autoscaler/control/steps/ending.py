@@ -230,8 +230,8 @@ def _had_nodes_on(of_machine: Iterable[Record], record: Record) -> Iterator[str]
     Without the one of this record.
     """
     for other in (one for one in of_machine if one.state is not RecordState.GONE):
-        bindings = other.bindings if other.instance_id != record.instance_id else ()
-        bindings = (*bindings, *other.leaves)
+        own = other.bindings if other.instance_id != record.instance_id else ()
+        bindings = (*own, *other.leaves)
         yield from (binding.controller for binding in bindings if binding.node is not None)
 
 
@@ -244,10 +244,9 @@ def _others(fleet: Fleet, of_machine: Iterable[Record], record: Record) -> set[s
 def _why_used(node: Node | None, fleet: Fleet) -> str | None:
     if node is None:
         return None
-    if not node.offline:
-        return "its node is online"
-    if node.temporarily_offline and read_mark(node.reason, fleet.name) is None:
-        return f"somebody marked its node offline: {node.reason!r}"
-    if not node.idle or node.builds:
-        return "a build is on it"
-    return None
+    is_marked = node.temporarily_offline and read_mark(node.reason, fleet.name) is None
+    return nodes.first_of(
+        (not node.offline, "its node is online"),
+        (is_marked, f"somebody marked its node offline: {node.reason!r}"),
+        (not node.idle or node.builds, "a build is on it"),
+    )

@@ -32,8 +32,9 @@ def run_again(acting: Acting, step: RunAgain) -> Result:
     if store is None:
         return skipped(step, _NO_STORE)
     if step.found is not None:
-        started = replace(step.rerun, state=RerunState.STARTED, item=step.found)
-        return _note(acting, step, store, started)
+        return _note(
+            acting, step, store, replace(step.rerun, state=RerunState.STARTED, item=step.found)
+        )
     builds = acting.ports.builds[step.controller]
     if _is_repeated_by_now(builds, step):
         return skipped(step, "a person has started the same just now; the next look tells")
@@ -93,8 +94,8 @@ def _is_repeated_by_now(builds: Builds, step: RunAgain) -> bool:
         name: value for name, value in (step.parameters or {}).items() if value != step.rerun.id
     }
     job = builds.job(job_path_of(step.rerun.run), step.rerun.created_at)
-    entries = job.entries if job is not None else ()
-    new = [entry for entry in entries if entry.is_by_person and entry.item > step.newest]
+    by_people = (entry for entry in (job.entries if job else ()) if entry.is_by_person)
+    new = [entry for entry in by_people if entry.item > step.newest]
     started = [{one.name: one.value or "" for one in entry.parameters} for entry in new]
     return any(given.items() <= parameters.items() for parameters in started)
 

@@ -26,9 +26,19 @@ from autoscaler.domain.facts.metering import (
     turned,
 )
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
-from autoscaler.domain.facts.plan import Adopt, Had, ImageRefused, Launch, NotLaunched, Refusal
+from autoscaler.domain.facts.plan import (
+    Adopt,
+    Effect,
+    Had,
+    ImageRefused,
+    Launch,
+    NotLaunched,
+    Refusal,
+)
 from autoscaler.domain.facts.pools import with_left, with_volumes
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import (
+    FORECAST_PREFIX,
     Binding,
     Instance,
     InstanceState,
@@ -39,14 +49,16 @@ from autoscaler.domain.facts.snapshot import (
     version_of,
 )
 from autoscaler.domain.launch.backoff import may_be_the_image
-from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
-from autoscaler.domain.situation.breakers import TrialOf, open_trial
+from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS, note_results
+from autoscaler.domain.situation.bets import TrialOf, failing
 from autoscaler.domain.situation.states import SECOND_LOOK_SECONDS
 from autoscaler.errors import (
     ConflictError,
     LaunchRefusedError,
     MismatchError,
+    TransientError,
     UnansweredError,
+    UnansweredLaunchError,
 )
 from autoscaler.ports import Ports, StoredState
 
@@ -97,7 +109,7 @@ def _of_one_request(ports: Ports, step: Launch, memory: Memory) -> Launch:
     refused_at = {
         offering.key: trial.failed_at
         for offering in step.offerings
-        if (trial := open_trial(memory, TrialOf.OFFERING.scope(step.pool, offering.key)))
+        if (trial := failing(memory, TrialOf.OFFERING.scope(step.pool, offering.key)))
     }
     return replace(step, offerings=in_one_request(step.offerings, zones, refused_at))
 
@@ -115,6 +127,7 @@ def launch(acting: Acting, step: Launch) -> Result:
     try:
         answer = ports.compute.launch(sent.request)
     except UnansweredError as error:
+        acting.effects += _in_doubt(step.pool, error)
         return failed(step, f"no answer, looked for in the next pass: {error}")
     except MismatchError as error:
         return failed(step, f"it took effect before, settled by tag: {error}")
@@ -125,7 +138,7 @@ def launch(acting: Acting, step: Launch) -> Result:
         )
         _note_refused(acting, step, [refusal])
         return failed(step, str(error))
-    settle(ports, pool, sent, answer.instances)
+    settle(ports, pool, sent, answer.instances, acting.effects)
     types = frozenset(instance_type for _, instance_type, _ in answer.instances)
     got = len(answer.instances)
     refusals = [
@@ -147,6 +160,20 @@ def launch(acting: Acting, step: Launch) -> Result:
     return replace(done(step, detail) if got else failed(step, detail), count=got)
 
 
+def _in_doubt(pool: str, error: TransientError) -> list[Effect]:
+    """Return what EC2 answered, or that it did not, as a refusal; nothing for other errors.
+
+    The launch may have taken effect: the account launches nothing more until it is answered or
+    found.
+    """
+    refusals = (Refusal(code=str(error), offering_key="", asked=(), in_doubt=True),)
+    return (
+        [NotLaunched(pool=pool, refusals=refusals)]
+        if isinstance(error, UnansweredLaunchError)
+        else []
+    )
+
+
 def _note_refused(
     acting: Acting, step: Launch, refusals: Collection[Refusal], *, is_vain: bool = True
 ) -> None:
@@ -166,7 +193,9 @@ def _note_refused(
 
 
 def _written(ports: Ports, step: Launch) -> Intent:
-    intent_id = step.intent_id or ports.new_id()
+    intent_id = step.intent_id or (
+        (FORECAST_PREFIX if step.reason is Reason.FORESEEN else "") + ports.new_id()
+    )
     return Intent(
         id=intent_id,
         state=IntentState.WRITTEN,
@@ -189,6 +218,7 @@ def settle(
     pool: Pool,
     intent: Intent,
     launched: Collection[tuple[str, str, str]],
+    effects: list[Effect],
     recorded: Collection[str] = (),
 ) -> None:
     """Give every instance that a launch has brought a record, then close the intent.
@@ -197,6 +227,8 @@ def settle(
     """
     _record(ports, pool, intent, launched)
     ids = tuple(sorted({*recorded, *(instance_id for instance_id, _, _ in launched)}))
+    if ids:
+        effects.append(Had(pool=intent.pool, asked=(), types=frozenset()))
     _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
 
 
@@ -225,7 +257,8 @@ def _record(
 def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
     """Go on with every launch whose outcome is unknown.
 
-    Tell whether there was any, so that the state must be read again.
+    Tell whether there was any, so that the state must be read again. What EC2 answers is saved, so
+    that this pass decides by it.
     """
     fleet = with_left(with_volumes(fleet, stored), stored)
     open_intents = [intent for intent in stored.intents if intent.open]
@@ -236,14 +269,21 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
         month, _ = turned(memory.month, memory.fleet.months, month_name(now), now)
         day, _ = turned(memory.fleet.day, memory.fleet.days, day_name(now), now)
         levels = (*spent_levels(month, fleet, now), *levels_out_of_hours(day, fleet, now))
+        effects: list[Effect] = []
         for intent in open_intents:
             pool = fleet.pool_of(intent.pool, intent.controller)
             if pool is None:
                 raise ValueError(f"{intent.id} is open, and has no pool")
             used = any(level.has(intent.pool) for level in levels)
-            holds = overrides.holds_on(intent.controller, intent.pool)
-            on_hold = used or pool.has_left or bool(holds)
-            _recover(ports, pool, intent, _launched_by(intent, stored, listed), on_hold=on_hold)
+            on_hold = used or pool.has_left or any(overrides.holds_on(intent.controller, pool.name))
+            _recover(
+                ports, pool, intent, _launched_by(intent, stored, listed), effects, on_hold=on_hold
+            )
+        if effects:
+            ports.is_done(
+                lambda: ports.state.save_memory(note_results(memory, fleet, effects, now)),
+                "memory_not_saved",
+            )
     for intent in unfinished(ports, stored):
         if not intent.open:
             ports.state.remove_intent(intent)
@@ -338,14 +378,22 @@ def _launched_by(intent: Intent, stored: StoredState, listed: Collection[Instanc
     return _Brought(launched, recorded, is_blind, is_unclear)
 
 
-def _recover(ports: Ports, pool: Pool, intent: Intent, brought: _Brought, *, on_hold: bool) -> None:
+def _recover(
+    ports: Ports,
+    pool: Pool,
+    intent: Intent,
+    brought: _Brought,
+    effects: list[Effect],
+    *,
+    on_hold: bool,
+) -> None:
     now = ports.clock()
     age = now - intent.created_at
     is_over = age >= RESEND_LAUNCH_SECONDS and not brought.is_blind
     first_look_at = intent.empty_look_at or now
     if len(brought.ids) >= intent.count or (is_over and now - first_look_at >= SECOND_LOOK_SECONDS):
         # Never sent again. Should an instance of it turn up late after all, its tags lead to it.
-        settle(ports, pool, intent, brought.new, brought.recorded)
+        settle(ports, pool, intent, brought.new, effects, brought.recorded)
     elif age < -LISTED_AFTER_SECONDS:  # it was written by a clock that was ahead
         ports.state.change_intent(replace(intent, created_at=now), expected=intent.state)
     elif age < LISTED_AFTER_SECONDS:
@@ -353,24 +401,27 @@ def _recover(ports: Ports, pool: Pool, intent: Intent, brought: _Brought, *, on_
     elif brought.ids or age >= RESEND_LAUNCH_SECONDS:
         # A list may leave some out: they take their room until the launch is given up.
         _record(ports, pool, intent, brought.new)
-        looked = replace(intent, empty_look_at=first_look_at if is_over else None)
-        _advance(ports, intent, replace(looked, instances=tuple(sorted(brought.ids))))
+        _advance(
+            ports,
+            intent,
+            replace(
+                intent,
+                instances=tuple(sorted(brought.ids)),
+                empty_look_at=first_look_at if is_over else None,
+            ),
+        )
     elif not (on_hold or brought.is_unclear):
-        _send_again(ports, pool, intent)
+        _send_again(ports, pool, intent, effects)
 
 
-def _send_again(ports: Ports, pool: Pool, intent: Intent) -> None:
+def _send_again(ports: Ports, pool: Pool, intent: Intent, effects: list[Effect]) -> None:
     """Ask with the same token: EC2 answers with what it did, or does it now for the first time."""
-    sent = replace(intent, state=IntentState.SENT)
-    if sent != intent:
-        _advance(ports, intent, sent)
-    ports.is_done(
-        lambda: settle(ports, pool, sent, ports.compute.launch(sent.request).instances),
-        "launch_still_open",
+    try:
+        settle(ports, pool, intent, ports.compute.launch(intent.request).instances, effects)
+    except (UnansweredError, MismatchError, LaunchRefusedError) as error:
         # A refusal now says nothing of the first time. It stays open, and is settled by tag.
-        caught=(UnansweredError, MismatchError, LaunchRefusedError),
-        intent=intent.id,
-    )
+        ports.log("launch_still_open", intent=intent.id, error=f"{type(error).__name__}: {error}")
+        effects += _in_doubt(pool.name, error)
 
 
 def _advance(ports: Ports, old: Intent, new: Intent) -> Intent:

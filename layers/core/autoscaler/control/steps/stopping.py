@@ -8,7 +8,7 @@ The record is written first: the next pass goes on by what EC2 says.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from autoscaler.control import nodes
 from autoscaler.control.outcomes import Result
@@ -31,7 +31,7 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
 from autoscaler.domain.launch.backoff import keeps_from_starting
-from autoscaler.domain.situation.breakers import has_failed_often, key_of
+from autoscaler.domain.situation.bets import has_failed_often, key_of
 from autoscaler.domain.situation.canary import postponed_start, refused_start
 from autoscaler.errors import (
     ConflictError,
@@ -40,8 +40,6 @@ from autoscaler.errors import (
     StuckError,
     TransientError,
 )
-
-_NOT_ALLOWED = "UnauthorizedOperation"
 
 
 def stop(acting: Acting, step: Stop) -> Result:
@@ -59,12 +57,12 @@ def stop(acting: Acting, step: Stop) -> Result:
         acting.ports.compute.stop(step.instance_id)
     except (StuckError, RefusedError) as error:
         is_final = isinstance(error, StuckError) or has_failed_often(acting.snapshot.memory, step)
-        acting.tried(step, key, None if is_final else str(error))
+        acting.tried(key, None if is_final else str(error))
         if is_final:  # it never will be; the next look terminates it instead
             effects.append(NotStopped(instance_id=step.instance_id, pool=step.pool, why=str(error)))
             restore(acting, record)
         raise
-    acting.tried(step, key, None)
+    acting.tried(key, None)
     effects.append(Stopped(pool=step.pool))
     return done(step)
 
@@ -99,36 +97,20 @@ def finish_stop(acting: Acting, step: FinishStop) -> Result:
         if not (is_deleted or has_static_node(record)):
             controller.delete_node(step.node)
         record = record.without_node(acting.ports.clock())
-    stopped = replace(
-        record,
-        labels=(),
-        cordon="",
-        trouble="",
-        registered_at=None,
-        keep_until=0.0,
-        reservation=None,
-    )
-    acting.write_as(stopped, RecordState.STOPPED)
+    freed = replace(record, labels=(), cordon="", trouble="", reservation=None)
+    acting.write_as(replace(freed, registered_at=None, keep_until=0.0), RecordState.STOPPED)
     if step.failed:
-        key = postponed_start(step.controller, step.instance_id)
-        acting.tried(step, key, f"{EC2_ANSWERED}{step.failed}")
+        acting.tried(
+            postponed_start(step.controller, step.instance_id), f"{EC2_ANSWERED}{step.failed}"
+        )
     return done(step)
 
 
 # Starts.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Attempt:
-    """One call for some machines, and why EC2 did not start some of them."""
-
-    asked: tuple[str, ...]
-    problems: Mapping[str, TransientError]
-
-    @property
-    def refusals(self) -> dict[str, LaunchRefusedError]:
-        problems = self.problems.items()
-        return {name: why for name, why in problems if isinstance(why, LaunchRefusedError)}
+# What EC2 answered by machine: why it did not start, or None.
+_Answers = Mapping[str, TransientError | None]
 
 
 def start(acting: Acting, step: Start) -> Result:
@@ -136,40 +118,43 @@ def start(acting: Acting, step: Start) -> Result:
 
     Spares are started in their place.
     """
-    attempts, spares = [_attempt(acting, step, step.instance_ids)], list(step.spares)
-    while spares and (more := sum(map(_is_of_machine, attempts[-1].refusals.values()))):
-        attempts.append(_attempt(acting, step, spares[:more]))
-        spares = spares[more:]
-    problems = {name: why for attempt in attempts for name, why in attempt.problems.items()}
-    whole = _Attempt(asked=tuple(name for one in attempts for name in one.asked), problems=problems)
-    return _started(acting, step, whole, spares=len(whole.asked) - len(attempts[0].asked))
+    last, spares = _attempt(acting, step, step.instance_ids), list(step.spares)
+    answers, without_spares = last, len(last)
+    while spares and (more := sum(map(_is_of_machine, _refusals(last).values()))):
+        last, spares = _attempt(acting, step, spares[:more]), spares[more:]
+        answers = {**answers, **last}
+    return _started(acting, step, answers, spares=len(answers) - without_spares)
 
 
-def _started(acting: Acting, step: Start, attempt: _Attempt, *, spares: int) -> Result:
+def _started(acting: Acting, step: Start, answers: _Answers, *, spares: int) -> Result:
     """Note what has started and what has not, and launch what is missing then."""
-    started = [name for name in attempt.asked if name not in attempt.problems]
+    started = [name for name, why in answers.items() if why is None]
     for name in started:
-        acting.tried(step, refused_start(step.controller, name), None)
-    for name, refusal in attempt.refusals.items():
+        acting.tried(refused_start(step.controller, name), None)
+    for name, refusal in _refusals(answers).items():
         _note_refused(acting, step, name, refusal)
-    short = len(attempt.refusals) - spares
+    short = len(_refusals(answers)) - spares
     if step.otherwise and short > 0:
         acting.instead.append(replace(step.otherwise, count=short))
-    if not (started or attempt.problems):
+    if not answers:
         return replace(skipped(step, "another pass, or a person, was quicker"), count=0)
-    detail = "; ".join(f"{name}: {why}" for name, why in sorted(attempt.problems.items()))
+    detail = "; ".join(f"{name}: {why}" for name, why in sorted(answers.items()) if why)
     return replace(done(step, detail) if started else failed(step, detail), count=len(started))
 
 
-def _attempt(acting: Acting, step: Start, instance_ids: Iterable[str]) -> _Attempt:
+def _attempt(acting: Acting, step: Start, instance_ids: Iterable[str]) -> _Answers:
+    """Ask for some machines with one call."""
     stopped_at = {name: acting.records[name].changed_at for name in instance_ids}
     noted = [_noted(acting, step, acting.records[name]) for name in stopped_at]
     asked = {record.instance_id: record for record in noted if record}
     problems = acting.ports.compute.start(asked) if asked else {}
-    attempt = _Attempt(asked=tuple(asked), problems=problems)
-    for name in attempt.refusals:
+    for name in _refusals(problems):
         _stays_stopped(acting, asked[name], stopped_at[name])
-    return attempt
+    return {name: problems.get(name) for name in asked}
+
+
+def _refusals(answers: _Answers) -> dict[str, LaunchRefusedError]:
+    return {name: why for name, why in answers.items() if isinstance(why, LaunchRefusedError)}
 
 
 def _noted(acting: Acting, step: Start, record: Record) -> Record | None:
@@ -211,7 +196,7 @@ def _note_refused(acting: Acting, step: Start, name: str, refusal: LaunchRefused
             FailedStart(pool=step.pool, instance_id=name, why=why, of_all=not is_of_machine)
         )
     key = refused_start if is_of_machine else postponed_start
-    acting.tried(step, key(step.controller, name), why)
+    acting.tried(key(step.controller, name), why)
 
 
 def _is_of_machine(refusal: LaunchRefusedError) -> bool:
@@ -219,7 +204,7 @@ def _is_of_machine(refusal: LaunchRefusedError) -> bool:
 
     Another machine may not meet it.
     """
-    return not (keeps_from_starting(refusal.code) or refusal.code == _NOT_ALLOWED)
+    return not (keeps_from_starting(refusal.code) or refusal.code == "UnauthorizedOperation")
 
 
 # Gives agents to other controllers. Cut off anywhere, the next pass deletes the node that was left.
@@ -304,5 +289,5 @@ def _close_unseen(acting: Acting, step: FinishRotation) -> Result:
 def _without(record: Record, step: Rotate | FinishRotation) -> Record:
     """Note that the node is deleted that an agent leaves."""
     place = step.controller, step.node
-    others = (left for left in record.leaves if (left.controller, left.node) != place)
+    others = [left for left in record.leaves if (left.controller, left.node) != place]
     return replace(record, leaves=tuple(others))

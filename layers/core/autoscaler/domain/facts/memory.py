@@ -1,6 +1,6 @@
 """The memory of passes, with the last definitions of pools: part of the snapshot on the way in, part of the plan on the way out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import inf
@@ -83,6 +83,11 @@ class FreeNode:
     is_useless: bool = False  # it refuses whatever waits: it counts for nothing until it takes a build
 
 
+EC2_ANSWERED = "EC2 answered "  # what the cause of a refusal begins with
+# After each bet in a row that was won, so many times as many are tried at once.
+WIDER = 4.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ration:
     """How often an agent is launched for jobs that free executors refuse: one after another, ever more rarely while that helps none.
@@ -108,7 +113,7 @@ class Ration:
     @property
     def width(self) -> float:
         """How many agents may be tried at once: four times as many after each try that was won."""
-        return 4.0 ** len([*takewhile(bool, reversed(self.won))]) if self.is_closed else inf
+        return WIDER ** len([*takewhile(bool, reversed(self.won))]) if self.is_closed else inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,16 +177,15 @@ class InState:
     pool: str = ""
 
 
-EC2_ANSWERED = "EC2 answered "  # what the cause of a refusal begins with
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Something that failed: one agent at a time tries it again, and none before ``until_at``, until it works.
+    """What is known of a scope in which something was lost: what is tried there is a bet, and each has an outcome.
 
-    ``failures``: in a row; 0 once it worked. ``since_at``: of the first of them, ``failed_at``: of the last. ``why``: the last cause.
+    ``failures``: losses in a row, those that were launched together once; ``since_at``: of the first, ``failed_at``: of the last.
+    ``why``: of the last. Nothing is tried before ``until_at`` while it ``is_closed``, and then few at once. ``wins``: in a row;
+    ``pauses``: taken since the last. ``outcomes``: of the last bets, by machine: whether it was won.
     Of boots also ``failed``: the latest instances, each of which counts once; ``version``: that did not boot; ``said``: the last line on
-    the console of the last one; ``launched_at``, ``launch``: of the last one that counted.
+    the console of the last one. ``launch``: EC2 ended its machines while they were pending.
     """
 
     failures: int
@@ -192,13 +196,25 @@ class Trial:
     failed: tuple[str, ...] = ()
     version: str = ""
     said: str = ""
-    launched_at: float = 0.0
     launch: str = ""
+    outcomes: Mapping[str, bool] = field(default_factory=dict)
+    is_closed: bool = False
+    wins: int = 0
+    pauses: int = 0
 
     @property
-    def is_open(self) -> bool:
+    def is_failing(self) -> bool:
         """Tell whether it has not worked since it failed."""
         return self.failures > 0
+
+    @property
+    def is_broken(self) -> bool:
+        """Tell whether few are tried at once, and none of those has worked: people are told for so long."""
+        return self.is_closed and self.is_failing
+
+    def width(self, now: float) -> float:
+        """How many may be tried at once: one, then four times as many after each bet in a row that was won."""
+        return inf if not self.is_closed else 0.0 if now < self.until_at else WIDER**self.wins
 
     @property
     def code(self) -> str:
@@ -256,6 +272,7 @@ class AgentPast:
     away_since: float | None = None  # of a host that is not connected
     booted: str = ""  # the life whose boot or start was noted
     connected: str = ""  # the life in which it was seen connected
+    ready_since: float | None = None  # it is connected, or was until it had been for minutes: one that reboots at first still boots
     mark: MonitorMark | None = None
     stuck: Stuck | None = None
     is_ending: bool = False  # EC2 confirmed that it ends it
@@ -264,6 +281,7 @@ class AgentPast:
     owed: str = ""  # class of the mark that is to be set again
     is_kept: bool = False  # suspect, and its operator wants to look at it
     is_unstoppable: bool = False  # EC2 does not let us stop it
+    is_judged: bool = False  # it was launched for a forecast, and what came of that has counted
 
     @property
     def is_held(self) -> bool:
@@ -283,16 +301,6 @@ class MostMarked:
     agents: tuple[int, int]
     seen_at: float
     tried_at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
-    """A step in Jenkins that keeps failing: how often in a row, when first and last, and why the last time."""
-
-    times: int
-    since_at: float
-    tried_at: float
-    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +347,7 @@ class PoolPast:
     capacity: CapacityDelay | None = None
     boots: tuple[float, ...] = ()  # seconds
     starts: tuple[float, ...] = ()  # of stopped agents, likewise
+    started: str = ""  # the version of which one was last seen to start again
     never_lent_at: float | None = None  # when a job was seen that no lent agent could run
     volumes: PoolVolumes | None = None  # of agents as they are launched now
     taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class
@@ -365,7 +374,8 @@ class ControllerPast:
     rations: Mapping[str, Ration] = field(default_factory=dict)  # launches for jobs that free executors refuse, by label
     beacon_items: frozenset[int] = frozenset()  # items that ask for a beacon by its name
     asked: Mapping[str, AskedRun] = field(default_factory=dict)  # runs that were asked whether they have ended, by executor
-    failing: Mapping[str, Failing] = field(default_factory=dict)  # steps, by what they do to which node or machine
+    beside: Mapping[str, float] = field(default_factory=dict)  # since when jobs wait beside free executors
+    hand_outs: tuple[float, ...] = ()  # seconds that the last jobs which began had waited beside free executors, the longest of each look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,7 +415,7 @@ class Memory:
     pools: Mapping[str, PoolPast] = field(default_factory=dict)  # by name
     controllers: Mapping[str, ControllerPast] = field(default_factory=dict)  # by name; "" is EC2
     sessions: Mapping[str, ControllerSession] = field(default_factory=dict)  # by controller
-    trials: Mapping[str, Trial] = field(default_factory=dict)  # by scope, as `situation.breakers` names them
+    trials: Mapping[str, Trial] = field(default_factory=dict)  # by scope, as `situation.bets` names them
     fleet: FleetPast = field(default_factory=FleetPast)
     month: Month = field(default_factory=Month)
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when
@@ -508,12 +518,32 @@ class Follower:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftQueue:
+    """How an item left the queue. ``waited_seconds``: 0 if an agent of ours took it; ``node``: of others, that did; "" if none did."""
+
+    waited_seconds: float = 0.0
+    node: str = ""
+
+
+# What waits for longer does wait for agents; fewer that do not may be chance. Others like them get half as long again as the slowest took.
+_SOON_SECONDS, _ENOUGH_LEFT, LEFT_KEPT, _PATIENCE = 600.0, 5, 10, 1.5
+
+
+def patience_of(left: Iterable[LeftQueue]) -> float:
+    """Say how many seconds jobs of a label set must wait until agents are launched for them, by how the last ones left the queue."""
+    waits = [item.waited_seconds for item in left if 0 < item.waited_seconds <= _SOON_SECONDS]
+    return _PATIENCE * max(waits) if len(waits) >= _ENOUGH_LEFT else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """Facts learned on one controller: recent durations per job and pool, and the present builds and items."""
 
     samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     running: Mapping[str, Sighting] = field(default_factory=dict)
     waiting: Mapping[str, float] = field(default_factory=dict)  # item -> seconds it had waited when last seen
+    label_sets: Mapping[str, str] = field(default_factory=dict)  # of these items
+    left_queue: Mapping[str, tuple[LeftQueue, ...]] = field(default_factory=dict)  # the last items, by label set
     runs: Mapping[str, RunSeen] = field(default_factory=dict)
     stages: Mapping[str, StageSeen] = field(default_factory=dict)  # by project and number
     arrivals: Mapping[str, Arrivals] = field(default_factory=dict)  # by job

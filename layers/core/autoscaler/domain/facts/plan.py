@@ -346,6 +346,7 @@ class BootFailure:
     """An instance that never became an agent; its console is worth keeping. ``why``: where we know it.
 
     ``beside``: an agent that was launched with it or later has connected, so that only this machine is at fault; or its controller is.
+    ``places``: scopes of the types and subnets that it may have been launched on; none where its controller is at fault.
     ``of_start``: it was an agent before, was stopped, and did not come back.
     """
 
@@ -355,8 +356,8 @@ class BootFailure:
     why: str = ""
     version: str = ""  # of its launch template; "" where EC2 does not say
     launched_at: float = 0.0
-    launch: str = ""
     beside: bool = False
+    places: tuple[str, ...] = ()
     of_start: bool = False
 
 
@@ -378,7 +379,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One error of a launch. ``offering_key``: "" where EC2 did not say; ``asked``: all offerings of one market in it."""
+    """One error of a launch. ``offering_key``: "" where EC2 did not say; ``asked``: all offerings of one market in it.
+
+    ``in_doubt``: EC2 has an error of its own, or did not answer: the launch may have taken effect.
+    """
 
     code: str
     offering_key: str
@@ -386,6 +390,7 @@ class Refusal:
     had: frozenset[str] = frozenset()  # instance types that it got all the same
     met: bool = False  # it got as many as it asked for
     denied: str = ""  # the action for which IAM gives no permission
+    in_doubt: bool = False
 
     @property
     def text(self) -> str:
@@ -477,7 +482,6 @@ class ConsoleRead:
 class Tried:
     """A step that is given up if it fails too often, by its name in what keeps failing. ``why``: None: it has not failed."""
 
-    controller: str
     key: str
     why: str | None
 

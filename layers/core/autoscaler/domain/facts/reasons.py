@@ -22,7 +22,7 @@ class Reason(StrEnum):
     NOBODY_CAN_SERVE = "nobody-can-serve", "A job waits, and no agent that is there or on its way can ever run it."
     REFUSED = (
         "refused",
-        "Free executors did not take the job for three minutes: another agent is tried, one after another, at growing intervals.",
+        "Free executors did not take the job for minutes: another agent is tried, one after another, at growing intervals.",
     )
     REFUSES_ALL = "refuses-all", "The agent stood free beside waiting jobs and took none of them; it is replaced."
     MAX_WAIT = "max-wait", "A job would otherwise wait longer than max_wait_seconds."
@@ -173,7 +173,10 @@ class Reason(StrEnum):
     OF_HOSTS = "of-hosts", "The pool's machines are hosts of your own: none is launched, stopped or ended."
     CAPACITY_CLOSED = "capacity-closed", "The pool's Capacity Reservation or Block has not begun, or ends before builds would."
     POOL_PAUSED = "pool-paused", "EC2 refused a launch of this pool for a reason that trying again at once would not change."
-    ACCOUNT_THROTTLED = "account-throttled", "EC2 throttles the account, or one of its quotas is used up."
+    ACCOUNT_THROTTLED = (
+        "account-throttled",
+        "EC2 throttles the account, does not answer or has an error of its own, or a quota is used up.",
+    )
     BREAKER_OPEN = "breaker-open", "Boots of this pool keep failing, so it is paused for a while."
     ONE_TRIAL = "one-trial", "Boots of this pool kept failing; one agent is tried until one connects."
     CANNOT_CONNECT = (

@@ -1,7 +1,7 @@
 """Meaning of EC2's refusals: each error code is about an offering, a subnet, a family, a market, a pool or the account."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -9,17 +9,15 @@ from autoscaler.domain.facts.fleet import Offering, Pool
 from autoscaler.domain.facts.memory import EC2_ANSWERED, Trial
 from autoscaler.domain.facts.plan import Had, Refusal
 from autoscaler.domain.facts.snapshot import InstanceState, Snapshot
-from autoscaler.domain.repair.boots import offerings_of
-from autoscaler.domain.situation.breakers import (
+from autoscaler.domain.situation.bets import (
     ACCOUNT,
     CAPACITY_PAUSES,
     PERSON_PAUSES,
-    TAKEN_BACK_PAUSES,
     THROTTLE_PAUSES,
     UNSUPPORTED_PAUSES,
+    Outcome,
     TrialOf,
-    close,
-    failed_once_more,
+    offerings_of,
 )
 from autoscaler.domain.situation.situation import Look
 
@@ -154,15 +152,14 @@ KNOWN_CODES = frozenset(_MEANINGS)
 _LACKING_CAPACITY = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
 
 
-def note_refusals(known: Mapping[str, Trial], pool: Pool, refusals: Iterable[Refusal], now: float) -> dict[str, Trial]:
-    """Count the errors of one launch by scope; a scope with several errors counts once, for the one with the longest pauses."""
-    failed: dict[str, tuple[_Meaning, str]] = {}
+def refusals_of_launch(pool: Pool, refusals: Iterable[Refusal]) -> Iterator[Outcome]:
+    """Name the scopes of one launch's errors; a scope with several errors is lost once, for the one with the longest pauses."""
+    lost: dict[str, Outcome] = {}
     for refusal in refusals:
         for scope, meaning in _failed_by(pool, refusal):
-            if scope not in failed or failed[scope][0].pauses < meaning.pauses:
-                failed[scope] = meaning, f"{EC2_ANSWERED}{refusal.text}"
-    trials = {scope: failed_once_more(known.get(scope), meaning.pauses, why, now) for scope, (meaning, why) in failed.items()}
-    return {**known, **trials}
+            if scope not in lost or lost[scope].pauses < meaning.pauses:
+                lost[scope] = Outcome(scope=scope, pauses=meaning.pauses, why=f"{EC2_ANSWERED}{refusal.text}")
+    yield from lost.values()
 
 
 def held_by_what_is_stopped(code: str, *, everywhere: bool = False) -> bool:
@@ -191,60 +188,37 @@ def short_ends(snapshot: Snapshot) -> dict[str, str]:
     return {name: code for name, code in codes.items() if keeps_from_starting(code) or held_by_what_is_stopped(code)}
 
 
-def note_short_ends(previous: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
-    """Count launches that EC2 ended because something was short. Launches from before the first such end do not count again."""
-    trials, short = dict(previous), short_ends(look.snapshot)
+def short_launches(known: Mapping[str, Trial], look: Look) -> Iterator[Outcome]:
+    """Find launches that EC2 ended because something was short. Launches from before the first such end do not count again."""
+    short, lost = short_ends(look.snapshot), dict[str, Outcome]()
     listed = {instance.id: instance for instance in look.snapshot.instances if instance.state.ended}
     for agent in [agent for agent in look.agents if agent.record.instance_id in short]:
         record, code = agent.record, short[agent.record.instance_id]
-        offerings = offerings_of(agent, listed.get(record.machine))
+        offerings = offerings_of(record, agent.pool, listed.get(record.machine))
         # A quota of volumes is about nothing that could be chosen otherwise.
         keys = [""] if held_by_what_is_stopped(code, everywhere=True) else [offering.key for offering in offerings]
         refusals = [Refusal(code=code, offering_key=key, asked=agent.pool.offerings) for key in keys]
-        for scope, trial in note_refusals(trials, agent.pool, refusals, look.now).items():
-            before = trials.get(scope)
-            if trial is not before and (before is None or record.began_at >= before.failed_at):
-                trials[scope] = replace(trial, launch=record.launch)
-    return trials
+        for one in refusals_of_launch(agent.pool, refusals):
+            if one.scope not in known or record.began_at >= known[one.scope].failed_at:
+                lost.setdefault(one.scope, replace(one, launch=record.launch))
+    yield from lost.values()
 
 
-def note_accepted(previous: Mapping[str, Trial], launches: Collection[Had], now: float) -> dict[str, Trial]:
-    """Close the trials of what EC2 launched. If EC2 ended the last launch while it was pending, wait until this one runs."""
-    scopes = {scope for had in launches for scope in scopes_of(had) if scope in previous}
-    unsure = {scope: replace(previous[scope], until_at=now + CAPACITY_PAUSES[0]) for scope in scopes if previous[scope].launch}
-    return close(previous, scopes - unsure.keys(), now) | unsure
-
-
-def note_running(previous: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
-    """Close the trials of launches that EC2 ended while they were pending, if a machine runs that was launched since."""
-    trials = dict(previous)
-    unsure = {scope: trial for scope, trial in previous.items() if trial.launch and scope.startswith(_OF_LAUNCHES)}
-    running = {machine.id: machine for machine in look.snapshot.instances if unsure and machine.state is InstanceState.RUNNING}
-    for agent in [agent for agent in look.agents if agent.record.machine in running]:
-        offerings = tuple(offerings_of(agent, running[agent.record.machine]))
+def running(known: Mapping[str, Trial], look: Look) -> Iterator[Outcome]:
+    """Find machines that run and were launched since EC2 ended others while they were pending."""
+    unsure = {scope: trial for scope, trial in known.items() if trial.launch and scope.startswith(_OF_LAUNCHES)}
+    machines = {machine.id: machine for machine in look.snapshot.instances if unsure and machine.state is InstanceState.RUNNING}
+    for agent in [agent for agent in look.agents if agent.record.machine in machines]:
+        offerings = tuple(offerings_of(agent.record, agent.pool, machines[agent.record.machine]))
         for scope in scopes_of(Had(pool=agent.pool.name, asked=offerings, types=frozenset({agent.record.instance_type}))):
             if scope in unsure and agent.record.launched_at >= unsure[scope].failed_at:
-                trials[scope] = replace(unsure[scope], failures=0, until_at=look.now, launch="")
-    return trials
+                yield Outcome(scope=scope, won=True, name=agent.record.instance_id)
 
 
-def note_stops(known: Mapping[str, Trial], stopped: Iterable[str], refused: Iterable[tuple[str, str]], now: float) -> dict[str, Trial]:
-    """Remember for a day of which pools EC2 did not let us stop an agent, and why: what is booted to be stopped may fare no better.
-
-    ``stopped``: pools of which it did.
-    """
-    trials = close(known, (kind.scope(pool) for pool in stopped for kind in (TrialOf.STOPS, TrialOf.DISKS)), now)
-    return trials | {TrialOf.STOPS.scope(pool): failed_once_more(None, UNSUPPORTED_PAUSES, why, now) for pool, why in refused}
-
-
-def note_taken_back(known: Mapping[str, Trial], taken: Iterable[tuple[str, float, str]]) -> dict[str, Trial]:
-    """Note of which offerings EC2 took machines back: scope, when, and why. Machines that go while the pause lasts are of one spell."""
-    trials = dict(known)
-    for scope, at, why in taken:
-        before = trials.get(scope)
-        if before is None or at >= before.until_at:
-            trials[scope] = failed_once_more(before, TAKEN_BACK_PAUSES, why, at)
-    return trials
+def spells(known: Mapping[str, Trial], taken: Iterable[tuple[str, float, str]]) -> Iterator[Outcome]:
+    """Name the offerings of which EC2 took machines back: scope, when, and why. Machines that go while the pause lasts are of one spell."""
+    fresh = {scope: (at, why) for scope, at, why in taken if scope not in known or at >= known[scope].until_at}
+    return (Outcome(scope=scope, at=at, why=why) for scope, (at, why) in fresh.items())
 
 
 def lacks_capacity(code: str) -> bool:
@@ -260,7 +234,7 @@ def may_be_the_image(code: str) -> bool:
 
 def _failed_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:
     """Name the scopes that one error is about. A launch that was met in full pauses neither pool nor account."""
-    meaning = _MEANINGS.get(refusal.code, _UNKNOWN)
+    meaning = _MEANINGS["Throttling"] if refusal.in_doubt else _MEANINGS.get(refusal.code, _UNKNOWN)
     named = next((offering for offering in refusal.asked if offering.key == refusal.offering_key), None)
     if meaning.scope is Scope.ACCOUNT:
         if not refusal.met:

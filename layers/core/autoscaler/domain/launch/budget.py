@@ -24,9 +24,9 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.memo import FOR_EVER
-from autoscaler.domain.situation.agents import LATE, Agent, Phase
-from autoscaler.domain.situation.breakers import TrialOf, boots_counted, by_pool, open_trial
-from autoscaler.domain.situation.canary import to_begin, why_one_at_a_time
+from autoscaler.domain.situation.agents import Agent, Phase, has_settled
+from autoscaler.domain.situation.bets import TrialOf, boots_counted, by_pool, closed
+from autoscaler.domain.situation.canary import few_at_once, to_begin
 from autoscaler.domain.situation.left import is_controller_left
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import figure, figures_apart
@@ -186,7 +186,7 @@ class Budget:
         self._booting, self._connecting = dict(counted.booting), Counter(counted.connecting)
         self._not_to_work_with, self._unread = Counter(counted.not_to_work_with), counted.unread
         connections = by_pool(situation.memory, TrialOf.CONNECT)
-        self._refusing = {name: trial for name, trial in connections.items() if trial.is_open}  # controllers that let no agent connect
+        self._refusing = {name: trial for name, trial in connections.items() if trial.is_failing}  # controllers that let no agent connect
         self.to_begin = to_begin(situation)  # pools of which one agent is to try a new image
         self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here
         self._answers: dict[tuple[str, float], Refused | None] = {}  # by pool and price
@@ -213,7 +213,7 @@ class Budget:
 
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> Refused | None:
         """Name the limit that forbids one more agent at the highest of these prices; None if there is room."""
-        return self.over_limit(pool, _highest(offerings)) or (None if self.tries(pool) else self._one_at_a_time(pool))
+        return self.over_limit(pool, _highest(offerings)) or (None if self.tries(pool) else self._few_at_once(pool))
 
     def refusal_to_connect(self, controller: str) -> Refused | None:
         """Say why no further agent may be launched for a controller that lets none connect: one is on its way; None if it may."""
@@ -232,7 +232,7 @@ class Budget:
 
     def refusal_of_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> Refused | None:
         """Name what forbids that a stopped agent starts, or that one of these offerings is launched instead; None if there is room."""
-        refusal = self._one_at_a_time(pool)
+        refusal = self._few_at_once(pool)
         # What it starts has booted before: it is no canary.
         return self.over_limit(pool, _more_usd(record, otherwise)) or (refusal if refusal and refusal[0] is Reason.ONE_TRIAL else None)
 
@@ -253,9 +253,10 @@ class Budget:
                 return (*refused, use.level.text)
         return None
 
-    def _one_at_a_time(self, pool: Pool) -> Refused | None:
-        why = why_one_at_a_time(self._situation, pool.name) if self._booting.get(pool.name) else None
-        return (*why, "") if why else None
+    def _few_at_once(self, pool: Pool) -> Refused | None:
+        booting = self._booting.get(pool.name, 0)
+        few = few_at_once(self._situation, pool.name) if booting else None
+        return (*few[1:], "") if few and booting >= few[0] else None
 
     def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more agent would leave half of each shared limit."""
@@ -394,14 +395,21 @@ def _booting(situation: Situation) -> dict[str, int]:
     memory = situation.memory
     failed = boots_counted(memory)
     for agent in (agent for agent in situation.agents if not is_controller_left(situation, agent.record.controller)):
-        is_booting = agent.record.is_instance and not memory.has_connected(agent.record.life_id) and _may_still_connect(agent)
-        # The first one that is late has a successor at once; later ones are counted first, since that may pause the pool.
-        is_over = agent.phase in LATE and open_trial(memory, TrialOf.BOOT.scope(agent.pool.name)) is None
-        if is_booting and not is_over and agent.record.instance_id not in failed:
+        mark = situation.past(agent).mark
+        is_to_count = mark is not None and mark.at_once and not mark.is_counted  # as a boot that failed
+        is_booting = agent.record.is_instance and (is_to_count or (not _has_booted(situation, agent) and _may_still_connect(agent)))
+        if is_booting and agent.record.instance_id not in failed:
             counts[agent.pool.name] = counts.get(agent.pool.name, 0) + 1
     for intent in situation.snapshot.intents:
         counts[intent.pool] = counts.get(intent.pool, 0) + missing_of(intent)
     return counts
+
+
+def _has_booted(situation: Situation, agent: Agent) -> bool:
+    """Tell whether it is known that an agent has booted. Where few are tried, one that has just connected may go away again."""
+    if closed(situation.memory, TrialOf.BOOT.scope(agent.pool.name)):
+        return has_settled(situation.past(agent), agent.record, situation.now)
+    return situation.memory.has_connected(agent.record.life_id)
 
 
 def _connecting(situation: Situation) -> Counter[str]:

@@ -23,7 +23,7 @@ from autoscaler.domain.launch.purchase import Detail, Purchase, Rotations, Terms
 from autoscaler.domain.repair.lost_builds import wants_on_demand
 from autoscaler.domain.repair.nodes import pinned, slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import cannot_come_back
+from autoscaler.domain.situation.bets import cannot_come_back
 from autoscaler.domain.situation.left import why_not_wanted
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Look, Situation, uncordon

@@ -1,6 +1,6 @@
 """What one controller gets: stopped agents that start, agents of others, and launches, within limits and offerings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeAlias
@@ -14,8 +14,8 @@ from autoscaler.domain.facts.snapshot import Instance, InstanceState, RecordStat
 from autoscaler.domain.launch.backoff import keeps_from_starting
 from autoscaler.domain.launch.budget import Budget, Refused
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.breakers import TrialOf, open_trial
-from autoscaler.domain.situation.canary import asked_lately, is_canary, is_tripped, most_stopped, starts_late, why_outdated
+from autoscaler.domain.situation.bets import TrialOf, failing
+from autoscaler.domain.situation.canary import asked_lately, is_canary, most_stopped, starts_late, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply, spare_elsewhere
@@ -195,11 +195,19 @@ class Purchase:
 
     def _steps(self, keep_until: float, intent_id: str | None) -> list[Start | Launch]:
         starts = [self._start_step(planned, keep_until, intent_id) for planned in self._starts.values()]
-        launches = [self._launch_step(order, order.count, keep_until, intent_id) for order in self._orders.values()]
+        launches = [launch for order in self._orders.values() for launch in self._launches(order, keep_until, intent_id)]
         ids = {name: f"{intent_id}-tries" if intent_id and name in self._orders else intent_id for name in self._canaries}
         # What tries a new image beside other launches is a launch of its own.
         canaries = [self._launch_step(order, order.count, keep_until, ids[name]) for name, order in self._canaries.items()]
         return [*starts, *canaries, *launches]
+
+    def _launches(self, order: _Order, keep_until: float, intent_id: str | None) -> Iterator[Launch]:
+        """Ask for all agents at once; of several one tries what boots failed on."""
+        place = next((one for one in order.pool.places_to_try if one.market is order.market), None)
+        of_place = int(place is not None and order.count > 1 and intent_id is None)
+        yield self._launch_step(order, order.count - of_place, keep_until, intent_id)
+        if place and of_place:
+            yield self._launch_step(replace(order, offerings=(place,)), 1, keep_until)
 
     def _launch_step(self, order: _Order, count: int, keep_until: float, intent_id: str | None = None) -> Launch:
         template, image = parts_of(order.pool.to_try if order.tries else order.pool.version)
@@ -268,16 +276,15 @@ def startable(situation: Situation, pool: PoolView) -> list[Agent]:
     """List the stopped agents that may be started, the one that was stopped last at the end: its caches are the freshest.
 
     None while a start takes too long: the jobs that wait for it have waited long enough, and a launch serves them. Where starts fail,
-    one at a time.
+    few at a time.
     """
     if any(starts_late(situation, agent, pool) for agent in pool.agents):
         return []
     found = [agent for agent in pool.stopped if _may_start(situation, pool, agent)]
     found = sorted(found, key=lambda agent: (agent.record.changed_at, agent.record.instance_id))
-    if is_tripped(situation.memory.trials.get(TrialOf.START.scope(pool.name))):
-        tried = any(agent.record.state is RecordState.STARTING for agent in pool.agents)
-        return [] if tried or not most_stopped(situation.memory, pool.name, situation.now) else found[-1:]
-    return found
+    starting = sum(agent.record.state is RecordState.STARTING for agent in pool.agents)
+    most = most_stopped(situation.memory, pool.name, situation.now)
+    return found if most == inf else found[len(found) - max(0, min(len(found), int(most) - starting)) :]
 
 
 def _may_start(situation: Situation, pool: PoolView, agent: Agent) -> bool:
@@ -295,7 +302,7 @@ def _may_start(situation: Situation, pool: PoolView, agent: Agent) -> bool:
 def offering_lacks(situation: Situation, pool: PoolView, instance: Instance) -> Trial | None:
     """Return the trial of what EC2 lacks for such an instance; what else it refuses to launch, it may start."""
     offering = offering_of(pool.spec, instance)
-    trial = open_trial(situation.memory, TrialOf.OFFERING.scope(pool.name, offering.key)) if offering else None
+    trial = failing(situation.memory, TrialOf.OFFERING.scope(pool.name, offering.key)) if offering else None
     return trial if trial and situation.now < trial.until_at and keeps_from_starting(trial.code) else None
 
 

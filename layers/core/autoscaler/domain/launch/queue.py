@@ -17,7 +17,7 @@ from autoscaler.domain.launch.purchase import Purchase, startable
 from autoscaler.domain.launch.turns import controllers_to_serve, for_floors, for_forecasts, keep_up, kept_room, placed_in_turn
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.nodes import pinned, slots_left
-from autoscaler.domain.situation.breakers import NO_ROOM_SECONDS, cannot_come_back, next_try_at
+from autoscaler.domain.situation.bets import NO_ROOM_SECONDS, TrialOf, by_pool, cannot_come_back, next_try_at
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, uncordon
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
@@ -114,7 +114,7 @@ def expected_starts(situation: Situation, controller: str) -> dict[int, PlannedS
 
 def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
     """Try again to bring back what could not be brought back, while jobs wait for its pool; nobody counts on it meanwhile."""
-    if not situation.memory.controller(controller).failing:
+    if not by_pool(situation.memory, TrialOf.STEP):
         return
     wanted = {pool.name for want in situation.demands[controller].wants if want.mature for pool in want.pools}
     kept = {agent.record.instance_id for agent in pinned(situation, controller)}
@@ -290,10 +290,7 @@ def _all_mature(situation: Situation) -> Situation:
 
 
 def _matured(want: Want) -> Want:
-    if want.mature:
-        return want
-    least = min(pool.queue_maturity_seconds for pool in want.pools)
-    return replace(want, item=replace(want.item, waiting_seconds=least))
+    return want if want.mature else replace(want, item=replace(want.item, waiting_seconds=want.matures_after_seconds))
 
 
 def _late(situation: Situation, placement: QueuePlacement) -> dict[str, tuple[int, float]]:
@@ -302,8 +299,11 @@ def _late(situation: Situation, placement: QueuePlacement) -> dict[str, tuple[in
     if before is placement:
         return {}
     now, later = _bought(before.supply if before else Supply()), _bought(placement.supply)
-    look = situation.snapshot.look_every_seconds
-    delays = {name: look * max(1, ceil((pool.spec.queue_maturity_seconds - look / 2) / look)) for name, pool in placement.pools.items()}
+    young = sorted(
+        [want for want in situation.demands[placement.controller].wants if not want.mature], key=lambda want: want.matures_after_seconds
+    )
+    look, longest = situation.snapshot.look_every_seconds, {pool.name: want.matures_after_seconds for want in young for pool in want.pools}
+    delays = {name: look * max(1, ceil((longest.get(name, 0.0) - look / 2) / look)) for name in later}
     return {name: (count - now[name], delays[name]) for name, count in later.items() if count > now[name]}
 
 

@@ -32,7 +32,7 @@ from autoscaler.domain.launch.budget import NOTHING_KEPT, Budget, KeptRoom, Usag
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import in_the_way
+from autoscaler.domain.situation.bets import in_the_way
 from autoscaler.domain.situation.pool_view import PoolView, least_agents, told_schedule
 from autoscaler.domain.situation.situation import Situation, without_agents
 from autoscaler.domain.situation.warm_pool import is_start_to_prove, least_stopped, may_fill, stopped_in_time

@@ -1,24 +1,15 @@
 """Boots that failed, and machines that EC2 took back: which they are, and why, in the words of EC2, Jenkins or the machine itself."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
-from autoscaler.domain.facts.fleet import Offering, Pool
+from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.memory import Memory, Trial
 from autoscaler.domain.facts.plan import BootFailure, Cordon, DeleteNode, Forget, Held, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Instance, Record, RecordState
+from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import (
-    BY_EC2,
-    ENDED_PAUSES,
-    FAILED_BOOTS_KEPT,
-    MISSED,
-    TrialOf,
-    boots_counted,
-    failed_once_more,
-    is_for_all_agents,
-)
+from autoscaler.domain.situation.bets import BY_EC2, FAILED_KEPT, MISSED, Outcome, TrialOf, boots_counted, is_for_all_agents, places_of
 from autoscaler.domain.situation.canary import never_connected, shows_that_it_boots
 from autoscaler.domain.situation.situation import Look, Situation
 from autoscaler.domain.situation.states import Condition, is_by_others, is_fact
@@ -81,9 +72,9 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
             why=_why(situation, record, ended.get(record.instance_id)),
             version=situation.versions.get(record.instance_id, ""),
             launched_at=record.began_at,
-            launch=record.launch if not record.life else "",
             of_start=bool(record.life),
             beside=is_for_all_agents(record.trouble) or shows_that_it_boots(situation, record),
+            places=() if record.life or is_for_all_agents(record.trouble) else places_of(record, situation.fleet, situation.instances),
         )
         for record in failed.values()
         if record.instance_id not in have_counted and record.is_instance
@@ -148,19 +139,17 @@ _ANNOUNCED = "EC2 took a machine of it back"
 _BY_EC2_ITSELF = ("Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.ScheduledStop")
 
 
-def note_ended_by_others(known: Mapping[str, Trial], look: Look) -> dict[str, Trial]:
-    """Count the agents of each pool that others have ended under us, each once, with the jobs that ran there."""
-    trials = dict(known)
-    for agent in look.agents:
-        record, scope = agent.record, TrialOf.ENDED.scope(agent.pool.name)
-        before = trials.get(scope)
-        is_known = before is not None and record.instance_id in before.failed
-        if agent.instance_ended and is_by_others(look, agent) and not is_known:
-            trial = failed_once_more(before, ENDED_PAUSES, told_end(look.snapshot.end_reasons[record.machine]), look.now)
-            jobs = dict.fromkeys((*(before.said.split(", ") if before and before.said else ()), *_jobs_on(look, agent)))
-            failed = (*(before.failed if before else ()), record.instance_id)
-            trials[scope] = replace(trial, failed=failed[-FAILED_BOOTS_KEPT:], said=", ".join([*jobs][-FAILED_BOOTS_KEPT:]))
-    return trials
+def ended_by_others(known: Mapping[str, Trial], look: Look) -> Iterator[Outcome]:
+    """Name the agents of each pool that others have ended under us, with the jobs that ran there."""
+    ended = (agent for agent in look.agents if agent.instance_ended and is_by_others(look, agent))
+    for scope, agents in grouped((TrialOf.ENDED.scope(agent.pool.name), agent) for agent in ended).items():
+        before = known.get(scope)
+        new = [agent for agent in agents if before is None or agent.record.instance_id not in before.failed]
+        jobs = dict.fromkeys(before.said.split(", ") if before and before.said else ())
+        jobs |= dict.fromkeys(job for agent in new for job in _jobs_on(look, agent))
+        said = ", ".join([*jobs][-FAILED_KEPT:])
+        for record in (agent.record for agent in new):
+            yield Outcome(scope=scope, why=told_end(look.snapshot.end_reasons[record.machine]), name=record.instance_id, said=said)
 
 
 def told_by_others(ended: Trial) -> str:
@@ -181,11 +170,3 @@ def taken_back(records: Iterable[Record], end_reasons: Mapping[str, str]) -> dic
     announced = {record.instance_id: _ANNOUNCED for record in records if record.interrupted_at}
     codes = {record.instance_id: end_reasons.get(record.machine, "") for record in records}
     return announced | {instance_id: f"EC2 ended it: {code}" for instance_id, code in codes.items() if code in _BY_EC2_ITSELF}
-
-
-def offerings_of(agent: Agent, instance: Instance | None) -> Iterator[Offering]:
-    """Name the offerings that an agent may be of. EC2 lists no subnet of an instance that has ended."""
-    for offering in agent.pool.offerings:
-        is_its_place = instance is None or (offering.market == instance.market and offering.subnet in {"", instance.subnet})
-        if offering.instance_type == agent.record.instance_type and is_its_place:
-            yield offering

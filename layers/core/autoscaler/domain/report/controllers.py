@@ -6,12 +6,12 @@ from autoscaler.domain.facts.fleet import Fleet, in_home
 from autoscaler.domain.facts.nodes import described_instance, read_description
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Node
 from autoscaler.domain.grouping import grouped
-from autoscaler.domain.report.machines import usd_per_hour_of
+from autoscaler.domain.report.machines import usd_per_hour_of, usd_per_hour_together
 from autoscaler.domain.report.told import Seen, Trouble, told_again
 from autoscaler.domain.situation.agents import FORGOTTEN_ASK_AGAIN_SECONDS, Agent, Phase
 from autoscaler.domain.situation.looks import EC2, blind_seconds, two_sessions
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, dollars, duration, lines_of, listed, moment
+from autoscaler.domain.wording import counted, dollars, duration, lines_of, listed, moment, sentence
 
 # People are told once a day of agents that cost money and cannot be judged for so long.
 UNREAD_SECONDS = 3600.0
@@ -30,7 +30,7 @@ def late_looks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         return
     apart = max(to_at - from_at for from_at, to_at in spans) + MINUTE_SECONDS
     idle = [agent for agent in situation.agents if agent.phase is Phase.READY and agent.idle]
-    usd = dollars(sum(usd_per_hour_of(situation, agent.record) for agent in idle))
+    usd = dollars(usd_per_hour_together(situation, (agent.record for agent in idle)))
     text = (
         f"Nobody looked at EC2 and Jenkins for {duration(blind)} of the last 2 h: looks came up to {duration(apart)} apart.\n"
         f"Jobs wait that much longer for their agents, and idle agents are paid that much longer: {counted(len(idle), 'agent')} idle, "
@@ -46,23 +46,26 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
     the controller cannot be read.
     """
     for view in situation.snapshot.controllers.values():
-        unread, quiet = f"{UNREAD}{view.name}", f"{QUIET}{view.name}"
-        if not view.complete and (usd := _cost_of_unseen(situation, view.name)):
-            agents = sum(record.controller == view.name for record in situation.snapshot.living)
-            since = _seen_at(situation, view.name)
-            text = f"It was last read at {moment(since)}, {duration(situation.now - since)} ago: {view.problem}.\n"
-            cost = f"{counted(agents, 'agent')} there cost {dollars(usd)} an hour."
-            then = f"{cost} Nobody can tell whether they are needed: none is launched or terminated."
+        since, quiet = _seen_at(situation, view.name), f"{QUIET}{view.name}"
+        there = [record for record in situation.snapshot.living if record.controller == view.name]
+        usd = usd_per_hour_together(situation, there)
+        if usd and not view.complete and situation.now - since >= UNREAD_SECONDS:
+            text = (
+                f"It was last read at {moment(since)}, {duration(situation.now - since)} ago: {view.problem}.\n"
+                f"{counted(len(there), 'agent')} there cost {dollars(usd)} an hour. "
+                "Nobody can tell whether they are needed: none is launched or terminated."
+            )
             title, runbook = f"controller {view.name} cannot be read", "operations.md#controller-unread"
-            yield unread, Seen(title, text + then, runbook, "autoscaler status", daily=True)
+            yield f"{UNREAD}{view.name}", Seen(title, text, runbook, "autoscaler status", daily=True)
         # By the node, the executor and the run of each.
         if ended := [name.split("/", 2) for name, one in situation.memory.controller(view.name).asked.items() if one.over_at]:
-            lines = [f"{run} on {node}" for node, _, run in ended]
-            says = "Executors show builds whose own pages say that they have ended. They take no other build until their node is deleted."
-            then = "Agents are drained, terminated and replaced by demand. On a host, or a static node, only a restart of Jenkins helps."
-            text = "\n".join([says, *lines_of(lines, _NAMES), then])
+            lines = (
+                "Executors show builds whose own pages say that they have ended. They take no other build until their node is deleted.",
+                *lines_of([f"{run} on {node}" for node, _, run in ended], _NAMES),
+                "Agents are drained, terminated and replaced by demand. On a host, or a static node, only a restart of Jenkins helps.",
+            )
             title, runbook = f"executors of {view.name} show builds that have ended", "operations.md#builds-that-have-ended"
-            yield f"{ENDED}{view.name}", Seen(title, text, runbook, "autoscaler plan")
+            yield f"{ENDED}{view.name}", Seen(title, "\n".join(lines), runbook, "autoscaler plan")
         if quiet in told if not view.complete else view.quieting_down and (quiet in told or _is_quiet_too_long(situation, view)):
             yield quiet, _quiet(situation, view)
 
@@ -104,13 +107,6 @@ def _seen_at(situation: Situation, controller: str) -> float:
     return looks.at if looks else situation.now
 
 
-def _cost_of_unseen(situation: Situation, controller: str) -> float:
-    """What agents that nobody can judge cost an hour, once that lasts for too long."""
-    if situation.now - _seen_at(situation, controller) < UNREAD_SECONDS:
-        return 0.0
-    return sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.controller == controller)
-
-
 def _is_quiet_too_long(situation: Situation, view: ControllerView) -> bool:
     """Tell whether a job waits for the end of quiet mode for longer than any pool there lets it, or agents are paid for nothing."""
     limits = [pool.spec.max_wait_seconds for pool in situation.pools_of(view.name).values()]
@@ -128,17 +124,16 @@ def _paid_for_nothing(situation: Situation, controller: str) -> list[Agent]:
 
 def _quiet(situation: Situation, view: ControllerView) -> Seen:
     idle, waiting = _paid_for_nothing(situation, view.name), [item for item in view.items if item.in_quiet_mode]
-    usd = dollars(sum(usd_per_hour_of(situation, agent.record) for agent in idle))
+    usd = dollars(usd_per_hour_together(situation, (agent.record for agent in idle)))
     names = listed([agent.record.node or agent.record.instance_id for agent in idle], _NAMES)
     cost = f"{counted(len(idle), 'idle agent')} cost {usd} an hour: {names}.\n" if idle else ""
     longest = max(waiting, key=lambda item: item.waiting_seconds, default=None)
     jobs = f"{counted(len(waiting), 'job')} wait, {longest.job} for {duration(longest.waiting_seconds)}.\n" if longest else ""
     reason = f"Jenkins' reason: {view.quiet_reason}" if view.quiet_reason else "Jenkins names no reason"
-    then = "It begins no build until somebody cancels that, under Manage Jenkins. Nothing is launched or terminated there meanwhile."
-    text = f"{view.name} has been in quiet mode since {moment(_seen_at(situation, view.name))}. {reason}.\n"
     return Seen(
         f"{view.name} is in quiet mode, and {'jobs wait' if waiting else 'agents are idle'}",
-        f"{text}{jobs}{cost}{then}",
+        f"{view.name} has been in quiet mode since {moment(_seen_at(situation, view.name))}. {reason}.\n{jobs}{cost}"
+        "It begins no build until somebody cancels that, under Manage Jenkins. Nothing is launched or terminated there meanwhile.",
         "operations.md#quiet-mode",
         "autoscaler queue" if waiting else "autoscaler agents",
         daily=True,
@@ -163,11 +158,13 @@ def others_seen(situation: Situation, told: Mapping[str, Trouble]) -> Iterator[t
         for other, nodes in _others(situation, view).items():
             yield f"{OTHER_FLEET}{view.name}/{other}", _other(situation, view, _titled(other, nodes), nodes)
         if sessions := two_sessions(view, situation.memory.sessions.get(view.name)):
-            says = f"T{_two(view, sessions)[1:]} (X-Jenkins-Session).\nA controller that restarts never returns to an earlier session."
-            then = "Each change looks like a restart, so nothing is terminated."
-            mend = "Give each controller an address of its own, or let the load balancer send all requests to one of them."
+            text = (
+                f"{sentence(_two(view, sessions))} (X-Jenkins-Session).\nA controller that restarts never returns to an earlier session. "
+                "Each change looks like a restart, so nothing is terminated.\n"
+                "Give each controller an address of its own, or let the load balancer send all requests to one of them."
+            )
             title = f"two controllers behind the address of {view.name}: {sessions[0]} and {sessions[1]}"
-            yield f"{TWO_SESSIONS}{view.name}", Seen(title, f"{says} {then}\n{mend}", _RUNBOOK, "autoscaler status")
+            yield f"{TWO_SESSIONS}{view.name}", Seen(title, text, _RUNBOOK, "autoscaler status")
 
 
 def told_others(situation: Situation, view: ControllerView) -> Iterator[str]:
@@ -219,20 +216,20 @@ def _both(situation: Situation, view: ControllerView, other: str) -> str:
 
 def _other(situation: Situation, view: ControllerView, other: str, nodes: list[Node]) -> Seen:
     shared = _shared(situation, view, nodes)
-    names = f"The other has {counted(len(nodes), 'node')} there: {listed(sorted(node.name for node in nodes), 5)}.\n"
     doubled = f"Both serve {listed(shared, 5)}, and both launch for a job that asks for it.\n" if shared else ""
     are_alike = other.partition(" ")[0] == situation.fleet.name
     mend = "Give one of the two stacks another FleetName" if are_alike else "Give their pools different labels"
     text = (
-        f"T{_both(situation, view, other)[1:]}.\n{names}{doubled}{mend}, or take the controller out of one of the two fleet files. "
+        f"{sentence(_both(situation, view, other))}.\n"
+        f"The other has {counted(len(nodes), 'node')} there: {listed(sorted(node.name for node in nodes), 5)}.\n"
+        f"{doubled}{mend}, or take the controller out of one of the two fleet files. "
         "If the other autoscaler is gone, delete its nodes in Jenkins."
     )
     return Seen(f"two autoscalers on {view.name}: {situation.fleet.name} and {other}", text, _RUNBOOK, "autoscaler status")
 
 
 def _two(view: ControllerView, sessions: tuple[str, str]) -> str:
-    first, second = sessions
-    return f"two controllers answer at the address of {view.name} in turn: their sessions are {first} and {second}"
+    return f"two controllers answer at the address of {view.name} in turn: their sessions are {' and '.join(sessions)}"
 
 
 # Queues that are too large to be read in one answer: people are told, since nothing is scaled in on their controllers.
@@ -242,9 +239,9 @@ def large_queues_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the controllers whose queue was read in parts, each with its message."""
     for view in situation.snapshot.controllers.values():
         if view.in_parts:
-            then = (
+            text = (
+                f"Jenkins' queue on {view.name} does not fit in one answer: {view.in_parts}.\n"
                 "Agents are launched for jobs as ever. None is taken out of use, stopped or terminated until the queue fits in one answer."
             )
-            text = f"Jenkins' queue on {view.name} does not fit in one answer: {view.in_parts}.\n{then}"
             title = f"the queue of {view.name} is too large to be read at once"
             yield f"queue/{view.name}", Seen(title, text, "operations.md#large-queues", "autoscaler queue")

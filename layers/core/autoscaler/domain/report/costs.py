@@ -57,8 +57,7 @@ def note_look(batch: CostBatch, look: CostLook) -> CostBatch:
     batch, now = note_metered(batch, look.metered), look.snapshot.taken_at
     machines = list(_machines(look, now - batch.seen_at))
     used = _used([*batch.used.items(), *(one for _, owned, _ in machines for one in owned)])
-    idle = ((pool, usd) for pool, _, usd in machines)
-    unused = summed([*batch.unused.items(), *idle, *_not_launched(look, now - batch.seen_at)])
+    unused = summed([*batch.unused.items(), *((pool, usd) for pool, _, usd in machines), *_not_launched(look, now - batch.seen_at)])
     return replace(batch, seen_at=now, used=bounded(used), unused={pool: usd for pool, usd in unused.items() if usd})
 
 
@@ -111,8 +110,7 @@ def share_out(month: MonthCosts, batch: CostBatch) -> MonthCosts:
 
 def share_out_day(day: MonthCosts, batch: CostBatch) -> MonthCosts:
     """Add a batch to its day. What no batch has is the month's alone: nobody knows of which day it is."""
-    metered_usd = day.metered_usd + sum(batch.spent.values())
-    return replace(_shared(day, batch, DAY_ROWS_KEPT), metered_usd=metered_usd)
+    return replace(_shared(day, batch, DAY_ROWS_KEPT), metered_usd=day.metered_usd + sum(batch.spent.values()))
 
 
 def joined(days: Sequence[MonthCosts]) -> MonthCosts:

@@ -4,7 +4,6 @@ Jenkins starts such a job on a free executor all the same if it asks for a label
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from math import inf
 from shlex import quote
 
@@ -24,15 +23,6 @@ _SURELY_TOO_LONG = 1.5
 # People who read so many messages of one controller know what the key does.
 _MOST_TOLD = 20
 _NAMED = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DeclinedItem:
-    """An item that some pools decline. ``takers``: the pools that take it."""
-
-    item: QueueItem
-    declines: tuple[Decline, ...]
-    takers: tuple[str, ...]
 
 
 def declines_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -68,19 +58,22 @@ def _of_running(situation: Situation, controller: str) -> Iterator[tuple[str, Se
 
 def _of_waiting(situation: Situation, controller: str, begins: str) -> Iterator[tuple[str, Seen]]:
     """Make the messages of what waits now: one for each pool that declines it, or one if no pool takes it."""
-    for entry in _declined_items(situation, controller):
-        ask, why = f"autoscaler why {quote(entry.item.job)}", "\n".join(f"{_why(decline, entry.item.job)}." for decline in entry.declines)
-        if not entry.takers:
-            then = "No pool takes it. It waits until Jenkins starts it on an executor that is free anyway, or somebody changes the limit."
-            yield name_of_untaken(controller, entry.item), Seen(_title("", _subject(entry.item)), f"{why}\n{then}", _RUNBOOK, ask)
-        for decline in entry.declines if entry.takers else ():
-            text = f"{_why(decline, entry.item.job)}.\n{_takers(entry)}."
-            yield f"{begins}{decline.pool}:{_subject(entry.item)}", Seen(_title(decline.pool, _subject(entry.item)), text, _RUNBOOK, ask)
+    for item, declines, takers in _declined_items(situation, controller):
+        ask, subject = f"autoscaler why {quote(item.job)}", _subject(item)
+        if not takers:
+            lines = (
+                *(f"{_why(decline, item.job)}." for decline in declines),
+                "No pool takes it. It waits until Jenkins starts it on an executor that is free anyway, or somebody changes the limit.",
+            )
+            yield name_of_untaken(controller, item), Seen(_title("", subject), "\n".join(lines), _RUNBOOK, ask)
+        for decline in declines if takers else ():
+            text = f"{_why(decline, item.job)}.\n{_takers(item.job, takers)}."
+            yield f"{begins}{decline.pool}:{subject}", Seen(_title(decline.pool, subject), text, _RUNBOOK, ask)
 
 
 def _still_told(situation: Situation, controller: str, names_told: Iterable[str]) -> Iterator[tuple[str, Seen]]:
     """Carry on what people were told of jobs that do not wait now, and that would be declined again."""
-    waiting = {_subject(entry.item) for entry in _declined_items(situation, controller)}
+    waiting = {_subject(item) for item, _, _ in _declined_items(situation, controller)}
     by_pool = situation.fleet.declined.by_pool if situation.fleet.declined else {}
     jobs = {(pool, job) for (name, pool), declines in by_pool.items() if name == controller for job in declines}
     # Pipelines, too, whose branches these may be; with the pool, and with none.
@@ -105,15 +98,15 @@ def _title(pool: str, subject: str) -> str:
     return f"{subject} takes too long for {pool}" if pool else f"{subject} takes too long for every pool that has its labels"
 
 
-def _declined_items(situation: Situation, controller: str) -> Iterator[_DeclinedItem]:
-    """Find the items of a queue that pools decline, once each has waited for as long as demand must."""
+def _declined_items(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, tuple[Decline, ...], tuple[str, ...]]]:
+    """Find the items of a queue that pools decline, once each has waited for as long as demand must; and the pools that take it."""
     demand = situation.demands[controller]
     wants = ((want.item, want.declined_by, tuple(pool.name for pool in want.pools)) for want in demand.wants)
     for item, names, takers in (*wants, *((unmet.item, unmet.declined_by, ()) for unmet in demand.unmet)):
         pools = [name for name in sorted(names) if item.waiting_seconds >= situation.fleet.pools[name].queue_maturity_seconds]
         why = [situation.fleet.declines(controller, pool, item.job, of_pipeline=bool(item.run)) for pool in pools]
         if declines := tuple(filter(None, why)):
-            yield _DeclinedItem(item=item, declines=declines, takers=takers)
+            yield item, declines, takers
 
 
 def _branches(job: str) -> str:
@@ -122,19 +115,17 @@ def _branches(job: str) -> str:
 
 def told_of_job(situation: Situation, job: str) -> Iterator[str]:
     """Say which pools decline a job, and which take it. If it does not wait, name the pools that have run it."""
-    waiting = [
-        (controller, entry) for controller in situation.demands for entry in _declined_items(situation, controller) if entry.item.job == job
-    ]
-    for _, entry in waiting:
-        yield from (_why(decline, job) for decline in entry.declines)
-        yield _takers(entry)
+    waiting = [entry for controller in situation.demands for entry in _declined_items(situation, controller) if entry[0].job == job]
+    for _, declines, takers in waiting:
+        yield from (_why(decline, job) for decline in declines)
+        yield _takers(job, takers)
     by_pool = situation.fleet.declined.by_pool if situation.fleet.declined and not waiting else {}
     yield from (_why(jobs[job], job) for jobs in by_pool.values() if job in jobs and jobs[job].is_seen_there)
 
 
-def _takers(entry: _DeclinedItem) -> str:
-    takes = "take" if len(entry.takers) > 1 else "takes"
-    return f"{listed(entry.takers) or 'no pool'} {takes} {entry.item.job}{' instead' if entry.takers else ''}"
+def _takers(job: str, takers: tuple[str, ...]) -> str:
+    takes = "take" if len(takers) > 1 else "takes"
+    return f"{listed(takers) or 'no pool'} {takes} {job}{' instead' if takers else ''}"
 
 
 def told_of_pool(situation: Situation, controller: str, pool: str) -> Iterator[str]:

@@ -24,18 +24,18 @@ from autoscaler.domain.forecast.durations import (
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import BareStart, WaitsFor, expected_starts
 from autoscaler.domain.report.controllers import in_quiet_mode, told_quiet
-from autoscaler.domain.report.overdue import told_holds
+from autoscaler.domain.report.overdue import told_holds, told_takers
 from autoscaler.domain.report.tracking import Rows, if_queued, item_duration, starts_of
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.breakers import TrialOf, in_the_way, is_tripped, open_trial
-from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Refused
+from autoscaler.domain.situation.bets import TrialOf, failing, in_the_way
+from autoscaler.domain.situation.distrust import Refused
 from autoscaler.domain.situation.looks import elapsed_seconds, ends_in_time
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import ANY_MOMENT_SECONDS
 from autoscaler.domain.situation.wants import Want, ignored_label, may_take, taker_of
 from autoscaler.domain.wording import clock, counted, duration, listed
 
-# Why an item may not take the executor that was planned for it where jobs have weights: others go first, or it needs several at once.
+# Why an item may not take the executor that was planned for it: others go first; or, where jobs have weights, it needs several at once.
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,17 @@ class _Fate:
 
 def why_kept(situation: Situation, controller: str, want: Want, starts: Mapping[int, PlannedStart | BareStart]) -> _Fate | None:
     """Say what goes before an item where it was planned; None if nothing does. ``starts``: of all items, by id."""
-    weights, start, wants = situation.fleet.weights, starts[want.item.id], situation.demands[controller].wants
+    weights, start, demand = situation.fleet.weights, starts[want.item.id], situation.demands[controller]
     pools = {start.server} if start.server in situation.fleet.pools else {pool.name for pool in want.pools}
+    # Once a try is won, each look lets more of the refused jobs in, and Jenkins gives them what boots. Until then they take nothing.
+    due = (other.want for other in demand.refused if other.is_next and other.want.item.waiting_seconds > want.item.waiting_seconds)
+    first = [*_sharing(due, pools)]
+    if first or not weights:
+        return _after_others(len(first), "free executors refused them, and now take more of them") if first else None
     agents = {agent.record.machine: agent for agent in situation.agents if agent.record.controller == controller}
     nodes = {item: agents[other.machine].node for item, other in starts.items() if other.machine in agents}
-    return _for_heavier(weights, nodes, want, wants, pools) or _for_several(
-        weights, agents.get(start.machine), want, _sharing(wants, pools), start.seconds
+    return _for_heavier(weights, nodes, want, demand.wants, pools) or _for_several(
+        weights, agents.get(start.machine), want, _sharing(demand.wants, pools), start.seconds
     )
 
 
@@ -79,10 +84,16 @@ def _for_heavier(weights: JobWeights, nodes: Mapping[int, Node | None], want: Wa
     on_full = _sharing((other for other in front if other.item.id in full), pools)
     kept = [other.item.id for other in on_full if weights.of_running(other.item.job) < most]
     if kept[-1:] == [want.item.id]:
-        detail = f"{told}, goes first: what is free on {full[want.item.id]} is kept until it has begun"
-        return _Fate("after-heavier", "after a heavier job", detail)
-    detail = f"{counted(len(kept), 'job')} before it in the queue may take its executor first: what is free elsewhere is kept for {told}"
-    return _Fate("after-others", "after other jobs", detail) if kept else None
+        return _Fate(
+            "after-heavier", "after a heavier job", f"{told}, goes first: what is free on {full[want.item.id]} is kept until it has begun"
+        )
+    return _after_others(len(kept), f"what is free elsewhere is kept for {told}") if kept else None
+
+
+def _after_others(many: int, because: str) -> _Fate:
+    return _Fate(
+        "after-others", "after other jobs", f"{counted(many, 'job')} before it in the queue may take its executor first: {because}"
+    )
 
 
 def _for_several(weights: JobWeights, agent: Agent | None, want: Want, others: Iterable[Want], seconds: float) -> _Fate | None:
@@ -113,8 +124,7 @@ def why_uncertain(situation: Situation, controller: str, want: Want, starts: Map
     if start.bought and view is not None and in_the_way(view.spec, situation.memory):
         words = f"it starts once EC2 lets an agent of {view.name} start again: {view.refused_detail}"
         return _Fate("refused-by-ec2", "EC2 refuses", words)
-    kept = why_kept(situation, controller, want, starts) if situation.fleet.weights else None
-    if broken := kept or _why_broken(situation, controller, want, start.server, start.seconds):
+    if broken := why_kept(situation, controller, want, starts) or _why_broken(situation, controller, want, start.server, start.seconds):
         return broken
     # An agent that may come at any moment has been late for so long already: so are those that it takes after others.
     if start.first_seconds == ANY_MOMENT_SECONDS and start.server in situation.fleet.pools:
@@ -132,9 +142,9 @@ def _why_broken(situation: Situation, controller: str, want: Want, server: str, 
     if seconds is not None and situation.distrust[controller].scope_without_nodes(want) is not None:
         return _Fate("tried", "an agent is tried", "free executors did not take it; an agent is tried for it")
     pools = [server] if server else [pool.name for pool in want.pools]
-    if broken := next((pool for pool in pools if is_tripped(situation.memory.trials.get(TrialOf.BOOT.scope(pool)))), None):
+    if broken := next((pool for pool in pools if (trial := failing(situation.memory, TrialOf.BOOT.scope(pool))) and trial.is_closed), None):
         return _Fate("pool-broken", "pool is broken", f"it starts once an agent of {broken} boots")
-    if refused := open_trial(situation.memory, TrialOf.CONNECT.scope(controller)):
+    if refused := failing(situation.memory, TrialOf.CONNECT.scope(controller)):
         return _Fate("cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})")
     if no_node := situation.no_node(controller):
         return _Fate("cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})")
@@ -150,7 +160,7 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> _Fate |
             continue
         since = min(situation.now - free.since_at, want.item.waiting_seconds)
         if since >= MINUTE_SECONDS and free.looks:
-            until = clock(max(free.since_at + BROKEN_SECONDS, situation.now))
+            until = clock(max(free.since_at + situation.distrust[controller].patience_seconds, situation.now))
             detail = f"{node.name} has been free for {duration(since)} and has not taken it; from {until} on it does not count for it"
             return _Fate("not-taken", "not taken yet", detail)
     return None
@@ -249,9 +259,7 @@ def _fate_of(
     unknown: Mapping[PlannedStart, tuple[float, str]],
 ) -> _Fate:
     if not want.mature:
-        seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
-        because = f"a job counts as demand once it has waited {seconds} (queue_maturity_seconds)"
-        return _Fate("young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)", because)
+        return _of_young(want, [item.node for item in situation.snapshot.learned[controller].left_queue.get(want.label_set, ())])
     view = situation.snapshot.controllers[controller]
     if view.quieting_down:
         return _until_quiet_mode_ends(situation, view)
@@ -274,8 +282,13 @@ def _fate_of(
         before = f"{ahead}, which waits before it for {where}; no build of {ahead} was seen to end, so that nobody knows how long it takes"
         return _Fate("placed", "once a build ends", f"it waits for {before}; {another}")
     when = f"in {duration(start.seconds)}" if start.seconds else "at once"
-    detail = f"it would start {when} on an executor of {where}; {another}"
-    return _Fate("placed", when, detail, starts_in_seconds=start.seconds)
+    return _Fate("placed", when, f"it would start {when} on an executor of {where}; {another}", starts_in_seconds=start.seconds)
+
+
+def _of_young(want: Want, takers: Iterable[str]) -> _Fate:
+    seconds, since = duration(want.matures_after_seconds), f", since {told_takers(takers)}"
+    waits = f"once it has waited {seconds}{since if want.patience_seconds else ' (queue_maturity_seconds)'}"
+    return _Fate("young", f"counts after {seconds}", f"it counts {waits}", f"a job counts as demand {waits}")
 
 
 def _of_unknown_length(situation: Situation, controller: str, start: PlannedStart) -> Build | None:
@@ -373,8 +386,7 @@ def _asked_of(view: ControllerView, subject: str) -> Asked | None:
 
 def subjects_asked(situation: Situation, asked: Asked) -> frozenset[Subject]:
     """Name the subjects whose rows an answer needs."""
-    items = [want.item for want in _wants(situation, asked)]
-    of_items = (subjects_of(item.job, item.run, item.signature) for item in items)
+    of_items = (subjects_of(want.item.job, want.item.run, want.item.signature) for want in _wants(situation, asked))
     return frozenset(subject for many in (*of_items, subjects_of(asked.job, asked.job, "")) for subject in many)
 
 
@@ -438,9 +450,8 @@ def _told_duration(takes: Estimate | None) -> str:
 
 
 def _running(situation: Situation, asked: Asked, tracker: JobTracker) -> Iterator[EtaEntry]:
-    for key, sighting in situation.snapshot.learned[asked.controller].running.items():
-        if sighting.job != asked.job:
-            continue
+    running = situation.snapshot.learned[asked.controller].running
+    for key, sighting in ((key, sighting) for key, sighting in running.items() if sighting.job == asked.job):
         build = tracker.running.get(key)
         since_at = build.since_at if build else sighting.since_at
         left = left_of(build.duration, situation.now - since_at) if build and build.duration else None
@@ -509,8 +520,7 @@ def told_together(entries: Sequence[EtaEntry]) -> list[str]:
 
 def _told_range(state: str, entries: Sequence[EtaEntry]) -> str:
     starts, ends = [entry.starts.mid for entry in entries if entry.starts], [entry.ends.mid for entry in entries if entry.ends]
-    ranges = (f"start in {_from_to(starts)}" if starts else "", f"end in {_from_to(ends)}" if ends else "")
-    said = " and ".join(filter(None, ranges))
+    said = " and ".join(f"{what} in {_from_to(seconds)}" for what, seconds in (("start", starts), ("end", ends)) if seconds)
     of = {"waits": "that wait", "runs": "that run"}[state]
     return f"those {of} will probably {said} (autoscaler eta {quote(entries[0].job)} lists each)" if said else ""
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from math import inf
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Fleet, Pool
@@ -32,11 +33,11 @@ from autoscaler.domain.report.machines import (
 from autoscaler.domain.report.ordered import told_lost, told_reserved
 from autoscaler.domain.report.overdue import told_held_labels, told_holds_of_job, told_left, told_left_pool, told_row, told_stray
 from autoscaler.domain.report.told import Event, told_mark, told_marked, told_offline
-from autoscaler.domain.report.waiting import broken_pool, why_no_agent
+from autoscaler.domain.report.waiting import CHOICES, OF_BREAKERS, broken_pool, patience_seen, why_no_agent
 from autoscaler.domain.scale_in.make_room import told_hours, what_holds
 from autoscaler.domain.scale_in.replace import told_ended
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import TrialOf, open_trial, told_last
+from autoscaler.domain.situation.bets import TrialOf, by_pool, closed, failing, told_boots, told_last
 from autoscaler.domain.situation.left import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
@@ -101,8 +102,8 @@ _WEIGHTIEST = (
     Reason.USD_PER_HOUR,
     Reason.NOT_ITS_TURN,
 )
-# What is no obstacle, only a choice, comes last.
-_CHOICES = (Reason.WORTH_WAITING, Reason.NOT_LENT)
+# Choices come last.
+_PLACE = {reason: place for place, reason in enumerate(_WEIGHTIEST)} | dict.fromkeys(CHOICES, inf)
 _FULL = {
     Reason.MAX_AGENTS: (LevelKind.POOL, "max_agents"),
     Reason.TEAM_MAX_AGENTS: (LevelKind.TEAM, "max_agents of its team"),
@@ -154,15 +155,14 @@ def _cause(situation: Situation, plans: Sequence[Plan], entry: QueueEntry) -> st
 
 def _launched_now(plans: Iterable[Plan], entry: QueueEntry) -> Iterator[str]:
     """Say which agents the plan launches, starts or brings back for an item."""
-    for step in (step for plan in plans for step in plan.steps):
-        if step.controller != entry.controller:
-            continue
-        if isinstance(step, Launch) and step.pool in entry.pools:
+    steps = (step for plan in plans for step in plan.steps if step.controller == entry.controller)
+    for step in (step for step in steps if step.pool in entry.pools):
+        if isinstance(step, Launch):
             yield f"{counted(step.count, 'agent')} of {step.pool} {_is(step.count)} launched now{_which_shows(step)}"
-        elif isinstance(step, Start) and step.pool in entry.pools:
+        elif isinstance(step, Start):
             count = len(step.instance_ids)
             yield f"{counted(count, 'stopped agent')} of {step.pool} {_is(count)} started now{_which_shows(step)}"
-        elif isinstance(step, Uncordon) and step.pool in entry.pools:
+        elif isinstance(step, Uncordon):
             yield f"{step.node} of {step.pool} is brought back now"
 
 
@@ -179,20 +179,18 @@ def _why_not_in(situation: Situation, controller: str, pool: str, held: Collecti
     """Say what keeps agents of a pool from being launched; if nothing does, what jobs wait for."""
     view = situation.pools.get((controller, pool))
     booting = [agent for agent in view.agents if agent.phase.is_on_its_way] if view else []
-    weightiest = min((refusal for refusal in held if refusal.pool == pool), key=_weight, default=None)
-    if weightiest and (weightiest.reason not in _CHOICES or not booting):
+    weightiest = min(
+        (refusal for refusal in held if refusal.pool == pool),
+        key=lambda refusal: _PLACE.get(refusal.reason, len(_WEIGHTIEST)),
+        default=None,
+    )
+    if weightiest and (weightiest.reason not in CHOICES or not booting):
         return _obstacle(situation, weightiest)
     if len(booting) > 1:
         return f"{len(booting)} agents of {pool} are booting"
     if booting:
         return f"an agent of {pool} is booting ({booting[0].record.node or booting[0].record.instance_id})"
     return f"every executor of {pool} is busy or promised to jobs before it"
-
-
-def _weight(refusal: Held) -> int:
-    if refusal.reason in _WEIGHTIEST:
-        return _WEIGHTIEST.index(refusal.reason)
-    return len(_WEIGHTIEST) + (refusal.reason in _CHOICES)
 
 
 def _obstacle(situation: Situation, refusal: Held) -> str:
@@ -244,9 +242,6 @@ def _next(situation: Situation, entries: Iterable[QueueEntry]) -> str:
 
 
 Meant = Callable[[Step | Held], bool]
-
-# Held for a broken pool, and told by the lines about its breaker.
-_OF_BREAKERS = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
 
 
 def explain(snapshot: Snapshot, fleet: Fleet, subject: str, asked: str | None = None, events: Collection[Event] = ()) -> list[str]:
@@ -300,15 +295,21 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) 
         return
     broken, paused = broken_pool(situation, written.name), set()
     for pool in (pool for (_, name), pool in situation.pools.items() if name == written.name):
-        if pool.paused and not (broken and pool.paused in _OF_BREAKERS):
+        if pool.paused and not (broken and pool.paused in OF_BREAKERS):
             paused.add(pool.paused_detail)
             yield f"nothing is launched there: {pool.paused_detail}"
         yield from _of_pool_view(situation, pool)
-    if ended := open_trial(situation.memory, TrialOf.ENDED.scope(written.name)):
+    if ended := failing(situation.memory, TrialOf.ENDED.scope(written.name)):
         yield told_by_others(ended)
+    yield from (seen.text.partition(".\n")[0] for name, seen in patience_seen(situation) if written.name in name.split("/")[2].split(", "))
+    vain = closed(situation.memory, TrialOf.GUESS.scope(written.name))
+    if vain and situation.now < vain.until_at:
+        used, of = sum(vain.outcomes.values()), len(vain.outcomes)
+        says = f"of the last {of} agents launched for what was to come {used} took a build"
+        yield f"nothing is foreseen there until {clock(vain.until_at)}: {says}"
     yield from told_hours(situation, written.name)
     yield from told_schedules(situation, written)
-    without = (*(_OF_BREAKERS if broken else ()), *([Reason.NO_OFFERING] if why_no_agent(situation, written.name) else []))
+    without = (*(OF_BREAKERS if broken else ()), *([Reason.NO_OFFERING] if why_no_agent(situation, written.name) else []))
     yield from _decided(plans, _of_pools({written.name}), told=paused, without=without)
 
 
@@ -327,6 +328,9 @@ def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
         yield from told_of_pool(situation, pool.controller, pool.name)
     if pool.spec.warm_pool:
         yield from stops_of(situation, pool)
+    for scope, trial in by_pool(situation.memory, TrialOf.PLACE).items():
+        if trial.is_failing and scope.startswith(f"{pool.name}/"):
+            yield f"{scope.removeprefix(f'{pool.name}/')} is asked for last: {told_boots(trial)}"
     if pool.short_seconds >= 1:
         yield f"machines were short: agents are kept as if one more took {duration(pool.short_seconds)} longer to be had"
 
@@ -442,8 +446,7 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
         if subject in trial.failed and scope.startswith(TrialOf.ENDED.scope("")):
             yield f"{subject} was ended by others; {told_by_others(trial)}"
         elif subject in trial.failed:
-            last = subject == trial.failed[-1]
-            said = told_last(trial) if last else ""
+            said = told_last(trial) if subject == trial.failed[-1] else ""
             yield f"{subject} was an instance of {scope.partition('/')[2]} whose boot failed" + (f"; {said}" if said else "")
     for instance_id, unread in situation.snapshot.unread_records.items():
         if subject in {instance_id, unread.node}:
@@ -490,13 +493,12 @@ def _builds_of(situation: Situation, job: str) -> list[tuple[Agent, Build, float
 
 def _of_pools_for_it(situation: Situation, plans: Iterable[Plan], pools: Collection[str], answer: str) -> Iterator[str]:
     broken = [one for pool in pools if (one := broken_pool(situation, pool))]
-    for one in broken:
-        yield from one.lines()
+    yield from (line for one in broken for line in one.lines())
     is_of_pools = _of_pools(pools)
     yield from _decided(
         plans,
         lambda step: is_of_pools(step) and not (isinstance(step, Held) and is_said(situation, step, answer)),
-        without=_OF_BREAKERS if broken else (),
+        without=OF_BREAKERS if broken else (),
     )
 
 

@@ -173,8 +173,9 @@ def list_jobs(
     # A row without builds is one of what builds need alone.
     found = [row for row in rows if row.runs and matches(row.subject.job, pattern)]
     runs = summed(((row.controller, row.subject.job), row.runs) for row in found if not row.subject.signature)
-    found.sort(key=lambda row: (row.controller, row.subject, row.pool))
-    found.sort(key=lambda row: (is_of_project(row.subject), -runs.get((row.controller, row.subject.job), 0)))
+    found.sort(
+        key=lambda row: (is_of_project(row.subject), -runs.get((row.controller, row.subject.job), 0), row.controller, row.subject, row.pool)
+    )
     entries = tuple(
         JobEntry(
             controller=row.controller,

@@ -25,10 +25,10 @@ from autoscaler.domain.gate import is_drain_overdue
 from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.launch.turns import order_of, spent_for_weight
 from autoscaler.domain.report.datum import NONE, PERCENT, Datum, one
-from autoscaler.domain.report.machines import hosts_away, usd_per_hour_of
+from autoscaler.domain.report.machines import hosts_away, usd_per_hour_together
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.make_room import what_holds
-from autoscaler.domain.situation.breakers import TrialOf, by_pool, is_tripped, steps_that_keep_failing
+from autoscaler.domain.situation.bets import TrialOf, by_pool, steps_that_keep_failing
 from autoscaler.domain.situation.pool_view import lead_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.states import REFUSED, in_state
@@ -131,12 +131,10 @@ def _waits(situation: Situation, level: Level) -> bool:
 
 def measure_teams(situation: Situation, room: Budget) -> Iterator[Datum]:
     """Describe the dollars of each team. Only fleets with teams pay for it."""
-    for use in room.levels:
-        if use.level.kind is not LevelKind.TEAM:
-            continue
+    for use in (use for use in room.levels if use.level.kind is LevelKind.TEAM):
         level, limits = use.level, use.level.ceilings
         dimensions = (("Fleet", situation.fleet.name), ("Team", level.name))
-        usd_per_hour = sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if level.has(record.pool))
+        usd_per_hour = usd_per_hour_together(situation, (record for record in situation.snapshot.living if level.has(record.pool)))
         month = spent_in_month(situation.memory.month, level)
         yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
         yield one("UsdMonth", month, NONE, dimensions)
@@ -157,14 +155,16 @@ def limits_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         there = "" if level.kind is LevelKind.FLEET else f"In {level.text}: "
         then = "Agents are drained and nothing is launched" if stops else "Nothing is launched, agents that run go on"
         text = f"{there}${spent:,.2f} of ${limit:,g} are spent.\n{then} until the month (UTC) ends or the limit is raised."
-        title, runbook = f"the month's limit{_of(level)} is reached", "operations.md#usd-per-month"
-        yield f"limit/usd-per-month{_place(level)}", Seen(title, text, runbook, "autoscaler status")
+        title = f"the month's limit{_of(level)} is reached"
+        yield f"limit/usd-per-month{_of(level, '/')}", Seen(title, text, "operations.md#usd-per-month", "autoscaler status")
     for level in levels_out_of_hours(situation.memory.fleet.day, situation.fleet, situation.now):
         hours = hours_in_day(situation.memory.fleet.day, level, situation.now)
-        used = f"The agents of {level.text} have run {hours:,.1f} of {level.ceilings.max_hours_per_day:,g} hours today."
-        then = "None is launched and none takes another build until midnight UTC; running builds go on."
+        text = (
+            f"The agents of {level.text} have run {hours:,.1f} of {level.ceilings.max_hours_per_day:,g} hours today.\n"
+            "None is launched and none takes another build until midnight UTC; running builds go on."
+        )
         title = f"the day's hours{_of(level)} are used"
-        yield f"limit/hours-per-day{_place(level)}", Seen(title, f"{used}\n{then}", "schedules.md#hours-a-day", "autoscaler status")
+        yield f"limit/hours-per-day{_of(level, '/')}", Seen(title, text, "schedules.md#hours-a-day", "autoscaler status")
     # The limits that leave no room for one more agent, but for that of the month, which has its own message.
     for use in held_back(situation):
         level, limits, of = use.level, use.level.ceilings, _of(use.level)
@@ -179,15 +179,12 @@ def limits_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             if with_one_more > most:
                 text = f"Jobs{of} wait, {told}, and {key} ({most:g}) leaves no room for another one."
                 runbook = f"operations.md#{'team-limits' if of else heading}"
-                yield f"limit/{name}{_place(level)}", Seen(f"the limit {key}{of} is reached", text, runbook, "autoscaler plan")
+                yield f"limit/{name}{_of(level, '/')}", Seen(f"the limit {key}{of} is reached", text, runbook, "autoscaler plan")
 
 
-def _place(level: Level) -> str:
-    return "" if level.kind is LevelKind.FLEET else f"/{level.text}"
-
-
-def _of(level: Level) -> str:
-    return "" if level.kind is LevelKind.FLEET else f" of {level.text}"
+def _of(level: Level, word: str = " of ") -> str:
+    """Name a team or a pool after a word; nothing of the whole fleet."""
+    return "" if level.kind is LevelKind.FLEET else f"{word}{level.text}"
 
 
 # Where a metric of the whole fleet comes from: the names of agents, pools, controllers and steps behind it.
@@ -233,9 +230,8 @@ def told_unread(snapshot: Snapshot) -> list[str]:
 def _open_breakers(situation: Situation) -> list[str]:
     """Name what is launched one agent at a time: pools whose boots or whose image fail, and controllers that no agent can connect to."""
     memory = situation.memory
-    tripped = [pool for kind in (TrialOf.BOOT, TrialOf.IMAGE) for pool, trial in by_pool(memory, kind).items() if is_tripped(trial)]
-    refusing = [controller for controller, trial in by_pool(memory, TrialOf.CONNECT).items() if trial.is_open]
-    return [*(f"pool {name}" for name in tripped), *(f"controller {name}" for name in refusing)]
+    told = {TrialOf.BOOT: "pool", TrialOf.IMAGE: "pool", TrialOf.CONNECT: "controller"}
+    return [f"{what} {name}" for kind, what in told.items() for name, trial in by_pool(memory, kind).items() if trial.is_broken]
 
 
 # The schedules of pools for people: which hold now, which begin next, and when, by their own clocks and the reader's.
@@ -296,12 +292,11 @@ def _holding(pool: Pool, spans: Sequence[tuple[PoolSchedule, Span]], now: float)
 
 
 def _entry(pool: Pool, schedule: PoolSchedule, numbers: Mapping[str, Any], span: Span, now: float) -> ScheduleEntry:
-    holds = span.holds(now)
-    at = span.ends_at if holds else span.begins_at
+    at = span.ends_at if span.holds(now) else span.begins_at
     return ScheduleEntry(
         pool=pool.name,
         numbers=", ".join(f"{key} {_told(number)}" for key, number in numbers.items()),
-        holds=holds,
+        holds=span.holds(now),
         at=None if at == inf else at,
         there="" if at == inf else moment(at, now, schedule.time_zone),
     )

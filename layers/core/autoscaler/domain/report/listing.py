@@ -87,11 +87,8 @@ def told_short(situation: Situation, pool: PoolView, reports: Reports) -> Iterat
 
 def told_of(situation: Situation, subject: str, reports: Reports) -> Iterator[str]:
     """Say what an agent told last, and what its builds use."""
-    for agent in situation.agents:
-        record = agent.record
-        if subject not in {record.node, record.instance_id}:
-            continue
-        report = reports.get(record.machine)
+    for agent in (agent for agent in situation.agents if subject in {agent.record.node, agent.record.instance_id}):
+        report = reports.get(agent.record.machine)
         if report is None:
             yield "its service tells nothing of the machine: it is of an older version, or has not asked yet"
             continue
@@ -220,8 +217,7 @@ def told_devices(situation: Situation, agent: Agent) -> Iterator[str]:
     devices = [f"{one.id} ({one.kind}) {one.state}" + (f" by {one.user}" if one.user else "") for one in told.devices]
     waiting = f"; {counted(told.waiting, 'command')} waiting for one" if told.waiting else ""
     stale = "" if told.is_fresh(situation.now) else ", too long ago to say anything of now"
-    ago = duration(max(0.0, situation.now - told.told_at))
-    yield f"its devices: {', '.join(devices)}{waiting}; told {ago} ago{stale}"
+    yield f"its devices: {', '.join(devices)}{waiting}; told {duration(situation.now - told.told_at)} ago{stale}"
 
 
 # Tells people how much of an agent its builds take, where jobs have weights.

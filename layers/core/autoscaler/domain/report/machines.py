@@ -1,7 +1,7 @@
 """Machines and agents for people: stopped ones, starts that fail, loans, images, hosts, and why an idle one is still there."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -11,14 +11,15 @@ from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.nodes import keeps_static_nodes_from_others
 from autoscaler.domain.facts.snapshot import InstanceState, Record, parts_of, told_follows
 from autoscaler.domain.forecast.keeping import needed_lately
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.placement import needed_by_its_own, why_refused
 from autoscaler.domain.launch.purchase import offering_lacks, startable
 from autoscaler.domain.report.datum import SECONDS, Datum
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.surplus import floor_here, least_kept, least_missed, why_it_stays, why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import TrialOf, by_pool, open_trial, told_last
-from autoscaler.domain.situation.canary import MACHINE_REFUSALS, asked_lately, is_proven, is_tripped, refusals_of, starts_late, why_outdated
+from autoscaler.domain.situation.bets import TrialOf, by_pool, closed, failing, told_last
+from autoscaler.domain.situation.canary import MACHINE_REFUSALS, asked_lately, is_proven, refusals_of, starts_late, why_outdated
 from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.warm_pool import (
@@ -29,7 +30,7 @@ from autoscaler.domain.situation.warm_pool import (
     stopped_wanted,
     why_disk_is_done,
 )
-from autoscaler.domain.wording import counted, dollars, duration, moment, once_mended
+from autoscaler.domain.wording import counted, dollars, duration, moment, once_mended, sentence
 
 # Stopped agents that do not start again: what people are told, and what `why` says.
 
@@ -45,27 +46,29 @@ _CURES = {
 def failed_starts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools that stop no more agents since starts fail, and the machines that EC2 refuses to start."""
     for pool, trial in by_pool(situation.memory, TrialOf.START).items():
-        if is_tripped(trial) and pool in situation.fleet.pools:
+        if trial.is_broken and pool in situation.fleet.pools:
             last = f" The last one: {trial.failed[-1]}." if trial.failed else ""
             cure = next((f"\n{cure}" for code, cure in _CURES.items() if code in trial.why), "")
-            then = "Agents are launched instead, and terminated when nothing needs them."
-            failed = told_failed_starts(trial)
-            text = f"{failed[0].upper()}{failed[1:]}.{last}{cure}\n{then}"
+            text = (
+                f"{sentence(told_failed_starts(trial))}.{last}{cure}\nAgents are launched instead, and terminated when nothing needs them."
+            )
             title, ask = f"stopped agents of {pool} do not start", f"autoscaler why {pool}"
             yield f"starts/{pool}", Seen(title, text, _RUNBOOK, ask, cure=once_mended(pool))
     for agent in situation.agents:
         refusals = refusals_of(situation.memory, agent)
-        if refusals is not None and refusals.times >= MACHINE_REFUSALS:
+        if refusals is not None and refusals.failures >= MACHINE_REFUSALS:
             name, pool = agent.record.instance_id, agent.pool.name
-            said = f"EC2 refused {refusals.times} times since {moment(refusals.since_at)}: {refusals.why}."
-            text = f"{said}\nIt is terminated. Others serve its jobs."
+            text = (
+                f"EC2 refused {refusals.failures} times since {moment(refusals.since_at)}: {refusals.why}.\n"
+                "It is terminated. Others serve its jobs."
+            )
             yield f"starts/{pool}/{name}", Seen(f"{name} of {pool} does not start", text, _RUNBOOK, f"autoscaler why {pool}")
 
 
 def told_failed_starts(trial: Trial) -> str:
     """Say how often starts failed in a row, why the last one did, and what follows."""
-    starts = "the last start failed" if trial.failures == 1 else f"{trial.failures} starts in a row failed"
-    then = f"; none is kept stopped, and one is tried from {moment(trial.until_at)} on" if is_tripped(trial) else ""
+    starts = {0: "starts failed", 1: "the last start failed"}.get(trial.failures, f"{trial.failures} starts in a row failed")
+    then = f"; none is kept stopped, and one is tried from {moment(trial.until_at)} on" if trial.is_closed else ""
     said = f" (its console ends with: {trial.said})" if trial.said else ""
     return f"{starts}: {trial.why}{said}{then}"
 
@@ -101,6 +104,11 @@ def stopped_agents(situation: Situation, pool: PoolView) -> StoppedAgents | None
 def usd_per_hour_of(situation: Situation, record: Record) -> float:
     """What an agent costs an hour as it is now: one that is stopped, or stops, costs its disk."""
     return record.volume_usd_per_hour if situation.snapshot.costs_disk_only(record) else record.usd_per_hour
+
+
+def usd_per_hour_together(situation: Situation, records: Iterable[Record]) -> float:
+    """What several agents cost an hour."""
+    return sum(usd_per_hour_of(situation, record) for record in records)
 
 
 def kept_seconds(situation: Situation, agent: Agent) -> float | None:
@@ -167,10 +175,11 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     if (stopped := pool.keep.stopped) is not None:
         keep, runs, in_all = pool.keep, pool.keep.seconds(1), pool.keep.seconds_in_all(1)
         boot, start = keep.costs.boot_usd + keep.costs.wait_usd, stopped.start_usd + stopped.wait_usd
-        day = (
-            f"{dollars(keep.costs.usd_per_second * DAY_SECONDS)} a day running and {dollars(stopped.usd_per_second * DAY_SECONDS)} stopped"
+        yield (
+            f"an agent costs {dollars(keep.costs.usd_per_second * DAY_SECONDS)} a day running and "
+            f"{dollars(stopped.usd_per_second * DAY_SECONDS)} stopped; "
+            f"a start costs {dollars(start)} and a boot {dollars(boot)}, with the waiting for it"
         )
-        yield f"an agent costs {day}; a start costs {dollars(start)} and a boot {dollars(boot)}, with the waiting for it"
         fixed = " (idle_seconds)" if keep.fixed_seconds else ""
         text = f"after it was last needed, agent 1 of {pool.name} runs for {duration(runs)}{fixed}"
         if in_all <= runs:
@@ -181,9 +190,9 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped
     kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
-    if unstoppable := open_trial(situation.memory, TrialOf.STOPS.scope(pool.name)):
+    if unstoppable := failing(situation.memory, TrialOf.STOPS.scope(pool.name)):
         yield f"EC2 refused to stop an agent of it; what cannot be stopped is terminated: {unstoppable.why}"
-    if trial := open_trial(situation.memory, TrialOf.START.scope(pool.name)):
+    if trial := failing(situation.memory, TrialOf.START.scope(pool.name)):
         yield told_failed_starts(trial)
     elif there and not is_proven(situation.memory, pool.name, situation.current.get(pool.name)):
         yield f"no agent of the template version {situation.current[pool.name]} was seen to start again yet: one is stopped until one has"
@@ -200,13 +209,12 @@ def told_disks(pool: PoolView) -> Iterator[str]:
     age, builds = duration(warm.max_disk_seconds), counted(warm.max_disk_builds, "build")
     yield f"an agent is stopped until its disk is {age} old or has seen {builds}, and while a tenth of it is free"
     if (read := pool.memory.pool(pool.name).volumes) and pool.spec.volume_usd_per_gib_month is not None:
-        usd = pool.spec.offerings[0].volume_usd_per_hour
         listed = ", ".join(str(volume) for volume in read.volumes) or "volumes that EC2 does not name"
         default = "" if read.is_whole else f", at least {pool.spec.volume_gib or 0.0:g} GiB by default"
-        yield f"a stopped agent costs {dollars(usd)} an hour for {listed} ({read.source}{default})"
+        yield f"a stopped agent costs {dollars(pool.spec.offerings[0].volume_usd_per_hour)} an hour for {listed} ({read.source}{default})"
     if types := never_stopped(pool.spec):
         yield f"never stopped, since instance stores are empty after a stop: {', '.join(types)} (warm_pool.instance_stores)"
-    if short := open_trial(pool.memory, TrialOf.DISKS.scope(pool.name)):
+    if short := failing(pool.memory, TrialOf.DISKS.scope(pool.name)):
         until = f"; none is launched to be stopped until {moment(short.until_at)}" if pool.now < short.until_at else ""
         yield f"{counted(short.failures, 'agent')} in a row terminated for the lack of free disk space{until}"
 
@@ -251,12 +259,11 @@ def _why_not_started(situation: Situation, agent: Agent) -> str:
 
 def _starts_fail(situation: Situation, pool: PoolView, agent: Agent) -> Iterator[str]:
     """Say which starts that fail, or take too long, keep it from being started now."""
-    if failing := asked_lately(situation.memory, agent, situation.now):
-        yield f"it did not start {duration(situation.now - failing.tried_at)} ago: {failing.why}"
+    if refused := asked_lately(situation.memory, agent, situation.now):
+        yield f"it did not start {duration(situation.now - refused.failed_at)} ago: {refused.why}"
     for other in (other for other in pool.agents if starts_late(situation, other, pool)):
         yield f"{other.record.node or other.record.instance_id} takes longer than usual to start, and agents are launched meanwhile"
-    trial = situation.memory.trials.get(TrialOf.START.scope(pool.name))
-    if trial is not None and is_tripped(trial):
+    if trial := closed(situation.memory, TrialOf.START.scope(pool.name)):
         yield told_failed_starts(trial)
 
 
@@ -334,15 +341,12 @@ def told_failed(canary: Trial) -> str:
 
 def boots_of_images(situation: Situation, since: Mapping[str, float]) -> Iterator[Datum]:
     """Tell how long agents took to boot, by pool and image. ``since``: by controller, when it was last looked at; others tell nothing."""
-    boots: dict[tuple[str, str], tuple[float, ...]] = {}
-    for agent in situation.agents:
-        record, image = agent.record, image_of(situation, agent)
-        if image and not record.life and record.registered_at and record.registered_at > since.get(record.controller, inf):
-            key = record.pool, image
-            boots[key] = (*boots.get(key, ()), record.registered_at - record.launched_at)
-    for (name, image), values in boots.items():
-        dimensions = (("Fleet", situation.fleet.name), ("Pool", name), ("Image", image))
-        yield Datum(name="ImageBootSeconds", values=values, unit=SECONDS, dimensions=dimensions)
+    boots = ((agent, agent.record.registered_at) for agent in situation.agents if not agent.record.life)
+    new = ((agent, at - agent.record.launched_at) for agent, at in boots if at and at > since.get(agent.record.controller, inf))
+    for (pool, image), values in grouped(((agent.record.pool, image_of(situation, agent)), took) for agent, took in new).items():
+        if image:
+            dimensions = (("Fleet", situation.fleet.name), ("Pool", pool), ("Image", image))
+            yield Datum(name="ImageBootSeconds", values=tuple(values), unit=SECONDS, dimensions=dimensions)
 
 
 def _next(situation: Situation, pool: PoolView) -> str:
@@ -373,8 +377,8 @@ def hosts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             trouble = next((record.trouble for record in situation.snapshot.records if record.machine == host.id and record.trouble), "")
             why = f"When it last asked: {trouble}.\n" if trouble else ""
             text = f"It has not been connected for {duration(situation.now - since)}; jobs that only it can run wait.\n{why}{asks}"
-            title, runbook = f"host {host.name} is not connected", "operations.md#hosts-offline"
-            yield f"host/{host.name}", Seen(title, text, runbook, f"autoscaler why {host.name}")
+            title, ask = f"host {host.name} is not connected", f"autoscaler why {host.name}"
+            yield f"host/{host.name}", Seen(title, text, "operations.md#hosts-offline", ask)
 
 
 def hosts_away(situation: Situation) -> Iterator[tuple[Host, float]]:

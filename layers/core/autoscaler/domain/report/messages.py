@@ -39,25 +39,27 @@ from autoscaler.domain.report.overdue import (
 )
 from autoscaler.domain.report.problems import FORGOTTEN_SECONDS, PROBLEM, Problem
 from autoscaler.domain.report.told import LOST, Message, Seen, Span, Told, Trouble, marks_seen, told_by_now
-from autoscaler.domain.report.waiting import WAITS, is_slow, launches_seen, refusals_seen, waits_seen
+from autoscaler.domain.report.waiting import WAITS, is_slow, launches_seen, patience_seen, refusals_seen, waits_seen
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.breakers import (
+from autoscaler.domain.situation.bets import (
     CREATE_BEACON,
     TrialOf,
+    at_once,
     by_pool,
-    is_tripped,
-    open_trial,
+    closed,
+    failing,
     steps_that_keep_failing,
     told_boots,
 )
 from autoscaler.domain.situation.left import lost_since, reserved_now
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import counted, dollars, duration, moment, once_mended
+from autoscaler.domain.wording import counted, dollars, duration, moment, once_mended, sentence
 
-# A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
+# A limit that a busy fleet touches again and again is told of once, and so is a pool of which some agents boot, and others do not.
 LIMIT_OVER_SECONDS = 900.0
-# What each wave of jobs may meet again: a limit on agents, a throttle of a plugin, a label that another cloud serves.
+# What each wave of jobs may meet again: a limit on agents, a throttle of a plugin, a label that another cloud serves, the agents of
+# another fleet. If that fleet has our name, its agents are the only sign of it.
 WAVES_OVER_SECONDS = 3600.0
 _IN_WAVES = (f"/{Reason.UNSERVABLE}", f"/{Reason.UNCLEAR}/")
 TAKEN_BACK = 3  # spells; one or two are what spot is
@@ -70,16 +72,19 @@ SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 # long jobs run on they are over if none did for three days: one that runs on workdays is told of once.
 _COMES_AND_GOES = {
     **dict.fromkeys(
-        ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", OTHER_FLEET, TWO_SESSIONS, WAITS),
+        ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", TWO_SESSIONS, WAITS, "breaker/"),
         LIMIT_OVER_SECONDS,
     ),
+    **dict.fromkeys((OTHER_FLEET, f"{PROBLEM}agents-limit/"), WAVES_OVER_SECONDS),
     "runs-long/": 3 * DAY_SECONDS,
+    "patience/": DAY_SECONDS,
 }
 
 # Problems that a message of its own has told, and that count for an hour what has been mended since.
 _EXPLAINED = "explained/"
 # They happened, and do not last.
 _HAVE_NO_END = (LOST, f"{PROBLEM}quarantine/")
+_BOOTS_RUNBOOK = "operations.md#breakers-open"
 
 
 def write_messages(told: Told, situation: Situation, runbooks: str, problems: Sequence[Problem] = ()) -> tuple[Told, list[Message]]:
@@ -154,14 +159,12 @@ def _all_seen(situation: Situation, problems: Sequence[Problem], told: Told) -> 
 
 
 def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
-    controller = problem.breach.place.rpartition(" ")[2]
-    begins = tuple(prefix.format(controller=controller) for prefix in problem.breach.rule.told_by)
+    begins = tuple(prefix.format(controller=problem.breach.place.rpartition(" ")[2]) for prefix in problem.breach.rule.told_by)
     return any(name.startswith(begins) for name in seen)
 
 
 def _over_after(name: str) -> float:
-    comes_in_waves = name.startswith(WAITS) and any(reason in name for reason in _IN_WAVES)
-    if comes_in_waves or name.startswith(f"{PROBLEM}agents-limit/"):
+    if name.startswith(WAITS) and any(reason in name for reason in _IN_WAVES):
         return WAVES_OVER_SECONDS
     return next((seconds for prefix, seconds in _COMES_AND_GOES.items() if name.startswith(prefix)), 0.0)
 
@@ -184,64 +187,82 @@ def _seen(situation: Situation, told: Mapping[str, Trouble]) -> Iterator[tuple[s
 def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools, images and controllers of which no new agent becomes one."""
     for pool, failed in by_pool(situation.memory, TrialOf.BOOT).items():
-        if is_tripped(failed):
+        if failed.is_broken:
             last = f"The last one: {failed.failed[-1]}" if failed.failed else "Which ones is not known"
             said = f", whose console ends with: {failed.said}" if failed.said else "; its console says nothing"
-            then = f"From {moment(failed.until_at)} on one agent at a time is tried until one connects; nothing else is launched there."
-            boots = told_boots(failed)
-            text, title = f"{boots[0].upper()}{boots[1:]}. {last}{said}.\n{then}", f"agents of {pool} do not boot"
-            message = Seen(title, text, "operations.md#breakers-open", f"autoscaler why {pool}", cure=once_mended(pool))
-            yield f"breaker/{pool}", message
-    for controller, refused in by_pool(situation.memory, TrialOf.CONNECT).items():
-        if refused.is_open:
-            then = f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
-            text = f"{refused.why}.\nThe last one that asked: {refused.failed[-1]}, since {moment(refused.since_at)}.\n{then}"
-            title, served = f"no new agent can connect to {controller}", situation.fleet.pools_of(controller)
-            cure = once_mended(served[0].name) if served else ""
-            yield f"connect/{controller}", Seen(title, text, "operations.md#agents-refused", "autoscaler status", cure=cure)
-    yield from _beacons(situation)
+            text = (
+                f"{sentence(told_boots(failed))}. {last}{said}.\n"
+                f"From {moment(failed.until_at)} on {at_once(failed, 'one connects')}; nothing else is launched there."
+            )
+            title, ask = f"agents of {pool} do not boot", f"autoscaler why {pool}"
+            yield f"breaker/{pool}", Seen(title, text, _BOOTS_RUNBOOK, ask, cure=once_mended(pool))
+    for place, failed in by_pool(situation.memory, TrialOf.PLACE).items():
+        pool, _, key = place.partition("/")
+        if failed.is_closed and not closed(situation.memory, TrialOf.BOOT.scope(pool)):
+            text = (
+                f"{sentence(told_boots(failed))}, since {moment(failed.since_at)}. The last one: {failed.failed[-1]}.\n"
+                f"Agents of {pool} boot elsewhere. It is asked for last; of several agents one tries it now and then."
+            )
+            yield f"place/{place}", Seen(f"agents of {pool} do not boot on {key}", text, _BOOTS_RUNBOOK, f"autoscaler why {pool}")
+    yield from _connections(situation)
     for pool, canary in by_pool(situation.memory, TrialOf.IMAGE).items():
-        if canary.is_open:
-            image = parts_of(canary.version)[1]
-            last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
-            then = f"Agents are launched from the image that booted before; {image} is tried again from {moment(canary.until_at)} on."
-            text, title = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}", f"the new image of {pool} does not boot"
-            message = Seen(title, text, "operations.md#new-images", f"autoscaler why {pool}", cure=once_mended(pool))
-            yield f"image/{pool}", message
+        if canary.is_failing:
+            image, last = parts_of(canary.version)[1], f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
+            text = (
+                f"{image} is new in {pool}: {told_failed(canary)}.{last}\n"
+                f"Agents are launched from the image that booted before; {image} is tried again from {moment(canary.until_at)} on."
+            )
+            title, ask = f"the new image of {pool} does not boot", f"autoscaler why {pool}"
+            yield f"image/{pool}", Seen(title, text, "operations.md#new-images", ask, cure=once_mended(pool))
 
 
-def _beacons(situation: Situation) -> Iterator[tuple[str, Seen]]:
-    """Name the controllers that keep refusing to make a node, before any agent asked for one."""
-    refusing = {view.name for view in situation.snapshot.controllers.values() if situation.no_node(view.name)}
-    for key in steps_that_keep_failing(situation.memory):
-        controller = key.removeprefix(f"{CREATE_BEACON} ").partition("/")[0]
-        if controller in refusing and not open_trial(situation.memory, TrialOf.CONNECT.scope(controller)):
-            refusing.remove(controller)
+def _connections(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the controllers that no new agent can connect to, or that keep refusing to make a node before any agent asked for one."""
+    for controller, refused in by_pool(situation.memory, TrialOf.CONNECT).items():
+        if refused.is_failing:
+            served = situation.fleet.pools_of(controller)
+            text = (
+                f"{refused.why}.\nThe last one that asked: {refused.failed[-1]}, since {moment(refused.since_at)}.\n"
+                f"Nothing is launched for {controller} but one agent at a time, the next one not before {moment(refused.until_at)}."
+            )
+            yield _connection(controller, text, "autoscaler status", once_mended(served[0].name) if served else "")
+    steps = steps_that_keep_failing(situation.memory)
+    for controller in dict.fromkeys(key.removeprefix(f"{CREATE_BEACON} ").partition("/")[0] for key in steps):
+        if (refusal := situation.no_node(controller)) and not failing(situation.memory, TrialOf.CONNECT.scope(controller)):
             then = f"Nothing is launched for {controller} until Jenkins makes the nodes that are missing (beacons)."
-            text = f"{situation.no_node(controller)}.\n{then} They are tried every 5 minutes."
-            title = f"no new agent can connect to {controller}"
-            yield f"connect/{controller}", Seen(title, text, "operations.md#agents-refused", "autoscaler doctor")
+            yield _connection(controller, f"{refusal}.\n{then} They are tried every 5 minutes.", "autoscaler doctor")
+
+
+def _connection(controller: str, text: str, ask: str, cure: str = "") -> tuple[str, Seen]:
+    title = f"no new agent can connect to {controller}"
+    return f"connect/{controller}", Seen(title, text, "operations.md#agents-refused", ask, cure=cure)
 
 
 def _by_ec2(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Tell of machines that others end, that EC2 takes back again and again within hours, or does not stop."""
     for pool, spec in situation.fleet.pools.items():
         memory, ask = situation.memory, f"autoscaler why {pool}"
-        if ended := open_trial(memory, TrialOf.ENDED.scope(pool)):
-            then = "Others are launched at once. CloudTrail knows who calls TerminateInstances."
-            text = f"{told_by_others(ended)}.\nThe last one: {ended.failed[-1]}.\n{then}"
+        if ended := failing(memory, TrialOf.ENDED.scope(pool)):
+            text = (
+                f"{told_by_others(ended)}.\nThe last one: {ended.failed[-1]}.\n"
+                "Others are launched at once. CloudTrail knows who calls TerminateInstances."
+            )
             yield f"ended/{pool}", Seen(f"agents of {pool} are ended by others", text, "operations.md#ended-by-others", ask)
         scopes = {offering.key: TrialOf.TAKEN_BACK.scope(pool, offering.key) for offering in spec.offerings}
-        spells = ((key, open_trial(memory, scope)) for key, scope in scopes.items())
+        spells = ((key, failing(memory, scope)) for key, scope in scopes.items())
         often = {key: trial for key, trial in spells if trial and trial.failures >= TAKEN_BACK}
         if often:
             lines = "\n".join(f"{key}: {trial.why}; it is asked for last until {moment(trial.until_at)}" for key, trial in often.items())
-            then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
-            text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{lines}\n{then}"
+            text = (
+                f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{lines}\n"
+                "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
+            )
             yield f"taken-back/{pool}", Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", ask)
-        if refused := open_trial(memory, TrialOf.STOPS.scope(pool)):
-            then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
-            text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
+        if refused := failing(memory, TrialOf.STOPS.scope(pool)):
+            text = (
+                f"EC2 refused to stop an agent of {pool}: {refused.why}\n"
+                f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
+            )
             yield f"stops/{pool}", Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", ask)
 
 
@@ -256,7 +277,7 @@ def _now(seen: Callable[[Situation], Iterator[tuple[str, Seen]]]) -> _Seeing:
 _SEEN: tuple[_Seeing, ...] = (
     *map(_now, (failed_starts_seen, _by_ec2, launches_seen, limits_seen, late_looks_seen)),
     *(controllers_seen, others_seen),
-    *map(_now, (large_queues_seen, hosts_seen, left_sides_seen, marks_seen, lost_seen, refusals_seen)),
+    *map(_now, (large_queues_seen, hosts_seen, left_sides_seen, marks_seen, lost_seen, refusals_seen, patience_seen)),
     lasting_seen,
     *map(_now, (still_lent_seen, held_labels_seen, without_agents_seen, left_seen)),
 )
@@ -332,8 +353,7 @@ def write_summary(month: MonthCosts, before: MonthCosts, fleet: Fleet, runbooks:
     )
     total = f"{_named(month.name)} (UTC): {dollars(month.metered_usd)}, {_compared(month.metered_usd, before)}."
     more = f"See more:   autoscaler costs --month {month.name}\nWhat it is: {runbooks.rstrip('/')}/costs.md"
-    told = ("\n".join(lines) for lines in ((total,), *sections, (more,)))
-    text = "\n\n".join(part for part in told if part)
+    text = "\n\n".join("\n".join(lines) for lines in ((total,), *sections, (more,)))
     title = f"{_named(month.name)}: {dollars(month.metered_usd)}, {_compared(month.metered_usd, before)}"
     return Message(about=ABOUT + month.name, subject=_subject(fleet, title), text=text + "\n")
 

@@ -16,11 +16,11 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.lessons import Lesson
 from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one, worst_of
 from autoscaler.domain.report.limits import agents_used, in_trouble, measure_teams
-from autoscaler.domain.report.machines import boots_of_images, count_lent, usd_per_hour_of
+from autoscaler.domain.report.machines import boots_of_images, count_lent, usd_per_hour_together
 from autoscaler.domain.report.waiting import late_unmet
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
 from autoscaler.domain.situation.agents import Phase
-from autoscaler.domain.situation.breakers import TrialOf, open_trial
+from autoscaler.domain.situation.bets import TrialOf, failing
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.left import reserved_now
 from autoscaler.domain.situation.looks import build_remaining_seconds, elapsed_seconds
@@ -107,11 +107,10 @@ def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Health
     for view in situation.snapshot.controllers.values():
         monitors = healths.get(view.name, {}).get("", Health())
         parts += _controller_data(situation, view, fresh.get(f"{CONTROLLER}{view.name}"), monitors)
-    nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
     since = {view.name: _last_look_at(situation, view.name) for view in situation.snapshot.controllers.values() if view.complete}
     data = [
         *parts,
-        *_fleet_totals(situation.fleet, [*nothing, *parts]),
+        *_fleet_totals(situation.fleet, [*(one(name, 0, COUNT, ()) for name in _COUNTED), *parts]),
         *_fleet_data(situation),
         *boots_of_images(situation, since),
     ]
@@ -157,13 +156,12 @@ def held_by_teams(fleet: Fleet, held: Iterable[Held]) -> list[Datum]:
 
 def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, healths: Healths, reports: Reports) -> Iterator[Datum]:
     controller, name = pool.key
-    view = situation.snapshot.controllers[controller]
     dimensions = (("Fleet", situation.fleet.name), ("Controller", controller), ("Pool", name))
     yield Datum(name="JobWaitSeconds", values=lesson.job_waits.get(name, ()) if lesson else (), unit=SECONDS, dimensions=dimensions)
     tally = lesson.tallies.get(name, Tally()) if lesson else Tally()  # of the builds that ended since the last look
     ended = {"BuildsSucceeded": tally.succeeded, "BuildsFailed": tally.failed}
     yield from (one(metric, count, COUNT, dimensions) for metric, count in ended.items() if count)
-    if not view.complete:
+    if not situation.snapshot.controllers[controller].complete:
         return
     yield one("QueueStarved", situation.starved[controller].get(name, 0), COUNT, dimensions)
     yield one("ExecutorsTotal", pool.ready_executors, COUNT, dimensions)
@@ -173,7 +171,7 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
         yield from _stopping_data(situation, pool, dimensions)
     if pool.spec.lend is not Lending.NEVER:
         yield one("AgentsLent", count_lent(pool), COUNT, dimensions)
-    if by_others := open_trial(situation.memory, TrialOf.ENDED.scope(pool.name)):
+    if by_others := failing(situation.memory, TrialOf.ENDED.scope(pool.name)):
         yield one("AgentsEndedByOthers", by_others.failures, COUNT, dimensions)
     if pool.agents:  # each metric costs money by the hour it is sent in; an empty pool has told all there is to tell
         yield from _agent_data(situation, pool, dimensions)
@@ -188,7 +186,7 @@ def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) ->
     yield one("ExecutorsBusy", sum(agent.busy_executors for agent in pool.agents), COUNT, dimensions)
     yield one("ExecutorsFree", sum(free_executors(situation, agent) for agent in pool.ready), COUNT, dimensions)
     idle = [agent for agent in pool.ready if all(side.idle for side in situation.sides.get(agent.record.machine, (agent,)))]
-    yield one("IdleUsdPerHour", sum(usd_per_hour_of(situation, agent.record) for agent in idle), NONE, dimensions)
+    yield one("IdleUsdPerHour", usd_per_hour_together(situation, (agent.record for agent in idle)), NONE, dimensions)
     of_monitor = [agent for agent in pool.agents if agent.is_of_monitor]
     for metric, phases in _AGENT_METRICS.items():
         # What a monitor took offline is offline for it until it ends, though our own mark is there by then.
@@ -261,7 +259,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     room = Budget(situation)
     dimensions = (("Fleet", fleet.name),)
     usd = {
-        "UsdPerHour": sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living),
+        "UsdPerHour": usd_per_hour_together(situation, situation.snapshot.living),
         "UsdMonth": situation.memory.month.usd,
     }
     percent = {

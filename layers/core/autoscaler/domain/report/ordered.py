@@ -112,8 +112,7 @@ def _device(fleet: Fleet, record: Record, reservation: Reservation, access: Acce
     """Describe a device that a person has: its agent writes down which one, once it is free."""
     file = "".join(letter if letter.isalnum() else "-" for letter in reservation.person)[:64]
     way = f"{access.get_in(fleet, record)}, then: . /run/autoscaler-agent/people/{file}"
-    entry = _entry(record, reservation, "has a device of it", way)
-    return replace(entry, instance_id=record.machine, what="device")
+    return replace(_entry(record, reservation, "has a device of it", way), instance_id=record.machine, what="device")
 
 
 def _entry(one: Record | Intent, reservation: Reservation, state: str, get_in: str = "") -> ReservationEntry:
@@ -164,8 +163,7 @@ def told_reserved(situation: Situation, agent: Agent) -> str:
         return ""
     if reservation.is_over(situation.now):
         return f"was reserved for {reservation.person} until {duration(situation.now - reservation.until_at)} ago"
-    left = duration(reservation.until_at - situation.now)
-    return f"reserved for {reservation.person}, for another {left}: {reservation.reason}"
+    return f"reserved for {reservation.person}, for another {duration(reservation.until_at - situation.now)}: {reservation.reason}"
 
 
 def is_taken_away(agent: Agent, now: float) -> bool:
@@ -491,7 +489,9 @@ def lost_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the jobs of which lost builds were left to a person, a message for each."""
     by_job = grouped(((left.controller, job_name_of(left.run)), left) for left in situation.memory.fleet.left.values())
     for (controller, job), builds in by_job.items():
-        lines = [f"{one.run} on {one.controller}: {one.why}" for one in builds]
-        then = "Nothing starts it again by itself: look at it, and start it by hand where it is still wanted."
-        text, ask = "\n".join([*lines_of(lines, _NAMED), then]), f"autoscaler why '{job}'"
-        yield f"{LOST}{controller} {job}", Seen(f"a lost build of {job} is left to you", text, "operations.md#builds-left", ask)
+        lines = (
+            *lines_of([f"{one.run} on {one.controller}: {one.why}" for one in builds], _NAMED),
+            "Nothing starts it again by itself: look at it, and start it by hand where it is still wanted.",
+        )
+        title, ask = f"a lost build of {job} is left to you", f"autoscaler why '{job}'"
+        yield f"{LOST}{controller} {job}", Seen(title, "\n".join(lines), "operations.md#builds-left", ask)

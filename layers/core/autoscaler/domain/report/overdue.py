@@ -15,13 +15,13 @@ from autoscaler.domain.facts.orders import Hold, Scope, single_label, text_of
 from autoscaler.domain.facts.snapshot import Build, Node, QueueItem, Record
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.repair.nodes import agents_unseen_for_ever, strays_unseen_for_ever
-from autoscaler.domain.report.machines import usd_per_hour_of, why_kept
+from autoscaler.domain.report.machines import usd_per_hour_together, why_kept
 from autoscaler.domain.report.told import Seen, told_offline
 from autoscaler.domain.scale_in.sides import devices_reserved
 from autoscaler.domain.scale_in.surplus import told_hold, why_left
 from autoscaler.domain.situation import states
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import failing_labels
+from autoscaler.domain.situation.bets import TrialOf, by_pool, failing_labels
 from autoscaler.domain.situation.left import is_controller_left, is_on_hold, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.states import FOREIGN, AgentState, in_state, seen_seconds, state_named
@@ -39,18 +39,22 @@ def left_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     for pool, agents in grouped((agent.pool.name, agent) for agent in _there(situation) if agent.pool.has_left).items():
         becomes = dict.fromkeys(_what_becomes_of(situation, agent) for agent in agents)
         known = listed([_name(agent.record) for agent in agents], _NAMED)
-        cost = _cost(situation, (agent.record for agent in agents))
-        text = f"{why_left(situation, agents[0])}. Its agents: {known}.\nWhat becomes of them: {'; '.join(becomes)}."
-        then = f"They cost {cost} an hour until then. To keep them, put the pool back."
+        cost = dollars(usd_per_hour_together(situation, (agent.record for agent in agents)))
+        text = (
+            f"{why_left(situation, agents[0])}. Its agents: {known}.\nWhat becomes of them: {'; '.join(becomes)}.\n"
+            f"They cost {cost} an hour until then. To keep them, put the pool back."
+        )
         title, ask = f"agents of {pool} left the fleet file", f"autoscaler why {agents[0].record.node or pool}"
-        yield f"left/pool/{pool}", Seen(title, f"{text}\n{then}", _LEFT_RUNBOOK, ask)
+        yield f"left/pool/{pool}", Seen(title, text, _LEFT_RUNBOOK, ask)
     for (controller, pool), unseen in _unseen(situation).items():
         machines = dict(unseen)
-        cost = _cost(situation, (record for record in situation.snapshot.living if record.machine in machines))
-        text = f"{_nobody_sees(controller)}: {listed([name for _, name in unseen], _NAMED)}. They cost {cost} an hour."
-        then = f"Put the controller back, or end each one once nothing runs on it: {_end(unseen[0][0])}"
+        cost = dollars(usd_per_hour_together(situation, (record for record in situation.snapshot.living if record.machine in machines)))
+        text = (
+            f"{_nobody_sees(controller)}: {listed([name for _, name in unseen], _NAMED)}. They cost {cost} an hour.\n"
+            f"Put the controller back, or end each one once nothing runs on it: {_end(unseen[0][0])}"
+        )
         title, name = f"agents of {pool} left the fleet file", f"left/controller/{controller}/{pool}"
-        yield name, Seen(title, f"{text}\n{then}", _LEFT_RUNBOOK, "autoscaler status", daily=True)
+        yield name, Seen(title, text, _LEFT_RUNBOOK, "autoscaler status", daily=True)
     if ids := list(in_state(situation.memory, FOREIGN)):
         yield (
             FOREIGN,
@@ -149,14 +153,7 @@ def _name(record: Record) -> str:
     return f"{record.node} ({record.machine})" if record.node else record.machine
 
 
-def _cost(situation: Situation, records: Iterable[Record]) -> str:
-    return dollars(sum(usd_per_hour_of(situation, record) for record in records))
-
-
 # Messages about machines that several controllers shared, of which one left the fleet file.
-
-
-_SIDES_RUNBOOK = "operations.md#a-controller-that-shared-machines-left"
 
 
 def left_sides_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
@@ -167,7 +164,7 @@ def left_sides_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     leaving = ((side.controller, (record, side)) for record, side in unseen if side in record.leaves)
     for controller, sides in grouped(leaving).items():
         machines = list(dict.fromkeys(record.machine for record, _ in sides))
-        usd = sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.machine in machines)
+        usd = usd_per_hour_together(situation, (record for record in situation.snapshot.living if record.machine in machines))
         cost = f" They cost {dollars(usd)} an hour." if usd else ""
         text = (
             f"Nobody sees what runs there on {listed([side.node or '' for _, side in sides], _NAMED)}.{cost}\n"
@@ -175,7 +172,8 @@ def left_sides_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             f"that nothing of it runs there: autoscaler end {machines[0]} --yes"
         )
         title = f"{controller} left the fleet file, and {counted(len(machines), 'machine')} shared with it stay"
-        yield f"left-side/{controller}", Seen(title, text, _SIDES_RUNBOOK, f"autoscaler why {machines[0]}", daily=True)
+        runbook = "operations.md#a-controller-that-shared-machines-left"
+        yield f"left-side/{controller}", Seen(title, text, runbook, f"autoscaler why {machines[0]}", daily=True)
 
 
 # Messages about agents whose labels we took, and which Jenkins has not let us give back for an hour: no job begins there.
@@ -195,7 +193,7 @@ def held_labels_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             f"{agent.record.node}: its labels were to be given back {duration(situation.now - step.since_at)} ago: {step.why}"
             for agent, step in agents[:_NAMED]
         ]
-        cost = _cost(situation, (agent.record for agent, _ in agents))
+        cost = dollars(usd_per_hour_together(situation, (agent.record for agent, _ in agents)))
         then = f"No job begins there, and they cost {cost} an hour. Jenkins is asked again now and then."
         yield f"lasts/labels/{pool}", _lasts(pool, names, "without labels too long", *lines, then)
 
@@ -225,7 +223,7 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
     for (row, pool), agents in grouped(((row, agent.pool.name), agent) for row, agent in lasting).items():
         agents.sort(key=lambda agent: -_lasted(situation, agent, row))
         lines = lines_of([_line(situation, row, agent) for agent in agents], _NAMED)
-        usd = sum(usd_per_hour_of(situation, agent.record) for agent in agents)
+        usd = usd_per_hour_together(situation, (agent.record for agent in agents))
         cost = f"{counted(len(agents), 'agent')} of {pool} cost {dollars(usd)} an hour." if usd else ""
         names = [agent.record.node or agent.record.instance_id for agent in agents]
         seen = _lasts(pool, names, row.title or f"{row.name} too long", *lines, f"Deadline: {row.deadline}. Then: {row.then}.", cost)
@@ -316,8 +314,7 @@ def _causes(situation: Situation, row: AgentState, agent: Agent) -> Iterator[str
 
 
 def _failing_steps(situation: Situation, names: set[str]) -> Iterator[str]:
-    every = (step for past in situation.memory.controllers.values() for step in past.failing.items())
-    return (failing.why for key, failing in every if names & {*key.split("/")})
+    return (step.why for key, step in by_pool(situation.memory, TrialOf.STEP).items() if names & {*key.split("/")})
 
 
 def name_of_build(build: Build) -> str:
@@ -381,6 +378,12 @@ _JOBS_NAMED = 3
 def told_holds(situation: Situation, controller: str, item: QueueItem, holds: Collection[Hold]) -> str:
     """Say what holds an item, by whom and until when; and where Jenkins starts it all the same."""
     return "; ".join([text_of(holds, situation.now), *_beyond(situation, controller, item, holds)])
+
+
+def told_takers(nodes: Iterable[str]) -> str:
+    """Say what takes jobs that do not wait for agents."""
+    names = [f"node {name}" for name in dict.fromkeys(nodes) if name]
+    return f"{listed(names, _NAMED)} took such jobs first" if names else "such jobs left the queue before an agent had booted"
 
 
 def told_holds_of_job(situation: Situation, job: str) -> Iterator[str]:

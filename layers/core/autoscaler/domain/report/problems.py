@@ -1,8 +1,9 @@
 """Which conditions need a person now, since when, and where: judged at each look, remembered in what people were told."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import ge, gt, lt
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.report.datum import COUNT, MISSED_SECONDS, Datum, one
@@ -67,16 +68,13 @@ class Rule:
 
     def breached_by(self, value: float) -> bool:
         """Hold a value against the threshold."""
-        match self.comparison:
-            case Comparison.OVER:
-                return value > self.threshold
-            case Comparison.AT_LEAST:
-                return value >= self.threshold
-            case Comparison.BELOW:
-                return value < self.threshold
+        return _BREACHED[self.comparison](value, self.threshold)
 
 
+_BREACHED: Mapping[Comparison, Callable[[float, float], bool]] = {Comparison.OVER: gt, Comparison.AT_LEAST: ge, Comparison.BELOW: lt}
 _POOL, _CONTROLLER, _FUNCTION = ("Controller", "Pool"), ("Controller",), ("Function",)
+# How a place is called, by its dimensions; the fleet has no name there.
+_PLACES = {(): "", _POOL: "pool {Pool} of {Controller}", _CONTROLLER: "controller {Controller}", _FUNCTION: "{Function}"}
 # Looks come once a minute: what four or five of them see in a row has been so for three or four minutes.
 _FOUR_LOOKS, _FIVE_LOOKS, _QUARTER = 170.0, 230.0, 830.0
 
@@ -420,12 +418,10 @@ def _stays(rules: Mapping[str, Rule], name: str, span: Span, now: float, is_meas
     """Tell whether what this look did not see is remembered. Spans of other messages are theirs to forget."""
     if not name.startswith(PROBLEM):
         return True
-    rule = rules.get(name.split("/")[1])
-    if rule is None:
-        return False
-    if not is_measured and rule.stays:
-        return now - span.seen_at < FORGOTTEN_SECONDS
-    return not rule.strict and now - span.seen_at <= _ONE_LOOK_SECONDS
+    rule, age = rules.get(name.split("/")[1]), now - span.seen_at
+    if rule is not None and rule.stays and not is_measured:
+        return age < FORGOTTEN_SECONDS
+    return rule is not None and not rule.strict and age <= _ONE_LOOK_SECONDS
 
 
 def _values(rules: Iterable[Rule], data: Sequence[Datum]) -> Iterator[tuple[str, Breach]]:
@@ -435,17 +431,8 @@ def _values(rules: Iterable[Rule], data: Sequence[Datum]) -> Iterator[tuple[str,
             names = tuple(name for name, _ in datum.dimensions[1:])
             if datum.name == rule.metric and names == rule.by and datum.values:
                 worst = min(datum.values) if rule.comparison is Comparison.BELOW else max(datum.values)
-                breach = Breach(rule=rule, place=_place(dict(datum.dimensions)), value=worst)
+                breach = Breach(rule=rule, place=_PLACES[names].format(**dict(datum.dimensions)), value=worst)
                 yield breach.name, breach
-
-
-def _place(dimensions: Mapping[str, str]) -> str:
-    if "Function" in dimensions:
-        return dimensions["Function"]
-    controller, pool = dimensions.get("Controller", ""), dimensions.get("Pool", "")
-    if pool:
-        return f"pool {pool} of {controller}"
-    return f"controller {controller}" if controller else ""
 
 
 def _seen(breach: Breach, places: Places) -> Seen:

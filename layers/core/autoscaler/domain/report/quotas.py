@@ -60,9 +60,9 @@ def counts_against(quota: Quota, instance_type: str, market: Market) -> bool:
     if named is None:
         return False
     families = {family.lower() for family in _FAMILY.findall(named[1])} - {"standard", "and"}
-    letters = re.match(r"[a-z]+", instance_type)
-    generation = re.match(r"[a-z]+\d+", instance_type)  # quotas of spot name some: "P4, P3 and P2"
-    return bool(families & {found[0] for found in (letters, generation) if found})
+    # By its letters, or with its generation: quotas of spot name some, "P4, P3 and P2".
+    named_as = (re.match(pattern, instance_type) for pattern in (r"[a-z]+", r"[a-z]+\d+"))
+    return bool(families & {found[0] for found in named_as if found})
 
 
 def _largest(pool: Pool, quota: Quota, vcpus: Mapping[str, int]) -> int:

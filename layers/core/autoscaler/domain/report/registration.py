@@ -95,8 +95,7 @@ class Granted:
 
 def authenticate_host(caller: Caller, trust: Trust) -> Refused | None:
     """Refuse a caller with the role of a host that is of another account. The host alone has that role."""
-    is_ours = caller.account == trust.account
-    return None if is_ours else Refused(status=Status.FORBIDDEN, reason="the caller is of another account")
+    return None if caller.account == trust.account else Refused(status=Status.FORBIDDEN, reason="the caller is of another account")
 
 
 def authenticate(caller: Caller, trust: Trust) -> Refused | None:

@@ -11,13 +11,13 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.controllers import told_others
 from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used, told_unread
 from autoscaler.domain.report.listing import told_short, words_of
-from autoscaler.domain.report.machines import StoppedAgents, stopped_agents, told_images, usd_per_hour_of
+from autoscaler.domain.report.machines import StoppedAgents, stopped_agents, told_images, usd_per_hour_together
 from autoscaler.domain.report.overdue import left_behind
 from autoscaler.domain.report.waiting import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.scale_in.make_room import what_holds
 from autoscaler.domain.scale_in.replace import midnight_before
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import steps_that_keep_failing, told_failing
+from autoscaler.domain.situation.bets import steps_that_keep_failing, told_failing
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted
@@ -97,7 +97,7 @@ def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> 
         max_agents=limits.max_agents,
         launches_in_the_hour=room.fleet.launched,
         max_launches_per_hour=limits.max_launches_per_hour,
-        usd_per_hour=round(sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living), 4),
+        usd_per_hour=round(usd_per_hour_together(situation, situation.snapshot.living), 4),
         reserved_usd_per_hour=round(room.fleet.usd_per_hour, 4),
         max_usd_per_hour=limits.max_usd_per_hour,
         usd_in_the_month=round(situation.memory.month.usd, 2),
@@ -144,7 +144,7 @@ def _pool(situation: Situation, pool: PoolView, reports: Reports) -> PoolStatus:
         executors=sum(agent.executors if agent.phase is Phase.READY else _busy(agent) for agent in pool.agents),
         busy=sum(_busy(agent) for agent in pool.agents),
         max_agents=pool.spec.max_agents,
-        usd_per_hour=round(sum(usd_per_hour_of(situation, agent.record) for agent in pool.agents if not agent.instance_ended), 4),
+        usd_per_hour=round(usd_per_hour_together(situation, (agent.record for agent in pool.agents if not agent.instance_ended)), 4),
         off=stopped_agents(situation, pool),
         paused=why_paused(situation, pool),
         broken=broken_pool(situation, pool.name),

@@ -157,9 +157,9 @@ def told_mark(situation: Situation, agent: Agent, events: Collection[Event]) -> 
     set_by = [one for one in cordons if (one.reason == Reason.MANUAL) is (mark.kind is MarkClass.OPERATOR)]
     if set_by:
         event = set_by[-1]
-        why = _THEN.sub("", event.detail)
         reason = "" if event.reason == Reason.MANUAL else event.reason
-        return ": ".join(filter(None, (f"taken offline by {event.by} at {_time(event.at, situation.now)}", reason, why)))
+        by = f"taken offline by {event.by} at {_time(event.at, situation.now)}"
+        return ": ".join(filter(None, (by, reason, _THEN.sub("", event.detail))))
     since = situation.past(agent).draining_since
     when = f" at {_time(since, situation.now)} or before" if since is not None else ""
     if mark.kind is MarkClass.OPERATOR:
@@ -183,23 +183,26 @@ def marks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     for controller, past in situation.memory.controllers.items():
         if most_marked := past.most_marked:
             marked, of = most_marked.agents
-            words = f"Monitors of Jenkins took {marked} of {of} agents of {controller} offline: {most_marked.words}"
-            then = "So many at once share a cause: a clock, a plugin, or what the agents have in common. None ends for it."
-            next_at = told_next(situation, most_marked)
-            tried = f"If jobs wait, one agent is launched {next_at}, then one an hour, until monitors leave one alone."
+            text = (
+                f"Monitors of Jenkins took {marked} of {of} agents of {controller} offline: {most_marked.words}\n"
+                "So many at once share a cause: a clock, a plugin, or what the agents have in common. None ends for it.\n"
+                f"If jobs wait, one agent is launched {told_next(situation, most_marked)}, then one an hour, "
+                "until monitors leave one alone."
+            )
             title = f"Jenkins takes most agents of {controller} offline"
-            yield f"most-marked/{controller}", Seen(title, f"{words}\n{then}\n{tried}", _RUNBOOK, "autoscaler agents")
+            yield f"most-marked/{controller}", Seen(title, text, _RUNBOOK, "autoscaler agents")
     for (controller, name), pool in situation.pools.items():
         if agents := [agent for agent in pool.agents if _is_told(situation, agent)]:
             marks = {agent.record.node: mark for agent in agents if (mark := situation.past(agent).mark)}
-            lines = [f"{node}, for {duration(situation.now - mark.since_at)}: {mark.words}" for node, mark in marks.items()]
-            hosts = [agent for agent in agents if agent.record.is_host]
-            what = f"Monitors of {controller} took {counted(len(marks), 'agent')} of {name} offline."
-            then = "They take no builds. Others are launched, and these end once idle." if len(hosts) < len(agents) else ""
-            of_hosts = "Hosts stay as they are: see to them." if hosts else ""
-            text = "\n".join(filter(None, (what, *lines_of(lines, _NAMED), then, of_hosts)))
+            are_hosts = {agent.record.is_host for agent in agents}
+            lines = (
+                f"Monitors of {controller} took {counted(len(marks), 'agent')} of {name} offline.",
+                *lines_of([f"{node}, for {duration(situation.now - mark.since_at)}: {mark.words}" for node, mark in marks.items()], _NAMED),
+                "They take no builds. Others are launched, and these end once idle." if False in are_hosts else "",
+                "Hosts stay as they are: see to them." if True in are_hosts else "",
+            )
             title, ask = f"Jenkins took agents of {name} offline", f"autoscaler why {next(iter(marks))}"
-            yield f"marked/{controller}/{name}", Seen(title, text, _RUNBOOK, ask)
+            yield f"marked/{controller}/{name}", Seen(title, "\n".join(filter(None, lines)), _RUNBOOK, ask)
 
 
 def _is_told(situation: Situation, agent: Agent) -> bool:

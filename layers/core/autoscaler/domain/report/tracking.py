@@ -152,32 +152,18 @@ def _begun(
     """Match each build that began to an item of its job that left the queue: of several to one with its signature, the oldest first."""
     before, now = situation.snapshot.learned[controller], situation.now
     signatures = {build.key: build.signature for node in situation.snapshot.controllers[controller].nodes for build in node.builds}
-    queue = _Left(before, left)
+    waited = {item: (job, seconds) for key, seconds in before.waiting.items() for item, _, job in [key.partition("\n")]}
+    free = sorted((item for item in left if item in waited), key=lambda item: -waited[item][1])
     for key, sighting in fresh.items():
         # Where Jenkins does not tell the age of a build, it began somewhere between the two looks.
         since_at = sighting.since_at if last_at <= sighting.since_at < now else (last_at + now) / 2
         begun = BegunBuild(sighting=replace(sighting, since_at=since_at), signature=signatures.get(key, ""))
-        if item := queue.take(begun.sighting.job, begun.signature):
-            known, waited = left[item], queue.waited[item][1] + max(0.0, since_at - last_at)
-            begun = replace(begun, signature=known.signature or begun.signature, item=known, waited=waited)
+        if mine := [item for item in free if waited[item][0] == sighting.job]:
+            item = next((item for item in mine if left[item].signature == begun.signature), mine[0])
+            free.remove(item)  # each is taken once
+            seconds = waited[item][1] + max(0.0, since_at - last_at)
+            begun = replace(begun, signature=left[item].signature or begun.signature, item=left[item], waited=seconds)
         yield key, begun
-
-
-class _Left:
-    """Items that left the queue, for builds that began to be matched to."""
-
-    def __init__(self, before: Learned, left: Mapping[str, WaitingItem]) -> None:
-        self.waited = {item: (job, seconds) for key, seconds in before.waiting.items() for item, _, job in [key.partition("\n")]}
-        self._signatures = {item: known.signature for item, known in left.items()}
-        self._free = sorted((item for item in left if item in self.waited), key=lambda item: -self.waited[item][1])
-
-    def take(self, job: str, signature: str) -> str | None:
-        """Take the oldest item of a job, one with this signature if there is any; each is taken once."""
-        mine = [item for item in self._free if self.waited[item][0] == job]
-        item = next((item for item in mine if self._signatures[item] == signature), mine[0] if mine else None)
-        if item is not None:
-            self._free.remove(item)
-        return item
 
 
 def note_changes(
@@ -222,17 +208,15 @@ def _note_ended(
     predicted, seconds = duration_of(best_row(mine, tracker.skills), tracker), ended.seconds(end)
     for row in mine:
         tracker = note_end(tracker, row, seconds, now)
-    succeeded = end.result is BuildResult.SUCCEEDED if end and end.result else None
-    in_range = predicted.low <= seconds <= predicted.high if predicted else None
     return tracker, [
         replace(
             row,
             seen_at=now,
             runs=row.runs + 1,
-            results=next_record(row.results, succeeded),
+            results=next_record(row.results, end.result is BuildResult.SUCCEEDED if end and end.result else None),
             durations=note_value(row.durations, seconds, now),
             waits=row.waits if build.waited is None else note_value(row.waits, max(1.0, build.waited), now),
-            ranges=next_record(row.ranges, in_range),
+            ranges=next_record(row.ranges, predicted.low <= seconds <= predicted.high if predicted else None),
             starts=next_record(row.starts, build.on_time),
             skill=next_skill(row.skill, seconds / predicted.mid) if predicted else row.skill,
         )
@@ -334,8 +318,9 @@ def follow_uses(tracker: JobTracker, ended: Iterable[EndedBuild], situation: Sit
         machine = machines.get(build.sighting.node, "")
         if machine in reports and len(waiting) < USES_FOLLOWED:
             seen, signature = build.sighting, build.build.signature
-            use = EndedUse(job=seen.job, run=seen.run, signature=signature, pool=seen.pool, machine=machine, ended_at=situation.now)
-            waiting[build.key] = use
+            waiting[build.key] = EndedUse(
+                job=seen.job, run=seen.run, signature=signature, pool=seen.pool, machine=machine, ended_at=situation.now
+            )
     told = dict(_told(waiting, reports, situation.now))
     left = {key: one for key, one in waiting.items() if key not in told and not _is_late(one, situation.now)}
     if left.keys() != tracker.uses.keys():
@@ -350,8 +335,7 @@ def _told(waiting: Mapping[str, EndedUse], reports: Reports, now: float) -> Iter
         use = next((use for use in report.builds if use.key == key), None) if report else None
         if report and use and use.seconds >= _LEAST_SECONDS and (report.told_at > one.ended_at or _is_late(one, now)):
             has_gpu = any(gpu.memory > 0.0 for gpu in report.gpus)
-            machine = MachineSize(memory=report.memory_total, cores=report.cores, has_gpu=has_gpu)
-            yield key, ToldUse(build=one, use=use, machine=machine)
+            yield key, ToldUse(build=one, use=use, machine=MachineSize(memory=report.memory_total, cores=report.cores, has_gpu=has_gpu))
 
 
 def _is_late(one: EndedUse, now: float) -> bool:

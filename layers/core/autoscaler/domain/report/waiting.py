@@ -5,10 +5,10 @@ What has a message of its own is not told again: quiet mode, refused jobs, broke
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
-from autoscaler.domain.facts.memory import Trial
+from autoscaler.domain.facts.memory import Trial, patience_of
 from autoscaler.domain.facts.orders import Hold, text_of
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
@@ -17,23 +17,23 @@ from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.backoff import held_by_what_is_stopped, lacks_capacity
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import launches_of
-from autoscaler.domain.report.overdue import name_of_build, resume_option
+from autoscaler.domain.report.overdue import name_of_build, resume_option, told_takers
 from autoscaler.domain.report.told import Seen, Trouble, told_again
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import (
+from autoscaler.domain.situation.bets import (
     ACCOUNT,
     TrialOf,
+    at_once,
     boots_failed,
     due_at,
+    failing,
     in_the_way,
-    is_tripped,
     next_try_at,
-    open_trial,
     told_boots,
     told_last,
     told_refused,
 )
-from autoscaler.domain.situation.canary import why_one_at_a_time
+from autoscaler.domain.situation.canary import few_at_once
 from autoscaler.domain.situation.demand import Demand
 from autoscaler.domain.situation.looks import elapsed_seconds, is_gap
 from autoscaler.domain.situation.pool_view import PoolView
@@ -61,26 +61,24 @@ _TOLD_BY = {
 _OF_POOLS = ("breaker", "image", "starts", "taken-back", "launches")
 # EC2 refuses launches: one cause, whichever of them holds in this look.
 _REFUSED = (Reason.NO_OFFERING, Reason.POOL_PAUSED, Reason.ACCOUNT_THROTTLED)
-_ON_TRIAL = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
-_BUSY = (Reason.WORTH_WAITING, Reason.NOT_LENT)
+# Held for a broken pool, and told by what is said of its breaker.
+OF_BREAKERS = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
+# What is no obstacle, only a choice.
+CHOICES = (Reason.WORTH_WAITING, Reason.NOT_LENT)
 # Builds and boots that jobs wait for are told as one cause, and not while another cause was there a moment ago: it may explain both.
 _AGENTS = "agents/"
 _BOOT_TROUBLE = "boots/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """What keeps jobs waiting. ``name``: the same for all of them; ``says``: in the words of EC2, of Jenkins or of a person.
+# What keeps jobs waiting: a name that is the same for all of them, and the message, without what is said of these jobs.
+Cause = tuple[str, Seen]
+# Name and title of such a cause are those of the message that reports this limit later on.
+_LIMIT = "limit/"
 
-    ``is_limit``: name and title are those of the message that reports this limit later on.
-    """
 
-    name: str
-    title: str
-    says: str
-    is_limit: bool = False
-    runbook: str = _RUNBOOK
-    cure: str = ""
+def _cause(*, name: str, title: str, says: str, runbook: str = _RUNBOOK, cure: str = "") -> Cause:
+    """Make a cause. ``says``: in the words of EC2, of Jenkins or of a person."""
+    return name, Seen(title, says, runbook, "", cure=cure)
 
 
 def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -95,10 +93,9 @@ def waits_seen(situation: Situation, told: Mapping[str, Trouble], seen: Collecti
         place = f"{WAITS}{view.name}/"
         yield from _still_told(situation, view.name, told, seen)
         is_explained = any(name.startswith(place) and not is_slow(name) for name in told)
-        causes = [pair for pair in _causes(situation, view, {*seen, *told}) if not (is_explained and pair[1].name.startswith(_AGENTS))]
-        for name, alike in grouped((cause.name, (item, cause)) for item, cause in causes).items():
-            cause = alike[0][1]
-            yield name if cause.is_limit else f"{place}{name}", _seen(view.name, cause, [item for item, _ in alike])
+        causes = [pair for pair in _causes(situation, view, {*seen, *told}) if not (is_explained and pair[1][0].startswith(_AGENTS))]
+        for name, alike in grouped((cause[0], (item, cause)) for item, cause in causes).items():
+            yield name if name.startswith(_LIMIT) else f"{place}{name}", _seen(view.name, alike[0][1], [item for item, _ in alike])
 
 
 def _still_told(situation: Situation, controller: str, told: Mapping[str, Trouble], seen: Collection[str]) -> Iterator[tuple[str, Seen]]:
@@ -109,7 +106,7 @@ def _still_told(situation: Situation, controller: str, told: Mapping[str, Troubl
     place, demand = f"{WAITS}{controller}/", situation.demands[controller]
     if demand.refused:
         yield from told_again(told, f"{place}{Reason.UNCLEAR}/")
-    for name in {_of_unknown(item).name for item in demand.unknown}:
+    for name in {_of_unknown(item)[0] for item in demand.unknown}:
         yield from told_again(told, f"{place}{name}")
     for pool in (name.partition("/")[2] for name in seen if name.startswith("breaker/")):
         yield from told_again(told, f"{place}{_BOOT_TROUBLE}{pool}")
@@ -125,14 +122,14 @@ def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
     by_job = grouped((item.job, item) for item in sorted(items, key=lambda item: -item.waiting_seconds))
     several = {job: f" ({counted(len(of), 'stage' if of[0].run else 'build')})" * (len(of) > 1) for job, of in by_job.items()}
     jobs = listed([f"{job or 'a job'}{several[job]} for {duration(of[0].waiting_seconds)}" for job, of in by_job.items()], _NAMED)
-    text = f"{cause.says}\n{counted(len(by_job), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
-    title = cause.title if cause.is_limit else f"jobs on {controller} wait: {cause.title}"
-    return Seen(title, text, cause.runbook, f"autoscaler why {quote(next(iter(by_job)))}", cure=cause.cure)
+    name, seen = cause
+    text = f"{seen.text}\n{counted(len(by_job), 'job')} on {controller} wait for that too long (max_wait_seconds): {jobs}."
+    title = seen.title if name.startswith(_LIMIT) else f"jobs on {controller} wait: {seen.title}"
+    return replace(seen, title=title, text=text, try_it=f"autoscaler why {quote(next(iter(by_job)))}")
 
 
 def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
     demand = situation.demands[view.name]
-    refused = {job.want.item.id for job in demand.refused}
     for item, holds in demand.held:
         if _is_late(situation, view.name, item):
             yield item, _of_holds(situation, holds)
@@ -140,9 +137,9 @@ def _causes(situation: Situation, view: ControllerView, others: set[str]) -> Ite
         if unmet.reason is Reason.JOB_TOO_LONG and _has_its_own(view.name, unmet, others):
             continue
         yield unmet.item, _of_unmet(view, unmet)
-    wanted = {want.item.id for want in demand.wants}
+    wanted = {want.item.id for want in demand.wants} | {job.want.item.id for job in demand.refused}
     for item in demand.unknown:
-        if item.id not in refused | wanted:
+        if item.id not in wanted:
             yield item, _of_unknown(item)
     if not view.quieting_down:
         yield from _of_wants(situation, view, demand, others)
@@ -175,14 +172,12 @@ def _of_holds(situation: Situation, holds: tuple[Hold, ...]) -> Cause:
     """Name the hold that weighs most; say of each by whom it is and when it ends."""
     first = holds[0]
     place = f"{first.scope} {first.name}".strip()
-    runbook = "operations.md#budget" if first.is_budget else _RUNBOOK
-    cure = f"To end the hold now: autoscaler resume {resume_option(first)}"
-    return Cause(
+    return _cause(
         name=f"held/{place}/{first.by}",
         title=f"{first.by} holds {place}",
         says=f"{text_of(holds, situation.now)}.",
-        runbook=runbook,
-        cure=cure,
+        runbook="operations.md#budget" if first.is_budget else _RUNBOOK,
+        cure=f"To end the hold now: autoscaler resume {resume_option(first)}",
     )
 
 
@@ -194,14 +189,15 @@ def _of_unmet(view: ControllerView, unmet: Unmet) -> Cause:
         Reason.UNSERVABLE: f"no pool serves {asked}",
         Reason.JOB_TOO_LONG: f"they take too long for each pool that serves {asked}",
     }
-    title = titles.get(unmet.reason, "Jenkins does not name their label")
-    scope = "" if unmet.reason is Reason.LABEL_UNKNOWN else f"/{asked}"
     expression = unmet.expression
     takers = (node for node in view.nodes if node.name == asked or (expression is not None and expression.matches(node.labels)))
     nodes = list(filter(None, map(_state_of_node, takers)))
-    says = "; ".join([unmet.detail, *nodes[:_NAMED]]) + "."
-    runbook = "operations.md#queue-unservable" if unmet.reason is Reason.UNSERVABLE else _RUNBOOK
-    return Cause(name=f"{unmet.reason}{scope}", title=title, says=says, runbook=runbook)
+    return _cause(
+        name=f"{unmet.reason}" if unmet.reason is Reason.LABEL_UNKNOWN else f"{unmet.reason}/{asked}",
+        title=titles.get(unmet.reason, "Jenkins does not name their label"),
+        says="; ".join([unmet.detail, *nodes[:_NAMED]]) + ".",
+        runbook="operations.md#queue-unservable" if unmet.reason is Reason.UNSERVABLE else _RUNBOOK,
+    )
 
 
 def _state_of_node(node: Node) -> str:
@@ -214,7 +210,7 @@ def _state_of_node(node: Node) -> str:
 def _of_unknown(item: QueueItem) -> Cause:
     words = " ".join(item.wait.unclear.split())
     name = re.sub(r"\d+", "#", words)[:_WORDS_CHARACTERS]
-    return Cause(name=f"{Reason.UNCLEAR}/{name}", title=words[:_WORDS_CHARACTERS], says=f"{Reason.UNCLEAR.meaning} Jenkins says: {words}")
+    return _cause(name=f"{Reason.UNCLEAR}/{name}", title=words[:_WORDS_CHARACTERS], says=f"{Reason.UNCLEAR.meaning} Jenkins says: {words}")
 
 
 def _of_old_nodes(situation: Situation, view: ControllerView, demand: Demand) -> Iterator[tuple[QueueItem, Cause]]:
@@ -230,7 +226,7 @@ def _of_old_nodes(situation: Situation, view: ControllerView, demand: Demand) ->
             and _is_late(situation, view.name, item)
         ):
             nodes = listed([*item.wait.nodes, *filter(None, [item.wait.named])])
-            yield item, Cause(name="old-node", title="the nodes that they had before a restart", says=f"They wait for {nodes}.")
+            yield item, _cause(name="old-node", title="the nodes that they had before a restart", says=f"They wait for {nodes}.")
 
 
 def _of_wants(situation: Situation, view: ControllerView, demand: Demand, others: set[str]) -> Iterator[tuple[QueueItem, Cause]]:
@@ -251,9 +247,9 @@ def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others
         return None
     if (cause := _of_people_or_ec2(situation, placement.controller, sorted(names))) is not None:
         return cause
-    if (first := next((refusal for refusal in held if refusal.reason not in (*_BUSY, *_REFUSED)), None)) is not None:
+    if (first := next((refusal for refusal in held if refusal.reason not in (*CHOICES, *_REFUSED)), None)) is not None:
         # Which boots failed is said before there are so many that they have a message of their own.
-        trial = situation.memory.trials.get(TrialOf.BOOT.scope(first.pool)) if first.reason in _ON_TRIAL else None
+        trial = situation.memory.trials.get(TrialOf.BOOT.scope(first.pool)) if first.reason in OF_BREAKERS else None
         return _of_held(first) if trial is None else _of_failed_boots(first.pool, trial)
     return _of_agents(situation, placement, want, names)
 
@@ -266,50 +262,50 @@ def _of_people_or_ec2(situation: Situation, controller: str, pools: list[str]) -
         # What EC2 took back is told elsewhere.
         if refusals := ", ".join(sorted({trial.why for trial in in_the_way(situation.fleet.pools[name], situation.memory).values()})):
             title = f"EC2 refuses launches of {name}"
-            return Cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.", runbook="operations.md#launches-refused")
+            return _cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.", runbook="operations.md#launches-refused")
     if is_gap(situation.snapshot.memory, situation.now):
-        title = "no pass is completed"
-        says = "Nothing is launched or terminated: scale_up and scale_down fail, as if EC2 cannot be read, or do not run."
-        return Cause(name="no-pass", title=title, says=says, runbook="operations.md#autoscaler-down")
+        return _cause(
+            name="no-pass",
+            title="no pass is completed",
+            says="Nothing is launched or terminated: scale_up and scale_down fail, as if EC2 cannot be read, or do not run.",
+            runbook="operations.md#autoscaler-down",
+        )
     return None
 
 
 def _has_a_message(situation: Situation, controller: str, want: Want, others: set[str]) -> bool:
-    """Tell whether a message says what is wrong with its pools or its controller, or that free executors refuse it."""
+    """Tell whether a message says what is wrong with its pools or its controller, who refuses it, or how long it must wait."""
     of_pools = {f"{kind}/{pool.name}" for kind in _OF_POOLS for pool in want.pools}
     of_controller = {f"quiet/{controller}", f"connect/{controller}", "launches/account"}
-    rations = situation.distrust[controller].rations.values()
-    is_refused = any(want.item.job in ration.jobs and ration.is_closed for ration in rations)
-    return is_refused or not others.isdisjoint(of_pools | of_controller)
+    is_refused = any(ration.is_closed and want.item.job in ration.jobs for ration in situation.distrust[controller].rations.values())
+    return is_refused or want.item.waiting_seconds < want.patience_seconds or not others.isdisjoint(of_pools | of_controller)
 
 
 def _of_failed_boots(pool: str, trial: Trial) -> Cause:
     last = f", {trial.failed[-1]}" if trial.failed else ""
-    return _of_boot_trouble(pool, f"{pool}: {told_boots(trial)}{last}. One agent at a time is tried.")
+    few = f" Now {at_once(trial, 'one connects')}." if trial.is_closed else ""
+    return _of_boot_trouble(pool, f"{pool}: {told_boots(trial)}{last}.{few}")
 
 
 def _of_boot_trouble(pool: str, says: str) -> Cause:
-    title = f"agents of {pool} do not come up"
-    return Cause(name=f"{_BOOT_TROUBLE}{pool}", title=title, says=says, runbook="operations.md#breakers-open")
+    return _cause(name=f"{_BOOT_TROUBLE}{pool}", title=f"agents of {pool} do not come up", says=says, runbook="operations.md#breakers-open")
 
 
 def _of_held(held: Held) -> Cause:
     if held.reason is Reason.USD_PER_MONTH:
         of, place = ("", "") if held.limit_of in ("", "the fleet") else (f" of {held.limit_of}", f"/{held.limit_of}")
-        return Cause(
+        return _cause(
             name=f"limit/usd-per-month{place}",
             title=f"the month's limit{of} is reached",
             says=f"Jobs wait: {held.detail}.",
-            is_limit=True,
             runbook="operations.md#usd-per-month",
         )
-    title = f"{held.reason} of {held.pool}"
-    return Cause(name=f"{held.reason}/{held.pool}", title=title, says=f"{held.reason.meaning} {held.detail}.")
+    return _cause(name=f"{held.reason}/{held.pool}", title=f"{held.reason} of {held.pool}", says=f"{held.reason.meaning} {held.detail}.")
 
 
 def _is_told(held: Held, others: set[str]) -> bool:
     prefixes = tuple(prefix.format(held.pool) for prefix in _TOLD_BY.get(held.reason, ()))
-    return bool(prefixes) and any(name.startswith(prefixes) for name in others)
+    return any(name.startswith(prefixes) for name in others)
 
 
 def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, names: set[str]) -> Cause | None:
@@ -328,7 +324,7 @@ def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, name
         title, says = f"agents of {pools} boot", _of_boot(situation, boots)
     else:
         title, says = f"no executor of {pools} takes them", "No executor that is there or on its way takes them, and none is launched now."
-    return Cause(name=f"{_AGENTS}{pools}", title=title, says=says)
+    return _cause(name=f"{_AGENTS}{pools}", title=title, says=says)
 
 
 def _boots_in_trouble(situation: Situation, boots: list[Agent], *, is_only_hope: bool) -> Cause | None:
@@ -391,19 +387,17 @@ def refusals_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 def _refused_jobs(situation: Situation, controller: str, scope: str, waiting: list[Want]) -> Seen:
     longest, jobs = max((want.item for want in waiting), key=lambda item: item.waiting_seconds), {want.item.job for want in waiting}
+    waits, free = duration(longest.waiting_seconds), duration(situation.distrust[controller].patience_seconds)
     nodes = [name for name, node in situation.distrust[controller].nodes.items() if not jobs.isdisjoint(node.refused)]
-    text = (
-        f"{counted(len(waiting), 'job')} for {scope or 'any label'} on {controller}: {longest.job} for {duration(longest.waiting_seconds)}."
+    lines = (
+        f"{counted(len(waiting), 'job')} for {scope or 'any label'} on {controller}: {longest.job} for {waits}.",
+        f"{listed(nodes) or 'Agents that have ended since'} had a free executor for {free} and did not take them.",
+        f"Jenkins says: {longest.wait.unclear}" if longest.wait.unclear else "",
+        "" if scope else "No build has begun there meanwhile: Jenkins itself, a lock or a plugin keeps them.",
     )
-    text += f"\n{listed(nodes) or 'Agents that have ended since'} had a free executor for three minutes and did not take them."
-    if words := longest.wait.unclear:
-        text += f"\nJenkins says: {words}"
-    if not scope:
-        title = f"{controller} starts no builds though executors are free"
-        text += "\nNo build has begun there meanwhile: Jenkins itself, a lock or a plugin keeps them."
-    else:
-        title = f"free executors do not take jobs for {scope} on {controller}"
-    return Seen(title, text, _REFUSALS_RUNBOOK, f"autoscaler why {quote(longest.job)}")
+    of_scope = f"free executors do not take jobs for {scope} on {controller}"
+    title = of_scope if scope else f"{controller} starts no builds though executors are free"
+    return Seen(title, "\n".join(filter(None, lines)), _REFUSALS_RUNBOOK, f"autoscaler why {quote(longest.job)}")
 
 
 def _useless(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]]:
@@ -414,9 +408,33 @@ def _useless(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]
     nodes = [name for name, node in useless if not node.refused.keys() <= refused]
     if nodes:
         jobs = sorted({job for name in nodes for job in distrust.nodes[name].refused})
-        text = f"{listed(nodes)} on {controller} had free executors for {listed(jobs)} and took no build, while other nodes did."
-        text += "\nThese nodes count for nothing until they take a build. Idle agents are replaced, one after another."
+        text = (
+            f"{listed(nodes)} on {controller} had free executors for {listed(jobs)} and took no build, while other nodes did.\n"
+            "These nodes count for nothing until they take a build. Idle agents are replaced, one after another."
+        )
         yield f"refuses/{controller}", Seen(f"{listed(nodes, 2)} take no builds", text, _REFUSALS_RUNBOOK, f"autoscaler why {nodes[0]}")
+
+
+# Messages about jobs that do not wait for agents: one for each label.
+
+
+def patience_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the jobs that must wait until agents are launched for them, by controller, pools and label."""
+    for controller, learned in situation.snapshot.learned.items():
+        for label_set, left in learned.left_queue.items():
+            pools, _, label = label_set.partition("\n")
+            if (seconds := patience_of(left)) and not situation.pools_of(controller).keys().isdisjoint(pools.split(", ")):
+                jobs, takers = f"jobs of {label or pools} on {controller}", told_takers(item.node for item in left)
+                yield (
+                    f"patience/{controller}/{pools}/{label}",
+                    Seen(
+                        f"{jobs} do not wait for agents",
+                        f"Agents are launched for {jobs} only once these have waited {duration(seconds)}, since {takers}.\n"
+                        "An agent that is launched sooner finds no job. Free executors take these jobs at once, as ever.",
+                        "operations.md#patience",
+                        "autoscaler queue",
+                    ),
+                )
 
 
 # Launches that EC2 keeps refusing, for people: of which pool, with which code, since when, and when one agent tries again.
@@ -430,7 +448,7 @@ _REFUSED_RUNBOOK = "operations.md#launches-refused"
 
 def launches_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools whose launches EC2 keeps refusing, and the account if it is the cause."""
-    account = open_trial(situation.memory, ACCOUNT)
+    account = failing(situation.memory, ACCOUNT)
     if account and _lasts(situation, {ACCOUNT: account}):
         again_at = min(due_at(account, pool) for pool in situation.fleet.pools.values())
         text = f"{told_refused({ACCOUNT: account}, again_at, situation.now)}.\nThis holds for launches of all pools."
@@ -486,7 +504,7 @@ class BrokenPool:
 def broken_pool(situation: Situation, pool: str) -> BrokenPool | None:
     """Describe the open breaker of a pool; None where it is closed."""
     breaker = situation.memory.trials.get(TrialOf.BOOT.scope(pool))
-    if breaker is None or not is_tripped(breaker):
+    if breaker is None or not breaker.is_broken:
         return None
     booting = [agent for agent in situation.agents if agent.pool.name == pool and agent.phase.boots and not agent.instance_ended]
     then = "one agent is tried as soon as jobs wait for it"
@@ -515,5 +533,5 @@ def why_paused(situation: Situation, pool: PoolView) -> str:
         reason = pool.paused or Reason.ONE_TRIAL
         why = f" ({broken.why})" if broken.why else ""
         return f"{reason}: its last {counted(broken.failures, 'boot')} failed{why}; {broken.next}"
-    one_at_a_time = why_one_at_a_time(situation, pool.name)
-    return f"{one_at_a_time[0]}: {one_at_a_time[1]}" if one_at_a_time else ""
+    few = few_at_once(situation, pool.name)
+    return f"{few[1]}: {few[2]}" if few else ""

@@ -70,7 +70,7 @@ def _carried_on(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
                 return one
             if facts.job is None:
                 return _ended(one, Verdict.REFUSED, now, _GONE)
-            if entry := _entry(one, facts, order):
+            if entry := _entry(one, facts.job, order):
                 return _found(one, entry, now)
             why = "Jenkins did not answer, and the job has had too many builds since to find it among them"
             is_lost_sight_of = _is_old_enough(one, facts, now) and not facts.job.is_whole
@@ -140,10 +140,9 @@ def _verdict(one: Try, run: Run, lost: LostBuild | None, order: RunOrder, now: f
     return Verdict.ABORTED if run.result == "ABORTED" else Verdict.FAILED
 
 
-def _entry(one: Try, facts: TryFacts, order: RunOrder) -> Entry | None:
+def _entry(one: Try, job: Job, order: RunOrder) -> Entry | None:
     """Find what may have been sent by our parameter. A person who rebuilds it copies that: ours is the first that has it."""
-    entries = facts.job.entries if facts.job is not None else ()
-    return min((entry for entry in entries if entry.has(order.run_parameter, one.id)), key=lambda entry: entry.item, default=None)
+    return min((entry for entry in job.entries if entry.has(order.run_parameter, one.id)), key=lambda entry: entry.item, default=None)
 
 
 def entry_of_item(one: Try, job: Job | None) -> Entry | None:
@@ -193,8 +192,7 @@ def lost_of(part: Part, lost: Mapping[str, LostBuild]) -> LostBuild | None:
     last = part.last
     if last is None or not last.run:
         return None
-    mine = (one for one in lost.values() if one.controller == part.target.controller and one.unit == last.run)
-    return next(mine, None)
+    return next((one for one in lost.values() if one.controller == part.target.controller and one.unit == last.run), None)
 
 
 def node_of(part: Part, one: Try, memory: Memory) -> str:

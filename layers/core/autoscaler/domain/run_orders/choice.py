@@ -150,12 +150,8 @@ class Asked:
     controller: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
-    """What is known of the job, by controller."""
-
-    trackers: Mapping[str, JobTracker]
-    rows: Mapping[str, tuple[JobRow, ...]]
+# What is known of a job, by controller.
+Statistics = Mapping[str, tuple[JobTracker, tuple[JobRow, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +200,7 @@ def choose(situation: Situation, asked: Asked, statistics: Statistics) -> Chosen
             left_out.append(f"{controller}: {controllers[controller].problem}")
             continue
         fitting: list[tuple[Target, Prospect]] = []
-        tracker, rows = statistics.trackers.get(controller, JobTracker()), statistics.rows.get(controller, ())
+        tracker, rows = statistics.get(controller, (JobTracker(), ()))
         for pool in situation.pools_of(controller).values():
             target = _target(situation, pool, asked)
             if isinstance(target, str):
@@ -273,11 +269,10 @@ def _distribute(candidates: list[_Candidate], asked: Asked, left_out: list[str])
     if asked.same:
         best = min(candidates, key=lambda one: one.score_of(asked.runs - 1))
         return [best.take() for _ in range(asked.runs)]
-    if asked.vary is None:
-        return [min(candidates, key=lambda one: one.score).take() for _ in range(asked.runs)]
-    # Of those that do not differ in what was asked, the best group first.
-    groups = grouped((candidate.target.value, candidate) for candidate in sorted(candidates, key=lambda one: one.score))
-    if len(groups) < asked.runs and asked.strict:
+    # Of those that do not differ in what was asked, the best group first; they are one group if nothing was asked.
+    best_first = sorted(candidates, key=lambda one: one.score)
+    groups = grouped((candidate.target.value if asked.vary else "", candidate) for candidate in best_first)
+    if asked.vary and asked.strict and len(groups) < asked.runs:
         of = {"zone": "zones", "kind": "kinds"}.get(asked.vary, f"{asked.vary.replace('_', ' ')}s")
         others = f"; left out: {'; '.join(left_out)}" if left_out else ""
         raise ChoiceError(f"only {len(groups)} different {of} satisfy it ({', '.join(groups)}){others}")
@@ -330,8 +325,7 @@ class CancelRun:
 
 def new_order(request: OrderRuns, order_id: str, chosen: Chosen, fleet: Fleet, now: float) -> RunOrder:
     """Make the order. Only gangs replace workers that fail."""
-    asked = request.asked
-    replaced = 0 if request.until is Until.EACH else asked.runs if request.replace is None else request.replace
+    asked, gang_replaces = request.asked, request.asked.runs if request.replace is None else request.replace
     return RunOrder(
         id=order_id,
         job=asked.job,
@@ -344,7 +338,7 @@ def new_order(request: OrderRuns, order_id: str, chosen: Chosen, fleet: Fleet, n
         parts=tuple(Part(target=target) for target in chosen.targets),
         until=request.until,
         resubmit=request.resubmit,
-        replace=replaced,
+        replace=0 if request.until is Until.EACH else gang_replaces,
         vary=str(asked.vary or ""),
         ranking=chosen.ranking,
     )

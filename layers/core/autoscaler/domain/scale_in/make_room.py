@@ -30,7 +30,7 @@ from autoscaler.domain.launch.turns import (
 )
 from autoscaler.domain.scale_in.surplus import idle_beyond_need, least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import TrialOf, in_the_way
+from autoscaler.domain.situation.bets import TrialOf, in_the_way
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, leaving, terminate, uncordon
 from autoscaler.domain.wording import dollars_apart, figures_apart

@@ -31,7 +31,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.turns import may_be_refused
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import MARKED_SECONDS, Agent
-from autoscaler.domain.situation.breakers import TrialOf, open_trial
+from autoscaler.domain.situation.bets import TrialOf, failing
 from autoscaler.domain.situation.canary import is_canary, why_replaced
 from autoscaler.domain.situation.looks import elapsed_seconds, is_no_fault_of_its_machine
 from autoscaler.domain.situation.pool_view import PoolView
@@ -402,9 +402,9 @@ def _allowed(situation: Situation, pool: PoolView, mine: list[Agent]) -> int:
 def _has_failed(situation: Situation, pool: str) -> bool:
     """Tell whether the new version failed to boot; a new image is tried again later, and then room is made again."""
     if pool in situation.to_try:
-        canary = open_trial(situation.memory, TrialOf.IMAGE.scope(pool))
+        canary = failing(situation.memory, TrialOf.IMAGE.scope(pool))
         return canary is not None and situation.now < canary.until_at
-    return open_trial(situation.memory, TrialOf.BOOT.scope(pool)) is not None
+    return failing(situation.memory, TrialOf.BOOT.scope(pool)) is not None
 
 
 def _pace(situation: Situation, pool: PoolView) -> str:

@@ -17,11 +17,10 @@ from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.placement import why_refused
 from autoscaler.domain.scale_in.sides import devices_reserved, told_people
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import TrialOf
+from autoscaler.domain.situation.bets import TrialOf, closed
 from autoscaler.domain.situation.canary import (
     MACHINE_REFUSALS,
     is_canary,
-    is_tripped,
     most_stopped,
     refusals_of,
     why_outdated,
@@ -182,8 +181,9 @@ def why_it_stays(situation: Situation, agent: Agent, *, for_room: bool = False) 
     if situation.protected(agent):
         return "a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
     free_node = situation.memory.controller(record.controller).free_nodes.get(record.node or "")
-    is_tried = free_node and not for_room and situation.distrust[record.controller].is_tried(record.node or "")
-    if is_tried or (free_node and is_on_trial(free_node, now)):
+    builds = agent.node.builds if agent.node else ()
+    is_tried = free_node and not for_room and situation.distrust[record.controller].is_tried(record.node or "", builds)
+    if is_tried or (free_node and is_on_trial(free_node, situation.distrust[record.controller])):
         return "jobs wait that it did not take so far: some agents take none for minutes after they connected"
     reserved = devices_reserved(situation, record.machine) if agent.pool.share is Share.COOPERATIVE else ()
     return told_people(reserved, record.node) if reserved else None
@@ -364,9 +364,8 @@ def _not_worth_keeping(situation: Situation, pool: PoolView, stopped: list[Agent
 
 
 def _why_extra(situation: Situation, pool: PoolView, agent: Agent) -> tuple[Reason, str]:
-    trial = situation.memory.trials.get(TrialOf.START.scope(pool.name))
-    if trial is not None and is_tripped(trial):
-        return Reason.START_FAILED, f"{trial.failures} starts in a row failed, so that none is kept stopped: {trial.why}"
+    if trial := closed(situation.memory, TrialOf.START.scope(pool.name)):
+        return Reason.START_FAILED, f"more starts failed than worked, so that few are kept stopped: {trial.why}"
     hours = duration(situation.now - agent.record.changed_at)
     return Reason.NOT_WORTH_KEEPING, f"stopped for {hours}, and not needed again within the time that its disk pays for"
 
@@ -380,8 +379,8 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
         return Reason.WARM_POOL_OFF, f"agents of {pool.controller} take static nodes now, which others could not use meanwhile"
     if level := situation.spent_by(pool.name):
         return Reason.USD_PER_MONTH, f"the month's money of {level.text} is spent, and its disk costs some, too"
-    if (refusals := refusals_of(situation.memory, agent)) and refusals.times >= MACHINE_REFUSALS:
-        return Reason.START_FAILED, f"EC2 refused {refusals.times} times to start it: {refusals.why}"
+    if (refusals := refusals_of(situation.memory, agent)) and refusals.failures >= MACHINE_REFUSALS:
+        return Reason.START_FAILED, f"EC2 refused {refusals.failures} times to start it: {refusals.why}"
     if stopped_seconds > warm.max_age_seconds:
         lasted, most = durations_apart(stopped_seconds, warm.max_age_seconds)
         return Reason.WARM_POOL_AGE, f"stopped for {lasted}, at most {most} are wanted"

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, EMPTIED, Fleet, Pool, Share
-from autoscaler.domain.facts.memory import Looks, Memory, Missing, MonitorMark, MostMarked
+from autoscaler.domain.facts.memory import AgentPast, Looks, Memory, Missing, MonitorMark, MostMarked
 from autoscaler.domain.facts.metering import HOUR_SECONDS
 from autoscaler.domain.facts.nodes import Mark, MarkClass, executors_taken, read_mark
 from autoscaler.domain.facts.plan import BootFailure
@@ -48,6 +48,11 @@ SWEEP_SHARE = 0.3
 SWEEP_AT_LEAST = 2
 # In place of the pass that set a mark which no record holds any more.
 _NO_PASS = "labels"
+
+
+AT_ONCE = "as soon as it had connected"
+# What goes away sooner after it has connected still boots.
+SETTLED_SECONDS = 300.0
 
 
 class Phase(StrEnum):
@@ -224,13 +229,20 @@ def join_agents(
                 state = None
         is_seen = view is not None and view.complete and record.node not in view.unread
         extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
-        was_connected, was_marked = memory.has_connected(record.life_id), memory.agent(instance_id).mark is not None
+        past = memory.agent(instance_id)
+        was_connected, was_marked = has_settled(past, record, snapshot.taken_at), past.mark is not None
         blind = blind_seconds(looks.get(controller), record.began_at, snapshot.taken_at)
         facts[instance_id] = _Facts(record, pool, node, state, is_seen, was_connected, was_marked, extra, blind)
     # Passes that ask EC2 and those that do not take turns: each remembers its own.
     name = "agents", bool(snapshot.instances)
     joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet, snapshot.taken_at))
     return tuple(joined.values())
+
+
+def has_settled(past: AgentPast, record: Record, now: float) -> bool:
+    """Tell whether an agent has stayed connected since it first was: first boots end with a reboot, a domain join or an update."""
+    since_at = past.ready_since
+    return past.connected == record.life_id and since_at is not None and record.began_at <= since_at <= now - SETTLED_SECONDS
 
 
 def _of_agents(snapshot: Snapshot) -> Iterator[Record]:
@@ -250,7 +262,7 @@ def _pool_of(record: Record, fleet: Fleet) -> Pool | None:
 def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
     """Join one agent; it stays so until its boot deadline and the end of its reservation, if those are to come."""
     deadline = of.record.began_at + of.pool.boot_timeout_seconds + of.blind_seconds
-    boots = now < deadline and not of.was_connected  # one that was connected has booted
+    boots = now < deadline and not of.was_connected  # one that was connected, and stayed, has booted
     mark = _mark_of(of.record, of.node, fleet.name)
     ends_at = of.record.reservation.until_at if of.record.reservation else FOR_EVER
     phase = _phase(of, mark, boots=boots, is_over=now >= ends_at)
@@ -501,10 +513,9 @@ def failed_by_marks(memory: Memory, agents: Iterable[Agent], versions: Mapping[s
             controller=agent.record.controller,
             pool=agent.pool.name,
             instance_id=agent.record.instance_id,
-            why=f"a monitor took it offline as soon as it had connected: {mark.words}",
+            why=f"a monitor took it offline {AT_ONCE}: {mark.words}",
             version=versions.get(agent.record.instance_id, ""),
             launched_at=agent.record.began_at,
-            launch=agent.record.launch,
         )
         for agent in agents
         if (mark := memory.agent(agent.record.instance_id).mark) is not None and mark.at_once and not mark.is_counted

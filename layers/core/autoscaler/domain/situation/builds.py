@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.memory import Learned, Memory, Sighting
+from autoscaler.domain.facts.memory import LEFT_KEPT, Learned, LeftQueue, Memory, Sighting, patience_of
 from autoscaler.domain.facts.runs import (
     BlockCounts,
     BlockEnd,
@@ -101,9 +101,40 @@ def arrivals_of(situation: Situation, controller: str, begun: Begun) -> list[Arr
     }
     for want in situation.demands[controller].wants:
         item = want.item
-        if f"{item.id}\n{item.job}" not in before.waiting and item.run not in before.runs:
+        # What does not wait for us, as a rule, is not foreseen.
+        if f"{item.id}\n{item.job}" not in before.waiting and item.run not in before.runs and not want.patience_seconds:
             arrived[item.run or str(item.id)] = Arrival(job=item.job, pool=want.pools[0].name, at=now - item.waiting_seconds)
     return sorted(arrived.values(), key=lambda arrival: arrival.at)
+
+
+def note_left(
+    situation: Situation, before: Learned, view: ControllerView, answers: Mapping[int, Item], ours: Collection[str]
+) -> dict[str, tuple[LeftQueue, ...]]:
+    """Note how items left the queue since the last look, by label set. ``answers``: what Jenkins tells of them; ``ours``: nodes.
+
+    Of those that others took, or nobody, one a look counts: a person may clear a queue.
+    """
+    served, lost = list[tuple[str, LeftQueue]](), dict[str, LeftQueue]()
+    nodes = {(build.run, build.signature if build.is_block else None): node.name for node in view.nodes for build in node.builds}
+    for key, label_set in before.label_sets.items():
+        if answer := answers.get(int(key.partition("\n")[0])):
+            node = nodes.get((answer.run, answer.block), "")
+            if (node or answer.node) in ours:
+                served.append((label_set, LeftQueue()))
+            elif (node or answer.state is ItemState.CANCELLED) and _counts(situation, label_set, before.left_queue.get(label_set, ())):
+                # It waited for so long at most: it left between the two looks.
+                lost[label_set] = LeftQueue(waited_seconds=before.waiting[key] + situation.now - before.seen_at, node=node)
+    return {
+        **before.left_queue,
+        **{name: (*before.left_queue.get(name, ()), *new)[-LEFT_KEPT:] for name, new in grouped((*served, *lost.items())).items()},
+    }
+
+
+def _counts(situation: Situation, label_set: str, left: Collection[LeftQueue]) -> bool:
+    """Tell whether an item that was not served counts: an agent boots that may be for it, or none does since the last ones did not wait."""
+    return patience_of(left) > 0 or any(
+        agent.phase.boots and agent.pool.name in label_set.partition("\n")[0].split(", ") for agent in situation.agents
+    )
 
 
 def job_waits(situation: Situation, controller: str, begun: Begun) -> dict[str, tuple[float, ...]]:

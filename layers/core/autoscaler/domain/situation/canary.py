@@ -1,59 +1,61 @@
 """What one agent tries before others follow: a pool's next boot, a new version, a new image, a start of what was stopped."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.memory import Failing, Memory, Trial
+from autoscaler.domain.facts.memory import Memory, Trial
 from autoscaler.domain.facts.nodes import why_of_other_kind
-from autoscaler.domain.facts.plan import BootFailure, FailedStart, ImageRefused
+from autoscaler.domain.facts.plan import BootFailure
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Record, RecordState, differ, told_follows, told_outdated
-from autoscaler.domain.grouping import grouped
-from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import (
-    FAILED_BOOTS_KEPT,
-    IMAGE_PAUSES,
+from autoscaler.domain.facts.snapshot import FORECAST_PREFIX, Record, RecordState, differ, told_follows, told_outdated
+from autoscaler.domain.situation.agents import AT_ONCE, Agent, Phase, has_settled
+from autoscaler.domain.situation.bets import (
+    PLACE_REMEMBERED_SECONDS,
+    REMEMBERED_SECONDS,
     START,
-    START_PAUSES,
-    TOGETHER_SECONDS,
+    Outcome,
     TrialOf,
-    by_pool,
-    failed_once_more,
-    open_trial,
+    at_once,
+    boots_counted,
+    closed,
+    places_of,
+    step_kept_seconds,
+    step_trial,
+    steps_done,
     told_boots,
 )
-from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, PoolView
+from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, PoolView, launched_and_to_try
 from autoscaler.domain.situation.situation import Look, Situation
 from autoscaler.domain.wording import durations_apart
 
 # Canaries: pools of which only one agent may boot at a time, after failed boots or a new launch template.
 
 
-def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | None:
-    """Say why only one agent may boot for now; None where as many may as are needed."""
-    if failed := open_trial(situation.memory, TrialOf.BOOT.scope(pool)):
-        return Reason.ONE_TRIAL, f"{told_boots(failed)}; one agent is tried until one connects"
-    if late := next(late_agents(situation, pool), None):
-        return Reason.ONE_TRIAL, f"{late.record.instance_id} has not connected by its deadline; one agent is tried until one connects"
+# What one boot shows, those that were launched so shortly before it show again.
+_TOGETHER_SECONDS = 60.0
+_WENT_AWAY = f"it went away {AT_ONCE}"
+
+
+def few_at_once(situation: Situation, pool: str) -> tuple[float, Reason, str] | None:
+    """Say how many agents may boot at once for now, and why; None where as many may as are needed."""
+    if failed := closed(situation.memory, TrialOf.BOOT.scope(pool)):
+        return max(1.0, failed.width(situation.now)), Reason.ONE_TRIAL, f"{told_boots(failed)}; {at_once(failed, 'one connects')}"
     if is_canary(situation, pool) and pool not in situation.to_try:
         follows = told_follows(situation.current[pool], situation.memory.pool(pool).proven)
-        return Reason.CANARY, f"{follows}; one agent is tried until one connects"
+        return 1.0, Reason.CANARY, f"{follows}; one agent is tried until one connects"
     return None
 
 
-def late_agents(situation: Situation, pool: str) -> Iterator[Agent]:
-    """Find the agents that have not connected by their deadline, and do not count as failed boots yet: that takes a second look.
+def is_to_be_counted(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a boot is late, and the second look that counts it is yet to come: nothing is launched in its place before.
 
-    Without those that were started: what starts lack says nothing about boots.
+    Else forty machines that fail together would be followed by forty others, before anybody knows that they have failed.
     """
-    trial = situation.memory.trials.get(TrialOf.BOOT.scope(pool))
-    counted = trial.failed if trial else ()
-    for agent in (agent for agent in situation.late_launches if agent.pool.name == pool):
-        is_new = agent.record.instance_id not in counted and never_connected(agent.record, situation.memory)
-        if is_new and not shows_that_it_boots(situation, agent.record):
-            yield agent
+    is_boot = agent.record.is_instance and not (agent.record.life or agent.instance_ended)
+    is_counted = is_boot and agent.record.instance_id in boots_counted(situation.memory)
+    return is_boot and not is_counted and never_connected(agent.record, situation.memory)
 
 
 def never_connected(record: Record, memory: Memory) -> bool:
@@ -67,7 +69,7 @@ def shows_that_it_boots(situation: Situation, failed: Record) -> bool:
 
 
 def _shows(situation: Situation, record: Record, failed: Record) -> bool:
-    if not situation.memory.has_connected(record.life_id) or record.began_at <= failed.began_at - TOGETHER_SECONDS:
+    if not situation.memory.has_connected(record.life_id) or record.began_at <= failed.began_at - _TOGETHER_SECONDS:
         return False
     return not differ(situation.versions.get(record.instance_id, ""), situation.versions.get(failed.instance_id, ""))
 
@@ -122,34 +124,98 @@ def is_launched_meanwhile(situation: Situation, agent: Agent) -> bool:
 _MAY_CONNECT = (RecordState.REQUESTED, RecordState.REGISTERED)
 
 
-def still_tried(memory: Memory, look: Look, proven: Mapping[str, str]) -> dict[str, Trial]:
-    """Forget the trials of images that have booted since, and of those that are not wanted any more. If that is not known, they stand."""
-    return {
-        TrialOf.IMAGE.scope(pool): canary
-        for pool, canary in by_pool(memory, TrialOf.IMAGE).items()
-        if pool in look.fleet.pools and look.current.get(pool, canary.version) == canary.version != proven.get(pool)
-    }
+def still_tried(trials: Mapping[str, Trial], look: Look, proven: Mapping[str, str]) -> dict[str, Trial]:
+    """Forget what EC2 refused long ago, controllers that have gone, and boots of what is wanted no more or, as a new image, boots by now.
+
+    If it is not known what is wanted, they stand.
+    """
+    wanted = {TrialOf.BOOT: launched_and_to_try(look.fleet, look.current, proven)[0], TrialOf.IMAGE: look.current}
+    steps_over = {key for view in look.snapshot.controllers.values() for key in steps_done(view)}
+    kept = dict[str, Trial]()
+    for scope, trial in trials.items():
+        kind, _, name = scope.partition("/")
+        if kind in wanted:
+            is_over = name not in look.fleet.pools or differ(trial.version, wanted[TrialOf(kind)].get(name, ""))
+            is_over |= kind == TrialOf.IMAGE and trial.version == proven.get(name)
+        elif kind == TrialOf.CONNECT:
+            is_over = name not in look.snapshot.controllers
+        elif kind == TrialOf.STEP:
+            is_over = name in steps_over or look.now - trial.failed_at >= step_kept_seconds(name, trial)
+        elif kind == TrialOf.PLACE:
+            is_over = look.now - trial.failed_at >= PLACE_REMEMBERED_SECONDS
+        else:
+            is_over = kind not in (TrialOf.START, TrialOf.GUESS) and look.now - trial.until_at >= REMEMBERED_SECONDS
+        if not is_over:
+            kept[scope] = trial
+    return kept
 
 
-def note_failed_canaries(
-    known: Mapping[str, Trial], failures: Iterable[BootFailure], to_try: Mapping[str, str], now: float
-) -> dict[str, Trial]:
-    """Note the boots that failed of what is tried."""
-    trials = dict(known)
+def outcomes_of_boots(situation: Situation, failures: Iterable[BootFailure]) -> Iterator[Outcome]:
+    """Say what failed: starts, boots of a new image that is tried, boots of what a pool launches.
+
+    What has another version than is launched says nothing of that, nor does a machine beside which others connect.
+    """
     for failure in failures:
-        if is_of_canary(failure, to_try):
-            scope = TrialOf.IMAGE.scope(failure.pool)
-            trials[scope] = _once_more(trials.get(scope), failure.version, failure.why, now, failure.instance_id)
-    return trials
+        of_one = Outcome(scope="", at=failure.launched_at, why=failure.why, name=failure.instance_id)
+        launched = situation.launched.get(failure.pool, "")
+        if failure.of_start:
+            yield replace(of_one, scope=TrialOf.START.scope(failure.pool), why=failure.why or _NEVER_CONNECTED)
+        elif is_of_canary(failure, situation.to_try):
+            yield replace(of_one, scope=TrialOf.IMAGE.scope(failure.pool), version=failure.version)
+        else:
+            yield from (replace(of_one, scope=place) for place in failure.places)
+            counts = not (failure.beside or differ(failure.version, launched))
+            yield replace(of_one, scope=TrialOf.BOOT.scope(failure.pool), version=launched, counts=counts)
 
 
-def note_refused_canaries(known: Mapping[str, Trial], refused: Iterable[ImageRefused], now: float) -> dict[str, Trial]:
-    """Note the launches of what is tried that EC2 refused."""
-    trials = dict(known)
-    for launch in refused:
-        scope = TrialOf.IMAGE.scope(launch.pool)
-        trials[scope] = _once_more(trials.get(scope), launch.version, launch.why, now)
-    return trials
+def boots_seen(look: Look, memory: Memory, launched: Mapping[str, str]) -> Iterator[Outcome]:
+    """Say which boots and starts were won: their agents take builds for the first time. What goes away again at once has lost its boot."""
+    for agent in look.agents:
+        is_news = (agent.phase is Phase.READY and memory.trials) or agent.phase is Phase.CONNECTING
+        version = "" if agent.record.life else look.version_of(agent)
+        if is_news and not differ(version, launched.get(agent.pool.name, "")):
+            yield from _of_boot(look, memory, agent)
+
+
+def _of_boot(look: Look, memory: Memory, agent: Agent) -> Iterator[Outcome]:
+    record, kind = agent.record, TrialOf.START if agent.record.life else TrialOf.BOOT
+    one = Outcome(scope=kind.scope(agent.pool.name), at=record.began_at, name=record.instance_id)
+    trial = memory.trials.get(one.scope)
+    if _went_away(look, memory, agent):
+        yield replace(one, why=_WENT_AWAY)
+    elif agent.phase is Phase.READY and trial and _is_up(memory, agent, trial, look.now):
+        yield replace(one, won=True)
+    if agent.phase is Phase.READY and not (record.life or memory.has_connected(record.life_id)):
+        instances = {instance.id: instance for instance in look.snapshot.instances}
+        yield from (replace(one, scope=place, won=True) for place in places_of(record, look.fleet, instances) if place in memory.trials)
+
+
+def _is_up(memory: Memory, agent: Agent, trial: Trial, now: float) -> bool:
+    """Tell whether an agent has just become one: it is connected or, where others went away again or were marked, it has stayed."""
+    record = agent.record
+    if AT_ONCE not in trial.why:
+        return not memory.has_connected(record.life_id)
+    is_new = record.instance_id not in trial.outcomes and record.began_at >= trial.since_at
+    return is_new and has_settled(memory.agent(record.instance_id), record, now)
+
+
+def guesses_seen(look: Look, memory: Memory) -> Iterator[Outcome]:
+    """Say of agents that were launched for forecasts whether a build began on them. What EC2 takes back, or a person has, says nothing."""
+    guessed = [agent for agent in look.agents if agent.record.launch.startswith(FORECAST_PREFIX)]
+    busy = {agent.record.machine for agent in guessed if agent.busy_executors}
+    for record in (agent.record for agent in guessed if not memory.agent(agent.record.instance_id).is_judged):
+        is_vain = record.state is RecordState.CONDEMNED and not (record.interrupted_at or record.reservation)
+        if is_vain or record.machine in busy:
+            yield Outcome(scope=TrialOf.GUESS.scope(record.pool), won=record.machine in busy, name=record.instance_id)
+
+
+def _went_away(look: Look, memory: Memory, agent: Agent) -> bool:
+    """Tell whether an agent was there in the last look, has gone before it had settled, and its controller did not restart."""
+    record, view = agent.record, look.snapshot.controllers.get(agent.record.controller)
+    life, was_there = memory.sessions.get(record.controller), memory.agent(record.instance_id).ready_since is not None
+    is_same = view is not None and life is not None and view.session == life.session
+    is_away = agent.phase is Phase.CONNECTING and not agent.instance_ended
+    return is_away and was_there and is_same and memory.has_connected(record.life_id)
 
 
 def is_of_canary(failure: BootFailure, to_try: Mapping[str, str]) -> bool:
@@ -179,28 +245,20 @@ def _boots(situation: Situation, agent: Agent) -> bool:
     return is_tried and record.reservation is None  # which is offline for builds from its first minute, and proves nothing
 
 
-def _once_more(before: Trial | None, version: str, why: str, now: float, instance_id: str = "") -> Trial:
-    trial = failed_once_more(before if before and before.version == version else None, IMAGE_PAUSES, why, now)
-    return replace(trial, version=version, failed=(*trial.failed, *([instance_id] if instance_id else []))[-FAILED_BOOTS_KEPT:])
-
-
 # Starts of stopped agents that fail. They count apart from boots: what only a first boot does is missing at a start.
 #
-# After three failed starts in a row a pool stops no more agents and keeps none stopped; one at a time tries it again, at growing intervals.
+# Once more of a pool's starts fail than work, it stops no more agents and keeps none stopped; one tries it again, at growing intervals.
 # Nor does it stop more than one agent of a template version before one of that version was seen to start.
 
 
-# So many failed starts in a row are no accident of one machine.
-FAILED_STARTS = 3
 # A machine that EC2 refused to start so often is terminated.
 MACHINE_REFUSALS = 3
 # Nor is it asked for again so soon.
 ASKED_AGAIN_SECONDS = 300.0
 # Nobody waits longer for a start than for so many usual ones; what takes less than this is none of ours to judge.
+_NEVER_CONNECTED = "it did not connect in time"
 USUAL_STARTS = 2.0
 LEAST_LATE_SECONDS = 120.0
-_FAILED_KEPT = 20
-_NEVER_CONNECTED = "it did not connect in time"
 
 
 def refused_start(controller: str, instance_id: str) -> str:
@@ -213,33 +271,16 @@ def postponed_start(controller: str, instance_id: str) -> str:
     return f"{START}-later/{controller}/{instance_id}"
 
 
-def refusals_of(memory: Memory, agent: Agent) -> Failing | None:
+def refusals_of(memory: Memory, agent: Agent) -> Trial | None:
     """Return how often EC2 refused to start this machine, and why."""
-    return memory.controller(agent.record.controller).failing.get(refused_start(agent.record.controller, agent.record.instance_id))
+    return step_trial(memory, refused_start(agent.record.controller, agent.record.instance_id))
 
 
-def asked_lately(memory: Memory, agent: Agent, now: float) -> Failing | None:
+def asked_lately(memory: Memory, agent: Agent, now: float) -> Trial | None:
     """Return why a machine did not start a moment ago: others go first."""
     name = postponed_start(agent.record.controller, agent.record.instance_id)
-    failing = refusals_of(memory, agent) or memory.controller(agent.record.controller).failing.get(name)
-    return failing if failing and now - failing.tried_at < ASKED_AGAIN_SECONDS else None
-
-
-def next_starts(memory: Memory, agents: Iterable[Agent], version_of: Mapping[str, str]) -> dict[str, Trial]:
-    """Carry on the trials of starts: one that connected closes its pool's, and proves its version. ``version_of``: by instance id."""
-    trials = {TrialOf.START.scope(pool): trial for pool, trial in by_pool(memory, TrialOf.START).items()}
-    for agent in agents:
-        if agent.phase is Phase.READY and agent.record.life and not memory.has_connected(agent.record.life_id):
-            scope, version = TrialOf.START.scope(agent.pool.name), version_of.get(agent.record.instance_id, "")
-            at = agent.record.began_at
-            trials[scope] = Trial(failures=0, since_at=at, failed_at=at, until_at=at, why="", version=version)
-    return trials
-
-
-def failed_starts(failures: Iterable[BootFailure]) -> Iterator[FailedStart]:
-    """Name the starts among these failures."""
-    starts = (failure for failure in failures if failure.of_start)
-    return (FailedStart(pool=start.pool, instance_id=start.instance_id, why=start.why or _NEVER_CONNECTED) for start in starts)
+    refused = refusals_of(memory, agent) or step_trial(memory, name)
+    return refused if refused and now - refused.failed_at < ASKED_AGAIN_SECONDS else None
 
 
 def vain_starts(situation: Situation, failures: Iterable[BootFailure]) -> Iterator[tuple[str, float]]:
@@ -256,41 +297,15 @@ def _late_seconds(pool: PoolView) -> float:
     return max(USUAL_STARTS * usual_seconds, LEAST_LATE_SECONDS)
 
 
-def note_failed_starts(known: Mapping[str, Trial], failures: Collection[FailedStart], now: float) -> dict[str, Trial]:
-    """Count the starts that failed, each machine once."""
-    trials = {failure.pool: known.get(TrialOf.START.scope(failure.pool)) for failure in failures}
-    pools = grouped((failure.pool, failure) for failure in failures if _is_new(failure, trials[failure.pool]))
-    return {**known, **{TrialOf.START.scope(pool): _failed(trials[pool], of_pool, now) for pool, of_pool in pools.items()}}
-
-
-def _is_new(failure: FailedStart, trial: Trial | None) -> bool:
-    return failure.of_all or trial is None or failure.instance_id not in trial.failed
-
-
-def _failed(before: Trial | None, failures: list[FailedStart], now: float) -> Trial:
-    trial = failed_once_more(before, START_PAUSES, failures[0].why, now)
-    for failure in failures[1:]:
-        trial = failed_once_more(trial, START_PAUSES, failure.why, now)
-    return replace(trial, failed=(*trial.failed, *(failure.instance_id for failure in failures))[-_FAILED_KEPT:])
-
-
-def is_tripped(trial: Trial | None) -> bool:
-    """Tell whether so many starts failed that a pool stops its agents no more."""
-    return trial is not None and trial.failures >= FAILED_STARTS
-
-
 def most_stopped(memory: Memory, pool: str, now: float) -> float:
-    """Say how many agents of a pool may be stopped as far as starts work: one that tries again, or none before its time."""
-    trial = memory.trials.get(TrialOf.START.scope(pool))
-    if trial is None or not is_tripped(trial):
-        return inf
-    return 1 if now >= trial.until_at else 0
+    """Say how many agents of a pool may be stopped as far as starts work: as many as try it again, none before its time."""
+    trial = closed(memory, TrialOf.START.scope(pool))
+    return trial.width(now) if trial else inf
 
 
 def is_proven(memory: Memory, pool: str, version: str | None) -> bool:
     """Tell whether an agent of this template version was seen to start again; of a version that nobody knows it cannot be told."""
-    trial = memory.trials.get(TrialOf.START.scope(pool))
-    return not version or (trial is not None and trial.version == version)
+    return not version or memory.pool(pool).started == version
 
 
 def starts_late(situation: Situation, agent: Agent, pool: PoolView) -> bool:

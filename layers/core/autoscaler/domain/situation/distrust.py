@@ -8,14 +8,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import FreeNode, Memory, Ration
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build
 from autoscaler.domain.situation.wants import Taker, Want, may_take, was_launched_for
 
 # Distrust of nodes that refuse jobs.
 
 
-# A promise is broken if an executor that may take a job stood free beside it for so long, and in so many looks.
-BROKEN_SECONDS, BROKEN_LOOKS = 180.0, 3
+# A promise is broken if an executor that may take a job stood free beside it for so long, and in so many looks. If Jenkins hands executors
+# out slowly, it is broken later, as soon as so many hand-outs show it: but no slow Jenkins needs more than the most.
+BROKEN_SECONDS, _MOST_PATIENCE_SECONDS, BROKEN_LOOKS, _FEWEST_HAND_OUTS = 180.0, 900.0, 3, 3
 # Some agents take no build for minutes after they connected. So the second that is tried is kept for twice as long as the first, the
 # third for twice as long as the second; then it is enough.
 _MOST_PATIENCE_DOUBLINGS = 2
@@ -29,23 +30,28 @@ class Distrust:
     rations: Mapping[str, Ration] = field(default_factory=dict)  # by label; "" for the whole controller
     began_at: float = 0.0
     now: float = 0.0
+    patience_seconds: float = BROKEN_SECONDS
 
     def refuses(self, node: str, job: str) -> bool:
         """Tell whether a node does not count for a job."""
         free_node = self.nodes.get(node)
         return free_node is not None and (free_node.is_useless or job in free_node.refused)
 
-    def is_tried(self, node: str) -> bool:
-        """Tell whether a node refuses jobs, was the last one that was tried for them, and may still take one.
+    def is_tried(self, node: str, builds: Iterable[Build] = ()) -> bool:
+        """Tell whether a node refuses jobs, and may still take one: it runs such a job, or was the last one that was tried for them.
 
-        The first is given up as soon as it refuses. If each were, jobs whose agents need four minutes would wait for ever.
+        Under a throttle of each node it takes the next one once that build has ended. The first that is tried is given up as soon as it
+        refuses. If each were, jobs whose agents need four minutes would wait for ever. ``builds``: what runs on it.
         """
         free_node = self.nodes.get(node)
         if free_node is None or not free_node.looks or self.now - free_node.seen_at > LOOK_GAP_SECONDS:
             return False
-        times = (ration.refused_at for ration in self.rations.values() if not free_node.refused.keys().isdisjoint(ration.jobs))
+        rations = [ration for ration in self.rations.values() if not free_node.refused.keys().isdisjoint(ration.jobs)]
+        if any(build.job in ration.jobs for ration in rations for build in builds):
+            return True
+        times = (ration.refused_at for ration in rations)
         tries = max((len(at) for at in times if len(at) > 1 and at[-2] <= free_node.since_at <= at[-1]), default=1)
-        return tries > 1 and self.now - free_node.since_at < BROKEN_SECONDS * 2 ** min(tries - 1, _MOST_PATIENCE_DOUBLINGS)
+        return tries > 1 and self.now - free_node.since_at < self.patience_seconds * 2 ** min(tries - 1, _MOST_PATIENCE_DOUBLINGS)
 
     def scope(self, want: Want, refusers: Collection[str]) -> str:
         """Name the label that launches are rationed for; "" for the whole controller, if no build began since these nodes are free."""
@@ -75,12 +81,16 @@ NO_DISTRUST = Distrust()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """An item that free executors refuse. ``nodes``: whose, as far as they are there; ``until_at``: no agent is launched before."""
+    """An item that free executors refuse. ``nodes``: whose, as far as they are there; ``until_at``: no agent is launched before.
+
+    ``is_next``: since tries are won, the next looks let it through.
+    """
 
     want: Want
     nodes: tuple[str, ...]
     scope: str
     until_at: float
+    is_next: bool
 
 
 def distrust_of(memory: Memory, controller: str, now: float) -> Distrust:
@@ -91,6 +101,7 @@ def distrust_of(memory: Memory, controller: str, now: float) -> Distrust:
         rations=past.rations,
         began_at=life.began_at if life else 0.0,
         now=now,
+        patience_seconds=patience_of(past.hand_outs),
     )
 
 
@@ -101,16 +112,24 @@ def refusers(want: Want, distrust: Distrust, refusing: Iterable[Taker]) -> tuple
     return tuple(taker.name for taker in should if distrust.refuses(taker.name, job))
 
 
-def is_on_trial(free_node: FreeNode, now: float) -> bool:
+def is_on_trial(free_node: FreeNode, distrust: Distrust) -> bool:
     """Tell whether a node stands free beside a job, and not yet for so long that it is known to refuse it."""
     if not free_node.looks or free_node.refused or free_node.is_useless:
         return False
-    return now - free_node.seen_at <= LOOK_GAP_SECONDS and not is_broken(free_node, now)
+    return distrust.now - free_node.seen_at <= LOOK_GAP_SECONDS and not is_broken(free_node, distrust.now, distrust.patience_seconds)
 
 
-def is_broken(free_node: FreeNode, now: float) -> bool:
+def is_broken(free_node: FreeNode, now: float, patience_seconds: float) -> bool:
     """Tell whether a node has been free beside a job for so long that it should have taken it."""
-    return now - free_node.since_at >= BROKEN_SECONDS and free_node.looks >= BROKEN_LOOKS
+    return now - free_node.since_at >= patience_seconds and free_node.looks >= BROKEN_LOOKS
+
+
+def patience_of(hand_outs: Collection[float]) -> float:
+    """Return for how many seconds an executor may stand free beside a job: half as long again as Jenkins usually takes to hand one out."""
+    return min(
+        max(BROKEN_SECONDS, 1.5 * sorted(hand_outs)[len(hand_outs) // 2] if len(hand_outs) >= _FEWEST_HAND_OUTS else 0.0),
+        _MOST_PATIENCE_SECONDS,
+    )
 
 
 def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[Taker]) -> Iterator[Want | Refused]:
@@ -127,7 +146,7 @@ def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[Taker
             continue
         most, until_at = distrust.limit(want, scope)
         if distrust.now < until_at or passed.get(scope, 0) >= most:
-            yield Refused(want=want, nodes=names, scope=scope, until_at=until_at)
+            yield Refused(want=want, nodes=names, scope=scope, until_at=until_at, is_next=distrust.now >= until_at and most > 1)
         else:
             passed[scope] = passed.get(scope, 0) + 1
             yield replace(want, refused_by=names)

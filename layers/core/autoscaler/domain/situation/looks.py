@@ -101,7 +101,7 @@ _PARTS: Mapping[type, tuple[str, ...]] = {
     Memory: ("agents", "pools", "controllers", "fleet", "trials", "sessions", "lost"),
     AgentPast: ("state", "missing", "mark", "stuck", "look"),
     PoolPast: ("capacity", "taken", "never_lent_at"),
-    ControllerPast: ("failing", "rations", "asked", "most_marked", "free_nodes"),
+    ControllerPast: ("rations", "asked", "most_marked", "free_nodes", "beside"),
     FleetPast: ("spot_prices",),
     Learned: ("running", "runs", "streaks", "succeeded_at"),
 }
@@ -115,8 +115,8 @@ def turned_back(snapshot: Snapshot) -> Snapshot:
     now, latest = snapshot.taken_at, snapshot.taken_at + _DIFFER_SECONDS
     learned = {name: _mended(one, {"seen_at": min(one.seen_at, now)}) for name, one in not_ahead(snapshot.learned, now).items()}
     mended: dict[str, Any] = {"memory": not_ahead(snapshot.memory, now), "learned": learned}
-    if any(record.launched_at > latest for record in snapshot.records):
-        mended["records"] = _launched(snapshot, latest)
+    if any(max(record.launched_at, record.changed_at) > latest for record in snapshot.records):
+        mended["records"] = tuple(_records(snapshot, mended["memory"], latest))
     return _mended(snapshot, mended)
 
 
@@ -151,13 +151,19 @@ def _as_of_now(noted: Any, now: float) -> Any:
     return replace(noted, **{name: at - ahead_seconds for name in times if (at := getattr(noted, name)) is not None and at > now})
 
 
-def _launched(snapshot: Snapshot, latest: float) -> tuple[Record, ...]:
-    """Correct when agents were launched for the first time: their boots have no longer than others."""
-    ahead = {record.instance_id for record in snapshot.records if record.launched_at > latest and not record.starts}
-    times = {instance.id: instance.launched_at for instance in snapshot.instances if instance.id in ahead}
-    return tuple(
-        replace(record, launched_at=times[record.instance_id]) if record.instance_id in times else record for record in snapshot.records
-    )
+def _records(snapshot: Snapshot, memory: Memory, latest: float) -> Iterator[Record]:
+    """Correct when agents were launched, by EC2, and when records changed, by the look that saw the agent's state begin.
+
+    Else a boot, a stop or the rest of a static node lasts until the time that was noted.
+    """
+    launched_at = {instance.id: instance.launched_at for instance in snapshot.instances}
+    for record in snapshot.records:
+        mended, state = dict[str, float](), memory.agent(record.instance_id).state
+        if record.launched_at > latest and not record.starts:
+            mended["launched_at"] = launched_at.get(record.instance_id, record.launched_at)
+        if record.changed_at > latest:
+            mended["changed_at"] = state.since_at if state else snapshot.taken_at
+        yield _mended(record, mended)
 
 
 def _mended(of: _Past, mended: Mapping[str, Any]) -> _Past:

@@ -19,14 +19,18 @@ from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.job_patterns import AgentCosts
 from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
 from autoscaler.domain.situation.agents import TRY_EVERY_SECONDS, Agent, Phase, is_doubtful
-from autoscaler.domain.situation.breakers import (
+from autoscaler.domain.situation.bets import (
     ACCOUNT,
+    MISSED,
     TrialOf,
+    boots_badly,
+    by_pool,
+    closed,
     due_at,
+    failing,
     in_the_way,
     is_taken_back,
     next_try_at,
-    open_trial,
     told_boots,
     told_refused,
     why_none_connects,
@@ -95,6 +99,18 @@ def last_times(known: tuple[float, ...], new: Iterable[float]) -> tuple[float, .
     return (*known, *new)[-_KEPT:]
 
 
+# Boots that end just after their deadline.
+
+
+def with_more_time(fleet: Fleet, memory: Memory) -> Fleet:
+    """Return the fleet with twice the time for boots that are lost at the deadline one after another, or took longer lately."""
+    lost = (name for name, trial in by_pool(memory, TrialOf.BOOT).items() if trial.is_closed and trial.why.startswith(MISSED))
+    slow = (name for name, pool in fleet.pools.items() if any(one > pool.boot_timeout_seconds for one in memory.pool(name).boots[-8:]))
+    late = [fleet.pools[name] for name in {*lost, *slow} if name in fleet.pools]
+    pools = {pool.name: replace(pool, boot_timeout_seconds=2 * pool.boot_timeout_seconds) for pool in late}
+    return replace(fleet, pools={**fleet.pools, **pools}) if pools else fleet
+
+
 # The view of a pool.
 
 
@@ -119,6 +135,7 @@ class PoolView:
     version: str = ""  # that is launched; "" where EC2 does not say
     to_try: str = ""  # the version of a new image, which one agent tries; "" where there is none
     offerings_to_try: tuple[Offering, ...] = ()  # that EC2 refused, and one agent may be asked for now
+    places_to_try: tuple[Offering, ...] = ()  # on which boots failed, and one of several agents may boot now
     no_node: str = ""  # why Jenkins makes no node for an agent; "" if it does
     closes_at: float = inf  # from when on its agents take no new builds, since their capacity ends
     # By starved items and builds that came back, once asked for.
@@ -217,6 +234,10 @@ class PoolView:
         returned = self.returned(running)
         if (starved, returned) not in self._prospects:
             in_use = self.in_use(starved)
+            # Jobs that free executors refuse are not foreseen, and how many of them came at once says nothing of what will run.
+            refused = (
+                ration.is_closed and self.name in ration.pools for ration in self.memory.controller(self.controller).rations.values()
+            )
             self._prospects[starved, returned] = Prospects(
                 costs=self.costs,
                 starting=self.ready_costs if self.stopped else None,
@@ -224,7 +245,7 @@ class PoolView:
                 in_use=in_use,
                 returned=returned,
                 window=self.window,
-                growths=self.needs.growths,
+                growths=() if any(refused) else self.needs.growths,
             )
         return self._prospects[starved, returned]
 
@@ -361,6 +382,12 @@ class PoolView:
         spot = (offering for offering in self.spec.offerings if offering.market is Market.SPOT)
         return any(is_taken_back(self.memory, self.name, offering, self.now) for offering in spot)
 
+    @cached_property
+    def _boots_elsewhere(self) -> bool:
+        """Tell whether boots failed on some of its offerings, and on what is asked for now they have not."""
+        lost = [boots_badly(self.memory, self.name, one) for one in (*self.offerings, *self.spec.offerings)]
+        return any(lost) and not lost[0]
+
     def _waits_for(self, ready_seconds: float) -> float:
         """How long a job waits for an agent that is not there: half a look until it is seen, until a machine is to be had, and the boot."""
         return self.costs.look_seconds / 2 + self.spec.queue_maturity_seconds + self.short_seconds + ready_seconds
@@ -376,12 +403,12 @@ class PoolView:
             detail = f"begins in {duration(capacity.starts_at - self.now)}" if begins else "ends before builds that begin now would"
             return Reason.CAPACITY_CLOSED, f"{capacity.id} {detail}"
         for scope, reason in ((TrialOf.POOL.scope(self.name), Reason.POOL_PAUSED), (ACCOUNT, Reason.ACCOUNT_THROTTLED)):
-            if (trial := open_trial(self.memory, scope)) and self.now < due_at(trial, self.spec):
+            if (trial := failing(self.memory, scope)) and self.now < due_at(trial, self.spec):
                 return reason, told_refused({scope: trial}, due_at(trial, self.spec), self.now)
         if refused := why_none_connects(self.memory, self.controller, self.no_node, self.now):
             return Reason.CANNOT_CONNECT, refused
-        failed = open_trial(self.memory, TrialOf.BOOT.scope(self.name))
-        if failed is not None and self.now < failed.until_at:
+        failed = closed(self.memory, TrialOf.BOOT.scope(self.name))
+        if failed is not None and self.now < failed.until_at and not self._boots_elsewhere:
             return Reason.BREAKER_OPEN, f"{told_boots(failed)}; one is tried again in {duration(failed.until_at - self.now)}"
         # While most agents of its controller are marked, one is tried now and then.
         if self.doubt is None or (left := self.doubt.tried_at + TRY_EVERY_SECONDS - self.now) <= 0:

@@ -7,10 +7,10 @@ notes which nodes stand free beside which jobs, and since when; a gap in the loo
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.facts.memory import FreeNode, Ration
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, ControllerView, Node
+from autoscaler.domain.facts.memory import ControllerPast, FreeNode, Ration
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, Build, ControllerView, Node
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.distrust import BROKEN_SECONDS, Distrust, is_broken, refusers
+from autoscaler.domain.situation.distrust import Distrust, is_broken, patience_of, refusers
 from autoscaler.domain.situation.looks import begun_since
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import builds_left, free_executors
@@ -22,7 +22,7 @@ _LOOK_SECONDS = 0.75 * MINUTE_SECONDS
 FORGOTTEN_SECONDS = 3600.0
 # Before the second agent for a label, the third, and each that follows.
 PAUSES = (600.0, 1200.0)
-_TRIES_KEPT, _REFUSED_AT_KEPT = 8, 4
+_TRIES_KEPT, _REFUSED_AT_KEPT, _HAND_OUTS_KEPT = 8, 4, 10
 _REFUSALS_KEPT = _JOBS_KEPT = 500
 
 
@@ -39,23 +39,53 @@ class _Free:
     of: int
 
 
-def note_free_nodes(situation: Situation, view: ControllerView) -> Mapping[str, FreeNode]:
-    """Note which nodes stand free beside waiting items, of a controller that is believed."""
-    return _newest(dict(_on_controller(situation, view, situation.memory.controller(view.name).free_nodes)))
-
-
-def _on_controller(situation: Situation, view: ControllerView, before: Mapping[str, FreeNode]) -> Iterator[tuple[str, FreeNode]]:
+def note_free_nodes(situation: Situation, view: ControllerView, past: ControllerPast) -> ControllerPast:
+    """Note which nodes stand free beside waiting items, of a controller that is believed, and how slowly it hands executors out."""
+    longest, now = _longest_waits(situation.demands[view.name].runnable), situation.now
+    waits = {free.node.name: _jobs_beside(free, longest, now) for free in _free_nodes(situation, view)}
+    beside = {job: max(past.beside.get(job, now), now - seconds) for jobs in waits.values() for job, seconds in jobs.items()}
     begun = begun_since(situation.snapshot.memory.sessions.get(view.name), view)
-    free = {free_node.node.name: free_node for free_node in _free_nodes(situation, view)}
-    longest, rations = _longest_waits(situation.demands[view.name].runnable), situation.memory.controller(view.name).rations.values()
-    won = {job for ration in rations if _running(situation, view, ration) > ration.most for job in ration.jobs}
+    hand_outs = _handed_out(past, beside, begun, now)
+    # Jenkins is slower than was known: those were no refusals. What stood there for long enough refuses again in this very look.
+    before = (
+        {name: replace(node, refused={}, is_useless=False) for name, node in past.free_nodes.items()}
+        if patience_of(hand_outs) > patience_of(past.hand_outs)
+        else past.free_nodes
+    )
+    after = replace(past, beside=dict([*beside.items()][:_JOBS_KEPT]), hand_outs=hand_outs, free_nodes=before)
+    return replace(after, free_nodes=_newest(dict(_on_controller(situation, view, after, begun, waits))))
+
+
+def _handed_out(past: ControllerPast, beside: Mapping[str, float], begun: Mapping[str, Collection[Build]], now: float) -> tuple[float, ...]:
+    """Note how long the job of this look's slowest hand-out had waited beside free executors.
+
+    A look counts once, since Jenkins hands out in rounds. What no longer waits beside any was handed out late by Jenkins. If other items
+    of that job still do, a throttle holds those; if it began on a node that was not free until now, others may refuse it. Neither counts.
+    """
+    jobs = {
+        build.job
+        for name, builds in begun.items()
+        for build in builds
+        if build.job not in past.beside or (name in past.free_nodes and past.free_nodes[name].looks)
+    }
+    waits = [now - past.beside.get(job, now) for job in jobs if past.beside.get(job, 0.0) < beside.get(job, now)]
+    return (*past.hand_outs, *sorted(waits)[-1:])[-_HAND_OUTS_KEPT:]
+
+
+def _on_controller(
+    situation: Situation,
+    view: ControllerView,
+    after: ControllerPast,
+    begun: Mapping[str, Collection[Build]],
+    waits: Mapping[str, Mapping[str, float]],
+) -> Iterator[tuple[str, FreeNode]]:
+    won = {job for ration in after.rations.values() if _running(situation, view, ration) > ration.most for job in ration.jobs}
     for node in view.nodes:
-        past = _without_taken(before.get(node.name), view, {build.job for build in begun.get(node.name, ())}, situation.now)
-        jobs = _jobs_beside(free[node.name], longest, situation.now) if node.name in free else {}
-        if jobs:
-            after = _looked_at(past, node, view.session, jobs, situation.now)
+        past = _without_taken(after.free_nodes.get(node.name), view, {build.job for build in begun.get(node.name, ())}, situation.now)
+        if jobs := waits.get(node.name):
+            seen = _looked_at(past, node, view.session, jobs, situation.now, patience_of(after.hand_outs))
             # If others take more of what it refuses than before, the node is at fault; if nobody does, the jobs are.
-            yield node.name, replace(after, is_useless=after.is_useless or not won.isdisjoint(jobs.keys() & after.refused.keys()))
+            yield node.name, replace(seen, is_useless=seen.is_useless or not won.isdisjoint(jobs.keys() & seen.refused.keys()))
         elif past and (past.refused or past.is_useless):
             yield node.name, replace(past, looks=0)
 
@@ -68,7 +98,9 @@ def _without_taken(past: FreeNode | None, view: ControllerView, taken: Collectio
     return replace(past, refused=refused, is_useless=past.is_useless and not taken)
 
 
-def _looked_at(past: FreeNode | None, node: Node, session: str, waits: Mapping[str, float], now: float) -> FreeNode:
+def _looked_at(
+    past: FreeNode | None, node: Node, session: str, waits: Mapping[str, float], now: float, patience_seconds: float
+) -> FreeNode:
     """Note that a node is free in one look more. ``waits``: seconds that each job beside it has waited."""
     labels = tuple(sorted(node.labels))
     if past is None:
@@ -78,8 +110,8 @@ def _looked_at(past: FreeNode | None, node: Node, session: str, waits: Mapping[s
     refused = dict(past.refused)
     is_new = now - past.seen_at >= _LOOK_SECONDS
     looks = past.looks + is_new
-    if is_broken(replace(past, looks=looks), now):
-        refused |= {job: now for job, seconds in waits.items() if seconds >= BROKEN_SECONDS}
+    if is_broken(replace(past, looks=looks), now, patience_seconds):
+        refused |= {job: now for job, seconds in waits.items() if seconds >= patience_seconds}
     return replace(past, seen_at=now if is_new else past.seen_at, looks=looks, refused=refused)
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from math import inf
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
-from autoscaler.domain.facts.memory import AgentPast, Learned, Looks, Memory, Missing, Window
+from autoscaler.domain.facts.memory import AgentPast, Learned, Looks, Memory, Missing, Window, patience_of
 from autoscaler.domain.facts.metering import SENT_LATER_SECONDS, Level, LevelKind, levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.nodes import Mark, MarkClass, labels_soon, with_known_weights
 from autoscaler.domain.facts.orders import Hold, Overrides, in_force, text_of
@@ -26,7 +26,18 @@ from autoscaler.domain.situation.agents import (
     forgotten,
     join_agents,
 )
-from autoscaler.domain.situation.breakers import offered, offerings_to_try, why_no_node
+from autoscaler.domain.situation.bets import (
+    ACCOUNT,
+    TrialOf,
+    by_pool,
+    closed,
+    failing,
+    offered,
+    offerings_to_try,
+    places_of,
+    places_to_try,
+    why_no_node,
+)
 from autoscaler.domain.situation.demand import NOTHING_WAITS, Demand, announced, executors_by_pool, read_demand
 from autoscaler.domain.situation.distrust import Distrust, distrust_of
 from autoscaler.domain.situation.looks import EC2, Resumption, blind_seconds, in_grace, is_recovering, next_looks, waits_to_resume
@@ -237,7 +248,11 @@ class Situation(Look):
 
     def _forecast(self, controller: str, *, new: bool = False) -> dict[str, Forecast]:
         starved, learned, now = self.executors_wanted[controller], self.snapshot.learned[controller], self.now
-        pools = {name: pool.prospects(starved.get(name, 0), learned.running) for name, pool in self.pools_of(controller).items()}
+        pools = {
+            name: pool.prospects(starved.get(name, 0), learned.running)
+            for name, pool in self.pools_of(controller).items()
+            if not ((vain := closed(self.memory, TrialOf.GUESS.scope(name))) and now < vain.until_at)
+        }
         if declined := self.fleet.declined:
             pools = {name: replace(pool, declined=declined.by_own_builds(controller, name)) for name, pool in pools.items()}
         if new:
@@ -297,8 +312,8 @@ class Situation(Look):
     def expected(self, controller: str, *, every: bool = False) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for everybody."""
         intents = [one for one in self.snapshot.intents if one.controller == controller and (controller, one.pool) in self.pools]
-        # If some of a launch are listed, or none for so long, the others may never come: no build counts on them.
-        lately = (one for one in intents if self.now - one.created_at < SENT_LATER_SECONDS)
+        # If some of a launch are listed, or none for so long, or EC2 refuses launches, the others may never come: no build counts on them.
+        lately = (one for one in intents if self.now - one.created_at < SENT_LATER_SECONDS and not failing(self.memory, ACCOUNT))
         under_way = intents if every else [one for one in lately if not (one.reservation or one.instances)]
         return [(one.pool, one.created_at, agents) for one in under_way if (agents := missing_of(one))]
 
@@ -343,6 +358,8 @@ def _demand(snapshot: Snapshot, fleet: Fleet, overrides: Overrides, view: Contro
         blind=looks.blind if looks else (),
     )
     demand, orders = read_demand(view, fleet, snapshot.records, overrides, resumption=resumption, distrust=distrust), snapshot.run_orders
+    if patience := {name: seconds for name, left in snapshot.learned[view.name].left_queue.items() if (seconds := patience_of(left))}:
+        demand = replace(demand, wants=tuple(replace(want, patience_seconds=patience.get(want.label_set, 0.0)) for want in demand.wants))
     return replace(demand, announced=tuple(announced(view, orders, fleet, overrides, now))) if orders else demand
 
 
@@ -361,11 +378,13 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     facts = {name: (pool, offered(pool, memory, look.now), trusted(memory.pool(name).boots), every) for name, pool in pools.items()}
     costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))
     launched, to_try = launched_and_to_try(look.fleet, look.current, memory.proven)
+    lost = by_pool(memory, TrialOf.PLACE)
+    under_way = _places_under_way(look) if lost else frozenset[str]()
     # Static nodes are there already.
-    failing = {name: {key: step.why for key, step in past.failing.items()} for name, past in memory.controllers.items()}
-    no_node = {
-        name: why_no_node(failing.get(name, {}), name) for name in look.snapshot.controllers if name not in look.fleet.slot_controllers
-    }
+    failed = {key: step.why for key, step in by_pool(memory, TrialOf.STEP).items()}
+    no_node = {name: why_no_node(failed, name) for name in look.snapshot.controllers if name not in look.fleet.slot_controllers}
+    # A launch that was not answered is sent again: that is the try.
+    unanswered = {intent.pool for intent in look.snapshot.intents if missing_of(intent) and not intent.instances}
     return {
         (controller, pool.name): PoolView(
             controller=controller,
@@ -378,13 +397,21 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
             costs=costs[pool.name],
             version=launched.get(pool.name, ""),
             to_try=to_try.get(pool.name, ""),
-            offerings_to_try=offerings_to_try(pool, memory, look.now),
+            offerings_to_try=() if pool.name in unanswered else offerings_to_try(pool, memory, look.now),
+            places_to_try=places_to_try(pool, memory, look.now, under_way) if lost else (),
             no_node=no_node.get(controller, ""),
             closes_at=closes_at(pool, look.snapshot.learned.values()) if pool.capacity else inf,
         )
         for controller in look.snapshot.controllers
         for pool in look.fleet.pools_of(controller)
     }
+
+
+def _places_under_way(look: Look) -> frozenset[str]:
+    """Name the scopes of the types and subnets on which an agent boots now."""
+    instances = {instance.id: instance for instance in look.snapshot.instances}
+    boots = (agent.record for agent in look.agents if agent.phase.boots)
+    return frozenset(scope for record in boots for scope in places_of(record, look.fleet, instances))
 
 
 def _only_begun(look: Look, demand: Demand, controller: str, stopped: tuple[Level, ...]) -> Demand:

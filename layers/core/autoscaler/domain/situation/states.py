@@ -147,7 +147,7 @@ LENT = AgentState(
 REFUSES = AgentState(
     name="refuses",
     word="idle",
-    recognised_by="it stood free beside a job for three minutes, of which other agents then took more than ran before",
+    recognised_by="it stood free beside a job for three minutes or more, of which other agents then took more than ran before",
     holds=lambda s, a: a.phase is Phase.READY and s.refuses_all(a),
     ended_by="it takes a build",
     deadline="none",
@@ -484,7 +484,7 @@ OF_OTHERS = (
     ),
     AgentState(
         name="refused-job",
-        recognised_by="a job that free executors did not take for three minutes",
+        recognised_by="a job that free executors did not take for three minutes, or more if Jenkins is slow",
         ended_by="it begins",
         deadline="10 min, then each 20 min",
         then="one more agent is tried for its label; four times as many after each try that was won",

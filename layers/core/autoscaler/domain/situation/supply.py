@@ -14,7 +14,7 @@ from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.canary import starts_late
+from autoscaler.domain.situation.canary import is_to_be_counted, starts_late
 from autoscaler.domain.situation.looks import build_remaining_seconds
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -415,7 +415,9 @@ def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterable
         case Phase.READY:
             return _open_slots(situation, agent)
         case Phase.REQUESTED | Phase.CONNECTING if not (agent.instance_ended or starts_late(situation, agent, pool)):
-            return [(_is_there_in(agent, pool), "")] * pool.executors
+            return [(_is_there_in(agent, pool), "")] * (pool.executors - agent.busy_executors)  # it may have gone away with its builds
+        case Phase.OVERDUE | Phase.LOST if is_to_be_counted(situation, agent):
+            return [(ANY_MOMENT_SECONDS, "")] * pool.executors
         case Phase.LOST if situation.recovering(pool.controller):
             return [(_RECONNECT_SECONDS, "")] * pool.executors
         case _:

@@ -28,11 +28,22 @@ class Want:
     weight: int = 1  # executors that it takes; an agent that has fewer it takes alone
     refused_by: tuple[str, ...] = ()  # free nodes that do not take it: an agent is tried for it
     declined_by: frozenset[str] = frozenset()  # pools whose labels would do, and that decline its job
+    patience_seconds: float = 0.0  # it counts once it has waited so long: the last ones of its label set did not
 
     @property
     def mature(self) -> bool:
-        """It has waited long enough to count; an executor may have become free by itself until then."""
-        return self.item.waiting_seconds >= min([pool.queue_maturity_seconds for pool in self.pools], default=0.0)
+        """It has waited long enough to count; until then an executor may have become free by itself, or the job have left the queue."""
+        return self.item.waiting_seconds >= self.matures_after_seconds
+
+    @property
+    def matures_after_seconds(self) -> float:
+        """How long it must have waited to count."""
+        return max(min([pool.queue_maturity_seconds for pool in self.pools], default=0.0), self.patience_seconds)
+
+    @property
+    def label_set(self) -> str:
+        """Name the pools that may serve it, and in a line of its own the label that it asks for."""
+        return f"{', '.join([pool.name for pool in self.pools])}\n{self.expression.name if self.expression else ''}"
 
     @property
     def kind(self) -> tuple[object, ...]:

@@ -1,10 +1,10 @@
 """The warm pool: which agents may be stopped, whose disks forbid it, and how many stopped ones there are and are worth having."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 
 from autoscaler.domain.facts.fleet import Market, Share, WarmPool, may_stop_type, node_name
-from autoscaler.domain.facts.memory import Learned, Trial
+from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.nodes import MarkClass, keeps_static_nodes_from_others
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.pools import pool_at_its_widest
@@ -13,7 +13,7 @@ from autoscaler.domain.facts.snapshot import Record
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.breakers import TrialOf, failed_once_more, open_trial
+from autoscaler.domain.situation.bets import Outcome, TrialOf, failing
 from autoscaler.domain.situation.canary import is_launched_meanwhile, is_proven, most_stopped, why_outdated
 from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, STARTS_TO_DOUBT, PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -95,18 +95,15 @@ def _is_short(report: Telemetry | None, *, before: bool) -> bool:
 
 def may_fill(pool: PoolView) -> bool:
     """Tell whether agents may be launched to be stopped: not if EC2 did not let us stop one lately, nor if their disks are full by then."""
-    trials = (open_trial(pool.memory, kind.scope(pool.name)) for kind in (TrialOf.STOPS, TrialOf.DISKS))
+    trials = (failing(pool.memory, kind.scope(pool.name)) for kind in (TrialOf.STOPS, TrialOf.DISKS))
     return all(trial is None or pool.now >= trial.until_at for trial in trials)
 
 
-def note_short_of_disk(known: Mapping[str, Trial], decided: Iterable[object], now: float) -> dict[str, Trial]:
-    """Note pools of which an agent is terminated because its disk is nearly full: more and more rarely one is launched to be stopped."""
-    trials = dict(known)
+def ends_short_of_disk(decided: Iterable[object]) -> Iterator[Outcome]:
+    """Name pools of which an agent is terminated because its disk is nearly full: more and more rarely one is launched to be stopped."""
     for step in decided:
         if isinstance(step, Terminate) and step.reason is Reason.SHORT_OF_DISK:
-            scope = TrialOf.DISKS.scope(step.pool)
-            trials[scope] = failed_once_more(trials.get(scope), _SHORT_PAUSES, step.detail, now)
-    return trials
+            yield Outcome(scope=TrialOf.DISKS.scope(step.pool), pauses=_SHORT_PAUSES, why=step.detail)
 
 
 # Stopped agents: how many there are, and how many are worth having.

@@ -1,0 +1,116 @@
+"""How many launches may be lost: planted losses are found in worlds in which all else is well, and worlds without them are not blamed."""
+
+import pytest
+
+from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
+from support.hostile.drawn import MINUTE
+from support.hostile.judge import judge
+from support.hostile.life import Life
+from support.hostile.lost_launches import Loss, hours_of
+from support.worlds import a_world_node
+
+_SEED = 1
+_REFUSED = "team-a/nowhere"
+
+
+class Planted:
+    """A function that launches a machine for nothing every so many minutes, of which we see nothing."""
+
+    __name__ = "planted"
+
+    def __init__(self, life: Life, *, every: int, connects: bool) -> None:
+        self.life, self.every, self.connects, self.minute = life, every, connects, 0
+        self.pool = life.pools_of(life.drawn.jobs[0])[0]
+        self.controller = life.world.controllers[self.pool.controllers[0]]
+        life.ec2.hangs.append(lambda instance: "planted" in instance.tags)
+
+    def __call__(self) -> None:
+        self.minute += 1
+        if self.minute % self.every == 0:
+            self.launch(f"{self.pool.name}-{self.minute}")
+
+    def launch(self, name: str) -> None:
+        tags = {"autoscaler:pool": self.pool.name, "autoscaler:node": name, "planted": "yes"}
+        template = {"LaunchTemplateName": self.pool.launch_template}
+        request = {
+            "ClientToken": name,
+            "LaunchTemplateConfigs": [{"LaunchTemplateSpecification": template, "Overrides": [{"InstanceType": "c5.planted"}]}],
+            "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}],
+            "TargetCapacitySpecification": {"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
+        }
+        self.life.world.ec2.create_fleet(request)
+        if self.connects:
+            self.controller.add_node(a_world_node(name, *sorted(self.pool.labels), connected=False))
+            self.life.world.timeline.after(2 * MINUTE, lambda: self.controller.connect(name))
+
+
+def broken_in(*, every: int, connects: bool, at_once: int = 0) -> str:
+    life = Life(_SEED, ())
+    planted = Planted(life, every=every, connects=connects)
+    life.functions = (*life.functions, planted)
+    controller = planted.controller
+
+    def refuses(build: Build, _node: Node) -> str | None:
+        running = sum(one.job == _REFUSED for node in controller.nodes.values() for one in node.builds.values())
+        return "no" if build.job == _REFUSED and running >= at_once else None
+
+    def submit() -> None:
+        for _ in range(4):
+            controller.submit(_REFUSED, planted.pool.name, 1500.0)
+
+    life.jenkins[controller.name].refuses.append(refuses)
+    life.world.timeline.after(MINUTE, submit)
+    return "\n".join(violation.text for violation in judge(life.live()).broken if violation.property == "F")
+
+
+@pytest.mark.parametrize(("connects", "whom"), [(False, "that did not connect"), (True, "jobs for")])
+def test_one_lost_machine_a_minute_is_found(connects, whom):
+    assert whom in broken_in(every=1, connects=connects)
+
+
+def test_that_builds_begin_one_after_another_is_no_reason_to_launch_for_those_behind_them():
+    assert "jobs for" in broken_in(every=1, connects=True, at_once=1)
+
+
+@pytest.mark.parametrize(("connects", "every"), [(False, 25), (True, 60)])  # beside the fleet's own tries for the job
+def test_what_is_tried_again_now_and_then_is_allowed(connects, every):
+    assert broken_in(every=every, connects=connects) == ""
+
+
+def test_in_a_world_without_trouble_no_launch_is_lost():
+    verdict = judge(Life(_SEED, ()).live())
+    assert "F" not in verdict.properties
+    assert verdict.obligations["F"] > 10
+
+
+def losses(*minutes: float, known_after: float = 10.0, offering: str = "a") -> list[Loss]:
+    times = [minute * MINUTE for minute in minutes]
+    return [
+        Loss(scope=("cpu",), machine=f"i-{time}", launched_at=time, known_at=time + known_after * MINUTE, offering=offering)
+        for time in times
+    ]
+
+
+def counted(hours) -> list[tuple[int, int, int]]:
+    return [(hour.number, len(hour.losses), hour.allowed) for hour in hours]
+
+
+def test_what_was_launched_before_the_first_loss_was_known_is_no_matter():
+    assert hours_of(losses(*[0.0] * 30, 5.0, 10.0, 12.0), {}) == []
+
+
+def test_in_the_first_hour_six_may_be_lost_and_in_each_later_one_three():
+    assert counted(hours_of(losses(0, *range(13, 70, 2), *range(71, 130, 2)), {})) == [(0, 29, 6), (1, 30, 3)]
+
+
+def test_once_it_has_worked_the_count_begins_anew():
+    assert counted(hours_of(losses(0, 15, 20, 40, 55), {"a": [30 * MINUTE]})) == [(0, 2, 6), (0, 1, 6)]
+
+
+def test_that_another_offering_works_proves_nothing():
+    assert counted(hours_of(losses(0, 15, 20, 40, 45), {"b": [30 * MINUTE]})) == [(0, 4, 6)]
+
+
+def test_after_an_hour_without_a_loss_the_count_begins_anew():
+    assert counted(hours_of(losses(0, 15, 90, 105), {})) == [(0, 1, 6), (0, 1, 6)]
