@@ -105,7 +105,6 @@ REASONS: dict[str, str] = {
     "Learned.left_queue": "decides once five of ten did not wait: tests/scenarios/test_patience.py",
     "LeftQueue.node": "named in the message about jobs that do not wait: tests/scenarios/test_patience.py",
     "LeftQueue.waited_seconds": "decides once five of ten did not wait: tests/scenarios/test_patience.py",
-    "AgentPast.is_judged": "lets what was launched for a forecast count once: tests/scenarios/test_vain_guesses.py",
     "AgentPast.ready_since": "tells a first boot that reboots from a lost agent: tests/scenarios/test_bets.py",
     "CapacityDelay.asked_at": "halves what was learned of shortages once a month has passed: tests/unit/test_capacity.py",
     "Trouble.seen_at": "ends a message minutes after its cause was last seen: tests/unit/test_problems.py",

@@ -85,7 +85,7 @@ from autoscaler.domain.situation.bets import (
     opened,
 )
 from autoscaler.domain.situation.builds import next_may_have_orders
-from autoscaler.domain.situation.canary import boots_seen, guesses_seen, outcomes_of_boots, still_tried, vain_starts
+from autoscaler.domain.situation.canary import boots_seen, outcomes_of_boots, still_tried, vain_starts
 from autoscaler.domain.situation.demand import beacon_items, with_beacons_asked
 from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
@@ -147,25 +147,24 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     ready = ((agent.pool.name, look.version_of(agent)) for agent in look.agents if agent.phase is Phase.READY)
     proven = {**memory.proven, **{pool: version for pool, version in ready if version and version == look.current.get(pool)}}
     marks, most_marked = next_marked(memory, agents, snapshot)
-    guesses = list(guesses_seen(look, memory))
     left, hold_until = left_pools(memory, look)
     metered = _metered(memory, look)
     follows_lost = memory.lost or snapshot.run_orders or any(pool.rerun for pool in look.fleet.pools.values())
     return replace(
         metered,
-        agents=_agents(look, memory, missing, marks, left, {one.name for one in guesses}),
+        agents=_agents(look, memory, missing, marks, left),
         pools=_pools(look, memory, unnoted, proven),
         controllers=_controllers(look, memory, most_marked),
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
-        trials=_trials_of(look, memory, proven, guesses),
+        trials=_trials_of(look, memory, proven),
         fleet=replace(metered.fleet, may_have_orders=next_may_have_orders(memory, look), hold_until=hold_until),
         lost=next_lost(memory.lost, look) if follows_lost else {},
     )
 
 
-def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str], guesses: Iterable[Outcome]) -> dict[str, Trial]:
+def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str]) -> dict[str, Trial]:
     """Carry on what was lost, but for what is not wanted any more: with what connects, and what EC2 took back or had no room for."""
-    known, outcomes = memory.trials, [*guesses, *boots_seen(look, memory, launched_and_to_try(look.fleet, look.current, proven)[0])]
+    known, outcomes = memory.trials, [*boots_seen(look, memory, launched_and_to_try(look.fleet, look.current, proven)[0])]
     if known:
         known = still_tried(known, look, proven)
         outcomes += running(known, look)
@@ -213,7 +212,6 @@ def _agents(
     missing: Mapping[str, Missing],
     marks: Mapping[str, MonitorMark],
     left: Collection[str],
-    judged: Collection[str],
 ) -> dict[str, AgentPast]:
     """Update what is remembered of agents, and of instances, nodes and hosts without one; forget what has gone."""
     agents = {agent.record.instance_id: agent for agent in look.agents}
@@ -228,7 +226,6 @@ def _agents(
             ended_why=ended.get(name),
             away_since=_since(before.away_since, look.now) if name in away else None,
             pool_left_at=_since(before.pool_left_at, look.now) if name in left else None,
-            is_judged=before.is_judged or name in judged,
         )
     return without_empty(pasts)
 

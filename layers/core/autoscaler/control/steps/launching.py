@@ -36,9 +36,7 @@ from autoscaler.domain.facts.plan import (
     Refusal,
 )
 from autoscaler.domain.facts.pools import with_left, with_volumes
-from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import (
-    FORECAST_PREFIX,
     Binding,
     Instance,
     InstanceState,
@@ -193,9 +191,7 @@ def _note_refused(
 
 
 def _written(ports: Ports, step: Launch) -> Intent:
-    intent_id = step.intent_id or (
-        (FORECAST_PREFIX if step.reason is Reason.FORESEEN else "") + ports.new_id()
-    )
+    intent_id = step.intent_id or ports.new_id()
     return Intent(
         id=intent_id,
         state=IntentState.WRITTEN,

@@ -281,7 +281,6 @@ class AgentPast:
     owed: str = ""  # class of the mark that is to be set again
     is_kept: bool = False  # suspect, and its operator wants to look at it
     is_unstoppable: bool = False  # EC2 does not let us stop it
-    is_judged: bool = False  # it was launched for a forecast, and what came of that has counted
 
     @property
     def is_held(self) -> bool:

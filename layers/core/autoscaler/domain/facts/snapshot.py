@@ -81,10 +81,6 @@ class Reservation:
 # Intents: launches, each written down before it is sent.
 
 
-# What the name of a launch begins with that was made for a forecast: it stays with the agent for life.
-FORECAST_PREFIX = "forecast-"
-
-
 class IntentState(StrEnum):
     """``written -> sent -> settled``."""
 

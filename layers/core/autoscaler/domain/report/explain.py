@@ -37,7 +37,7 @@ from autoscaler.domain.report.waiting import CHOICES, OF_BREAKERS, broken_pool, 
 from autoscaler.domain.scale_in.make_room import told_hours, what_holds
 from autoscaler.domain.scale_in.replace import told_ended
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.bets import TrialOf, by_pool, closed, failing, told_boots, told_last
+from autoscaler.domain.situation.bets import TrialOf, by_pool, failing, told_boots, told_last
 from autoscaler.domain.situation.left import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
@@ -302,11 +302,6 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) 
     if ended := failing(situation.memory, TrialOf.ENDED.scope(written.name)):
         yield told_by_others(ended)
     yield from (seen.text.partition(".\n")[0] for name, seen in patience_seen(situation) if written.name in name.split("/")[2].split(", "))
-    vain = closed(situation.memory, TrialOf.GUESS.scope(written.name))
-    if vain and situation.now < vain.until_at:
-        used, of = sum(vain.outcomes.values()), len(vain.outcomes)
-        says = f"of the last {of} agents launched for what was to come {used} took a build"
-        yield f"nothing is foreseen there until {clock(vain.until_at)}: {says}"
     yield from told_hours(situation, written.name)
     yield from told_schedules(situation, written)
     without = (*(OF_BREAKERS if broken else ()), *([Reason.NO_OFFERING] if why_no_agent(situation, written.name) else []))

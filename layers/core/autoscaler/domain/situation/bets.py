@@ -84,7 +84,6 @@ class TrialOf(StrEnum):
     START = "start"  # starting a pool's stopped agents
     IMAGE = "image"  # booting a pool's new image
     CONNECT = "connect"  # connecting agents to a controller
-    GUESS = "guess"  # launching for jobs that may come
     STEP = "step"  # what is done in Jenkins to one node, or to start or stop one machine
 
     def scope(self, *names: str) -> str:
@@ -97,7 +96,6 @@ _RULES: Mapping[str, _Rule] = {
     TrialOf.BOOT: _Rule(least=3, by_share=True),
     TrialOf.PLACE: _Rule(least=3, by_share=True),
     TrialOf.START: _Rule(least=3, by_share=True),
-    TrialOf.GUESS: _Rule(pauses=(1800.0,), least=7, by_share=True),
     TrialOf.STOPS: _Rule(pauses=_DAY_PAUSES),
     TrialOf.ENDED: _Rule(pauses=_DAY_PAUSES),
     TrialOf.TAKEN_BACK: _Rule(pauses=TAKEN_BACK_PAUSES),

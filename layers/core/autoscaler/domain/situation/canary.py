@@ -9,7 +9,7 @@ from autoscaler.domain.facts.memory import Memory, Trial
 from autoscaler.domain.facts.nodes import why_of_other_kind
 from autoscaler.domain.facts.plan import BootFailure
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import FORECAST_PREFIX, Record, RecordState, differ, told_follows, told_outdated
+from autoscaler.domain.facts.snapshot import Record, RecordState, differ, told_follows, told_outdated
 from autoscaler.domain.situation.agents import AT_ONCE, Agent, Phase, has_settled
 from autoscaler.domain.situation.bets import (
     PLACE_REMEMBERED_SECONDS,
@@ -144,7 +144,7 @@ def still_tried(trials: Mapping[str, Trial], look: Look, proven: Mapping[str, st
         elif kind == TrialOf.PLACE:
             is_over = look.now - trial.failed_at >= PLACE_REMEMBERED_SECONDS
         else:
-            is_over = kind not in (TrialOf.START, TrialOf.GUESS) and look.now - trial.until_at >= REMEMBERED_SECONDS
+            is_over = kind != TrialOf.START and look.now - trial.until_at >= REMEMBERED_SECONDS
         if not is_over:
             kept[scope] = trial
     return kept
@@ -197,16 +197,6 @@ def _is_up(memory: Memory, agent: Agent, trial: Trial, now: float) -> bool:
         return not memory.has_connected(record.life_id)
     is_new = record.instance_id not in trial.outcomes and record.began_at >= trial.since_at
     return is_new and has_settled(memory.agent(record.instance_id), record, now)
-
-
-def guesses_seen(look: Look, memory: Memory) -> Iterator[Outcome]:
-    """Say of agents that were launched for forecasts whether a build began on them. What EC2 takes back, or a person has, says nothing."""
-    guessed = [agent for agent in look.agents if agent.record.launch.startswith(FORECAST_PREFIX)]
-    busy = {agent.record.machine for agent in guessed if agent.busy_executors}
-    for record in (agent.record for agent in guessed if not memory.agent(agent.record.instance_id).is_judged):
-        is_vain = record.state is RecordState.CONDEMNED and not (record.interrupted_at or record.reservation)
-        if is_vain or record.machine in busy:
-            yield Outcome(scope=TrialOf.GUESS.scope(record.pool), won=record.machine in busy, name=record.instance_id)
 
 
 def _went_away(look: Look, memory: Memory, agent: Agent) -> bool:

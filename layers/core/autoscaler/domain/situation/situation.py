@@ -30,7 +30,6 @@ from autoscaler.domain.situation.bets import (
     ACCOUNT,
     TrialOf,
     by_pool,
-    closed,
     failing,
     offered,
     offerings_to_try,
@@ -248,11 +247,7 @@ class Situation(Look):
 
     def _forecast(self, controller: str, *, new: bool = False) -> dict[str, Forecast]:
         starved, learned, now = self.executors_wanted[controller], self.snapshot.learned[controller], self.now
-        pools = {
-            name: pool.prospects(starved.get(name, 0), learned.running)
-            for name, pool in self.pools_of(controller).items()
-            if not ((vain := closed(self.memory, TrialOf.GUESS.scope(name))) and now < vain.until_at)
-        }
+        pools = {name: pool.prospects(starved.get(name, 0), learned.running) for name, pool in self.pools_of(controller).items()}
         if declined := self.fleet.declined:
             pools = {name: replace(pool, declined=declined.by_own_builds(controller, name)) for name, pool in pools.items()}
         if new:
