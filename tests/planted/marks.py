@@ -91,7 +91,7 @@ INTERRUPTIONS = (
     Bug(
         name="a launch that EC2 accepts shows that it runs",
         function="_won",
-        was="if before.launch and not one.name:",
+        was="if before.launch and not outcome.name:",
         becomes="if False:",
         found_by=(f"{_ENDED}the_quota_is_told_and_no_failed_boot_and_one_agent_is_tried_each_five_minutes",),
     ),

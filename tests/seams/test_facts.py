@@ -50,9 +50,10 @@ BLIND = """
 import json, sys
 from dataclasses import replace
 from autoscaler.domain import learn
+from autoscaler.domain.facts.memory import Learned
 from seams import trying
 seen = learn._assess
-learn._assess = lambda snapshot, fleet, memo: seen(replace(snapshot, learned={}), fleet, memo)
+learn._assess = lambda snapshot, fleet, memo: seen(replace(snapshot, learned=dict.fromkeys(snapshot.learned, Learned())), fleet, memo)
 print(json.dumps(trying.answer(json.load(sys.stdin))))
 """
 

@@ -76,6 +76,14 @@ def test_an_agent_past_its_boot_deadline_is_counted_on_no_longer_once_its_boot_c
     assert launches(scale_up(failed, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
 
 
+def test_of_forty_boots_that_fail_together_none_is_waited_for_once_the_first_counts():
+    """Only the last twenty that failed are remembered by their ids."""
+    records = tuple(a_record(f"i-{number}", launched_at=NOW - 901.0) for number in range(40))
+    known = a_trial(-1.0, failed=tuple(f"i-{number}" for number in range(20)), failed_at=NOW - 60.0, is_closed=True)
+    late = a_snapshot(a_view(items=items(3)), records=records, memory=a_memory(trials={"boot/cpu": known}))
+    assert launches(scale_up(late, a_fleet(a_pool(max_agents=100)))) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+
+
 def test_an_agent_that_was_connected_and_is_gone_is_not_on_its_way_though_its_boot_deadline_is_far():
     record, node = an_agent()
     record, node = replace(record, launched_at=NOW - 300.0), replace(node, offline=True)

@@ -242,7 +242,11 @@ def _controller(name: str, settings: FleetSettings) -> JenkinsController:
     url = os.environ.get(f"JENKINS_URL_{environment_name(name)}", controller.url)
     connect = partial(_connect, name, url, controller)
     significant = job_parameters(settings.job_parameters)
-    return JenkinsController(name, url, connect, lambda: _TIME.stopwatch(), significant)  # noqa: PLW0108
+    return JenkinsController(name, url, connect, _stopwatch, significant)
+
+
+def _stopwatch() -> float:
+    return _TIME.stopwatch()
 
 
 def _connect(name: str, url: str, settings: ControllerSettings) -> JenkinsSession:
@@ -252,7 +256,7 @@ def _connect(name: str, url: str, settings: ControllerSettings) -> JenkinsSessio
     credentials = _credentials(override, settings)
     username, token = (credentials.username, credentials.token) if credentials else (None, None)
     bundle = os.environ.get("JENKINS_CA_BUNDLE", "")
-    return JenkinsSession(url, username, token, lambda: _TIME.stopwatch(), bundle)  # noqa: PLW0108
+    return JenkinsSession(url, username, token, _stopwatch, bundle)
 
 
 def _credentials(override: str, settings: ControllerSettings) -> Credentials | None:

@@ -352,7 +352,7 @@ class _Worst:
         return f"on {datetime.fromtimestamp(self.at, zone):%A at %H:%M} {zone}"
 
 
-# What a pool of this name is in a week that begins then, and from when on.
+# By a pool's name and the beginning of a week: its numbers in that week, and from when on each holds.
 Weeks = Callable[[str, float], list[tuple[float, Pool]]]
 
 

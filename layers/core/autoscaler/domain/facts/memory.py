@@ -179,7 +179,7 @@ class InState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What is known of a scope in which something was lost: what is tried there is a bet, and each has an outcome.
+    """Losses and wins of one scope, since something was lost there. Each launch, start or step is a bet.
 
     ``failures``: losses in a row, those that were launched together once; ``since_at``: of the first, ``failed_at``: of the last.
     ``why``: of the last. Nothing is tried before ``until_at`` while it ``is_closed``, and then few at once. ``wins``: in a row;

@@ -25,8 +25,8 @@ from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import Agent, Phase, has_settled
-from autoscaler.domain.situation.bets import TrialOf, boots_counted, by_pool, closed
-from autoscaler.domain.situation.canary import few_at_once, to_begin
+from autoscaler.domain.situation.bets import TrialOf, by_pool, closed
+from autoscaler.domain.situation.canary import few_at_once, has_counted, to_begin
 from autoscaler.domain.situation.left import is_controller_left
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import figure, figures_apart
@@ -392,13 +392,11 @@ def _is_not_to_work_with(situation: Situation, record: Record) -> bool:
 def _booting(situation: Situation) -> dict[str, int]:
     """Count the agents of each pool that were requested and never seen connected; not where nobody sees them connect or fail."""
     counts: dict[str, int] = {}
-    memory = situation.memory
-    failed = boots_counted(memory)
     for agent in (agent for agent in situation.agents if not is_controller_left(situation, agent.record.controller)):
         mark = situation.past(agent).mark
         is_to_count = mark is not None and mark.at_once and not mark.is_counted  # as a boot that failed
         is_booting = agent.record.is_instance and (is_to_count or (not _has_booted(situation, agent) and _may_still_connect(agent)))
-        if is_booting and agent.record.instance_id not in failed:
+        if is_booting and not has_counted(situation, agent):
             counts[agent.pool.name] = counts.get(agent.pool.name, 0) + 1
     for intent in situation.snapshot.intents:
         counts[intent.pool] = counts.get(intent.pool, 0) + missing_of(intent)

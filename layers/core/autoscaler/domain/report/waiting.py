@@ -63,7 +63,7 @@ _OF_POOLS = ("breaker", "image", "starts", "taken-back", "launches")
 _REFUSED = (Reason.NO_OFFERING, Reason.POOL_PAUSED, Reason.ACCOUNT_THROTTLED)
 # Held for a broken pool, and told by what is said of its breaker.
 OF_BREAKERS = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
-# What is no obstacle, only a choice.
+# Nothing keeps an agent from the job here: waiting, or another pool, is cheaper.
 CHOICES = (Reason.WORTH_WAITING, Reason.NOT_LENT)
 # Builds and boots that jobs wait for are told as one cause, and not while another cause was there a moment ago: it may explain both.
 _AGENTS = "agents/"

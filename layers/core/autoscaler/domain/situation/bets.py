@@ -128,70 +128,70 @@ class Outcome:
 def note(known: Mapping[str, Trial], outcomes: Iterable[Outcome], now: float) -> dict[str, Trial]:
     """Note how bets ended, each machine once. A later outcome of the same machine takes the place of an earlier one."""
     trials = dict(known)
-    for one in outcomes:
-        before, rule = trials.get(one.scope), _RULES.get(one.scope.partition("/")[0], _Rule())
-        if one.won:
-            after = _won(before, one, rule, now) if before else None
-        elif before and one.name and one.name in before.failed:
+    for outcome in outcomes:
+        before, rule = trials.get(outcome.scope), _RULES.get(outcome.scope.partition("/")[0], _Rule())
+        if outcome.won:
+            after = _won(before, outcome, rule, now) if before else None
+        elif before and outcome.name and outcome.name in before.failed:
             continue
         else:
-            after = _lost(before, one, rule, now)
+            after = _lost(before, outcome, rule, now)
         if after is None:
-            trials.pop(one.scope, None)
+            trials.pop(outcome.scope, None)
         else:
-            trials[one.scope] = after
+            trials[outcome.scope] = after
     return trials
 
 
-def _won(before: Trial, one: Outcome, rule: _Rule, now: float) -> Trial | None:
-    """Note a win; None where nothing that was lost is left to remember. What was launched before the last loss changes the share only."""
-    if before.launch and not one.name:  # accepted once more: whether it stays is known once the machine runs
+def _won(before: Trial, outcome: Outcome, rule: _Rule, now: float) -> Trial | None:
+    """Note a win; None if no loss is left to remember. A win of what was launched before the last loss counts in the share alone."""
+    if before.launch and not outcome.name:  # accepted once more: whether it stays is known once the machine runs
         return replace(before, until_at=now + CAPACITY_PAUSES[0])
-    after = _with(before, one, rule)
-    if not (after.is_closed and one.at is not None and one.at < before.failed_at):
+    after = _with(before, outcome, rule)
+    if not (after.is_closed and outcome.at is not None and outcome.at < before.failed_at):
         after = replace(after, failures=0, pauses=0, wins=before.wins + 1, until_at=now)
     return after if rule.by_share and not all(after.outcomes.values()) else None
 
 
-def _lost(before: Trial | None, one: Outcome, rule: _Rule, now: float) -> Trial:
-    """Note a loss. What was launched before the last one was known is of its round: forty machines that fail together fail once."""
-    if before is None or (one.version and differ(before.version, one.version)):
+def _lost(before: Trial | None, outcome: Outcome, rule: _Rule, now: float) -> Trial:
+    """Note a loss. What was launched before the last one was known counts in the share alone: forty that fail together fail once."""
+    if before is None or (outcome.version and differ(before.version, outcome.version)):
         before = Trial(failures=0, since_at=now, failed_at=0.0, until_at=now, why="", failed=before.failed if before else ())
-    at = now if one.at is None else one.at
-    names = (*before.failed, one.name)[-FAILED_KEPT:] if one.name else before.failed
-    if not one.counts:
+    at = now if outcome.at is None else outcome.at
+    names = (*before.failed, outcome.name)[-FAILED_KEPT:] if outcome.name else before.failed
+    if not outcome.counts:
         return replace(before, failed=names)
-    after = replace(before, why=one.why, said=one.said, failed=names, version=one.version or before.version, launch=one.launch)
+    after = replace(
+        before, why=outcome.why, said=outcome.said, failed=names, version=outcome.version or before.version, launch=outcome.launch
+    )
     if at < before.failed_at:
-        return _with(after, one, rule)
-    after = _with(replace(after, failures=before.failures + 1, since_at=before.since_at if before.failures else now), one, rule)
-    pauses = one.pauses or rule.pauses
+        return _with(after, outcome, rule)
+    after = _with(replace(after, failures=before.failures + 1, since_at=before.since_at if before.failures else now), outcome, rule)
+    pauses = outcome.pauses or rule.pauses
     until_at = max(now, at + pauses[min(before.pauses, len(pauses) - 1)]) if after.is_closed else before.until_at
     return replace(after, failed_at=now, wins=0, pauses=before.pauses + after.is_closed, until_at=until_at)
 
 
-def _with(trial: Trial, one: Outcome, rule: _Rule) -> Trial:
+def _with(trial: Trial, outcome: Outcome, rule: _Rule) -> Trial:
     """Add an outcome, and say whether the scope is closed now."""
     if not rule.by_share:
         return replace(trial, is_closed=trial.failures >= rule.least)
-    name = one.name or f"{trial.failures}"  # what EC2 refuses whatever the machine is counts each time
+    name = outcome.name or f"{trial.failures}"  # what EC2 refuses whatever the machine is counts each time
     others = {other: won for other, won in trial.outcomes.items() if other != name}
-    outcomes = dict([*others.items(), (name, one.won)][-_OUTCOMES_KEPT:])
+    outcomes = dict([*others.items(), (name, outcome.won)][-_OUTCOMES_KEPT:])
     losses = list(outcomes.values()).count(False)
     return replace(trial, outcomes=outcomes, is_closed=losses >= rule.least and 2 * losses > len(outcomes))
 
 
 def opened(known: Mapping[str, Trial], scopes: Iterable[str], late: Collection[str], now: float) -> dict[str, Trial]:
     """Open scopes, since a person says that they are mended. ``late``: machines that are known to fail by now, and count no more."""
-    anew = {
-        scope: replace(
-            known[scope], failures=0, pauses=0, wins=0, outcomes={}, is_closed=False, failed_at=now, until_at=now,
-            failed=tuple(dict.fromkeys((*known[scope].failed, *late)))[-FAILED_KEPT:],
-        )
-        for scope in scopes
-        if scope in known
-    }  # fmt: skip
-    return {**known, **anew}
+    return {**known, **{scope: _opened(known[scope], late, now) for scope in scopes if scope in known}}
+
+
+def _opened(before: Trial, late: Collection[str], now: float) -> Trial:
+    failed = tuple(dict.fromkeys((*before.failed, *late)))[-FAILED_KEPT:]
+    opened_now = replace(before, failures=0, pauses=0, wins=0, outcomes={}, is_closed=False)
+    return replace(opened_now, failed_at=now, until_at=now, failed=failed)
 
 
 def by_pool(memory: Memory, kind: TrialOf) -> dict[str, Trial]:

@@ -10,7 +10,7 @@ from autoscaler.domain.facts.nodes import why_of_other_kind
 from autoscaler.domain.facts.plan import BootFailure
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, differ, told_follows, told_outdated
-from autoscaler.domain.situation.agents import AT_ONCE, Agent, Phase, has_settled
+from autoscaler.domain.situation.agents import AT_ONCE, LATE, Agent, Phase, has_settled
 from autoscaler.domain.situation.bets import (
     PLACE_REMEMBERED_SECONDS,
     REMEMBERED_SECONDS,
@@ -20,6 +20,7 @@ from autoscaler.domain.situation.bets import (
     at_once,
     boots_counted,
     closed,
+    failing,
     places_of,
     step_kept_seconds,
     step_trial,
@@ -54,8 +55,14 @@ def is_to_be_counted(situation: Situation, agent: Agent) -> bool:
     Else forty machines that fail together would be followed by forty others, before anybody knows that they have failed.
     """
     is_boot = agent.record.is_instance and not (agent.record.life or agent.instance_ended)
-    is_counted = is_boot and agent.record.instance_id in boots_counted(situation.memory)
-    return is_boot and not is_counted and never_connected(agent.record, situation.memory)
+    return is_boot and never_connected(agent.record, situation.memory) and not has_counted(situation, agent)
+
+
+def has_counted(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a boot is known to have failed: by its own look, or since it is late and others that were launched with it failed."""
+    failed = failing(situation.memory, TrialOf.BOOT.scope(agent.pool.name))
+    is_of_round = failed is not None and agent.phase in LATE and agent.record.began_at < failed.failed_at
+    return is_of_round or agent.record.instance_id in boots_counted(situation.memory)
 
 
 def never_connected(record: Record, memory: Memory) -> bool:

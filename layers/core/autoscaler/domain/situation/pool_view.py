@@ -102,11 +102,15 @@ def last_times(known: tuple[float, ...], new: Iterable[float]) -> tuple[float, .
 # Boots that end just after their deadline.
 
 
+# After so many boots in a row that were quick enough the time is as it was.
+_SLOW_REMEMBERED = 8
+
+
 def with_more_time(fleet: Fleet, memory: Memory) -> Fleet:
     """Return the fleet with twice the time for boots that are lost at the deadline one after another, or took longer lately."""
-    lost = (name for name, trial in by_pool(memory, TrialOf.BOOT).items() if trial.is_closed and trial.why.startswith(MISSED))
-    slow = (name for name, pool in fleet.pools.items() if any(one > pool.boot_timeout_seconds for one in memory.pool(name).boots[-8:]))
-    late = [fleet.pools[name] for name in {*lost, *slow} if name in fleet.pools]
+    lost = {name for name, trial in by_pool(memory, TrialOf.BOOT).items() if trial.is_closed and trial.why.startswith(MISSED)}
+    longest = {name: max(memory.pool(name).boots[-_SLOW_REMEMBERED:], default=0.0) for name in fleet.pools}
+    late = [pool for name, pool in fleet.pools.items() if name in lost or longest[name] > pool.boot_timeout_seconds]
     pools = {pool.name: replace(pool, boot_timeout_seconds=2 * pool.boot_timeout_seconds) for pool in late}
     return replace(fleet, pools={**fleet.pools, **pools}) if pools else fleet
 
