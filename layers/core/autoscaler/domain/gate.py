@@ -18,7 +18,7 @@ from autoscaler.domain.repair.nodes import is_slot_left
 from autoscaler.domain.scale_in.sides import why_used_elsewhere
 from autoscaler.domain.scale_in.surplus import why_in_doubt
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent
-from autoscaler.domain.situation.bets import TrialOf, by_pool, cannot_come_back, hold_failing
+from autoscaler.domain.situation.bets import TrialOf, cannot_come_back, hold_failing, trials_of
 from autoscaler.domain.situation.left import is_controller_left, why_not_wanted
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, hold_unread, uncordon, without_frozen
 from autoscaler.domain.situation.states import is_settled, is_unlabelled_twice
@@ -152,7 +152,7 @@ _REPAIRS = frozenset(
 def gate(situation: Situation, decided: Decided) -> list[Step | Held]:
     """Leave out what must not be done, and what operators have frozen, and what keeps failing until it is time to try it again."""
     admitted = without_frozen(situation, _admitted(situation, decided))
-    fails = by_pool(situation.memory, TrialOf.STEP)
+    fails = trials_of(situation.memory, TrialOf.STEP)
     return list(hold_failing(situation.memory, admitted, situation.now)) if fails else admitted
 
 

@@ -25,7 +25,7 @@ from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import Agent, Phase, has_settled
-from autoscaler.domain.situation.bets import TrialOf, by_pool, closed
+from autoscaler.domain.situation.bets import TrialOf, closed, trials_of
 from autoscaler.domain.situation.canary import few_at_once, has_counted, to_begin
 from autoscaler.domain.situation.left import is_controller_left
 from autoscaler.domain.situation.situation import Situation
@@ -185,7 +185,7 @@ class Budget:
         uses = [use.copied() for use in counted.uses]
         self._booting, self._connecting = dict(counted.booting), Counter(counted.connecting)
         self._not_to_work_with, self._unread = Counter(counted.not_to_work_with), counted.unread
-        connections = by_pool(situation.memory, TrialOf.CONNECT)
+        connections = trials_of(situation.memory, TrialOf.CONNECT)
         self._refusing = {name: trial for name, trial in connections.items() if trial.is_failing}  # controllers that let no agent connect
         self.to_begin = to_begin(situation)  # pools of which one agent is to try a new image
         self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here

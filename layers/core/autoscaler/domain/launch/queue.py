@@ -17,7 +17,7 @@ from autoscaler.domain.launch.purchase import Purchase, startable
 from autoscaler.domain.launch.turns import controllers_to_serve, for_floors, for_forecasts, keep_up, kept_room, placed_in_turn
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.repair.nodes import pinned, slots_left
-from autoscaler.domain.situation.bets import NO_ROOM_SECONDS, TrialOf, by_pool, cannot_come_back, next_try_at
+from autoscaler.domain.situation.bets import NO_ROOM_SECONDS, TrialOf, cannot_come_back, next_try_at, trials_of
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Decided, Situation, uncordon
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
@@ -114,7 +114,7 @@ def expected_starts(situation: Situation, controller: str) -> dict[int, PlannedS
 
 def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
     """Try again to bring back what could not be brought back, while jobs wait for its pool; nobody counts on it meanwhile."""
-    if not by_pool(situation.memory, TrialOf.STEP):
+    if not trials_of(situation.memory, TrialOf.STEP):
         return
     wanted = {pool.name for want in situation.demands[controller].wants if want.mature for pool in want.pools}
     kept = {agent.record.instance_id for agent in pinned(situation, controller)}

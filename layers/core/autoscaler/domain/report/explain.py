@@ -37,7 +37,7 @@ from autoscaler.domain.report.waiting import CHOICES, OF_BREAKERS, broken_pool, 
 from autoscaler.domain.scale_in.make_room import told_hours, what_holds
 from autoscaler.domain.scale_in.replace import told_ended
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.bets import TrialOf, by_pool, failing, told_boots, told_last
+from autoscaler.domain.situation.bets import TrialOf, failing, told_boots, told_last, trials_of
 from autoscaler.domain.situation.left import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.looks import elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
@@ -323,7 +323,7 @@ def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
         yield from told_of_pool(situation, pool.controller, pool.name)
     if pool.spec.warm_pool:
         yield from stops_of(situation, pool)
-    for scope, trial in by_pool(situation.memory, TrialOf.PLACE).items():
+    for scope, trial in trials_of(situation.memory, TrialOf.PLACE).items():
         if trial.is_failing and scope.startswith(f"{pool.name}/"):
             yield f"{scope.removeprefix(f'{pool.name}/')} is asked for last: {told_boots(trial)}"
     if pool.short_seconds >= 1:

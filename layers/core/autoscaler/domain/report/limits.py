@@ -28,7 +28,7 @@ from autoscaler.domain.report.datum import NONE, PERCENT, Datum, one
 from autoscaler.domain.report.machines import hosts_away, usd_per_hour_together
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.make_room import what_holds
-from autoscaler.domain.situation.bets import TrialOf, by_pool, steps_that_keep_failing
+from autoscaler.domain.situation.bets import TrialOf, steps_that_keep_failing, trials_of
 from autoscaler.domain.situation.pool_view import lead_seconds
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.states import REFUSED, in_state
@@ -231,7 +231,7 @@ def _open_breakers(situation: Situation) -> list[str]:
     """Name what is launched one agent at a time: pools whose boots or whose image fail, and controllers that no agent can connect to."""
     memory = situation.memory
     told = {TrialOf.BOOT: "pool", TrialOf.IMAGE: "pool", TrialOf.CONNECT: "controller"}
-    return [f"{what} {name}" for kind, what in told.items() for name, trial in by_pool(memory, kind).items() if trial.is_broken]
+    return [f"{what} {name}" for kind, what in told.items() for name, trial in trials_of(memory, kind).items() if trial.is_broken]
 
 
 # The schedules of pools for people: which hold now, which begin next, and when, by their own clocks and the reader's.

@@ -18,7 +18,7 @@ from autoscaler.domain.report.datum import SECONDS, Datum
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.scale_in.surplus import floor_here, least_kept, least_missed, why_it_stays, why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.bets import TrialOf, by_pool, closed, failing, told_last
+from autoscaler.domain.situation.bets import TrialOf, closed, failing, told_last, trials_of
 from autoscaler.domain.situation.canary import MACHINE_REFUSALS, asked_lately, is_proven, refusals_of, starts_late, why_outdated
 from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -45,7 +45,7 @@ _CURES = {
 
 def failed_starts_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools that stop no more agents since starts fail, and the machines that EC2 refuses to start."""
-    for pool, trial in by_pool(situation.memory, TrialOf.START).items():
+    for pool, trial in trials_of(situation.memory, TrialOf.START).items():
         if trial.is_broken and pool in situation.fleet.pools:
             last = f" The last one: {trial.failed[-1]}." if trial.failed else ""
             cure = next((f"\n{cure}" for code, cure in _CURES.items() if code in trial.why), "")

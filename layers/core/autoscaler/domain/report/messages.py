@@ -46,11 +46,11 @@ from autoscaler.domain.situation.bets import (
     CREATE_BEACON,
     TrialOf,
     at_once,
-    by_pool,
     closed,
     failing,
     steps_that_keep_failing,
     told_boots,
+    trials_of,
 )
 from autoscaler.domain.situation.left import lost_since, reserved_now
 from autoscaler.domain.situation.situation import Situation
@@ -186,7 +186,7 @@ def _seen(situation: Situation, told: Mapping[str, Trouble]) -> Iterator[tuple[s
 
 def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the pools, images and controllers of which no new agent becomes one."""
-    for pool, failed in by_pool(situation.memory, TrialOf.BOOT).items():
+    for pool, failed in trials_of(situation.memory, TrialOf.BOOT).items():
         if failed.is_broken:
             last = f"The last one: {failed.failed[-1]}" if failed.failed else "Which ones is not known"
             said = f", whose console ends with: {failed.said}" if failed.said else "; its console says nothing"
@@ -196,7 +196,7 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
             )
             title, ask = f"agents of {pool} do not boot", f"autoscaler why {pool}"
             yield f"breaker/{pool}", Seen(title, text, _BOOTS_RUNBOOK, ask, cure=once_mended(pool))
-    for place, failed in by_pool(situation.memory, TrialOf.PLACE).items():
+    for place, failed in trials_of(situation.memory, TrialOf.PLACE).items():
         pool, _, key = place.partition("/")
         if failed.is_closed and not closed(situation.memory, TrialOf.BOOT.scope(pool)):
             text = (
@@ -205,7 +205,7 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
             )
             yield f"place/{place}", Seen(f"agents of {pool} do not boot on {key}", text, _BOOTS_RUNBOOK, f"autoscaler why {pool}")
     yield from _connections(situation)
-    for pool, canary in by_pool(situation.memory, TrialOf.IMAGE).items():
+    for pool, canary in trials_of(situation.memory, TrialOf.IMAGE).items():
         if canary.is_failing:
             image, last = parts_of(canary.version)[1], f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
             text = (
@@ -218,7 +218,7 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 def _connections(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the controllers that no new agent can connect to, or that keep refusing to make a node before any agent asked for one."""
-    for controller, refused in by_pool(situation.memory, TrialOf.CONNECT).items():
+    for controller, refused in trials_of(situation.memory, TrialOf.CONNECT).items():
         if refused.is_failing:
             served = situation.fleet.pools_of(controller)
             text = (

@@ -21,7 +21,7 @@ from autoscaler.domain.scale_in.sides import devices_reserved
 from autoscaler.domain.scale_in.surplus import told_hold, why_left
 from autoscaler.domain.situation import states
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.bets import TrialOf, by_pool, failing_labels
+from autoscaler.domain.situation.bets import TrialOf, failing_labels, trials_of
 from autoscaler.domain.situation.left import is_controller_left, is_on_hold, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.states import FOREIGN, AgentState, in_state, seen_seconds, state_named
@@ -314,7 +314,7 @@ def _causes(situation: Situation, row: AgentState, agent: Agent) -> Iterator[str
 
 
 def _failing_steps(situation: Situation, names: set[str]) -> Iterator[str]:
-    return (step.why for key, step in by_pool(situation.memory, TrialOf.STEP).items() if names & {*key.split("/")})
+    return (step.why for key, step in trials_of(situation.memory, TrialOf.STEP).items() if names & {*key.split("/")})
 
 
 def name_of_build(build: Build) -> str:

@@ -194,8 +194,8 @@ def _opened(before: Trial, late: Collection[str], now: float) -> Trial:
     return replace(opened_now, failed_at=now, until_at=now, failed=failed)
 
 
-def by_pool(memory: Memory, kind: TrialOf) -> dict[str, Trial]:
-    """Return the trials of one kind of scope, by pool or controller."""
+def trials_of(memory: Memory, kind: TrialOf) -> dict[str, Trial]:
+    """Return the trials of one kind of scope, by what follows the kind in its name."""
     prefix = kind.scope("")
     return {scope.removeprefix(prefix): trial for scope, trial in memory.trials.items() if scope.startswith(prefix)}
 
@@ -205,7 +205,7 @@ def boots_counted(memory: Memory) -> set[str]:
     return {
         instance_id
         for kind in (TrialOf.BOOT, TrialOf.IMAGE, TrialOf.START)
-        for trial in by_pool(memory, kind).values()
+        for trial in trials_of(memory, kind).values()
         for instance_id in trial.failed
     }
 
@@ -250,7 +250,7 @@ def is_taken_back(memory: Memory, pool: str, offering: Offering, now: float) -> 
 
 
 def boots_badly(memory: Memory, pool: str, offering: Offering) -> Trial | None:
-    """Return the last boots of an offering if the last one of them failed while others of its pool may work: it is asked for last."""
+    """Return the trial of an offering on which the last boot failed: it is asked for after those on which boots work."""
     return failing(memory, TrialOf.PLACE.scope(pool, offering.key))
 
 
@@ -452,7 +452,7 @@ def failing_labels(memory: Memory, agent: Agent) -> Trial | None:
 
 def steps_that_keep_failing(memory: Memory) -> dict[str, Trial]:
     """Return the steps that a person must see to. A machine that does not start is terminated, and told by a message of its own."""
-    return {key: step for key, step in by_pool(memory, TrialOf.STEP).items() if step.is_closed and not key.startswith(START)}
+    return {key: step for key, step in trials_of(memory, TrialOf.STEP).items() if step.is_closed and not key.startswith(START)}
 
 
 def has_failed_often(memory: Memory, step: Step) -> bool:

@@ -24,7 +24,6 @@ from autoscaler.domain.situation.bets import (
     MISSED,
     TrialOf,
     boots_badly,
-    by_pool,
     closed,
     due_at,
     failing,
@@ -33,6 +32,7 @@ from autoscaler.domain.situation.bets import (
     next_try_at,
     told_boots,
     told_refused,
+    trials_of,
     why_none_connects,
 )
 from autoscaler.domain.wording import duration
@@ -108,7 +108,7 @@ _SLOW_REMEMBERED = 8
 
 def with_more_time(fleet: Fleet, memory: Memory) -> Fleet:
     """Return the fleet with twice the time for boots that are lost at the deadline one after another, or took longer lately."""
-    lost = {name for name, trial in by_pool(memory, TrialOf.BOOT).items() if trial.is_closed and trial.why.startswith(MISSED)}
+    lost = {name for name, trial in trials_of(memory, TrialOf.BOOT).items() if trial.is_closed and trial.why.startswith(MISSED)}
     longest = {name: max(memory.pool(name).boots[-_SLOW_REMEMBERED:], default=0.0) for name in fleet.pools}
     late = [pool for name, pool in fleet.pools.items() if name in lost or longest[name] > pool.boot_timeout_seconds]
     pools = {pool.name: replace(pool, boot_timeout_seconds=2 * pool.boot_timeout_seconds) for pool in late}

@@ -29,12 +29,12 @@ from autoscaler.domain.situation.agents import (
 from autoscaler.domain.situation.bets import (
     ACCOUNT,
     TrialOf,
-    by_pool,
     failing,
     offered,
     offerings_to_try,
     places_of,
     places_to_try,
+    trials_of,
     why_no_node,
 )
 from autoscaler.domain.situation.demand import NOTHING_WAITS, Demand, announced, executors_by_pool, read_demand
@@ -373,10 +373,10 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     facts = {name: (pool, offered(pool, memory, look.now), trusted(memory.pool(name).boots), every) for name, pool in pools.items()}
     costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))
     launched, to_try = launched_and_to_try(look.fleet, look.current, memory.proven)
-    lost = by_pool(memory, TrialOf.PLACE)
+    lost = trials_of(memory, TrialOf.PLACE)
     under_way = _places_under_way(look) if lost else frozenset[str]()
     # Static nodes are there already.
-    failed = {key: step.why for key, step in by_pool(memory, TrialOf.STEP).items()}
+    failed = {key: step.why for key, step in trials_of(memory, TrialOf.STEP).items()}
     no_node = {name: why_no_node(failed, name) for name in look.snapshot.controllers if name not in look.fleet.slot_controllers}
     # A launch that was not answered is sent again: that is the try.
     unanswered = {intent.pool for intent in look.snapshot.intents if missing_of(intent) and not intent.instances}
