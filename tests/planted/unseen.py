@@ -11,7 +11,7 @@ UNSEEN = (
         function="_join",
         was="of.pool.boot_timeout_seconds + of.blind_seconds",
         becomes="of.pool.boot_timeout_seconds",
-        found_by=(f"{_OUTAGES}::test_an_image_that_does_not_boot_is_still_found_out_after_an_outage",),
+        found_by=(f"{_OUTAGES}::test_an_outage_of_the_controller_is_no_failed_boot_and_the_agents_that_boot_meanwhile_serve",),
     ),
     Bug(
         name="a controller that is seen only now and then reaches no deadline",
