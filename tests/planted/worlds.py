@@ -32,6 +32,13 @@ WORLDS = (
         becomes="STOPS_SECONDS = 1e9",
     ),
     undefended(
+        "two boots fail, and all that the jobs behind them need",
+        "as many machines follow those that did not boot as jobs need",
+        function="few_at_once",
+        was="TrialOf.BOOT.scope(pool)",
+        becomes='TrialOf.BOOT.scope("")',
+    ),
+    undefended(
         "a controller is in quiet mode",
         "messages are over while what they tell of lasts",
         function="_over",

@@ -29,6 +29,7 @@ WORLDS = {
     "a job waits for the hours of the next day": (1300143, ("features-leave", "reserved", "zombies")),
     "a monitor finds no agent to mark for ten minutes": (1300200, ("agents-flap", "late-listeners", "marked-by-plugin")),
     "one of two boots hangs, and six hang one after another": (1300377, ("boots-hang", "controller-leaves-file")),
+    "two boots fail, and all that the jobs behind them need": (1700023, ("never-connects",)),
     "jobs that a throttle refused take the agents that boot for a younger one": (3, ("throttled-over-folders",)),
 }
 # By switch: a seed with which it takes an agent away, or out of use.

@@ -7,7 +7,7 @@ from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.hostile.drawn import MINUTE
 from support.hostile.judge import judge
 from support.hostile.life import Life
-from support.hostile.lost_launches import Loss, hours_of
+from support.hostile.lost_launches import CLOSED_BY, Loss, hours_of
 from support.worlds import a_world_node
 
 _SEED = 1
@@ -96,21 +96,24 @@ def counted(hours) -> list[tuple[int, int, int]]:
     return [(hour.number, len(hour.losses), hour.allowed) for hour in hours]
 
 
-def test_what_was_launched_before_the_first_loss_was_known_is_no_matter():
-    assert hours_of(losses(*[0.0] * 30, 5.0, 10.0, 12.0), {}) == []
+# Minutes of launches that were lost, when an offering worked, how many losses make pauses due; hour, losses and how many it may have.
+COUNTED = {
+    "what was launched before the first loss was known is no matter": ([*[0.0] * 30, 5.0, 10.0, 12.0], {}, 1, []),
+    "in the first hour six may be lost, and in each later one three": (
+        [0, *range(13, 70, 2), *range(71, 130, 2)],
+        {},
+        1,
+        [(0, 29, 6), (1, 30, 3)],
+    ),
+    "two boots that fail show nothing of the six that follow": ([0, 1, *[13] * 6, 26, 45, 70, 90], {}, CLOSED_BY, [(0, 3, 6), (1, 1, 3)]),
+    "once three boots have failed others count": ([0, 1, *[13] * 6, *range(26, 46, 2)], {}, CLOSED_BY, [(0, 10, 6)]),
+    "three boots may fail together": ([0, 0, 0, *[13] * 7], {}, CLOSED_BY, [(0, 7, 6)]),
+    "once it has worked the count begins anew": ([0, 15, 20, 40, 55], {"a": [30 * MINUTE]}, 1, [(0, 2, 6), (0, 1, 6)]),
+    "that another offering works proves nothing": ([0, 15, 20, 40, 45], {"b": [30 * MINUTE]}, 1, [(0, 4, 6)]),
+    "after an hour without a loss the count begins anew": ([0, 15, 90, 105], {}, 1, [(0, 1, 6), (0, 1, 6)]),
+}
 
 
-def test_in_the_first_hour_six_may_be_lost_and_in_each_later_one_three():
-    assert counted(hours_of(losses(0, *range(13, 70, 2), *range(71, 130, 2)), {})) == [(0, 29, 6), (1, 30, 3)]
-
-
-def test_once_it_has_worked_the_count_begins_anew():
-    assert counted(hours_of(losses(0, 15, 20, 40, 55), {"a": [30 * MINUTE]})) == [(0, 2, 6), (0, 1, 6)]
-
-
-def test_that_another_offering_works_proves_nothing():
-    assert counted(hours_of(losses(0, 15, 20, 40, 45), {"b": [30 * MINUTE]})) == [(0, 4, 6)]
-
-
-def test_after_an_hour_without_a_loss_the_count_begins_anew():
-    assert counted(hours_of(losses(0, 15, 90, 105), {})) == [(0, 1, 6), (0, 1, 6)]
+@pytest.mark.parametrize(("minutes", "wins", "closed_by", "hours"), COUNTED.values(), ids=COUNTED)
+def test_losses_are_counted_by_the_hour(minutes, wins, closed_by, hours):
+    assert counted(hours_of(losses(*minutes), wins, closed_by=closed_by)) == hours

@@ -1,6 +1,6 @@
 """Launches that were lost, and how many of them the pauses allow: read off the world, whatever the functions remember."""
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from support.hostile.verdict import Verdict, at
 
 _HOUR = 3600.0
 IN_FIRST_HOUR, IN_LATER_HOUR = 6, 3
+CLOSED_BY = 3  # boots may fail by chance: fewer that failed show nothing, and as many follow as jobs need
 _TWO_LOOKS = 2 * MINUTE
 _HANDED_OUT_WITHIN = 15 * MINUTE  # at the latest, where Jenkins is slow
 # The pool, if its machines do not boot; the controller and the label expression, if free agents do not get its jobs.
@@ -37,7 +38,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hour:
-    """Losses of one hour in which pauses were due. ``number``: 0 is the first one after the first loss was known."""
+    """Losses of one hour in which pauses were due. ``number``: 0 is the first one after enough losses were known."""
 
     number: int
     losses: tuple[Loss, ...]
@@ -57,7 +58,7 @@ def loses_few_launches(life: Life, verdict: Verdict) -> None:
         mine = [loss for loss in losses if loss.scope == scope]
         wins = _refusal_wins(life, scope) if len(scope) > 1 else _boot_wins(life, scope[0])
         grace = _HANDED_OUT_WITHIN if len(scope) > 1 and _is_slow(life, scope[0]) else _TWO_LOOKS
-        for hour in hours_of(mine, wins, grace):
+        for hour in hours_of(mine, wins, grace, closed_by=1 if len(scope) > 1 else CLOSED_BY):
             causes = _count_causes(life, scope, hour)
             if len(hour.losses) > hour.allowed * causes:
                 _tell(verdict, life, scope, hour, causes)
@@ -72,15 +73,15 @@ def _tell(verdict: Verdict, life: Life, scope: Scope, hour: Hour, causes: int) -
     )
 
 
-def hours_of(losses: Iterable[Loss], wins: Wins, grace_seconds: float = _TWO_LOOKS) -> list[Hour]:
-    """Put the losses of one scope into hours of pauses.
+def hours_of(losses: Iterable[Loss], wins: Wins, grace_seconds: float = _TWO_LOOKS, *, closed_by: int = 1) -> list[Hour]:
+    """Put the losses of one scope into hours of pauses. ``closed_by``: pauses are due once so many losses could be known.
 
-    What was launched before the first loss could be known is in none. The count begins anew once a launch of the kind has worked, or
-    if an hour has passed without any loss.
+    What was launched before that is in none. The count begins anew once a launch of the kind has worked, or if an hour has passed
+    without any loss.
     """
     hours: list[Hour] = []
     counted: dict[int, list[Loss]] = defaultdict(list)
-    first_known_at, last = inf, None
+    known_at, last = list[float](), None  # when losses could be known after which no pause was due yet
 
     def close() -> None:
         hours.extend(Hour(number=number, losses=tuple(found)) for number, found in sorted(counted.items()))
@@ -89,11 +90,12 @@ def hours_of(losses: Iterable[Loss], wins: Wins, grace_seconds: float = _TWO_LOO
     for loss in sorted(losses, key=lambda loss: loss.launched_at):
         if last is None or _begins_anew(last, loss, wins):
             close()
-            first_known_at = loss.known_at
-        elif loss.launched_at > first_known_at + grace_seconds:
-            counted[int((loss.launched_at - first_known_at) // _HOUR)].append(loss)
+            known_at.clear()
+        closed_at = known_at[closed_by - 1] if len(known_at) >= closed_by else inf
+        if loss.launched_at > closed_at + grace_seconds:
+            counted[int((loss.launched_at - closed_at) // _HOUR)].append(loss)
         else:
-            first_known_at = min(first_known_at, loss.known_at)
+            insort(known_at, loss.known_at)
         last = loss
     close()
     return hours
