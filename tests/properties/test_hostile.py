@@ -4,6 +4,8 @@ The commit draws the worlds, from the switches under which all properties hold s
 A planted bug that one of the `WORLDS` finds names the test by that world's name.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from support.hostile.claims import claim_of
@@ -31,6 +33,7 @@ WORLDS = {
     "one of two boots hangs, and six hang one after another": (1300377, ("boots-hang", "controller-leaves-file")),
     "two boots fail, and all that the jobs behind them need": (1700023, ("never-connects",)),
     "jobs that a throttle refused take the agents that boot for a younger one": (3, ("throttled-over-folders",)),
+    "boots hang while the message about boots that went away is not over": (1700020, ("boots-hang", "reboots-after-connect")),
 }
 # By switch: a seed with which it takes an agent away, or out of use.
 _TAKEN_AWAY = {
@@ -112,6 +115,15 @@ def test_a_node_deleted_under_its_build_is_found():
 
     life.jenkins["main"].begun.append(delete)
     assert "A" in judge(life.live()).properties
+
+
+def test_a_message_about_failed_boots_names_those_that_fail_later_until_it_is_over():
+    life = Life(*WORLDS["boots hang while the message about boots that went away is not over"]).live()
+    [(told_at, message)] = [(when, one) for when, one in life.fleet.notifier.timed if one.about == "breaker/gpu"]
+    [hang] = [one for one in life.unkind if one.switch == "boots-hang"]
+    assert told_at < hang.from_at
+    life.fleet.notifier.timed.append((hang.from_at - 1.0, replace(message, subject="[f] over: agents of gpu do not boot")))
+    assert judge(life).properties == ["C3"]
 
 
 @pytest.mark.parametrize(

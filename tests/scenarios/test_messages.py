@@ -74,6 +74,20 @@ def test_an_agent_that_connects_ends_it_with_one_message():
     assert "breaker/cpu" not in day.fleet.state.told.troubles
 
 
+def test_boots_that_fail_again_soon_after_one_that_worked_are_the_same_message():
+    day = a_day(boot_timeout_seconds=120.0)
+    mend = break_the_image(day)
+    builds = day.minutes(2).queue(3, seconds=3600.0)
+    day.minutes(60)
+    mend()
+    while not any(build.started_at for build in builds):
+        day.minutes(1)
+    break_the_image(day)
+    day.minutes(50)
+    assert [build.started_at is None for build in builds] == [False, True, True]
+    assert told(day) == ["[f] agents of cpu do not boot"]
+
+
 def test_what_could_not_be_sent_is_sent_at_the_next_look():
     day = a_day()
     break_the_image(day)

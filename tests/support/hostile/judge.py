@@ -255,9 +255,21 @@ def _count_agents(life: Life, pool: Pool, when: float) -> int:
 
 
 def _names(life: Life, unkind: Unkindness, since: float, until: float) -> bool:
+    """Tell whether a message that came meanwhile names it, or an earlier one about failed boots of its pool that is not over.
+
+    That message is about all boots of a pool, whatever they fail of, and is not sent again while boots go on failing.
+    """
     began = (message for time, message in life.fleet.notifier.timed if since <= time <= until and not is_over(message))
     texts = (f"{message.subject}\n{message.text}" for message in began)
-    return any(word in text for text in texts for word in unkind.words)
+    of_boots = [message.subject for about, message in _not_over(life, until).items() if about.startswith("breaker/")]
+    fails = {word for word in unkind.words if word.startswith("agents of ")}
+    return any(word in text for text in texts for word in unkind.words) or any(word in text for text in of_boots for word in fails)
+
+
+def _not_over(life: Life, when: float) -> dict[str, Message]:
+    """Return the messages that are not over at a time, by what they are about."""
+    last = {message.about: message for time, message in life.fleet.notifier.timed if time <= when}
+    return {about: message for about, message in last.items() if not is_over(message)}
 
 
 def _is_noisy(life: Life, since: float, until: float) -> bool:
@@ -297,11 +309,7 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
 
 def _is_open_elsewhere(life: Life, unkind: Unkindness, time: float, about: str) -> bool:
     """Tell whether another message that names the cause is not over."""
-    last: dict[str, Message] = {}
-    for when, message in life.fleet.notifier.timed:
-        if when <= time and (not is_over(message) or message.about in last):
-            last[message.about] = message
-    texts = (f"{one.subject}\n{one.text}" for name, one in last.items() if name != about and not is_over(one))
+    texts = (f"{one.subject}\n{one.text}" for name, one in _not_over(life, time).items() if name != about)
     return any(word in text for text in texts for word in unkind.words)
 
 
