@@ -111,6 +111,24 @@ def test_after_a_lock_of_three_hours_forty_jobs_have_agents_within_twenty_minute
     assert [build.job for build in locked if build.started_at is None] == []
 
 
+def test_what_is_still_refused_after_others_ran_costs_one_launch_for_each_job_and_then_few():
+    """Eight jobs that were refused with them run at once, which is eight wins; a dozen agents in vain were one loss (world 1700234)."""
+    day = a_day()
+    refused = ["locked", "secret"]
+    day.jenkins.veto = lambda build, _node: "lacks permission" if build.job.startswith(tuple(refused)) else None
+    locked = [day.jenkins.submit(f"locked-{number}", "cpu", 240.0) for number in range(8)]
+    for number in range(12):
+        day.jenkins.submit(f"secret-{number}", "cpu", 300.0)
+    hours(day, 1, lambda minute: pages(day, minute))
+    refused.remove("locked")
+    day.jenkins.schedule()
+    first, later = hours(day, 2, lambda minute: pages(day, minute))
+    assert [build.job for build in locked if build.started_at is None] == []
+    # Eight jobs ran. Then each of the dozen may be tried once, with the width of a scope that is open, and few after that.
+    assert first <= 8 + 12 + 6
+    assert later <= 6
+
+
 @pytest.mark.parametrize("facts", [{}, {"min_agents": 1}, {"warm_executors": 1}, {"idle_seconds": 2 * HOUR}])
 def test_in_a_full_pool_an_idle_agent_that_refuses_a_job_makes_room_for_the_one_that_is_tried(facts):
     day = a_day(a_pool("cpu", **FACTS | {"max_agents": 1} | facts), a_pool("office", **FACTS))
