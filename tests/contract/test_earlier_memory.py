@@ -17,7 +17,7 @@ from support.remembered import with_tables
 WRITTEN = json.loads(Path(__file__).with_name("memory_of_0_3_0.json").read_text(encoding="utf-8"))
 NAMES_OF_NOW = {"agents", "pools", "controllers", "fleet"}
 # What 0.3.0 could not know, or does not count.
-RATION = replace(FULL_MEMORY.controller("main").rations["cpu"], pools=(), won=(False,), most=0, is_cut_short=False)
+RATION = replace(FULL_MEMORY.controller("main").rations["cpu"], pools=(), outcomes={"": False}, wins=0, most=0, is_cut_short=False)
 BOOTS = replace(FULL_MEMORY.trials["boot/cpu"], outcomes={}, wins=0, pauses=0)
 CLOSED = {"pool/cpu": replace(FULL_MEMORY.trials["pool/cpu"], is_closed=True), "boot/cpu": BOOTS}
 NEW = {"ending": {}, "beside": {}, "hand_outs": {}, "hosts_off": {}, "started": {}}

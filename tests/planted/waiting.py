@@ -156,8 +156,8 @@ WAITING = (
     ),
     Bug(
         name="after tries that were won agents are tried one by one",
-        function="Ration.width",
-        was="WIDER ** len([*takewhile(bool, reversed(self.won))]) if self.is_closed else inf",
+        function="Distrust.limit",
+        was="max(1.0, ration.width(self.now)) if ration else 1.0",
         becomes="1.0",
         found_by=("tests/unit/test_promises.py::test_so_many_agents_may_be_tried_at_once",),
     ),

@@ -23,6 +23,7 @@ WORLDS = {
     "nothing is unkind": (1, ()),
     "nothing is unkind, and jobs exclude labels": (4, ()),
     "agents take nothing": (4, ("suspended",)),
+    "what is still refused after others ran": (1700234, ("refused-by-permission", "throttled-over-folders")),
     "stops hang": (4, ("stops-hang",)),
     "a controller is in quiet mode": (1, ("quiet-mode",)),
     "the table is restored with records of what EC2 has forgotten": (3100356, ("share-leaves", "state-restored")),

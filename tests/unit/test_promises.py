@@ -27,9 +27,19 @@ from support.builders import (
 )
 from support.remembered import tables
 
-TWICE = (False, False)
+TWICE = {"cpu-7": False, "cpu-8": False}
 RATION = Ration(
-    refused_at=(NOW - 600.0, NOW - 60.0), until_at=NOW + 540.0, seen_at=NOW - 60.0, jobs=("release",), pools=("cpu",), won=TWICE
+    failures=2,
+    pauses=2,
+    since_at=NOW - 600.0,
+    failed_at=NOW - 60.0,
+    until_at=NOW + 540.0,
+    why="",
+    outcomes=TWICE,
+    is_closed=True,
+    seen_at=NOW - 60.0,
+    jobs=("release",),
+    pools=("cpu",),
 )
 
 
@@ -44,37 +54,46 @@ def test_the_step_of_a_pipeline_that_jenkins_shows_on_the_controller_itself_is_n
     """Each pipeline that runs, or waits for a node, has one there for as long as it lasts."""
     step = replace(a_build("release", run="job/release/7"), key="Built-In Node/one-off/-1/job/release/7")
     builtin = replace(a_node("Built-In Node", builds=(step,)), agent=False, executors=0)
-    assert watched(builtin).controller("main").rations["cpu"].won == TWICE
+    assert watched(builtin).controller("main").rations["cpu"].outcomes == TWICE
 
 
 def test_a_step_that_takes_no_executor_of_an_agent_is_none_either():
     record, node = an_agent()
     step = replace(a_build("release", run="job/release/7"), key="cpu-1/one-off/-1/job/release/7")
-    assert watched(replace(node, builds=(step,)), records=(record,)).controller("main").rations["cpu"].won == TWICE
+    assert watched(replace(node, builds=(step,)), records=(record,)).controller("main").rations["cpu"].outcomes == TWICE
 
 
 def test_more_builds_than_ever_ran_while_they_were_refused_let_more_agents_be_tried_at_once():
     record, node = an_agent()
     build = replace(a_build("release", run="job/release/7"), key="cpu-1/0/job/release/7")
     noted = watched(replace(node, builds=(build,)), records=(record,)).controller("main").rations["cpu"]
-    assert (noted.until_at, noted.won, noted.most) == (NOW, (False, False, True), 1)
+    assert (noted.until_at, noted.outcomes, noted.most) == (NOW, {**TWICE, "1 at once": True}, 1)
     again = watched(replace(node, builds=(build,)), records=(record,), ration=noted)
-    assert again.controller("main").rations["cpu"].won == noted.won
+    assert again.controller("main").rations["cpu"].outcomes == noted.outcomes
     beside = watched(replace(node, builds=(build,)), records=(record,), ration=replace(RATION, most=1))
-    assert beside.controller("main").rations["cpu"].won == TWICE
+    assert beside.controller("main").rations["cpu"].outcomes == TWICE
 
 
-@pytest.mark.parametrize(
-    ("won", "width"),
-    [("L", 1), ("LL", 1), ("LLW", 4), ("LLLWW", 16), ("LW", inf), ("LLWW", inf), ("LWL", 1), ("LLLLLWWL", 1), ("WWLW", inf)],
-)
-def test_so_many_agents_may_be_tried_at_once(won, width):
-    assert replace(RATION, won=tuple(one == "W" for one in won)).width == width
+@pytest.mark.parametrize(("wins", "is_closed", "width"), [(0, True, 1), (1, True, 4), (2, True, 16), (0, False, inf), (2, False, inf)])
+def test_so_many_agents_may_be_tried_at_once(wins, is_closed, width):
+    want = watched_demand().wants[0]
+    for until_at in (NOW - 60.0, NOW):
+        ration = replace(RATION, wins=wins, is_closed=is_closed, until_at=until_at)
+        assert Distrust(rations={"cpu": ration}, now=NOW).limit(want, "cpu")[0] == width
+
+
+def watched_demand():
+    view = a_view(items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
+    return assess(with_beacons(a_snapshot(view), a_fleet()), a_fleet()).demands["main"]
+
+
+def test_a_pause_says_nothing_of_how_many_are_tried_after_it():
+    assert Distrust(rations={"cpu": RATION}, now=NOW).limit(watched_demand().wants[0], "cpu") == (1.0, RATION.until_at)
 
 
 # RATION pauses after two tries in vain; here the third one is tried; and that was won, so that four may be tried at once.
 TRIED = replace(RATION, until_at=NOW - 60.0)
-WON = replace(TRIED, won=(False, False, False, True))
+WON = replace(TRIED, failures=0, wins=1, outcomes=dict(zip("1234", (False, False, False, True), strict=True)))
 
 
 def fate(ration, waited, pool="cpu"):
@@ -141,7 +160,7 @@ def test_a_heavy_job_is_beside_a_machine_that_shows_no_more_executors_than_heavy
 def is_tried(free_for, *refusals, job="release"):
     """A node has stood free beside a job for so long; ``refusals``: how long ago agents refused the job."""
     node = FreeNode(since_at=NOW - free_for, seen_at=NOW, looks=5, session="s1", labels=("cpu",), refused={job: NOW})
-    ration = replace(RATION, refused_at=tuple(NOW - ago for ago in refusals))
+    ration = replace(RATION, failures=len(refusals), failed_at=NOW - refusals[-1])
     return Distrust(nodes={"cpu-1": node}, rations={"cpu": ration}, now=NOW).is_tried("cpu-1")
 
 
@@ -155,7 +174,6 @@ def test_each_agent_that_is_tried_for_a_job_stays_for_longer_beside_it_than_the_
     ("free_for", "refusals"),
     [
         (190, (10,)),  # the first that refuses
-        (300, (200, 100)),  # it stood there before the last one was tried
         (5, (900, 10)),  # it stands there anew, and has refused before
     ],
 )

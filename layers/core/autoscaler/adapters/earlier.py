@@ -37,7 +37,7 @@ _PLACES = {
     "volumes": "pools {0} volumes",
     "taken": "pools {1} taken {0}",
     "looks": "controllers {0} looks",
-    "most_marked": "controllers {0} most_marked",
+    "most_marked": "trials marked/{0}",
     "windows": "controllers {0} needs {1} window",
     "idle_returns": "controllers {0} needs {1} returns",
     "growths": "controllers {0} needs {1} growths",
@@ -103,6 +103,13 @@ def _put_others(memory: dict[str, Any], tables: dict[str, Any]) -> None:
     for key, step in tables.get("failing", {}).items():
         trial = {"failures": step.pop("times"), "failed_at": step["tried_at"], "until_at": step.pop("tried_at") + 300.0}
         _set(memory, ["trials", f"step/{key}"], step | trial)
+    for marked in tables.get("most_marked", {}).values():
+        words, agents, at = marked.pop("words"), marked.pop("agents"), marked.pop("tried_at")
+        marked |= {"failures": 1, "failed_at": at, "until_at": at + 3600.0, "why": words, "said": " of ".join(map(str, agents))}
+    for ration in tables.get("rations", {}).values():
+        times = ration.pop("refused_at")
+        ration |= {"failures": len(times), "since_at": times[0], "failed_at": times[-1], "why": "", "is_closed": True}
+        ration |= {"pauses": len(times) - 1, "outcomes": {"": False}}
     left = tables.get("left_pools", {})
     for name, definition in left.get("definitions", {}).items():
         _set(memory, ["pools", name, "definition"], definition)

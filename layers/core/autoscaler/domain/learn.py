@@ -16,7 +16,6 @@ from autoscaler.domain.facts.memory import (
     Memory,
     Missing,
     MonitorMark,
-    MostMarked,
     PoolNeeds,
     PoolPast,
     SpotPrices,
@@ -70,7 +69,7 @@ from autoscaler.domain.situation.agents import (
     FORGOTTEN_ASK_AGAIN_SECONDS,
     Agent,
     Phase,
-    next_marked,
+    next_marks,
     next_missing,
     next_terminated,
     with_terminated,
@@ -85,7 +84,7 @@ from autoscaler.domain.situation.bets import (
     opened,
 )
 from autoscaler.domain.situation.builds import next_may_have_orders
-from autoscaler.domain.situation.canary import boots_seen, outcomes_of_boots, still_tried, vain_starts
+from autoscaler.domain.situation.canary import boots_seen, marked_together, outcomes_of_boots, still_tried, vain_starts
 from autoscaler.domain.situation.demand import beacon_items, with_beacons_asked
 from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
@@ -146,7 +145,12 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     ]
     ready = ((agent.pool.name, look.version_of(agent)) for agent in look.agents if agent.phase is Phase.READY)
     proven = {**memory.proven, **{pool: version for pool, version in ready if version and version == look.current.get(pool)}}
-    marks, most_marked = next_marked(memory, agents, snapshot)
+    marks = next_marks(memory, agents, now)
+    trials = _trials_of(look, memory, proven, marks)
+    # One that was marked together with most others never counts as a failed boot, not even once the others are back.
+    shared = {scope for scope, trial in trials.items() if trial.is_failing}
+    together = {agent.record.instance_id for agent in agents if TrialOf.MARKED.scope(agent.record.controller) in shared}
+    marks = {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}
     left, hold_until = left_pools(memory, look)
     metered = _metered(memory, look)
     follows_lost = memory.lost or snapshot.run_orders or any(pool.rerun for pool in look.fleet.pools.values())
@@ -154,21 +158,21 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         metered,
         agents=_agents(look, memory, missing, marks, left),
         pools=_pools(look, memory, unnoted, proven),
-        controllers=_controllers(look, memory, most_marked),
+        controllers=_controllers(look, memory),
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
-        trials=_trials_of(look, memory, proven),
+        trials=trials,
         fleet=replace(metered.fleet, may_have_orders=next_may_have_orders(memory, look), hold_until=hold_until),
         lost=next_lost(memory.lost, look) if follows_lost else {},
     )
 
 
-def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str]) -> dict[str, Trial]:
+def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str], marks: Mapping[str, MonitorMark]) -> dict[str, Trial]:
     """Carry on what was lost, but for what is not wanted any more: with what connects, and what EC2 took back or had no room for."""
     known, outcomes = memory.trials, [*boots_seen(look, memory, launched_and_to_try(look.fleet, look.current, proven)[0])]
     if known:
         known = still_tried(known, look, proven)
         outcomes += running(known, look)
-    outcomes += sorted(connections(memory, look.agents), key=lambda one: one.won)
+    outcomes += [*sorted(connections(memory, look.agents), key=lambda one: one.won), *marked_together(look, memory, marks)]
     if look.snapshot.end_reasons or any(agent.record.interrupted_at for agent in look.agents):
         outcomes += [*spells(known, _taken_back(look)), *ended_by_others(known, look), *short_launches(known, look)]
     return note(known, outcomes, look.now) if outcomes else {**known}
@@ -273,7 +277,7 @@ def _pools(look: Look, memory: Memory, unnoted: Collection[Agent], proven: Mappi
     return without_empty(pools)
 
 
-def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarked]) -> dict[str, ControllerPast]:
+def _controllers(look: Look, memory: Memory) -> dict[str, ControllerPast]:
     """Update what is remembered of controllers, and when EC2 was seen."""
     views, controllers = look.snapshot.controllers, dict[str, ControllerPast]()
     for name in {**memory.controllers, **look.looks}:
@@ -282,7 +286,6 @@ def _controllers(look: Look, memory: Memory, most_marked: Mapping[str, MostMarke
         controllers[name] = replace(
             before,
             looks=look.looks.get(name),
-            most_marked=most_marked.get(name),
             asked=next_asked(memory, view, look.snapshot) if view else {},
             beacon_items=items if view and view.complete else before.beacon_items,
         )
@@ -465,7 +468,8 @@ def close_breaker(situation: Situation, pool: str) -> Memory:
 def opened_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
     """Name the scopes that a person opens with a pool."""
     controllers = fleet.pools[pool].controllers if pool in fleet.pools else ()
-    return TrialOf.BOOT.scope(pool), TrialOf.START.scope(pool), TrialOf.IMAGE.scope(pool), *map(TrialOf.CONNECT.scope, controllers)
+    of_controllers = (of.scope(controller) for controller in controllers for of in (TrialOf.CONNECT, TrialOf.MARKED))
+    return TrialOf.BOOT.scope(pool), TrialOf.START.scope(pool), TrialOf.IMAGE.scope(pool), *of_controllers
 
 
 def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now: float) -> Memory:

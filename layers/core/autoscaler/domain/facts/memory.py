@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from math import inf
 from typing import TypeVar
 
@@ -86,34 +85,6 @@ class FreeNode:
 EC2_ANSWERED = "EC2 answered "  # what the cause of a refusal begins with
 # After each bet in a row that was won, so many times as many are tried at once.
 WIDER = 4.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ration:
-    """How often an agent is launched for jobs that free executors refuse: one after another, ever more rarely while that helps none.
-
-    A try is won if more of the jobs run at once in these ``pools`` than ever did while they were refused (``most``). That some begin is
-    no win: a throttle lets them begin all day.
-    """
-
-    refused_at: tuple[float, ...]  # when nodes refused, a time for those that did so in one look
-    until_at: float  # no other agent is tried before
-    seen_at: float
-    jobs: tuple[str, ...]
-    pools: tuple[str, ...] = ()
-    won: tuple[bool, ...] = (False,)  # the last tries, the latest at the end
-    most: int = 0
-    is_cut_short: bool = False  # its pause was ended early, and no try was won since
-
-    @property
-    def is_closed(self) -> bool:
-        """Tell whether more of the last tries were lost than won: then few agents are tried at once."""
-        return 2 * sum(self.won) < len(self.won)
-
-    @property
-    def width(self) -> float:
-        """How many agents may be tried at once: four times as many after each try that was won."""
-        return WIDER ** len([*takewhile(bool, reversed(self.won))]) if self.is_closed else inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +194,21 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ration(Trial):
+    """Launches for jobs that free executors refuse: a loss is an agent that refuses them, too, each look with some counts once.
+
+    A bet is won if more of the jobs run at once in these ``pools`` than ever did while they were refused (``most``). That some begin is
+    no win: a throttle lets them begin all day.
+    """
+
+    seen_at: float
+    jobs: tuple[str, ...]
+    pools: tuple[str, ...] = ()
+    most: int = 0
+    is_cut_short: bool = False  # its pause was ended early, and no bet was won since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityDelay:
     """How long launches of a pool were refused for want of capacity: past requests, and the shortage that lasts."""
 
@@ -286,20 +272,6 @@ class AgentPast:
     def is_held(self) -> bool:
         """Tell whether it stays though it was given up, or drained: its operator looks at it, or EC2 does not end it."""
         return self.is_kept or self.stuck is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MostMarked:
-    """Monitors took most agents of a controller offline within minutes, so that the agents are not to blame.
-
-    ``agents``: how many of how many; ``seen_at``: when an agent was last seen marked; ``tried_at``: when one was last launched there.
-    """
-
-    since_at: float
-    words: str
-    agents: tuple[int, int]
-    seen_at: float
-    tried_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,7 +339,6 @@ class ControllerPast:
     """What passes remember of a controller, besides its session."""
 
     looks: Looks | None = None
-    most_marked: MostMarked | None = None
     needs: Mapping[str, PoolNeeds] = field(default_factory=dict)  # by pool
     free_nodes: Mapping[str, FreeNode] = field(default_factory=dict)  # nodes free beside waiting items, by name
     rations: Mapping[str, Ration] = field(default_factory=dict)  # launches for jobs that free executors refuse, by label

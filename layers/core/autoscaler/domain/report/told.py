@@ -4,12 +4,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.facts.memory import MostMarked
+from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Node
-from autoscaler.domain.situation.agents import MARKED_SECONDS, TRY_EVERY_SECONDS, Agent, Phase
+from autoscaler.domain.situation.agents import MARKED_SECONDS, Agent, Phase
+from autoscaler.domain.situation.bets import TrialOf, failing, trials_of
 from autoscaler.domain.situation.looks import not_ahead
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import clock, counted, duration, lines_of, moment
@@ -180,14 +181,12 @@ _NAMED = 5
 
 def marks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the controllers of which most agents are marked, and elsewhere the pools with agents that are marked for a while."""
-    for controller, past in situation.memory.controllers.items():
-        if most_marked := past.most_marked:
-            marked, of = most_marked.agents
+    for controller, trial in trials_of(situation.memory, TrialOf.MARKED).items():
+        if trial.is_failing:
             text = (
-                f"Monitors of Jenkins took {marked} of {of} agents of {controller} offline: {most_marked.words}\n"
+                f"Monitors of Jenkins took {trial.said} agents of {controller} offline: {trial.why}\n"
                 "So many at once share a cause: a clock, a plugin, or what the agents have in common. None ends for it.\n"
-                f"If jobs wait, one agent is launched {told_next(situation, most_marked)}, then one an hour, "
-                "until monitors leave one alone."
+                f"If jobs wait, one agent is launched {_told_next(situation, trial)}, then one an hour, until monitors leave one alone."
             )
             title = f"Jenkins takes most agents of {controller} offline"
             yield f"most-marked/{controller}", Seen(title, text, _RUNBOOK, "autoscaler agents")
@@ -209,14 +208,14 @@ def _is_told(situation: Situation, agent: Agent) -> bool:
     mark = situation.past(agent).mark
     if mark is None or agent.instance_ended or not agent.is_of_monitor:
         return False
-    most_marked = situation.memory.controller(agent.record.controller).most_marked
+    most_marked = failing(situation.memory, TrialOf.MARKED.scope(agent.record.controller))
     until_at = most_marked.since_at if most_marked else situation.now  # what comes after that is told of the controller
     return until_at - mark.since_at >= MARKED_SECONDS
 
 
-def told_next(situation: Situation, most_marked: MostMarked) -> str:
+def _told_next(situation: Situation, trial: Trial) -> str:
     """Say when the next agent is tried."""
-    left = most_marked.tried_at + TRY_EVERY_SECONDS - situation.now
+    left = trial.until_at - situation.now
     return f"in {duration(left)}" if left > 0 else "now"
 
 
@@ -226,14 +225,13 @@ def told_marked(situation: Situation, agent: Agent) -> Iterator[str]:
     if mark is None or not agent.is_of_monitor:
         return
     yield f"a monitor of Jenkins took it offline {duration(situation.now - mark.since_at)} ago: {mark.words}"
-    most_marked = situation.memory.controller(agent.record.controller).most_marked
+    most_marked = failing(situation.memory, TrialOf.MARKED.scope(agent.record.controller))
     if agent.phase is not Phase.MARKED:
         yield "it ends once it is idle"
     elif agent.record.is_host:
         yield "it is a host, and stays as it is until the monitor or a person brings it online"
     elif most_marked is not None:
-        marked, of = most_marked.agents
-        tried = f"one agent is tried {told_next(situation, most_marked)} if jobs wait"
-        yield f"so are {marked} of {of} agents of {agent.record.controller}: none ends for it, and {tried}"
+        tried = f"one agent is tried {_told_next(situation, most_marked)} if jobs wait"
+        yield f"so are {most_marked.said} agents of {agent.record.controller}: none ends for it, and {tried}"
     elif (left := mark.since_at + MARKED_SECONDS - situation.now) > 0:
         yield f"it is used again if the monitor brings it online; else it ends, in {duration(left)} at the soonest"

@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, EMPTIED, Fleet, Pool, Share
-from autoscaler.domain.facts.memory import AgentPast, Looks, Memory, Missing, MonitorMark, MostMarked
-from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.memory import AgentPast, Looks, Memory, Missing, MonitorMark
 from autoscaler.domain.facts.nodes import Mark, MarkClass, executors_taken, read_mark
 from autoscaler.domain.facts.plan import BootFailure
 from autoscaler.domain.facts.snapshot import (
@@ -27,7 +26,6 @@ from autoscaler.domain.facts.snapshot import (
     RecordState,
     Snapshot,
 )
-from autoscaler.domain.grouping import grouped
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.looks import blind_seconds
 
@@ -405,43 +403,19 @@ def next_terminated(memory: Memory, snapshot: Snapshot) -> dict[str, str]:
 # Marks of monitors: which agents Jenkins takes offline by itself, since when, and whether the agents are to blame.
 #
 # Monitors of Jenkins (disk, temporary space, response time, clock) and of plugins mark a node some seconds after it has connected, and
-# once an hour. A marked agent is replaced. But if most agents of a controller are marked within minutes, they share a cause: a clock, a
-# plugin, an image. Their replacements would be marked, too, so that one is tried now and then.
+# once an hour. A marked agent is replaced.
 
 
 # Monitors look once an hour, and bring back what has recovered. Builds are served by a new agent long before.
 MARKED_SECONDS = 600.0
-# So many agents are no coincidence, if they are more than half of those that are connected.
-MOST_AT_LEAST = 3
 # The first look of all monitors is over by then: hudson.node_monitors.NodeMonitorUpdater, 5 s after a connection.
 PROVEN_SECONDS = 180.0
-TRY_EVERY_SECONDS = HOUR_SECONDS
-# If no agent was seen marked for so long, the next agents show whether it is over.
-_FORGOTTEN_SECONDS = 24 * HOUR_SECONDS
 # A monitor's words are kept up to this length.
 WORDS_CHARACTERS = 200
-_CONNECTED = (Phase.READY, Phase.MARKED)
 _KEPT = (Phase.UNSEEN, Phase.CONDEMNED)
 
 
-def next_marked(memory: Memory, agents: Collection[Agent], snapshot: Snapshot) -> tuple[dict[str, MonitorMark], dict[str, MostMarked]]:
-    """Carry on which agents are marked by monitors, and of which controllers most are; one that was not read stays as it was.
-
-    An agent that was marked together with most others never counts as a failed boot, not even once the others are back.
-    """
-    marks, most_marked = _next_marks(memory, agents, snapshot.taken_at), dict[str, MostMarked]()
-    for controller, view in snapshot.controllers.items():
-        after = memory.controller(controller).most_marked
-        if view.complete and (marks or after):
-            here = [agent for agent in agents if agent.record.controller == controller]
-            after = _next_mark(controller, after, marks, here, snapshot)
-        if after:
-            most_marked[controller] = after
-    together = {agent.record.instance_id for agent in agents if agent.record.controller in most_marked}
-    return {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}, most_marked
-
-
-def _next_marks(memory: Memory, agents: Iterable[Agent], now: float) -> dict[str, MonitorMark]:
+def next_marks(memory: Memory, agents: Iterable[Agent], now: float) -> dict[str, MonitorMark]:
     """Carry on since when each agent is marked by a monitor, also after our own mark has taken its place."""
     marks: dict[str, MonitorMark] = {}
     for agent in agents:
@@ -459,46 +433,6 @@ def words_of(agent: Agent) -> str:
     """Return what a monitor says of an agent, in its own words."""
     words = " ".join(agent.node.reason.split()) if agent.node else ""
     return words[:WORDS_CHARACTERS] or "(it gives no reason)"
-
-
-def _next_mark(
-    controller: str, before: MostMarked | None, marks: Mapping[str, MonitorMark], agents: list[Agent], snapshot: Snapshot
-) -> MostMarked | None:
-    now, connected = snapshot.taken_at, [agent for agent in agents if agent.phase in _CONNECTED]
-    marked = [agent for agent in connected if agent.phase is Phase.MARKED]
-    if before is None:
-        return _begun([marks[agent.record.instance_id] for agent in marked], len(connected), now)
-    if _is_over(before, marked, connected, now):
-        return None
-    tried_at = max((before.tried_at, *_launched(controller, agents, snapshot)))
-    if not marked:
-        return replace(before, tried_at=tried_at)
-    return replace(before, agents=(len(marked), len(connected)), seen_at=now, tried_at=tried_at)
-
-
-def _begun(marks: list[MonitorMark], connected: int, now: float) -> MostMarked | None:
-    """Tell that most of so many agents were marked within minutes; None where they were not."""
-    fresh = [mark for mark in marks if now - mark.since_at <= MARKED_SECONDS]
-    if len(fresh) < MOST_AT_LEAST or 2 * len(fresh) <= connected:
-        return None
-    return MostMarked(since_at=now, words=fresh[-1].words, agents=(len(fresh), connected), seen_at=now, tried_at=now)
-
-
-def _is_over(before: MostMarked, marked: list[Agent], connected: list[Agent], now: float) -> bool:
-    """Tell whether monitors leave the agents alone again: most of them, or one that has connected since."""
-    if not marked and now - before.seen_at > _FORGOTTEN_SECONDS:
-        return True
-    ready_at = [agent.record.registered_at for agent in connected if agent.phase is Phase.READY]
-    proven = [at for at in ready_at if at is not None and now - at >= PROVEN_SECONDS]
-    return bool(proven) and (2 * len(marked) <= len(connected) or max(proven) > before.since_at)
-
-
-def _launched(controller: str, agents: Iterable[Agent], snapshot: Snapshot) -> Iterator[float]:
-    """Say when agents were launched or started on a controller, but for pools that monitors leave alone."""
-    pools = grouped((agent.pool.name, agent) for agent in agents)
-    yield from (agent.record.began_at for mine in pools.values() if is_doubtful(mine) for agent in mine)
-    intents = (intent for intent in snapshot.intents if intent.controller == controller)
-    yield from (intent.created_at for intent in intents if is_doubtful(pools.get(intent.pool, ())))
 
 
 def is_doubtful(agents: Collection[Agent]) -> bool:

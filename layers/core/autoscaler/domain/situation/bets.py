@@ -42,6 +42,8 @@ THROTTLE_PAUSES = (60.0,)
 TAKEN_BACK_PAUSES = (180.0, 360.0, 600.0)
 # What costs a machine: from launch to launch, three in an hour at last.
 _BOOT_PAUSES = (60.0, 300.0, 600.0, 1200.0)
+_REFUSED_PAUSES = (600.0, 1200.0)
+_HOUR_PAUSES = (3600.0,)
 # People are told of what others end for a day after the last of it; for so long EC2 is not asked again to stop what it never stops.
 _DAY_PAUSES = (86_400.0,)
 # While jobs wait for nothing else, no pause is longer than so many boot timeouts.
@@ -84,6 +86,8 @@ class TrialOf(StrEnum):
     START = "start"  # starting a pool's stopped agents
     IMAGE = "image"  # booting a pool's new image
     CONNECT = "connect"  # connecting agents to a controller
+    MARKED = "marked"  # agents that monitors of a controller leave alone
+    REFUSED = "refused"  # launching for jobs that free executors refuse
     STEP = "step"  # what is done in Jenkins to one node, or to start or stop one machine
 
     def scope(self, *names: str) -> str:
@@ -96,6 +100,8 @@ _RULES: Mapping[str, _Rule] = {
     TrialOf.BOOT: _Rule(least=3, by_share=True),
     TrialOf.PLACE: _Rule(least=3, by_share=True),
     TrialOf.START: _Rule(least=3, by_share=True),
+    TrialOf.REFUSED: _Rule(pauses=_REFUSED_PAUSES, by_share=True),
+    TrialOf.MARKED: _Rule(pauses=_HOUR_PAUSES),
     TrialOf.STOPS: _Rule(pauses=_DAY_PAUSES),
     TrialOf.ENDED: _Rule(pauses=_DAY_PAUSES),
     TrialOf.TAKEN_BACK: _Rule(pauses=TAKEN_BACK_PAUSES),

@@ -5,12 +5,22 @@ from dataclasses import replace
 from math import inf
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.memory import Memory, Trial
+from autoscaler.domain.facts.memory import Memory, MonitorMark, Trial
 from autoscaler.domain.facts.nodes import why_of_other_kind
 from autoscaler.domain.facts.plan import BootFailure
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState, differ, told_follows, told_outdated
-from autoscaler.domain.situation.agents import AT_ONCE, LATE, Agent, Phase, has_settled
+from autoscaler.domain.grouping import grouped
+from autoscaler.domain.situation.agents import (
+    AT_ONCE,
+    LATE,
+    MARKED_SECONDS,
+    PROVEN_SECONDS,
+    Agent,
+    Phase,
+    has_settled,
+    is_doubtful,
+)
 from autoscaler.domain.situation.bets import (
     PLACE_REMEMBERED_SECONDS,
     REMEMBERED_SECONDS,
@@ -144,7 +154,7 @@ def still_tried(trials: Mapping[str, Trial], look: Look, proven: Mapping[str, st
         if kind in wanted:
             is_over = name not in look.fleet.pools or differ(trial.version, wanted[TrialOf(kind)].get(name, ""))
             is_over |= kind == TrialOf.IMAGE and trial.version == proven.get(name)
-        elif kind == TrialOf.CONNECT:
+        elif kind in {TrialOf.CONNECT, TrialOf.MARKED}:
             is_over = name not in look.snapshot.controllers
         elif kind == TrialOf.STEP:
             is_over = name in steps_over or look.now - trial.failed_at >= step_kept_seconds(name, trial)
@@ -311,3 +321,66 @@ def starts_late(situation: Situation, agent: Agent, pool: PoolView) -> bool:
     if not agent.phase.is_on_its_way or not record.starts or not record.is_measured:
         return False
     return situation.seen_seconds(record.controller, record.began_at) > _late_seconds(pool)
+
+
+# Marks that agents share: if monitors take most agents of a controller offline within minutes, the cause is a clock, a plugin, an image.
+#
+# The next agents would be marked, too: one is tried now and then, until monitors leave one alone.
+
+
+# So many agents are no coincidence, if they are more than half of those that are connected.
+MOST_AT_LEAST = 3
+# If no agent was tried for so long, and none is marked, the next agents show whether it is over.
+_MARKS_FORGOTTEN_SECONDS = 86_400.0
+_CONNECTED = (Phase.READY, Phase.MARKED)
+
+
+def marked_together(look: Look, memory: Memory, marks: Mapping[str, MonitorMark]) -> Iterator[Outcome]:
+    """Say of which controllers monitors mark most agents, where they leave them alone again, and where one was tried since.
+
+    What is tried is lost until it has stayed. A controller that was not read stays as it was.
+    """
+    for name, view in look.snapshot.controllers.items():
+        scope = TrialOf.MARKED.scope(name)
+        if view.complete and (marks or scope in memory.trials):
+            agents = [agent for agent in look.agents if agent.record.controller == name]
+            yield from _of_marks(Outcome(scope=scope), memory.trials.get(scope), marks, agents, look)
+
+
+def _of_marks(one: Outcome, trial: Trial | None, marks: Mapping[str, MonitorMark], agents: list[Agent], look: Look) -> Iterator[Outcome]:
+    connected = [agent for agent in agents if agent.phase in _CONNECTED]
+    marked = [agent for agent in connected if agent.phase is Phase.MARKED]
+    if trial is None:
+        yield from _begun(one, [marks[agent.record.instance_id] for agent in marked], len(connected), look.now)
+        return
+    tried_at = max(_launched(one.scope, agents, look), default=0.0)
+    if _is_over(trial, marked, connected, look.now):
+        yield replace(one, won=True)
+    elif marked or tried_at > trial.failed_at:
+        said = f"{len(marked)} of {len(connected)}" if marked else trial.said
+        yield replace(one, at=tried_at, why=trial.why, said=said)
+
+
+def _begun(one: Outcome, marks: list[MonitorMark], connected: int, now: float) -> Iterator[Outcome]:
+    """Tell that most of so many agents were marked within minutes."""
+    fresh = [mark for mark in marks if now - mark.since_at <= MARKED_SECONDS]
+    if len(fresh) < MOST_AT_LEAST or 2 * len(fresh) <= connected:
+        return
+    yield replace(one, why=fresh[-1].words, said=f"{len(fresh)} of {connected}")
+
+
+def _is_over(trial: Trial, marked: list[Agent], connected: list[Agent], now: float) -> bool:
+    """Tell whether monitors leave the agents alone again: most of them, or one that has connected since."""
+    if not marked and now - trial.failed_at > _MARKS_FORGOTTEN_SECONDS:
+        return True
+    ready_at = [agent.record.registered_at for agent in connected if agent.phase is Phase.READY]
+    proven = [at for at in ready_at if at is not None and now - at >= PROVEN_SECONDS]
+    return bool(proven) and (2 * len(marked) <= len(connected) or max(proven) > trial.since_at)
+
+
+def _launched(scope: str, agents: Iterable[Agent], look: Look) -> Iterator[float]:
+    """Say when agents were launched or started on a controller, but for pools that monitors leave alone."""
+    pools = grouped((agent.pool.name, agent) for agent in agents)
+    yield from (agent.record.began_at for mine in pools.values() if is_doubtful(mine) for agent in mine)
+    intents = (intent for intent in look.snapshot.intents if TrialOf.MARKED.scope(intent.controller) == scope)
+    yield from (intent.created_at for intent in intents if is_doubtful(pools.get(intent.pool, ())))

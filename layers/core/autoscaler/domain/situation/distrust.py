@@ -49,8 +49,9 @@ class Distrust:
         rations = [ration for ration in self.rations.values() if not free_node.refused.keys().isdisjoint(ration.jobs)]
         if any(build.job in ration.jobs for ration in rations for build in builds):
             return True
-        times = (ration.refused_at for ration in rations)
-        tries = max((len(at) for at in times if len(at) > 1 and at[-2] <= free_node.since_at <= at[-1]), default=1)
+        # A win does not show that agents take work soon.
+        tried = (limit.failures + any(limit.outcomes.values()) for limit in rations if free_node.since_at <= limit.failed_at)
+        tries = max(tried, default=1)
         return tries > 1 and self.now - free_node.since_at < self.patience_seconds * 2 ** min(tries - 1, _MOST_PATIENCE_DOUBLINGS)
 
     def scope(self, want: Want, refusers: Collection[str]) -> str:
@@ -68,7 +69,7 @@ class Distrust:
         """Say for how many items of a scope agents may be tried at once, and from when on. A pause of the whole controller counts, too."""
         ration = self.rations.get(scope)
         pauses = (limit for limit in (ration, self.rations.get("")) if limit and limit.is_closed and want.item.job in limit.jobs)
-        return ration.width if ration else 1, max((limit.until_at for limit in pauses), default=self.now)
+        return max(1.0, ration.width(self.now)) if ration else 1.0, max((limit.until_at for limit in pauses), default=self.now)
 
     def scope_without_nodes(self, want: Want) -> str | None:
         """Name the label of a job whose refusing nodes have gone: as long as no try is won, what comes next may fare the same."""

@@ -101,7 +101,7 @@ _PARTS: Mapping[type, tuple[str, ...]] = {
     Memory: ("agents", "pools", "controllers", "fleet", "trials", "sessions", "lost"),
     AgentPast: ("state", "missing", "mark", "stuck", "look"),
     PoolPast: ("capacity", "taken", "never_lent_at"),
-    ControllerPast: ("rations", "asked", "most_marked", "free_nodes", "beside"),
+    ControllerPast: ("rations", "asked", "free_nodes", "beside"),
     FleetPast: ("spot_prices",),
     Learned: ("running", "runs", "streaks", "succeeded_at"),
 }

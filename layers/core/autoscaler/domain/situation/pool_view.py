@@ -8,7 +8,7 @@ from math import ceil, inf
 from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Offering, Pool, stoppable
-from autoscaler.domain.facts.memory import Learned, Memory, MostMarked, PoolNeeds, Sighting, Window
+from autoscaler.domain.facts.memory import Learned, Memory, PoolNeeds, Sighting, Trial, Window
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.orders import Overrides, text_of
 from autoscaler.domain.facts.pools import moment, now_and_next, pool_at
@@ -18,7 +18,7 @@ from autoscaler.domain.forecast.durations import expected_seconds, pool_key
 from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.job_patterns import AgentCosts
 from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
-from autoscaler.domain.situation.agents import TRY_EVERY_SECONDS, Agent, Phase, is_doubtful
+from autoscaler.domain.situation.agents import Agent, Phase, is_doubtful
 from autoscaler.domain.situation.bets import (
     ACCOUNT,
     MISSED,
@@ -191,10 +191,10 @@ class PoolView:
         return [agent for agent in self.agents if agent.phase is Phase.MARKED and not agent.instance_ended]
 
     @cached_property
-    def doubt(self) -> MostMarked | None:
+    def doubt(self) -> Trial | None:
         """Monitors took most agents of its controller offline, and may do so with the next one of this pool."""
-        most_marked = self.memory.controller(self.controller).most_marked
-        return most_marked if most_marked and is_doubtful(self.agents) else None
+        marked = failing(self.memory, TrialOf.MARKED.scope(self.controller))
+        return marked if marked and is_doubtful(self.agents) else None
 
     @property
     def lent(self) -> list[Agent]:
@@ -415,10 +415,9 @@ class PoolView:
         if failed is not None and self.now < failed.until_at and not self._boots_elsewhere:
             return Reason.BREAKER_OPEN, f"{told_boots(failed)}; one is tried again in {duration(failed.until_at - self.now)}"
         # While most agents of its controller are marked, one is tried now and then.
-        if self.doubt is None or (left := self.doubt.tried_at + TRY_EVERY_SECONDS - self.now) <= 0:
+        if self.doubt is None or (left := self.doubt.until_at - self.now) <= 0:
             return None, ""
-        marked, of = self.doubt.agents
-        told = f"monitors took {marked} of {of} agents of {self.controller} offline: {self.doubt.words}"
+        told = f"monitors took {self.doubt.said} agents of {self.controller} offline: {self.doubt.why}"
         return Reason.MOST_MARKED, f"{told}; one agent is tried in {duration(left)}"
 
 

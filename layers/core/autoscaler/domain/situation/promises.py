@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from autoscaler.domain.facts.memory import ControllerPast, FreeNode, Ration
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, Build, ControllerView, Node
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.bets import Outcome, TrialOf, note
 from autoscaler.domain.situation.distrust import Distrust, is_broken, patience_of, refusers
 from autoscaler.domain.situation.looks import begun_since
 from autoscaler.domain.situation.situation import Situation
@@ -20,9 +21,7 @@ from autoscaler.domain.situation.wants import Taker, Want, may_take, taker_of, w
 _LOOK_SECONDS = 0.75 * MINUTE_SECONDS
 # A job that has not waited beside a node for so long is forgotten, and so is how often an agent was launched for it.
 FORGOTTEN_SECONDS = 3600.0
-# Before the second agent for a label, the third, and each that follows.
-PAUSES = (600.0, 1200.0)
-_TRIES_KEPT, _REFUSED_AT_KEPT, _HAND_OUTS_KEPT = 8, 4, 10
+_HAND_OUTS_KEPT = 10
 _REFUSALS_KEPT = _JOBS_KEPT = 500
 
 
@@ -180,7 +179,7 @@ def note_rations(situation: Situation, view: ControllerView, free_nodes: Mapping
     }
     kept = {name: ration for name, ration in kept.items() if situation.now - ration.seen_at < FORGOTTEN_SECONDS}
     tried = {name: _after_begun(ration, _running(situation, view, ration), situation.now) for name, ration in kept.items()}
-    kept = {name: _cut_short(situation, view, ration) for name, ration in tried.items()}
+    kept = {name: _cut_short(situation, view, ration) for name, ration in tried.items() if ration}
     return kept | _refused_now(situation, view, free_nodes, kept)
 
 
@@ -203,21 +202,16 @@ def _running(situation: Situation, view: ControllerView, ration: Ration) -> int:
     nodes = [a.node for a in situation.agents if a.node and a.record.controller == view.name and a.pool.name in ration.pools]
     jobs = [build.job for node in nodes for build in node.builds if not build.is_one_off]
     # When they are refused for the first time, whatever runs there may be what they wait for: one deploy at a time, each of another job.
-    return max(sum(job in ration.jobs for job in jobs), bool(jobs) and not ration.won)
+    return max(sum(job in ration.jobs for job in jobs), bool(jobs) and not ration.failed_at)
 
 
-def _after_begun(ration: Ration, running: int, now: float) -> Ration:
-    """Note each try that is won: then further agents may be tried at once."""
+def _after_begun(ration: Ration, running: int, now: float) -> Ration | None:
+    """Note each bet that is won: then further agents may be tried at once. None if none was lost for long."""
     if running <= ration.most:
         return ration
-    return replace(
-        ration,
-        won=(*ration.won, *[True] * (running - ration.most))[-_TRIES_KEPT:],
-        most=running,
-        refused_at=ration.refused_at[:1],
-        until_at=now,
-        is_cut_short=False,
-    )
+    won = [Outcome(scope=TrialOf.REFUSED, won=True, name=f"{count} at once") for count in range(ration.most + 1, running + 1)]
+    noted = _noted(ration, won, now)
+    return noted and replace(noted, most=running, is_cut_short=False)
 
 
 @dataclass(slots=True)
@@ -247,39 +241,40 @@ def _refused_now(
                 refusal.new.update(name for name in names if not before.refuses(name, job))
     refused = {scope: (_with_refused(kept.get(scope), refusal, situation.now), refusal) for scope, refusal in refusals.items()}
     return {
-        scope: _next(ration, _running(situation, view, ration), situation.now, _newest_at(refusal, nodes, view))
+        scope: _next(ration, _running(situation, view, ration), _refusing(refusal, nodes, view, ration.failed_at), situation.now)
         for scope, (ration, refusal) in refused.items()
     }
 
 
 def _with_refused(ration: Ration | None, refusal: _Refusal, now: float) -> Ration:
-    ration = ration or Ration(refused_at=(), until_at=now, seen_at=now, jobs=(), won=())
+    # What refuses first was launched for others: the first pause follows the first agent that is tried.
+    ration = ration or Ration(failures=0, since_at=now, failed_at=0.0, until_at=now, why="", pauses=-1, seen_at=now, jobs=())
     jobs = tuple(dict.fromkeys((*ration.jobs, *refusal.jobs)))[-_JOBS_KEPT:]
     return replace(ration, seen_at=now, jobs=jobs, pools=tuple(sorted({*ration.pools, *refusal.pools})))
 
 
-def _newest_at(refusal: _Refusal, nodes: Mapping[str, FreeNode], view: ControllerView) -> float:
-    """Return since when the newest node is free of those that refuse for the first time and run none of the jobs; 0 if there is none."""
-    runs_one = {node.name for node in view.nodes if any(build.job in refusal.jobs for build in node.builds)}
-    return max((nodes[name].since_at for name in refusal.new - runs_one), default=0.0)
+def _refusing(refusal: _Refusal, nodes: Mapping[str, FreeNode], view: ControllerView, since_at: float) -> list[str]:
+    """Name the nodes that refuse for the first time, are free since the last loss, and run none of the jobs.
 
-
-def _next(ration: Ration, running: int, now: float, newest_at: float) -> Ration:
-    """Carry a ration on. ``newest_at``: since when the newest node is free that has just refused, and runs none of the jobs; 0 if none has.
-
-    A node that came after the last refusal was tried in vain. An older one proves nothing new, nor does one that took such a job and
+    A node that came after the last loss was tried in vain. An older one proves nothing new, nor does one that took such a job and
     refuses the next: a throttle on each node does so, and there further agents help.
     """
+    runs_one = {node.name for node in view.nodes if any(build.job in refusal.jobs for build in node.builds)}
+    return sorted(name for name in refusal.new - runs_one if nodes[name].since_at >= since_at)
+
+
+def _next(ration: Ration, running: int, refusing: Collection[str], now: float) -> Ration:
+    """Carry a ration on. ``refusing``: nodes that were tried in vain, which are all of one round. The first loss brings no pause."""
     most = max(ration.most, running)
-    if not ration.won:
-        return replace(ration, refused_at=(now,), won=(False,), most=most)
-    if newest_at < ration.refused_at[-1]:
+    if ration.failed_at and not refusing:
         return replace(ration, most=most)
-    pause = PAUSES[min(len(ration.refused_at), len(PAUSES)) - 1]
-    return replace(
-        ration,
-        refused_at=(*ration.refused_at, now)[-_REFUSED_AT_KEPT:],
-        until_at=now + pause,
-        won=(*ration.won, False)[-_TRIES_KEPT:],
-        most=most if ration.is_closed else running,
-    )
+    first, *others = refusing or ("",)
+    losses = [Outcome(scope=TrialOf.REFUSED, name=first, pauses=() if ration.failed_at else (0.0,))]
+    losses += [Outcome(scope=TrialOf.REFUSED, name=name, at=0.0) for name in others]
+    return replace(_noted(ration, losses, now) or ration, most=most if ration.is_closed else running)
+
+
+def _noted(ration: Ration, outcomes: Iterable[Outcome], now: float) -> Ration | None:
+    """Note how bets ended; None once no loss is left to remember."""
+    noted = note({TrialOf.REFUSED: ration}, outcomes, now).get(TrialOf.REFUSED)
+    return noted if isinstance(noted, Ration) else None
