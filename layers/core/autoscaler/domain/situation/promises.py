@@ -247,7 +247,7 @@ def _refused_now(
 
 
 def _with_refused(ration: Ration | None, refusal: _Refusal, now: float) -> Ration:
-    # What refuses first was launched for others: the first pause follows the first agent that is tried.
+    # The first pause follows the first agent that is tried.
     ration = ration or Ration(failures=0, since_at=now, failed_at=0.0, until_at=now, why="", pauses=-1, seen_at=now, jobs=())
     jobs = tuple(dict.fromkeys((*ration.jobs, *refusal.jobs)))[-_JOBS_KEPT:]
     return replace(ration, seen_at=now, jobs=jobs, pools=tuple(sorted({*ration.pools, *refusal.pools})))
@@ -264,13 +264,16 @@ def _refusing(refusal: _Refusal, nodes: Mapping[str, FreeNode], view: Controller
 
 
 def _next(ration: Ration, running: int, refusing: Collection[str], now: float) -> Ration:
-    """Carry a ration on. ``refusing``: nodes that were tried in vain, which are all of one round. The first loss brings no pause."""
+    """Carry a ration on. ``refusing``: nodes that were tried in vain, all of one round: the last one counts, after what it closes.
+
+    What refuses first was launched for others, and brings no pause.
+    """
     most = max(ration.most, running)
     if ration.failed_at and not refusing:
         return replace(ration, most=most)
-    first, *others = refusing or ("",)
-    losses = [Outcome(scope=TrialOf.REFUSED, name=first, pauses=() if ration.failed_at else (0.0,))]
-    losses += [Outcome(scope=TrialOf.REFUSED, name=name, at=0.0) for name in others]
+    *others, last = refusing or ("",)
+    losses = [Outcome(scope=TrialOf.REFUSED, name=name, at=0.0) for name in others]
+    losses.append(Outcome(scope=TrialOf.REFUSED, name=last, at=now if ration.failed_at else 0.0))
     return replace(_noted(ration, losses, now) or ration, most=most if ration.is_closed else running)
 
 
