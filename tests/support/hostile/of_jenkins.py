@@ -209,7 +209,9 @@ def zombies(draw: Draw) -> Unkindness:
 def _asked_after(controller: Controller, build: Build) -> float:
     """A run is asked at ten times the longest build of its job, after an hour at least; after twelve if none was seen."""
     ended = [
-        other.ended_at - other.started_at for other in controller.builds if other.job == build.job and other is not build and other.ended_at
+        other.ended_at - other.started_at
+        for other in controller.builds
+        if other.job == build.job and other is not build and other.ended_at and other.started_at is not None
     ]
     return max(3600.0, 10.0 * max(ended)) + 30 * MINUTE if ended else 12 * 3600.0
 
