@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from autoscaler.config import load_fleet, load_settings
-from autoscaler.config.advice import billing_warnings, warnings_in
 from autoscaler.config.problems import FleetFileError
 from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool
@@ -19,6 +18,7 @@ from autoscaler.domain.report.status import price_ages
 from autoscaler.domain.situation.wants import explain_match
 from autoscaler.domain.wording import counted, end_command
 from autoscaler.errors import AutoscalerError, ConfigError, TransientError
+from autoscaler_workbench.advice import billing_warnings, warnings_in
 from autoscaler_workbench.cli.options import AsJson, FleetFile
 from autoscaler_workbench.cli.tables import for_people
 from autoscaler_workbench.cli.terminal import print_table, say, show

@@ -11,13 +11,13 @@ from typing import Any
 import yaml
 
 from autoscaler.config import check
-from autoscaler.config.advice import always_there
 from autoscaler.config.load import architecture
 from autoscaler.config.prices import cheapest
 from autoscaler.config.settings import POINTER
 from autoscaler.config.yaml_file import parse
 from autoscaler.domain.facts.fleet import Fleet, has_instance_store
 from autoscaler.domain.facts.pools import HOURS_A_MONTH
+from autoscaler_workbench.advice import always_there
 from autoscaler_workbench.cli.init_pool import Cap, Draft
 from autoscaler_workbench.cli.terminal import plain
 from autoscaler_workbench.simulate.new_fleet import LOOK_EVERY_SECONDS, why_not_stopped

@@ -19,8 +19,8 @@ from botocore.exceptions import BotoCoreError
 
 from autoscaler.adapters.account import read_ways
 from autoscaler.config import FleetFileError, load_fleet, load_settings
-from autoscaler.config.advice import SECRET_PREFIX, readable, warnings_in
 from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler_workbench.advice import SECRET_PREFIX, readable, warnings_in
 
 ROOT = Path(__file__).parents[2]
 _PARAMETER, _PREFIX, _PUBLIC_IP = "FleetName", "ControllerSecretPrefix", "AgentPublicIp"

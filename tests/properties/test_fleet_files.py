@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.config import FleetFileError, check, load_fleet
-from autoscaler.config.advice import warnings_in, warnings_of
 from autoscaler.config.yaml_file import parse
+from autoscaler_workbench.advice import warnings_in, warnings_of
 from seams.keys import keys
 from support.every_key import TEXT
 

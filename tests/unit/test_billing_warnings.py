@@ -6,8 +6,8 @@ import pytest
 
 import autoscaler_workbench.cli.fleet_file as command
 from autoscaler.config import check, load_settings
-from autoscaler.config.advice import billing_warnings
 from autoscaler.config.yaml_file import parse
+from autoscaler_workbench.advice import billing_warnings
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSsmClient
 from autoscaler_workbench.fakes.world.ec2.account import image_of, safe_template
 from autoscaler_workbench.fakes.world.faults import Fault

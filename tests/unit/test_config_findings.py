@@ -3,9 +3,9 @@
 import pytest
 
 from autoscaler.config import FleetFileError, load_fleet
-from autoscaler.config.advice import readable, warnings_in
 from autoscaler.config.load import architecture
 from autoscaler.config.yaml_file import parse
+from autoscaler_workbench.advice import readable, warnings_in
 
 MISTAKES = """\
 fleet: My_CI

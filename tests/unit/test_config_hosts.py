@@ -2,10 +2,10 @@
 
 import pytest
 
-from autoscaler.config.advice import warnings_in
 from autoscaler.config.load import load_fleet
 from autoscaler.domain.facts.fleet import Host, Quarantine, Share
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.advice import warnings_in
 
 FILE = """fleet: f
 limits: {max_agents: 5, max_launches_per_hour: 5, max_usd_per_hour: 50, max_usd_per_month: 500}

@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 from autoscaler.config import check, load_fleet
-from autoscaler.config.advice import warnings_of
 from autoscaler.config.prices import average
 from autoscaler.config.settings import fleet_schema
 from autoscaler.domain.facts.fleet import PoolSchedule, WarmPool
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.advice import warnings_of
 
 FLEET = """
 fleet: f

@@ -5,9 +5,9 @@ from math import inf
 import pytest
 
 from autoscaler.config import load_fleet
-from autoscaler.config.advice import warnings_in
 from autoscaler.domain.facts.fleet import Ceilings, Team
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.advice import warnings_in
 
 HEAD = """
 fleet: f

@@ -7,8 +7,8 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 
 from autoscaler import bootstrap
-from autoscaler.config.advice import SECRET_PREFIX
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.advice import SECRET_PREFIX
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
 from autoscaler_workbench.maintenance.fleet_name import check_fleet_name, check_images, check_secrets, write_first
 from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, read_template

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.config import check, load_fleet, load_settings
-from autoscaler.config.advice import warnings_in
 from autoscaler.config.settings import POINTER, fleet_schema
 from autoscaler.config.yaml_file import parse
 from autoscaler.domain.facts.fleet import Market, stoppable
+from autoscaler_workbench.advice import warnings_in
 from autoscaler_workbench.cli.init_draft import draft_pools
 from autoscaler_workbench.cli.init_read import Machine, Seen
 from autoscaler_workbench.cli.init_text import FirstFile, text_of

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from autoscaler.config import load_fleet
-from autoscaler.config.advice import warnings_in
 from autoscaler.config.prices import carried_prices, listed_on
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.report.status import price_ages
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.advice import warnings_in
 
 FILE = """
 fleet: f

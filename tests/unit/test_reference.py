@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from autoscaler.config import check
-from autoscaler.config.advice import warnings_of
 from autoscaler.config.problems import FleetFileError
 from autoscaler.config.settings import POINTER, fleet_schema
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.advice import warnings_of
 from autoscaler_workbench.maintenance.reference import written
 from packaging_root import ROOT
 from support.cli import autoscaler

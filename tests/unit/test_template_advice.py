@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from autoscaler.config.advice import warnings_in
+from autoscaler_workbench.advice import warnings_in
 from autoscaler_workbench.maintenance.fleet_name import check_secrets
 
 FLEET = """\

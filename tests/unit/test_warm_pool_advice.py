@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.config.advice import warnings_in
+from autoscaler_workbench.advice import warnings_in
 
 TOP = """\
 fleet: f

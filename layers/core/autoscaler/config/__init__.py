@@ -1,6 +1,6 @@
 """Reads the fleet file, checks it, and translates it to the domain's values.
 
-What only an error or a person needs (``findings``, ``words``, ``positions``, ``advice``) is imported when there is one: a function's cold
+What only an error or a person needs (``findings``, ``words``, ``positions``) is imported when there is one: a function's cold
 start never pays for it.
 """
 
