@@ -2,8 +2,9 @@
 
 import pytest
 
+from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import Share
-from autoscaler.domain.facts.orders import DrainNodes
+from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
@@ -197,6 +198,20 @@ def test_jobs_are_served_within_the_bound_once_the_plugin_is_mended(most):
     assert all(build.started_at is not None for build in builds)
     day.minutes(240)
     assert day.agents() == 0, "the marked ones have ended as well"
+
+
+def test_once_a_person_says_that_the_plugin_is_mended_all_jobs_get_agents_at_once():
+    day, old = a_day(idle_seconds=900.0, max_agents=20), set[str]()
+    marks(day, lambda node: not old or node.name in old, VERSION, "This node is offline because it uses an incompatible JVM version")
+    day.queue(6, seconds=60.0)
+    day.minutes(20)
+    builds = day.queue(6)
+    day.minutes(10)
+    assert launched(day) == 6
+    old.update(day.nodes())
+    operate.close_breaker(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="cpu"))
+    day.minutes(8)
+    assert [build.started_at is None for build in builds] == [False] * 6
 
 
 def test_a_quiet_controller_pays_for_no_marked_agents_for_ever():
