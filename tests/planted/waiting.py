@@ -328,6 +328,13 @@ WAITING = (
         found_by=("tests/scenarios/test_missing_rights.py::test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told",),
     ),
     Bug(
+        name="a refused job is promised a start on an agent that is brought back for a try",
+        function="_why_broken",
+        was=" or (None if want.item.unclear else tried)",
+        becomes="",
+        found_by=(f"{REFUSING}::test_why_promises_no_start_on_a_cordoned_agent_to_a_job_that_free_executors_refused",),
+    ),
+    Bug(
         name="an agent that is to go and that an own job waits for neither goes nor comes back",
         function="unwanted_elsewhere",
         was="    if situation.protected(agent):\n",

@@ -182,6 +182,17 @@ def test_why_says_of_an_idle_agent_that_it_is_tried_for_a_job_that_it_did_not_ta
     assert any("some agents take none for minutes after they connected" in text for text in said)
 
 
+def test_why_promises_no_start_on_a_cordoned_agent_to_a_job_that_free_executors_refused():
+    """Its agents are surplus while they run their builds. One of them has just ended, so that the agent is brought back for a try."""
+    day = a_day(idle_seconds=None)
+    day.queue(3, "linux", seconds=540.0)
+    a_lock(day.minutes(5), after_minutes=8)
+    said = why(day, "licensed")
+    assert "now to be done: Uncordon, demand-is-back: licensed waits for it" in said
+    assert "free executors did not take it; an agent is tried for it" in said
+    assert "at once" not in said
+
+
 def test_while_one_job_is_refused_the_others_of_its_label_are_served_as_always():
     day = a_day()
     day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job == "licensed" else None

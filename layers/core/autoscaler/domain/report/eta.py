@@ -137,10 +137,16 @@ def why_uncertain(situation: Situation, controller: str, want: Want, starts: Map
 
 def _why_broken(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> _Fate | None:
     """Say what was refused, is broken or is late. ``seconds``: in how many it takes an executor, None for never."""
+    tried = (
+        _Fate("tried", "an agent is tried", "free executors did not take it; an agent is tried for it")
+        if seconds is not None and situation.distrust[controller].scope_without_nodes(want) is not None
+        else None
+    )
+    # What is free now, or is brought back from its cordon, may refuse the job, too. If Jenkins says why, people are told that instead.
     if seconds == 0.0:
-        return _not_taken_yet(situation, controller, want)
-    if seconds is not None and situation.distrust[controller].scope_without_nodes(want) is not None:
-        return _Fate("tried", "an agent is tried", "free executors did not take it; an agent is tried for it")
+        return _not_taken_yet(situation, controller, want) or (None if want.item.unclear else tried)
+    if tried:
+        return tried
     pools = [server] if server else [pool.name for pool in want.pools]
     if broken := next((pool for pool in pools if (trial := failing(situation.memory, TrialOf.BOOT.scope(pool))) and trial.is_closed), None):
         return _Fate("pool-broken", "pool is broken", f"it starts once an agent of {broken} boots")
@@ -161,8 +167,11 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> _Fate |
         since = min(situation.now - free.since_at, want.item.waiting_seconds)
         if since >= MINUTE_SECONDS and free.looks:
             until = clock(max(free.since_at + situation.distrust[controller].patience_seconds, situation.now))
-            detail = f"{node.name} has been free for {duration(since)} and has not taken it; from {until} on it does not count for it"
-            return _Fate("not-taken", "not taken yet", detail)
+            return _Fate(
+                "not-taken",
+                "not taken yet",
+                f"{node.name} has been free for {duration(since)} and has not taken it; from {until} on it does not count for it",
+            )
     return None
 
 
