@@ -48,7 +48,8 @@ def test_stages_of_one_name_that_begin_on_another_label_are_no_sign_that_it_help
 
     def stages(minute):
         if minute % 3 == 0:
-            day.jenkins.submit("app", where, 100.0, kind=kind)
+            for _ in range(1 + minute // 15):  # more and more of them run at once
+                day.jenkins.submit("app", where, 100.0, kind=kind)
             day.jenkins.submit("app", "cpu", 300.0, kind=kind)
 
     first, *later = hours(day, 3, stages)
