@@ -23,6 +23,7 @@ WORLDS = {
     "nothing is unkind": (1, ()),
     "nothing is unkind, and jobs exclude labels": (4, ()),
     "agents take nothing": (4, ("suspended",)),
+    "a node without executors has gone, and Jenkins is slow": (1800251, ("hosts-leave", "no-executors", "slow-hand-outs")),
     "what is still refused after others ran": (1700234, ("refused-by-permission", "throttled-over-folders")),
     "stops hang": (4, ("stops-hang",)),
     "a controller is in quiet mode": (1, ("quiet-mode",)),

@@ -4,6 +4,7 @@ from functools import partial
 
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.labels import parse
+from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.hostile.drawn import MINUTE
 from support.hostile.hooks import AtJenkins
@@ -61,9 +62,14 @@ def _configured(draw: Draw, how) -> Unkindness:
                 unkind.words.add(node.name)
 
     draw.every(span, 3 * MINUTE, configure)
-    # Nobody puts it back: the node is as it is until it goes.
-    until = draw.life.drawn.calm_at
-    facts = {"touches": draw.life.served_by(pool), "strikes": draw.life.instances_of(pool)}
+    # Nobody puts it back: the node is as it is until it goes, and what comes later waits for something else.
+    until, serves = draw.life.drawn.calm_at, draw.life.served_by(pool)
+
+    def touches(build: Build) -> bool:
+        machines = [one for one in draw.life.world.ec2.instances.values() if one.tags.get("autoscaler:node") in done]
+        return serves(build) and not all(one.ended_at and one.ended_at < build.buildable_at for one in machines)
+
+    facts = {"touches": touches, "strikes": draw.life.instances_of(pool)}
     unkind = draw.make(f"one of {pool.name}", (span[0], until), **facts)
     return unkind
 
