@@ -163,6 +163,19 @@ def test_the_lease_is_held_by_one_until_it_is_given_up_or_expires(state):
     assert state.acquire("c", now=141.0, until=211.0)
 
 
+def test_a_lease_that_a_clock_far_ahead_has_written_keeps_nobody_out(state):
+    """Its holder was cut off, and no pass ran until the time that it had written was there."""
+    assert state.acquire("ahead", now=7200.0, until=7270.0)
+    assert state.acquire("right", now=60.0, until=130.0)
+    state.release("ahead")
+    assert not state.acquire("other", now=61.0, until=131.0)
+
+
+def test_clocks_that_differ_by_no_more_than_two_minutes_do_not_take_the_lease_from_each_other(state):
+    assert state.acquire("ahead", now=120.0, until=190.0)
+    assert not state.acquire("right", now=0.0, until=70.0)
+
+
 def test_the_lease_is_no_part_of_the_book(state):
     state.acquire("a", now=0.0, until=70.0)
     assert state.read() == StoredState()
