@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.orders import Overrides, unknown_orders
-from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState, UnreadRecord
+from autoscaler.domain.facts.snapshot import CLOCKS_DIFFER_SECONDS, Intent, IntentState, Record, RecordState, UnreadRecord
 from autoscaler.domain.facts.started_builds import Rerun, RerunState
 from autoscaler.domain.facts.telemetry import Devices, Telemetry
 from autoscaler.domain.report.datum import Datum, PassNotes
@@ -223,8 +223,8 @@ class InMemoryState:
 
     @_call
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
-        """Take the lease if it is free, ours, or expired."""
-        if self.holder is not None and self.holder[0] != owner and self.holder[1] >= now:
+        """Take the lease if it is free, ours, expired, or of a clock far ahead."""
+        if self.holder is not None and self.holder[0] != owner and now <= self.holder[1] <= until + CLOCKS_DIFFER_SECONDS:
             return False
         self.holder = owner, until
         return True

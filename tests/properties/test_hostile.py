@@ -24,6 +24,10 @@ WORLDS = {
     "nothing is unkind, and jobs exclude labels": (4, ()),
     "agents take nothing": (4, ("suspended",)),
     "a node without executors has gone, and Jenkins is slow": (1800251, ("hosts-leave", "no-executors", "slow-hand-outs")),
+    "a pass is cut off while its clock is two hours ahead": (
+        1800324,
+        ("clock-skewed", "label-is-ignored", "late-listeners", "money-spent", "queue-reordered", "state-throttled"),
+    ),
     "what is still refused after others ran": (1700234, ("refused-by-permission", "throttled-over-folders")),
     "stops hang": (4, ("stops-hang",)),
     "a controller is in quiet mode": (1, ("quiet-mode",)),

@@ -306,7 +306,10 @@ class Lease(Protocol):
     """The right to act on the fleet. ``owner``: of one execution alone, since AWS may deliver one event twice."""
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
-        """Take it if it is free, expired by our clock, or this owner's: a call whose answer was lost may be repeated."""
+        """Take it if it is free, expired by our clock, or this owner's: a call whose answer was lost may be repeated.
+
+        Nor does one count that lasts for longer than ``until`` by more than clocks differ: a clock far ahead has written it.
+        """
 
     def release(self, owner: str) -> None:
         """Release it; a no-op if somebody else has it by now."""

@@ -15,6 +15,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.orders import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import (
+    CLOCKS_DIFFER_SECONDS,
     Binding,
     Intent,
     IntentState,
@@ -174,10 +175,11 @@ class DynamoState(Table):
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease by one conditional write.
 
-        The SDK may send it twice, so our own name is no obstacle.
+        The SDK may send it twice, so our own name is no obstacle. Nor is a time that only a clock far ahead can have written: who still
+        holds that lease writes nothing more, since each write asks for it.
         """
-        over = {"until_at": now, "owner": owner}
-        free = WriteCondition("#until_at < :until_at OR #owner = :owner", over).or_new()
+        over = {"until_at": now, "ahead": until + CLOCKS_DIFFER_SECONDS, "owner": owner}
+        free = WriteCondition("NOT (#until_at BETWEEN :until_at AND :ahead) OR #owner = :owner", over).or_new()
         return self.takes(self.put(_LEASE, free, owner=owner, until_at=until), unless=LOST)
 
     def release(self, owner: str) -> None:

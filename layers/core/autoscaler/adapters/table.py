@@ -382,7 +382,7 @@ class Table:
         request["TableName"] = self.table
         if condition:
             request["ConditionExpression"] = condition.text
-            names = {f"#{name}": name for name in condition.values}
+            names = {f"#{name}": name for name in condition.values if f"#{name}" in condition.text}
             named = {f":{name}": value for name, value in {**condition.values, **values}.items()}
             request |= {"ExpressionAttributeNames": names} if names else {}
             request |= {"ExpressionAttributeValues": _typed(named)} if named else {}

@@ -84,7 +84,7 @@ from autoscaler.domain.situation.bets import (
     opened,
 )
 from autoscaler.domain.situation.builds import next_may_have_orders
-from autoscaler.domain.situation.canary import boots_seen, marked_together, outcomes_of_boots, still_tried, vain_starts
+from autoscaler.domain.situation.canary import boots_seen, marked_together, outcomes_of_boots, still_tried, vain_starts, without_shared
 from autoscaler.domain.situation.demand import beacon_items, with_beacons_asked
 from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
@@ -147,10 +147,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     proven = {**memory.proven, **{pool: version for pool, version in ready if version and version == look.current.get(pool)}}
     marks = next_marks(memory, agents, now)
     trials = _trials_of(look, memory, proven, marks)
-    # One that was marked together with most others never counts as a failed boot, not even once the others are back.
-    shared = {scope for scope, trial in trials.items() if trial.is_failing}
-    together = {agent.record.instance_id for agent in agents if TrialOf.MARKED.scope(agent.record.controller) in shared}
-    marks = {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}
+    marks = without_shared(marks, agents, trials) if marks else {}
     left, hold_until = left_pools(memory, look)
     metered = _metered(memory, look)
     follows_lost = memory.lost or snapshot.run_orders or any(pool.rerun for pool in look.fleet.pools.values())

@@ -181,6 +181,7 @@ class UnreadRecord:
 # What was seen of nodes, instances and records, and the snapshot that holds all of it.
 
 
+CLOCKS_DIFFER_SECONDS = 120.0  # at the most, of machines on which invocations run
 LOOK_GAP_SECONDS = 180.0  # after a longer gap a look is worth nothing: what happened in between is unknown
 INTERRUPTION_SECONDS = 600.0  # EC2 ends what it takes back two minutes after it said so: what is there long after that stays
 MINUTE_SECONDS = 60.0  # the schedule's interval

@@ -361,6 +361,13 @@ def _of_marks(one: Outcome, trial: Trial | None, marks: Mapping[str, MonitorMark
         yield replace(one, at=tried_at, why=trial.why, said=said)
 
 
+def without_shared(marks: Mapping[str, MonitorMark], agents: Iterable[Agent], trials: Mapping[str, Trial]) -> dict[str, MonitorMark]:
+    """Never count an agent as a failed boot that was marked together with most others, not even once the others are back."""
+    shared = {scope for scope, trial in trials.items() if trial.is_failing}
+    together = {agent.record.instance_id for agent in agents if TrialOf.MARKED.scope(agent.record.controller) in shared}
+    return {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}
+
+
 def _begun(one: Outcome, marks: list[MonitorMark], connected: int, now: float) -> Iterator[Outcome]:
     """Tell that most of so many agents were marked within minutes."""
     fresh = [mark for mark in marks if now - mark.since_at <= MARKED_SECONDS]

@@ -20,7 +20,16 @@ from autoscaler.domain.facts.memory import (
     PoolPast,
 )
 from autoscaler.domain.facts.runs import AskedRun, RunAnswer
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, Build, ControllerView, Node, Record, Snapshot
+from autoscaler.domain.facts.snapshot import (
+    CLOCKS_DIFFER_SECONDS,
+    LOOK_GAP_SECONDS,
+    MINUTE_SECONDS,
+    Build,
+    ControllerView,
+    Node,
+    Record,
+    Snapshot,
+)
 from autoscaler.domain.forecast.durations import job_key, quantiles_of, quantiles_of_job, remaining_seconds
 
 if TYPE_CHECKING:
@@ -94,8 +103,6 @@ def _next(looks: Looks | None, now: float, *, is_whole: bool) -> Looks:
 
 _Past = TypeVar("_Past", bound="DataclassInstance")
 
-# Invocations run on machines whose clocks differ by less.
-_DIFFER_SECONDS = 120.0
 # What has parts of its own, and the parts that have times: retries after a pause, questions that are repeated, what has to last.
 _PARTS: Mapping[type, tuple[str, ...]] = {
     Memory: ("agents", "pools", "controllers", "fleet", "trials", "sessions", "lost"),
@@ -112,7 +119,7 @@ _OF_CONTROLLER = "lost_at"  # by Jenkins' own clock, which may be ahead for good
 
 def turned_back(snapshot: Snapshot) -> Snapshot:
     """Return a look as if all that a clock that was ahead has noted were noted now."""
-    now, latest = snapshot.taken_at, snapshot.taken_at + _DIFFER_SECONDS
+    now, latest = snapshot.taken_at, snapshot.taken_at + CLOCKS_DIFFER_SECONDS
     learned = {name: _mended(one, {"seen_at": min(one.seen_at, now)}) for name, one in not_ahead(snapshot.learned, now).items()}
     mended: dict[str, Any] = {"memory": not_ahead(snapshot.memory, now), "learned": learned}
     if any(max(record.launched_at, record.changed_at) > latest for record in snapshot.records):
@@ -126,14 +133,14 @@ def not_ahead(noted: Any, now: float) -> Any:
     Nearly always nothing is to be mended, and the very same comes back. Of many things those are left out that a look sees anew.
     """
     if isinstance(noted, float):
-        return noted if noted - now <= _DIFFER_SECONDS else now
+        return noted if noted - now <= CLOCKS_DIFFER_SECONDS else now
     if type(noted) in _PARTS:
         parts = {name: part for name in _PARTS[type(noted)] if (part := getattr(noted, name)) is not None}
         return _mended(noted, {name: not_ahead(part, now) for name, part in parts.items()})
     if is_dataclass(noted):
         return _as_of_now(noted, now)
     if isinstance(noted, tuple):
-        mended: Any = tuple(at for at in noted if at - now <= _DIFFER_SECONDS)
+        mended: Any = tuple(at for at in noted if at - now <= CLOCKS_DIFFER_SECONDS)
     else:
         mended = {name: item for name, its in noted.items() if (item := not_ahead(its, now)) is not None}
     return noted if mended == noted else mended
@@ -144,7 +151,7 @@ def _as_of_now(noted: Any, now: float) -> Any:
     kind: Any = type(noted)
     times = _times(kind)
     ahead_seconds = max([at for name in times if name != _PLANNED and (at := getattr(noted, name)) is not None], default=now) - now
-    if ahead_seconds <= _DIFFER_SECONDS:
+    if ahead_seconds <= CLOCKS_DIFFER_SECONDS:
         return noted
     if isinstance(noted, _SEEN_ANEW):
         return None
