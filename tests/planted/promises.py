@@ -250,8 +250,8 @@ MONEY_HAS_A_CEILING = (
         _AGENTS,
         "the fleet's limit is none",
         function="levels",
-        was="        max_agents=limits.max_agents,\n",
-        becomes="",
+        was="ceilings=fleet.limits)",
+        becomes="ceilings=replace(fleet.limits, max_agents=inf))",
     ),
     breaks(
         "no_more_agents_are_launched_within_an_hour_than_may_be",

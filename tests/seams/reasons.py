@@ -157,6 +157,7 @@ REASONS: dict[str, str] = {
     "Told.version": "tells two writers apart: tests/contract/test_state.py",
     "Told.month": "the month of which people were told last; another is told of on its first day: tests/scenarios/test_month_summary.py",
     "Spread.at": "how old the weights are: within a few minutes they fade by nothing that is shown",
+    "Limits.max_hours_per_day": "no key of the fleet file sets it: hours of a day are limits of pools and teams alone",
     "Machines.cores": "decides once ten builds were measured: tests/unit/test_learned_weights.py",
     "WaitingItem.corrected_seconds": "says which of two predictions was better; it decides many builds later: tests/unit/test_estimates.py",
     "WaitingItem.kinds": "names the records to which the outcome is added: tests/unit/test_estimates.py",

@@ -301,7 +301,7 @@ def cancel_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: Can
         if invocation.dry_run or order.cancelled_by:
             return entry_of(order, ports.clock())
         try:
-            order = store.change_order(order.ended_by(request.by))
+            order = store.change_order(replace(order, cancelled_by=request.by))
         except ConflictError:
             continue  # a pass carried it on meanwhile
         return _carried_on(ports, fleet, invocation, order)

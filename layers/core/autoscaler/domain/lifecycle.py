@@ -389,6 +389,7 @@ def _stopping(here: Following, agent: Agent) -> Follow:
             yield ForceStop(
                 controller=agent.record.controller,
                 pool=agent.pool.name,
+                node=None,
                 instance_id=agent.record.instance_id,
                 reason=Reason.STOP_FORCED,
                 detail=f"EC2 says for more than {FORCED_SECONDS / 60:.0f} min that {agent.record.instance_id} is stopping",
@@ -462,6 +463,7 @@ def _forget(situation: Situation, agent: Agent) -> Forget:
     return Forget(
         controller=record.controller,
         pool=record.pool,
+        node=None,
         instance_id=record.instance_id,
         reason=Reason.INSTANCE_GONE,
         detail=f"{record.instance_id} is gone; {node}{whose}",

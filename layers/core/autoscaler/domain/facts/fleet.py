@@ -124,10 +124,14 @@ class Offering:
         return self.usd_per_hour + self.volume_usd_per_hour
 
     @property
+    def highest_usd_per_hour(self) -> float:
+        """The highest price of the machine."""
+        return self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
+
+    @property
     def reserved_usd_per_hour(self) -> float:
         """The highest price of an agent on it, with its volume."""
-        most = self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
-        return most + self.volume_usd_per_hour
+        return self.highest_usd_per_hour + self.volume_usd_per_hour
 
 
 class Quarantine(StrEnum):
@@ -264,13 +268,11 @@ class AtMonthLimit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Ceilings):
     """The hard ceilings of the fleet."""
 
     max_agents: int
     max_launches_per_hour: int
-    max_usd_per_hour: float
-    max_usd_per_month: float
     at_month_limit: AtMonthLimit = AtMonthLimit.STOP
 
 

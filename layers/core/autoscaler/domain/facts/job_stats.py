@@ -60,13 +60,10 @@ class Machines:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class Used(Machines):
     """What builds used: the most bytes of memory, cores on the average, the most bytes of GPU memory; and how often a GPU at all."""
 
-    memory: Spread = field(default_factory=Spread)
-    cores: Spread = field(default_factory=Spread)
     gpu_memory: Spread = field(default_factory=Spread)
-    gpu: TrackRecord = field(default_factory=TrackRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,14 +51,7 @@ def levels(fleet: Fleet) -> Iterator[Level]:
         yield Level(kind=LevelKind.POOL, name=pool.name, pools=frozenset({pool.name}), ceilings=ceilings)
     for team in fleet.teams.values():
         yield Level(kind=LevelKind.TEAM, name=team.name, pools=team.pools, ceilings=team.ceilings)
-    limits = fleet.limits
-    ceilings = Ceilings(
-        max_agents=limits.max_agents,
-        max_launches_per_hour=limits.max_launches_per_hour,
-        max_usd_per_hour=limits.max_usd_per_hour,
-        max_usd_per_month=limits.max_usd_per_month,
-    )
-    yield Level(kind=LevelKind.FLEET, name=fleet.name, pools=frozenset(fleet.pools), ceilings=ceilings)
+    yield Level(kind=LevelKind.FLEET, name=fleet.name, pools=frozenset(fleet.pools), ceilings=fleet.limits)
 
 
 def teams(fleet: Fleet) -> Iterator[Team]:
@@ -373,5 +366,4 @@ def hours_in_day(day: Day, level: Level, now: float) -> float:
 
 def levels_out_of_hours(day: Day, fleet: Fleet, now: float) -> tuple[Level, ...]:
     """Find the levels whose hours of the day are used, the widest first."""
-    limited = [level for level in levels(fleet) if level.ceilings.max_hours_per_day < inf]
-    return tuple(reversed([level for level in limited if hours_in_day(day, level, now) >= level.ceilings.max_hours_per_day]))
+    return tuple(reversed([level for level in levels(fleet) if hours_in_day(day, level, now) >= level.ceilings.max_hours_per_day]))

@@ -267,12 +267,7 @@ def may_start_on(item: QueueItem, node: Node) -> bool:
         return True
     # What asks for no label is not taken in exclusive mode.
     asked = item.asked_label if item.asked_label is not None else item.wait.named
-    return asked is not None and satisfies(node.labels, asked)
-
-
-def satisfies(labels: frozenset[str], asked: str) -> bool:
-    """Tell whether a node with these labels satisfies what an item asks for, as Jenkins reads that."""
-    return as_told(asked).matches(labels)
+    return asked is not None and as_told(asked).matches(node.labels)
 
 
 # The token in an offline reason that says: this node was taken offline by us, and in which class.

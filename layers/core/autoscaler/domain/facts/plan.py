@@ -58,6 +58,7 @@ class AgentStep(NodeStep):
 class InstanceStep(PoolStep):
     """A step about an agent that may have no node."""
 
+    node: str | None
     instance_id: str
 
 
@@ -157,7 +158,6 @@ class ReserveDevice(AgentStep, name="reserve-device"):
 class EndReservation(InstanceStep, name="end-reservation"):
     """Set when a reservation ends: now, sooner or later than before. ``person``: of a device; "": of the agent."""
 
-    node: str | None
     until_at: float
     person: str = ""
 
@@ -184,8 +184,6 @@ class Launch(PoolStep, name="launch"):
 class Adopt(InstanceStep, name="adopt"):
     """Write a record for an instance that carries our tags and has none: an answer was lost, or the state was."""
 
-    node: str | None
-
 
 # Stopped agents.
 
@@ -197,7 +195,6 @@ class Stop(InstanceStep, name="stop"):
     ``node``, ``mark``: None where it never had a node.
     """
 
-    node: str | None
     mark: Mark | None
 
 
@@ -210,7 +207,6 @@ class ForceStop(InstanceStep, name="force-stop"):
 class FinishStop(InstanceStep, name="finish-stop"):
     """Note that an instance has stopped, and delete the node that it had. ``failed``: EC2's code, where it was to start."""
 
-    node: str | None
     failed: str = ""
 
 
@@ -262,7 +258,6 @@ class Terminate(InstanceStep, name="terminate"):
     ``ended``: keys of builds that have ended, and that executors of the node go on showing.
     """
 
-    node: str | None
     mark: Mark | None
     ended: tuple[str, ...] = ()
 
@@ -297,16 +292,22 @@ class Forget(InstanceStep, name="forget"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunAgain(PoolStep, name="run-again"):
+class LostStep(PoolStep):
+    """A step that answers for a lost build."""
+
+    job: str
+    lost: str  # as `Memory.lost` names it
+    rerun: Rerun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAgain(LostStep, name="run-again"):
     """Start a lost build again. ``parameters``: None for a job that declares none; ``is_known``: its answer was written down before.
 
     ``found``: the queue item of an earlier start that was not answered; nothing is sent then. ``newest``: the newest queue item of its job
     that the look has shown; what has come since is looked at before anything is sent.
     """
 
-    job: str
-    lost: str  # as `Memory.lost` names it
-    rerun: Rerun
     parameters: Mapping[str, str] | None
     is_known: bool = False
     found: int | None = None
@@ -314,12 +315,9 @@ class RunAgain(PoolStep, name="run-again"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveLost(PoolStep, name="leave-lost"):
+class LeaveLost(LostStep, name="leave-lost"):
     """Write down that a lost build is not run again, or not once more, and is a person's to see to, or was started again by a person."""
 
-    job: str
-    lost: str
-    rerun: Rerun
     is_known: bool = False
 
 

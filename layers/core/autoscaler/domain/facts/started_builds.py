@@ -144,10 +144,6 @@ class RunOrder:
         delivered = self.until is Until.FIRST_SUCCESS and any(one.verdict is Verdict.PASSED for one in self.all_tries())
         return bool(self.cancelled_by) or delivered
 
-    def ended_by(self, person: str) -> Self:
-        """Note who wants no more of it."""
-        return replace(self, cancelled_by=person)
-
     def all_tries(self) -> Iterator[Try]:
         """Go through everything that was started."""
         return (one for part in self.parts for one in part.tries)

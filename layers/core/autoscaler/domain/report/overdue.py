@@ -10,10 +10,11 @@ from shlex import quote
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, HELD_LABEL, Fleet
 from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.nodes import labels_soon, labels_to_lend, satisfies
+from autoscaler.domain.facts.nodes import labels_soon, labels_to_lend
 from autoscaler.domain.facts.orders import Hold, Scope, single_label, text_of
 from autoscaler.domain.facts.snapshot import Build, Node, QueueItem, Record
 from autoscaler.domain.grouping import grouped
+from autoscaler.domain.labels import as_told
 from autoscaler.domain.repair.nodes import agents_unseen_for_ever, strays_unseen_for_ever
 from autoscaler.domain.report.machines import usd_per_hour_together, why_kept
 from autoscaler.domain.report.told import Seen, told_offline
@@ -431,7 +432,7 @@ def _others_with(situation: Situation, controller: str, nodes: Collection[Node],
     """Name the nodes that are online, satisfy an expression, and have labels that are not ours to take."""
     ours = {agent.record.node for agent in situation.agents if agent.record.controller == controller and agent.record.labels}
     others = (node for node in nodes if not (node.name in ours or node.offline or situation.fleet.is_beacon(node.name)))
-    return [node.name for node in others if satisfies(node.labels, asked)]
+    return [node.name for node in others if as_told(asked).matches(node.labels)]
 
 
 def told_held_labels(situation: Situation, agent: Agent) -> str:
