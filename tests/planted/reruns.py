@@ -38,8 +38,8 @@ RERUNS = (
     planted(
         "a lost build is started beside what a person has started again",
         function="_answer",
-        was="return leave_repeated(situation, lost, facts, unit, repeats) or _first_answer(",
-        becomes="return _first_answer(",
+        was="return leave_repeated(situation, lost, facts, unit, repeats) or again_or_left(",
+        becomes="return again_or_left(",
         found_by=f"{_REPEATED}what_a_person_has_started_again_is_not_started_beside_that",
     ),
     planted(

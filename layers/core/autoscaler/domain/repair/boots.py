@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.memory import Memory, Trial
 from autoscaler.domain.facts.plan import BootFailure, Cordon, DeleteNode, Forget, Held, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
@@ -38,19 +37,6 @@ def told_end(code: str) -> str:
     return f"{BY_EC2}{code}" + (f": {_MEANS[code]}" if code in _MEANS else "")
 
 
-def why_not_booted(record: Record, agent: Agent | None, pool: Pool | None, code: str, *, node_gone: bool) -> str:
-    """Say why a machine is no agent. ``code``: EC2's reason for its end, "" while it is there."""
-    if node_gone:
-        return f"its node {record.node} was deleted before it connected"
-    said = record.problem
-    if agent is None or agent.instance_ended:
-        # What powers itself off says before why: that it did is no cause.
-        return said if said and code == _BY_ITSELF else "; ".join(filter(None, (told_end(code), said)))
-    missed = "register" if record.registered_at is None else "connect"
-    within = f" within {duration(pool.boot_timeout_seconds)}" if pool else " in time"
-    return f"{MISSED}{missed}{within}" + (f": {said}" if said else "")
-
-
 # Boots that failed: by what a pass does about them, and by their deadlines.
 
 
@@ -82,14 +68,20 @@ def failed_boots(situation: Situation, decided: Iterable[Step | Held]) -> tuple[
 
 
 def _why(situation: Situation, record: Record, end: Terminate | None) -> str:
+    """Say why a machine is no agent."""
     if record.trouble:
         return record.trouble
     if end and end.reason is Reason.START_FAILED and end.detail:  # what EC2 said of the start
         return end.detail
+    if end and end.reason is Reason.NODE_GONE:
+        return f"its node {record.node} was deleted before it connected"
     agent = next((agent for agent in situation.agents if agent.record.instance_id == record.instance_id), None)
-    pool = agent.pool if agent else situation.fleet.pools.get(record.pool)
-    node_gone = end is not None and end.reason is Reason.NODE_GONE
-    return why_not_booted(record, agent, pool, situation.snapshot.end_reasons.get(record.machine, ""), node_gone=node_gone)
+    said, code = record.problem, situation.snapshot.end_reasons.get(record.machine, "")
+    if agent is None or agent.instance_ended:
+        # What powers itself off says before why: that it did is no cause.
+        return said if said and code == _BY_ITSELF else "; ".join(filter(None, (told_end(code), said)))
+    missed = "register" if record.registered_at is None else "connect"
+    return f"{MISSED}{missed} within {duration(agent.pool.boot_timeout_seconds)}" + (f": {said}" if said else "")
 
 
 def _is_over(situation: Situation, agent: Agent) -> bool:
@@ -125,8 +117,6 @@ def _failed(
             case Forget() | DeleteNode() if step.instance_id in by_id and _never_was_one(by_id[step.instance_id]):
                 # It ended before it was an agent: the bootstrap powers an instance off that cannot register.
                 yield by_id[step.instance_id]
-            case _:
-                continue
 
 
 # Machines that EC2 took back.

@@ -57,7 +57,7 @@ def is_covered(pool: Pool, run: str) -> bool:
 
 def wants_on_demand(memory: Memory, controller: str, item: int) -> bool:
     """Tell whether an on-demand agent is to be launched for a queue item: it was lost more often than chance explains."""
-    again = memory.reruns.get(f"{controller}#{item}")
+    again = memory.reruns.get(item_key(controller, item))
     return again is not None and again.on_demand
 
 
@@ -80,7 +80,9 @@ def again_or_left(situation: Situation, lost: LostBuild, facts: LostFacts, unit:
     Its parameter only names the answer that it may come from: a person who rebuilds what we started copies that, and begins anew. Where
     its queue item is not known, the parameter counts.
     """
-    again, origin = situation.memory.reruns.get(f"{lost.controller}#{unit.item}"), facts.origin
+    if refusal := _in_doubt(lost, facts, unit) or _not_repeatable(situation, facts, unit):
+        return leave(situation, lost, facts, *refusal)
+    again, origin = situation.memory.reruns.get(item_key(lost.controller, unit.item)), facts.origin
     is_origin = origin is not None and (unit.item in {origin.item, NO_ITEM} or (origin.item is None and origin.state is RerunState.WRITTEN))
     times = max(again.times if again else 0, origin.times if origin is not None and is_origin else 0)
     if times >= policy.most:
@@ -134,7 +136,7 @@ def answered(
         elif one.item is not None:
             is_repeat = one.state is RerunState.REPEATED
             again = RanAgain(run=one.run, times=one.times, on_demand=one.on_demand, at=now, by_person=is_repeat)
-            reruns[f"{one.controller}#{one.item}"] = again
+            reruns[item_key(one.controller, one.item)] = again
     done = {answer.lost for answer in answers}
     followed = {key: lost for key, lost in memory.lost.items() if key not in done}
     return followed, _kept(reruns, now - _REMEMBERED_SECONDS), _kept(left, now - _LEFT_SECONDS)
@@ -352,7 +354,7 @@ def find(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, rep
     # A person who rebuilds what we started copies the parameter: ours is the first that has it.
     found = sorted(one.item for one in job.entries if one.has(parameter, rerun.id)) if is_told else _by_time(parameter, unit, job)
     # It may be any of several, or is another lost build's already.
-    is_ambiguous = len(found) > 1 or any(f"{lost.controller}#{item}" in situation.memory.reruns for item in found)
+    is_ambiguous = len(found) > 1 or any(item_key(lost.controller, item) in situation.memory.reruns for item in found)
     if not is_told and is_ambiguous:
         told = f"queue items {', '.join(map(str, found))} may be it; a job that declares {parameter} leaves no doubt"
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, told)
@@ -480,13 +482,7 @@ def _answer(situation: Situation, lost: LostBuild, repeats: Collection[str]) -> 
         return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "Jenkins does not show the build any more")
     if facts.rerun or pool is None:
         return find(situation, lost, facts, unit, repeats)
-    return leave_repeated(situation, lost, facts, unit, repeats) or _first_answer(situation, lost, facts, unit, pool)
-
-
-def _first_answer(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, pool: Pool) -> RunAgain | LeaveLost:
-    if refusal := _in_doubt(lost, facts, unit) or _not_repeatable(situation, facts, unit):
-        return leave(situation, lost, facts, *refusal)
-    return again_or_left(situation, lost, facts, unit, pool.rerun or RerunPolicy())
+    return leave_repeated(situation, lost, facts, unit, repeats) or again_or_left(situation, lost, facts, unit, pool.rerun or RerunPolicy())
 
 
 def _in_doubt(lost: LostBuild, facts: LostFacts, unit: Run) -> tuple[Reason, str] | None:
