@@ -10,7 +10,6 @@ _GUARD = "raise ValueError("  # for the type checker
 # By function: how the line begins that the branch leads to ("": out of the function), and why.
 _IMPOSSIBLE = {
     "_gone": ("return {}", "nothing is learned from an incomplete view"),
-    "_keep": (_GUARD, "an agent is in the phase reserved by its reservation alone"),
     "_lend": (_GUARD, "what is lent is ready, and what is ready has a node"),
     "_let_go_of_host": ("return", "a host is lost or overdue only once it is wanted no more"),
     "_seal": (_GUARD, "both callers ask by_labels, which needs mark and node"),

@@ -11,6 +11,7 @@ from autoscaler.domain.facts import plan
 from autoscaler.domain.facts.fleet import Offering
 from autoscaler.domain.facts.nodes import Mark
 from autoscaler.domain.facts.plan import BootFailure, Plan
+from autoscaler.domain.facts.runs import BuildResult
 
 KINDS: dict[type, str] = {
     plan.Adopt: "adopt",
@@ -68,7 +69,8 @@ def lines_of_lesson(controller: str, lesson: Any) -> Iterator[str]:
     for pool, waits in lesson.job_waits.items():
         yield f"waited {controller} {pool} {' '.join(f'{seconds:.0f}' for seconds in waits)}"
     for pool, tally in lesson.tallies.items():
-        yield f"ended {controller} {pool} succeeded={tally.succeeded} failed={tally.failed}"
+        succeeded, failed = tally[BuildResult.SUCCEEDED], tally[BuildResult.FAILED]
+        yield f"ended {controller} {pool} succeeded={succeeded} failed={failed}"
     for build in lesson.unseen:
         yield f"unseen {controller} {build.pool} {build.node} {build.run} {_text(build.result)}"
     for block, end in lesson.blocks:

@@ -203,15 +203,15 @@ DEVICES = (
     Bug(
         name="a device is reserved for a person while jobs wait for it",
         function="reserve_device",
-        was="    if first := _jobs_first(situation, mine):\n        return [first]\n",
-        becomes="",
+        was="for pool in dict.fromkeys(one.pool.name for one in mine):\n",
+        becomes="for pool in ():\n",
         found_by=(f"{_DEVICES}::test_none_is_reserved_where",),
     ),
     Bug(
         name="the same device is reserved twice before its agent has asked",
         function="free_devices",
-        was="    return sum(device.state == FREE for device in told.devices) - since\n",
-        becomes="    return sum(device.state == FREE for device in told.devices)\n",
+        was="    return told.free - since\n",
+        becomes="    return told.free\n",
         found_by=(f"{_DEVICES}::test_none_is_reserved_where",),
     ),
     Bug(

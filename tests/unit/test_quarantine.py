@@ -11,7 +11,6 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.runs import BuildResult, Streak
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
-from autoscaler.domain.scale_in.replace import Tally
 from support.builders import (
     NOW,
     a_build,
@@ -69,7 +68,7 @@ def learned_from(before, results, *running, gone=()):
 def test_failures_in_a_row_are_counted_until_a_build_succeeds():
     first = learned_from(a_learned(), {"job/a/1": FAILED, "job/b/1": FAILED}, gone=[("a", "job/a/1"), ("b", "job/b/1")])
     assert first.learned.streaks == {"cpu-1": Streak(failures=2, since_at=NOW, jobs=("a", "b"), pool="cpu")}
-    assert first.tallies == {"cpu": Tally(succeeded=0, failed=2)}
+    assert first.tallies == {"cpu": {FAILED: 2}}
     second = learned_from(first.learned, {"job/a/2": SUCCEEDED}, gone=[("a", "job/a/2")])
     assert (second.learned.streaks, second.learned.succeeded_at) == ({}, {"cpu": NOW})
 

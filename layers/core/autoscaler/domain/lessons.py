@@ -1,5 +1,6 @@
 """Lessons of builds: what one look at a controller teaches of durations, stages, arrivals and streaks. `publish_metrics` saves it."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +10,6 @@ from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.job_patterns import learn_stages, note_arrivals
 from autoscaler.domain.scale_in.replace import (
     Ended,
-    Tally,
     came_and_went,
     count_ends,
     ended_on,
@@ -44,7 +44,7 @@ class Lesson:
 
     learned: Learned
     job_waits: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
-    tallies: Mapping[str, Tally] = field(default_factory=dict)  # by pool
+    tallies: Mapping[str, Counter[BuildResult]] = field(default_factory=dict)  # by pool
     ends: Mapping[str, RunEnd] = field(default_factory=dict)  # of builds gone since, by run; as far as Jenkins was asked
     unseen: tuple[Ended, ...] = ()  # builds that began and ended between two looks
     blocks: tuple[tuple[GoneBlock, BlockEnd], ...] = ()  # of pipelines, that found their node

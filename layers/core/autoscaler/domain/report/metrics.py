@@ -9,6 +9,7 @@ from autoscaler.domain.facts.fleet import Fleet, Lending
 from autoscaler.domain.facts.nodes import Health, MarkClass
 from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.runs import BuildResult
 from autoscaler.domain.facts.snapshot import ControllerView, RecordState
 from autoscaler.domain.facts.telemetry import CONTROLLER, Reports, Telemetry
 from autoscaler.domain.grouping import grouped
@@ -18,7 +19,7 @@ from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS,
 from autoscaler.domain.report.limits import agents_used, in_trouble, measure_teams
 from autoscaler.domain.report.machines import boots_of_images, count_lent, usd_per_hour_together
 from autoscaler.domain.report.waiting import late_unmet
-from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, Tally, times_over
+from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.bets import TrialOf, failing
 from autoscaler.domain.situation.builds import last_look_at
@@ -158,8 +159,8 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
     controller, name = pool.key
     dimensions = (("Fleet", situation.fleet.name), ("Controller", controller), ("Pool", name))
     yield Datum(name="JobWaitSeconds", values=lesson.job_waits.get(name, ()) if lesson else (), unit=SECONDS, dimensions=dimensions)
-    tally = lesson.tallies.get(name, Tally()) if lesson else Tally()  # of the builds that ended since the last look
-    ended = {"BuildsSucceeded": tally.succeeded, "BuildsFailed": tally.failed}
+    tally: Mapping[BuildResult, int] = lesson.tallies.get(name, {}) if lesson else {}  # of the builds that ended since the last look
+    ended = {"BuildsSucceeded": tally.get(BuildResult.SUCCEEDED), "BuildsFailed": tally.get(BuildResult.FAILED)}
     yield from (one(metric, count, COUNT, dimensions) for metric, count in ended.items() if count)
     if not situation.snapshot.controllers[controller].complete:
         return

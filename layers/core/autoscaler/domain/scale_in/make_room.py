@@ -135,7 +135,11 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
             wishes_without=lambda _: wishes,  # nobody misses what is idle
         )
         for agent, refused in room.make():
-            yield _cordon_idle(situation, agent, refused.detail, is_useless=agent.record.instance_id in useless)
+            # Demand does not bring a useless one back: it would, for the very jobs that cannot take it.
+            kind, why = MarkClass.RETIRE, "it is idle, and takes"
+            if agent.record.instance_id in useless:
+                kind, why = MarkClass.HANDS_OVER, "it is idle, no job that waits can take it, and it takes"
+            yield cordon(situation, agent, kind, Reason.GIVES_WAY, f"{why} the room of an agent that jobs wait for: {refused.detail}")
 
 
 def _launched(situation: Situation, leaving: frozenset[str]) -> tuple[list[Wish], bool]:
@@ -143,15 +147,6 @@ def _launched(situation: Situation, leaving: frozenset[str]) -> tuple[list[Wish]
     budget = Budget(situation, leaving).keep(room_without(situation, leaving))
     held = [refusal for placement in placed_in_turn(situation, budget) for refusal in placement.purchase.held.values()]
     return budget.taken, any(refusal.reason in _HELPED_BY_ROOM for refusal in held)
-
-
-def _cordon_idle(situation: Situation, agent: Agent, against: str, *, is_useless: bool) -> Cordon:
-    """Cordon an agent. Demand does not bring a useless one back: it would, for the very jobs that cannot take it."""
-    if is_useless:
-        detail = f"it is idle, no job that waits can take it, and it takes the room of an agent that jobs wait for: {against}"
-        return cordon(situation, agent, MarkClass.HANDS_OVER, Reason.GIVES_WAY, detail)
-    detail = f"it is idle, and takes the room of an agent that jobs wait for: {against}"
-    return cordon(situation, agent, MarkClass.RETIRE, Reason.GIVES_WAY, detail)
 
 
 def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:

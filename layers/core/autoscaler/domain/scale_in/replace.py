@@ -13,6 +13,7 @@ Demand replaces an agent that a monitor of Jenkins took offline at once. After t
 the agent ends once it was idle in two looks. If the monitor takes its mark back first, the agent is used again.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,7 +30,7 @@ from autoscaler.domain.forecast.job_patterns import project_of
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.turns import may_be_refused
-from autoscaler.domain.scale_in.surplus import least_missed
+from autoscaler.domain.scale_in.surplus import held_in, least_missed
 from autoscaler.domain.situation.agents import MARKED_SECONDS, Agent
 from autoscaler.domain.situation.bets import TrialOf, failing
 from autoscaler.domain.situation.canary import is_canary, why_replaced
@@ -51,14 +52,6 @@ _FAILING = 500  # jobs
 DAY_SECONDS = 86_400.0
 # Results of a pool that are remembered, before older ones fade.
 _MOST_COUNTED, _FADES = 200.0, 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """Results of builds that ended since the last look."""
-
-    succeeded: int = 0
-    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +85,9 @@ def _gone(before: Learned, view: ControllerView) -> dict[str, Sighting]:
     return {key: sighting for key, sighting in before.running.items() if key not in running and sighting.run and sighting.node}
 
 
-def count_ends(before: Learned, view: ControllerView, tallies: Mapping[str, Tally], unseen: int, now: float) -> CountedEnds:
+def count_ends(before: Learned, view: ControllerView, tallies: Mapping[str, Counter[BuildResult]], unseen: int, now: float) -> CountedEnds:
     """Carry on the day's count of builds that left their agents, and of those whose result was counted. ``unseen``: by looks."""
-    ended, counted = (
-        len(_gone(before, view)) + unseen,
-        sum(tally_of_pool.succeeded + tally_of_pool.failed for tally_of_pool in tallies.values()),
-    )
+    ended, counted = len(_gone(before, view)) + unseen, sum(counts.total() for counts in tallies.values())
     if not (ended or counted):
         return before.ends
     today = before.ends if before.ends.day_at == midnight_before(now) else CountedEnds(day_at=midnight_before(now))
@@ -128,16 +118,10 @@ def ended_on(
     return tuple(sorted((*builds, *of_runs), key=lambda end: end.since_at))
 
 
-def tally(ended: Iterable[Ended]) -> dict[str, Tally]:
-    """Count results by pool."""
-    counts: dict[str, Tally] = {}
-    for end in ended:
-        if end.result is not None:
-            known = counts.get(end.pool, Tally())
-            counts[end.pool] = Tally(
-                succeeded=known.succeeded + (end.result is BuildResult.SUCCEEDED), failed=known.failed + (end.result is BuildResult.FAILED)
-            )
-    return counts
+def tally(ended: Iterable[Ended]) -> dict[str, Counter[BuildResult]]:
+    """Count results of builds that ended since the last look, by pool."""
+    results = grouped((end.pool, end.result) for end in ended if end.result is not None)
+    return {pool: Counter(of_pool) for pool, of_pool in results.items()}
 
 
 def note_streaks(before: Learned, ended: Iterable[Ended], view: ControllerView, now: float) -> Learned:
@@ -183,7 +167,9 @@ def note_pool_results(before: Mapping[str, PoolResults], ended: Iterable[Ended])
     for pool, counts in tally(ended).items():
         known = counted.get(pool, PoolResults())
         fading = _FADES if known.succeeded + known.failed > _MOST_COUNTED else 1.0
-        counted[pool] = PoolResults(succeeded=known.succeeded * fading + counts.succeeded, failed=known.failed * fading + counts.failed)
+        counted[pool] = PoolResults(
+            succeeded=known.succeeded * fading + counts[BuildResult.SUCCEEDED], failed=known.failed * fading + counts[BuildResult.FAILED]
+        )
     return counted
 
 
@@ -245,16 +231,13 @@ class DisruptionBudget:
             faults = ((agent, why) for agent in staying if (why := self.wrong_with(situation, agent)))
             wrong = {agent.record.instance_id: why for agent, why in faults if not situation.protected(agent)}
             if wrong and pool.on_hold:
-                yield self._held(pool, Reason.HELD, f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}")
+                yield held_in(pool, Reason.HELD, f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}")
             elif wrong:
                 chosen = least_missed(situation, [agent for agent in staying if agent.record.instance_id in wrong])
                 allowed = self._left(situation, pool, decided)
                 yield from (cordon(situation, agent, self.kind, *wrong[agent.record.instance_id]) for agent in chosen[:allowed])
                 if left := len(chosen[allowed:]):
-                    yield self._held(pool, self.reason, f"{left} more agents are {self.adjective}; {self.pace(situation, pool)}")
-
-    def _held(self, pool: PoolView, reason: Reason, detail: str) -> Held:
-        return Held(pool=pool.name, controller=pool.controller, reason=reason, detail=detail)
+                    yield held_in(pool, self.reason, f"{left} more agents are {self.adjective}; {self.pace(situation, pool)}")
 
     def _left(self, situation: Situation, pool: PoolView, decided: Decided) -> int:
         """How many more agents of a pool may be taken, beside those that this pass has taken on other controllers."""
@@ -352,9 +335,7 @@ def _may_end(situation: Situation, agent: Agent, pool: PoolView) -> bool:
 
     A trial that failed may, and after an hour what no job waits for, and what leaves the next trial no room.
     """
-    if pool.doubt is None:
-        return True
-    if agent.record.began_at > pool.doubt.since_at:
+    if pool.doubt is None or agent.record.began_at > pool.doubt.since_at:
         return True
     if situation.now - pool.doubt.since_at < HOUR_SECONDS:
         return False
@@ -424,20 +405,16 @@ def free_from_ended(situation: Situation, controller: str, decided: Decided) -> 
     for pool in situation.pools_of(controller).values():
         kept = [agent for agent in _kept(situation, pool) if agent.record.node not in taken]
         if kept and pool.on_hold:
-            detail = f"{told_ended(kept[0])}; {pool.paused_detail}"
-            yield Held(pool=pool.name, controller=controller, reason=Reason.HELD, detail=detail)
+            yield held_in(pool, Reason.HELD, f"{told_ended(kept[0])}; {pool.paused_detail}")
         elif kept:
-            yield from (_cordon(situation, agent) for agent in kept if not agent.executors)
-            yield from (_cordon(situation, agent) for agent in [agent for agent in kept if agent.executors][: _places(pool)])
+            at_work = [agent for agent in kept if agent.executors]
+            for agent in (*(agent for agent in kept if not agent.executors), *at_work[: _places(pool)]):
+                yield cordon(situation, agent, MarkClass.USED_UP, Reason.BUILD_HAS_ENDED, told_ended(agent))
 
 
 def _kept(situation: Situation, pool: PoolView) -> list[Agent]:
     ended = (agent for agent in pool.ready if agent.node and agent.node.ended)
     return [agent for agent in ended if agent.record.is_instance and not situation.protected(agent)]
-
-
-def _cordon(situation: Situation, agent: Agent) -> Cordon:
-    return cordon(situation, agent, MarkClass.USED_UP, Reason.BUILD_HAS_ENDED, told_ended(agent))
 
 
 def told_ended(agent: Agent) -> str:

@@ -32,14 +32,12 @@ _Kept = Cordon | Terminate | EndReservation | Held
 def keep_reserved(situation: Situation, controller: str, _decided: Decided) -> Iterator[_Kept]:
     """Keep builds away from the reserved agents of a controller, and end their reservations once the month's money is spent."""
     for agent in situation.agents:
-        if agent.record.controller == controller and agent.phase is Phase.RESERVED and not agent.instance_ended:
-            yield from _keep(situation, agent)
+        reservation = agent.record.reservation
+        if reservation and agent.record.controller == controller and agent.phase is Phase.RESERVED and not agent.instance_ended:
+            yield from _keep(situation, agent, reservation)
 
 
-def _keep(situation: Situation, agent: Agent) -> Iterator[_Kept]:
-    reservation = agent.record.reservation
-    if reservation is None:
-        raise ValueError(f"{agent.record.instance_id} is not reserved")
+def _keep(situation: Situation, agent: Agent, reservation: Reservation) -> Iterator[_Kept]:
     if agent.record.state.is_asked_for:  # it has no node, and nobody is on it yet
         if why := _why_over(situation, agent.pool.name, reservation):
             yield replace(terminate(agent, *why), node=None, mark=None)
@@ -47,7 +45,7 @@ def _keep(situation: Situation, agent: Agent) -> Iterator[_Kept]:
     level = situation.stopped_by(agent.pool.name)
     if level is not None and reservation.until_at > situation.now + WARNING_SECONDS:
         yield end_reservation(agent, situation.now + WARNING_SECONDS, Reason.USD_PER_MONTH, what_holds(situation, level))
-    yield from _keep_builds_away(situation, agent)
+    yield from _keep_builds_away(situation, agent, reservation)
 
 
 def _why_over(situation: Situation, pool: str, reservation: Reservation) -> tuple[Reason, str] | None:
@@ -58,17 +56,19 @@ def _why_over(situation: Situation, pool: str, reservation: Reservation) -> tupl
     return None if level is None else (Reason.USD_PER_MONTH, what_holds(situation, level))
 
 
-def _keep_builds_away(situation: Situation, agent: Agent) -> Iterator[Cordon | Held]:
+def _keep_builds_away(situation: Situation, agent: Agent, reservation: Reservation) -> Iterator[Cordon | Held]:
     """Mark its node offline where a pass was cut off before that, or somebody brought it online.
 
     A pipeline that ran there when its controller restarted, and waits for that very node, resumes first.
     """
-    node = agent.node
+    node, view = agent.node, situation.snapshot.controllers[agent.record.controller]
     if node is None or node.temporarily_offline or situation.waits_to_resume(agent):
-        yield hold_back(agent, Reason.RESERVED, _told(situation, agent))
-    elif not agent.by_labels or not drops_handed_builds(situation.snapshot.controllers[agent.record.controller]):
+        name, left = agent.record.node or agent.record.instance_id, duration(reservation.until_at - situation.now)
+        yield hold_back(agent, Reason.RESERVED, f"{name} is reserved for {reservation.person}, for another {left}")
+    elif not agent.by_labels or not drops_handed_builds(view):
         yield cordon(situation, agent, MarkClass.RESERVED, Reason.RESERVED, f"{node.name} is reserved, and its node takes builds")
-    elif _may_be_marked(situation, agent):
+    elif is_unlabelled_twice(situation, agent) and not any(may_start_on(item, node) for item in view.items):
+        # No build can be handed to it in the instant of its mark.
         yield _marked(situation, agent)
 
 
@@ -77,20 +77,6 @@ def _marked(situation: Situation, agent: Agent) -> Cordon:
     detail = f"the labels of {agent.record.node} were taken, and it was idle in two looks since"
     step = cordon(situation, agent, MarkClass.RESERVED, Reason.LABELS_TAKEN, detail)
     return replace(step, mark=agent.mark) if agent.mark and agent.mark.kind is MarkClass.RESERVED else step
-
-
-def _told(situation: Situation, agent: Agent) -> str:
-    reservation, name = agent.record.reservation, agent.record.node or agent.record.instance_id
-    left = duration(reservation.until_at - situation.now) if reservation else ""
-    return f"{name} is reserved for {reservation.person if reservation else ''}, for another {left}"
-
-
-def _may_be_marked(situation: Situation, agent: Agent) -> bool:
-    """Tell whether no build can be handed to an agent without labels in the instant of its mark."""
-    node = agent.node
-    if node is None or not is_unlabelled_twice(situation, agent):
-        return False
-    return not any(may_start_on(item, node) for item in situation.snapshot.controllers[agent.record.controller].items)
 
 
 def reserve(situation: Situation, agent: Agent, reservation: Reservation, *, though_busy: bool) -> Reserve:
@@ -121,7 +107,8 @@ def idle_to_reserve(situation: Situation, pool: str, controller: str | None) -> 
     if not idle or is_for_builds(situation, pool):
         return None
     chosen = least_missed(situation, idle)
-    return next((agent for agent in chosen if not _may_be_interrupted(situation, agent)), chosen[0])
+    spot = {instance.id for instance in situation.snapshot.instances if instance.market == Market.SPOT}
+    return next((agent for agent in chosen if agent.record.instance_id not in spot), chosen[0])
 
 
 def _is_free(situation: Situation, agent: Agent) -> bool:
@@ -137,11 +124,6 @@ def is_for_builds(situation: Situation, pool: str) -> bool:
     ready = sum(agent.pool.name == pool and agent.phase is Phase.READY and not agent.instance_ended for agent in situation.agents)
     spec = situation.fleet.pools.get(pool)
     return spec is not None and ready <= spec.min_agents
-
-
-def _may_be_interrupted(situation: Situation, agent: Agent) -> bool:
-    instance = situation.instances.get(agent.record.instance_id)
-    return instance is not None and instance.market == Market.SPOT
 
 
 def _why_others_need_it(situation: Situation, agent: Agent, name: str) -> tuple[Reason, str] | None:

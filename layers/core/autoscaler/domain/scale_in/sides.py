@@ -20,7 +20,6 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Node, Record, RecordState, Reservation
-from autoscaler.domain.facts.telemetry import FREE
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left import told_unseen, unseen_sides, why_not_wanted
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, leaving, terminate, uncordon
@@ -166,7 +165,7 @@ def free_devices(situation: Situation, machine: str) -> int | None:
     if told is None or not told.is_fresh(situation.now):
         return None
     since = sum(one.since_at >= told.told_at for one in devices_reserved(situation, machine))
-    return sum(device.state == FREE for device in told.devices) - since
+    return told.free - since
 
 
 def reserve_device(situation: Situation, order: Reserve, reservation: Reservation) -> list[ReserveDevice | EndReservation | Held]:
@@ -175,19 +174,13 @@ def reserve_device(situation: Situation, order: Reserve, reservation: Reservatio
     if known := _people(situation, mine).get(order.person):
         told = f"a device for {order.person}, as {order.by} asked"
         return [end_reservation(known, reservation.until_at, Reason.RESERVED, told, person=order.person)]
-    if first := _jobs_first(situation, mine):
-        return [first]
+    for pool in dict.fromkeys(one.pool.name for one in mine):
+        if waits := sum(situation.starved[name].get(pool, 0) for name in situation.demands):
+            return [Held(pool=pool, reason=Reason.CI_FIRST, detail=f"{waits} jobs wait for {pool}: its devices are for them first")]
     best = max(mine, key=partial(_free_for_people, situation), default=None)
     if best is None or not _free_for_people(situation, best):
         return [Held(pool=best.pool.name if best else "", reason=Reason.NO_FREE_DEVICE, detail=_why_none(situation, mine, order.target))]
     return [_step(best, reservation)]
-
-
-def _jobs_first(situation: Situation, mine: list[Agent]) -> Held | None:
-    for pool in dict.fromkeys(one.pool.name for one in mine):
-        if waits := sum(situation.starved[name].get(pool, 0) for name in situation.demands):
-            return Held(pool=pool, reason=Reason.CI_FIRST, detail=f"{waits} jobs wait for {pool}: its devices are for them first")
-    return None
 
 
 def _free_for_people(situation: Situation, agent: Agent) -> int:
@@ -207,7 +200,7 @@ def _people(situation: Situation, mine: Iterable[Agent]) -> dict[str, Agent]:
     """Find who has a device of these machines now, and the side in whose record that stands."""
     machines = {agent.record.machine for agent in mine}
     sides = (agent for agent in situation.agents if agent.record.machine in machines)
-    return {one.person: side for side in sides for one in side.record.devices_for if not one.is_over(situation.now)}
+    return {one.person: side for side in sides for one in _reserved(situation, side)}
 
 
 def _step(agent: Agent, reservation: Reservation) -> ReserveDevice:
@@ -289,12 +282,7 @@ def _take_out(situation: Situation, agent: Agent, why: str) -> Iterator[Cordon |
         yield terminate(agent, Reason.LEFT_THE_FILE, why)
     elif is_ready and not situation.protected(agent):
         yield cordon(situation, agent, MarkClass.OUTDATED, Reason.LEFT_THE_FILE, why)
-    else:
-        yield from _why_it_stays(situation, agent, why)
-
-
-def _why_it_stays(situation: Situation, agent: Agent, why: str) -> Iterator[Held]:
-    if agent.phase is Phase.SET_ASIDE and agent.node:
+    elif agent.phase is Phase.SET_ASIDE and agent.node:
         detail = f"{why}; {agent.node.name} was taken offline by a person ({agent.node.reason}): bring it online, or delete it"
         yield hold_back(agent, Reason.MARKED_BY_A_PERSON, detail)
     elif agent.phase in (Phase.READY, Phase.LOST) and situation.protected(agent):

@@ -83,12 +83,12 @@ def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Hel
     if extra <= 0:
         return []
     if pool.on_hold:
-        return [_held(pool, Reason.HELD, f"{counted(extra, 'agent')} too many; {pool.paused_detail}")]
+        return [held_in(pool, Reason.HELD, f"{counted(extra, 'agent')} too many; {pool.paused_detail}")]
     watched_seconds, kept_seconds = situation.now - window.opened_at, pool.keep.seconds(most + 1)
     if watched_seconds < kept_seconds:
         watched, kept = durations_apart(watched_seconds, kept_seconds)
         seem = "seems" if extra == 1 else "seem"
-        return [_held(pool, Reason.WINDOW_OPEN, f"{counted(extra, 'agent')} {seem} too many, seen for {watched} of {kept}")]
+        return [held_in(pool, Reason.WINDOW_OPEN, f"{counted(extra, 'agent')} {seem} too many, seen for {watched} of {kept}")]
     detail = f"no more than {most} of {len(ready)} agents were needed at once for {duration(kept_seconds)}"
     chosen = least_missed(situation, free_to_go(situation, ready))[:extra]
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
@@ -124,7 +124,8 @@ def _needed(situation: Situation, pool: PoolView) -> int:
     return max(most, window.peaks[-1][1] + ceil((due.executors - due.stages) / pool.executors))
 
 
-def _held(pool: PoolView, reason: Reason, detail: str) -> Held:
+def held_in(pool: PoolView, reason: Reason, detail: str) -> Held:
+    """Note what is wanted in a pool on its controller, and is not done."""
     return Held(pool=pool.name, controller=pool.controller, reason=reason, detail=detail)
 
 
