@@ -33,11 +33,7 @@ def _too_long(pool: Pool, seen: Mapping[str, Mapping[str, tuple[float, ...]]]) -
     most = inf if pool.max_job_seconds is None else pool.max_job_seconds
     for job, by_pool in seen.items():
         # Elsewhere where it takes least: if even that is too long, no pool is known where it would be short.
-        where = pool.name if pool.name in by_pool else min((_median(by_pool[name]), name) for name in by_pool)[1]
-        seconds = _median(by_pool[where])
+        where = pool.name if pool.name in by_pool else min(by_pool, key=lambda name: (quantiles(by_pool[name]).p50_seconds, name))
+        seconds = quantiles(by_pool[where]).p50_seconds
         if seconds > most:
             yield job, Decline(pool=pool.name, seconds=seconds, builds=len(by_pool[where]), seen_in=where, most_seconds=most)
-
-
-def _median(samples: tuple[float, ...]) -> float:
-    return quantiles(samples).p50_seconds

@@ -44,19 +44,14 @@ def quantiles_of_job(learned: Learned, job: str, pool: str) -> Quantiles | None:
 
 def note_duration(samples: dict[str, tuple[float, ...]], job: str, pool: str, seconds: float) -> None:
     """Note how long a build took, for its job in that pool and for the pool."""
-    for key, kept in ((job_key(job, pool), _PER_JOB), (pool_key(pool), _PER_POOL)):
+    for key, kept in ((job_key(job, pool), _PER_JOB), (job_key("", pool), _PER_POOL)):
         # Popped and put back: the jobs seen last stand last, and are kept.
         samples[key] = (*samples.pop(key, ()), round(seconds, 1))[-kept:]
 
 
 def job_key(job: str, pool: str) -> str:
-    """Name the key of a job's durations."""
+    """Name the key of a job's durations; of the job without a name: of all of the pool's."""
     return f"{pool}\n{job}"
-
-
-def pool_key(pool: str) -> str:
-    """Name the key of all durations of a pool: those of the job without a name."""
-    return job_key("", pool)
 
 
 @lru_cache(maxsize=10_000)

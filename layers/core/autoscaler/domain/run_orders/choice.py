@@ -82,7 +82,7 @@ def address_of(pool: Pool, fleet: Fleet, view: ControllerView) -> str | None:
     if label is None:
         return None
     foreign = [node.labels | {node.name} for node in view.nodes if node.agent and fleet.ownership_label not in node.labels]
-    return _joined([label, quoted(fleet.ownership_label)]) if _satisfied(label, foreign) else label
+    return "&&".join([label, quoted(fleet.ownership_label)]) if _satisfied(label, foreign) else label
 
 
 def _may_carry(pool: Pool, fleet: Fleet) -> Iterator[frozenset[str]]:
@@ -97,21 +97,17 @@ def _alone(labels: Iterable[str], others: list[frozenset[str]]) -> str | None:
     mine = sorted(labels)
     some = (chosen for size in range(1, _FEW + 1) for chosen in combinations(mine, size))
     for chosen in (*some, tuple(mine)):
-        expression = _joined(map(quoted, chosen))
+        expression = "&&".join(map(quoted, chosen))
         if not _satisfied(expression, others):
             return expression
     alike = [other for other in others if other >= set(mine)]
     excluded = sorted({min(other - set(mine), default="") for other in alike})
-    return None if "" in excluded else _joined([*map(quoted, mine), *(f"!{quoted(label)}" for label in excluded)])
+    return None if "" in excluded else "&&".join([*map(quoted, mine), *(f"!{quoted(label)}" for label in excluded)])
 
 
 def _satisfied(expression: str, by: Iterable[frozenset[str]]) -> bool:
     parsed = parse(expression)
     return any(parsed.matches(labels) for labels in by)
-
-
-def _joined(parts: Iterable[str]) -> str:
-    return "&&".join(parts)
 
 
 class Vary(StrEnum):

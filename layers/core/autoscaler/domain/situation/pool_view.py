@@ -14,7 +14,7 @@ from autoscaler.domain.facts.orders import Overrides, text_of
 from autoscaler.domain.facts.pools import moment, now_and_next, pool_at
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, RecordState, Snapshot, parts_of, version_of
-from autoscaler.domain.forecast.durations import expected_seconds, pool_key
+from autoscaler.domain.forecast.durations import expected_seconds, job_key
 from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.job_patterns import AgentCosts
 from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
@@ -55,7 +55,7 @@ def closes_at(pool: Pool, learned: Iterable[Learned]) -> float:
 
 def long_build_seconds(pool: str, learned: Iterable[Learned]) -> float:
     """Return the 95th percentile of the builds that were seen in a pool."""
-    samples = sorted(seconds for one in learned for seconds in one.samples.get(pool_key(pool), ()))
+    samples = sorted(seconds for one in learned for seconds in one.samples.get(job_key("", pool), ()))
     return samples[ceil(_SHARE * len(samples)) - 1] if samples else ASSUMED_LONG_BUILD_SECONDS
 
 
