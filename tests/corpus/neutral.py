@@ -69,8 +69,10 @@ def lines_of_lesson(controller: str, lesson: Any) -> Iterator[str]:
     for pool, waits in lesson.job_waits.items():
         yield f"waited {controller} {pool} {' '.join(f'{seconds:.0f}' for seconds in waits)}"
     for pool, tally in lesson.tallies.items():
-        succeeded, failed = tally[BuildResult.SUCCEEDED], tally[BuildResult.FAILED]
-        yield f"ended {controller} {pool} succeeded={succeeded} failed={failed}"
+        yield (
+            f"ended {controller} {pool} succeeded={tally[BuildResult.SUCCEEDED]} "
+            f"failed={tally[BuildResult.FAILED]}"
+        )
     for build in lesson.unseen:
         yield f"unseen {controller} {build.pool} {build.node} {build.run} {_text(build.result)}"
     for block, end in lesson.blocks:

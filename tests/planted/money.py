@@ -215,8 +215,8 @@ MONEY = (
     Bug(
         name="spot is reserved at what it is expected to cost",
         function="Offering.reserved_usd_per_hour",
-        was="return self.highest_usd_per_hour + ",
-        becomes="return self.usd_per_hour + ",
+        was="most = self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour",
+        becomes="most = self.usd_per_hour",
         found_by=("tests/unit/test_budget.py::test_a_launch_is_reserved_at_the_most_it_may_cost",),
     ),
     Bug(

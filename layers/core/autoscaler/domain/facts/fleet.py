@@ -124,14 +124,10 @@ class Offering:
         return self.usd_per_hour + self.volume_usd_per_hour
 
     @property
-    def highest_usd_per_hour(self) -> float:
-        """The highest price of the machine."""
-        return self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
-
-    @property
     def reserved_usd_per_hour(self) -> float:
         """The highest price of an agent on it, with its volume."""
-        return self.highest_usd_per_hour + self.volume_usd_per_hour
+        most = self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
+        return most + self.volume_usd_per_hour
 
 
 class Quarantine(StrEnum):

@@ -366,4 +366,5 @@ def hours_in_day(day: Day, level: Level, now: float) -> float:
 
 def levels_out_of_hours(day: Day, fleet: Fleet, now: float) -> tuple[Level, ...]:
     """Find the levels whose hours of the day are used, the widest first."""
-    return tuple(reversed([level for level in levels(fleet) if hours_in_day(day, level, now) >= level.ceilings.max_hours_per_day]))
+    limited = [level for level in levels(fleet) if level.ceilings.max_hours_per_day < inf]
+    return tuple(reversed([level for level in limited if hours_in_day(day, level, now) >= level.ceilings.max_hours_per_day]))

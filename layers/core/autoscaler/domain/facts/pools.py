@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from autoscaler.domain.facts.fleet import Fleet, Market, Offering, Platform, Pool, PoolSchedule, PoolVolumes
 from autoscaler.domain.facts.memory import LastDefinition, Memory, PricedType
 from autoscaler.domain.facts.snapshot import Instance, Intent, Record
-from autoscaler.domain.grouping import grouped
 
 # When the schedules of pools hold, and which numbers a pool has then.
 #
@@ -288,18 +287,19 @@ def with_left(fleet: Fleet, of: Known) -> Fleet:
 
 
 def _types_of(offerings: Iterable[Offering]) -> tuple[PricedType, ...]:
-    types = grouped(((offering.instance_type, offering.market), offering) for offering in offerings)
-    dearest = (max(alike, key=lambda offering: offering.highest_usd_per_hour) for alike in types.values())
-    return tuple(
-        PricedType(
-            instance_type=offering.instance_type,
-            market=offering.market,
-            usd_per_hour=offering.usd_per_hour,
-            most_usd_per_hour=offering.highest_usd_per_hour,
-            volume_usd_per_hour=offering.volume_usd_per_hour,
-        )
-        for offering in dearest
-    )
+    types: dict[tuple[str, Market], PricedType] = {}
+    for offering in offerings:
+        key = offering.instance_type, offering.market
+        most = offering.usd_per_hour if offering.most_usd_per_hour is None else offering.most_usd_per_hour
+        if key not in types or most > types[key].most_usd_per_hour:
+            types[key] = PricedType(
+                instance_type=offering.instance_type,
+                market=offering.market,
+                usd_per_hour=offering.usd_per_hour,
+                most_usd_per_hour=most,
+                volume_usd_per_hour=offering.volume_usd_per_hour,
+            )
+    return tuple(types.values())
 
 
 def _pool(name: str, definition: LastDefinition, fleet: Fleet) -> Pool:

@@ -57,7 +57,7 @@ def is_covered(pool: Pool, run: str) -> bool:
 
 def wants_on_demand(memory: Memory, controller: str, item: int) -> bool:
     """Tell whether an on-demand agent is to be launched for a queue item: it was lost more often than chance explains."""
-    again = memory.reruns.get(item_key(controller, item))
+    again = memory.reruns.get(f"{controller}#{item}")
     return again is not None and again.on_demand
 
 
