@@ -465,11 +465,13 @@ class Record:
 
     def bound(self, *, node: str | None, life: int | None = None) -> Self:
         """Bind it to another node, or to none, in this life or another one."""
-        return replace(self, bindings=(replace(self.bindings[0], node=node, life=self.life if life is None else life, deleted_at=0.0),))
+        (binding,) = self.bindings
+        return replace(self, bindings=(replace(binding, node=node, life=binding.life if life is None else life, deleted_at=0.0),))
 
     def without_node(self, at: float) -> Self:
         """Note that Jenkins has deleted its node."""
-        return replace(self, bindings=(replace(self.bindings[0], deleted_at=at),))
+        (binding,) = self.bindings
+        return replace(self, bindings=(replace(binding, deleted_at=at),))
 
     @property
     def reserved_usd_per_hour(self) -> float:
