@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from autoscaler.control.observe import Invocation
-from autoscaler.control.outcomes import Report
+from autoscaler.control.outcomes import Report, counts_of
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.report.metrics import heartbeat
-from autoscaler.entry.scheduled import scaling_data
+from autoscaler.domain.report.metrics import heartbeat, scaling
+from autoscaler.entry.scheduled import data_of_pass
 from autoscaler.ports import Ports
 from autoscaler_workbench.simulate.drive import InMemory, InProcess
 
@@ -21,5 +21,6 @@ class InProcessMeasured(InProcess):
 
     def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> list[Report]:
         reports = super()._note(function, run)
-        self.metrics.publish(scaling_data(self.fleet, function, reports), self.ports.clock())
+        told = [*scaling(self.fleet.name, counts_of(reports)), *data_of_pass(self.fleet, function, reports)]
+        self.metrics.publish(told, self.ports.clock())
         return reports

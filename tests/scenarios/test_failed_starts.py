@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from autoscaler.control import operate
+from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.orders import CloseBreaker, Scope
@@ -391,7 +391,7 @@ def test_a_start_that_is_overdue_limits_no_launches():
 
 def test_a_person_who_has_mended_the_cause_need_not_wait_for_the_next_try():
     day = starts_have_failed(a_day(), ago=0.0)
-    operate.close_breaker(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="cpu"))
+    passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="cpu"))
     assert not starts_fail(day)
 
 

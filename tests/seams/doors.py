@@ -142,10 +142,7 @@ def _order(fleet: InMemory, note: Callable[[str], None]) -> None:
         lambda: carry_out(LaunchSome(pool=one, count=1, controller=None, keep_seconds=HOUR, **by | {"request_id": "r-2"})),
         lambda: carry_out(Reserve(target=one, **reserve)),
         lambda: carry_out(DrainSome(pool=one, count=1, controller=None, **by)),
-        *(
-            lambda pool=pool: merged_json(operate.close_breaker(ports, settings, invocation, CloseBreaker(pool=pool)))
-            for pool in settings.pools
-        ),
+        *(lambda pool=pool: carry_out(CloseBreaker(pool=pool)) for pool in settings.pools),
         *(
             lambda number=number, asked=asked: operate.order_runs(
                 ports, settings, invocation, OrderRuns(asked=asked, request_id=f"of-runs-{number}", **orders)

@@ -21,7 +21,6 @@ from autoscaler.domain.facts.job_stats import Subject
 from autoscaler.domain.facts.orders import (
     POOL_NUMBERS,
     TEAM_NUMBERS,
-    CloseBreaker,
     Hold,
     Overrides,
     PoolOverride,
@@ -103,11 +102,6 @@ def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> t
     else:
         overrides = change(ports, invocation, partial(resume, scope=order.scope, name=order.name))
     return overrides, [passes.one_pass(ports, fleet, invocation, partial(commands.bring_back_for_a_person, order=order))]
-
-
-def close_breaker(ports: Ports, fleet: Fleet, invocation: Invocation, order: CloseBreaker) -> list[Report]:
-    """Close a pool's breaker. The next scheduled pass launches."""
-    return [passes.one_pass(ports, fleet, invocation, partial(commands.close_breaker_for_a_person, order=order))]
 
 
 def purge(ports: Ports, fleet: Fleet, invocation: Invocation, order: Purge) -> list[Report]:

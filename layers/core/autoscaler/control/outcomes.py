@@ -11,7 +11,6 @@ from typing import Any
 
 from autoscaler.domain.facts.nodes import MarkClass
 from autoscaler.domain.facts.plan import (
-    BootFailure,
     Cordon,
     FinishStop,
     Launch,
@@ -87,11 +86,6 @@ def starts_failed(report: Report) -> dict[str, int]:
     return failed
 
 
-def boots_failed(report: Report) -> list[BootFailure]:
-    """List the first boots that failed."""
-    return [failure for failure in report.plan.boot_failures if not failure.of_start]
-
-
 def as_json(report: Report) -> dict[str, Any]:
     """Write a pass as the JSON that functions answer and log."""
     return {
@@ -143,6 +137,7 @@ def counts_of(reports: Sequence[Report]) -> dict[str, int]:
     """Count what passes did, each under the name of its metric."""
     results = [result for report in reports for result in report.results]
     held = {(h.controller, h.pool, h.reason) for report in reports for h in report.plan.held}
+    placed = Counter(name for report in reports for name, _ in _places(report))
     return {
         "Launches": done(results, Launch),
         "Starts": done(results, Start),
@@ -151,19 +146,14 @@ def counts_of(reports: Sequence[Report]) -> dict[str, int]:
         "Stops": done(results, Stop),
         "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
         "Terminations": done(results, Terminate),
-        "BootFailures": sum(len(boots_failed(report)) for report in reports),
-        "Quarantines": done([one for one in results if one.step.reason is not Reason.LABELS_TAKEN and _is_quarantine(one)], Cordon),
+        "BootFailures": placed["BootFailures"],
+        "Quarantines": placed["Quarantines"],
         "Ec2Disagrees": any(reason is Reason.EC2_DISAGREES for _, _, reason in held),
         "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
         "BuildsRunAgain": done(results, RunAgain),
-        # Nobody need see to a build that a person has started again.
-        "BuildsLeft": done([one for one in results if one.step.reason is not Reason.REPEATED_BY_PERSON], LeaveLost),
+        "BuildsLeft": placed["BuildsLeft"],
         "LeaseHeld": 0,
     }
-
-
-def _is_quarantine(result: Result) -> bool:
-    return isinstance(result.step, Cordon) and result.step.mark.kind is MarkClass.QUARANTINE
 
 
 _HOLDS_LAUNCHES = {
@@ -221,16 +211,21 @@ def places_of_reports(reports: Iterable[Report]) -> dict[str, list[str]]:
 
 
 def _places(report: Report) -> Iterator[tuple[str, str]]:
-    for failure in boots_failed(report):
-        yield "BootFailures", f"pool {failure.pool} ({failure.instance_id})"
+    for failure in report.plan.boot_failures:
+        if not failure.of_start:
+            yield "BootFailures", f"pool {failure.pool} ({failure.instance_id})"
     yield from (("StartsFailed", f"pool {pool}") for pool in starts_failed(report))
     for held in report.plan.held:
         if held.reason in _HOLDS:
             yield _HOLDS[held.reason], f"pool {held.pool} of {held.controller}" if held.pool else held.detail
     for result in report.results:
         match result:
-            case Result(outcome=Outcome.DONE, step=Cordon(pool=pool, node=node, mark=mark)) if mark.kind is MarkClass.QUARANTINE:
+            case Result(outcome=Outcome.DONE, step=Cordon(pool=pool, node=node, mark=mark, reason=why)) if (
+                # It was counted when its labels were taken.
+                mark.kind is MarkClass.QUARANTINE and why is not Reason.LABELS_TAKEN
+            ):
                 yield "Quarantines", f"{node} of pool {pool}"
+            # Nobody need see to a build that a person has started again.
             case Result(outcome=Outcome.DONE, step=LeaveLost(pool=pool, job=job, reason=why)) if why is not Reason.REPEATED_BY_PERSON:
                 yield "BuildsLeft", f"{job} in pool {pool}"
 

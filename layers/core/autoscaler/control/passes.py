@@ -12,7 +12,7 @@ from autoscaler.control.outcomes import Outcome, Report, Result
 from autoscaler.control.steps import launching
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import DrainAll, DrainNodes, DrainSome, EndInstance, LaunchSome, Release, Reserve
+from autoscaler.domain.facts.orders import CloseBreaker, DrainAll, DrainNodes, DrainSome, EndInstance, LaunchSome, Release, Reserve
 from autoscaler.domain.facts.plan import Cordon, Plan
 from autoscaler.domain.facts.pools import SETTLE_SECONDS
 from autoscaler.domain.facts.reasons import Reason
@@ -30,7 +30,7 @@ LEASE_WAIT_SECONDS = 25.0
 LEASE_WAIT_OF_A_PERSON_SECONDS = 45.0
 
 Decision = Callable[[Snapshot, Fleet], Plan]
-Order = LaunchSome | DrainSome | DrainNodes | DrainAll | Reserve | Release | EndInstance
+Order = LaunchSome | DrainSome | DrainNodes | DrainAll | Reserve | Release | EndInstance | CloseBreaker
 
 
 def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
@@ -74,6 +74,7 @@ DECIDED_BY: Mapping[type, Callable[..., Plan]] = {
     Reserve: commands.reserve_for_a_person,
     EndInstance: commands.end_for_a_person,
     Release: commands.release_for_a_person,
+    CloseBreaker: commands.close_breaker_for_a_person,
     **dict.fromkeys((DrainSome, DrainNodes, DrainAll), commands.drain_for_a_person),
 }
 

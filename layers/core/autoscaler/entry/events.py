@@ -119,9 +119,6 @@ class _Messages(BaseModel):
     records: Annotated[list[_Message], Field(alias="Records", min_length=1, max_length=1)]
 
 
-_MESSAGES = TypeAdapter(_Messages)
-
-
 def is_woken(event: Any) -> bool:
     """Tell whether a message of the queue woke the function."""
     return isinstance(event, Mapping) and "Records" in event
@@ -129,7 +126,7 @@ def is_woken(event: Any) -> bool:
 
 def read_woken(event: Any) -> Woken:
     """Read the one message of an event of SQS."""
-    [message] = checked(_MESSAGES, event).records
+    [message] = checked(TypeAdapter(_Messages), event).records
     return message.body
 
 

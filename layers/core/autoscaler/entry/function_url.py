@@ -120,9 +120,6 @@ class _Body(BaseModel):
     telemetry: Any = None
 
 
-_CALLER = TypeAdapter(_Caller)
-
-
 def register(event: Any) -> dict[str, Any]:
     """Answer an instance that asks who it is. Neither the log nor a refusal ever holds a secret."""
     wired = bootstrap.runtime()
@@ -155,7 +152,7 @@ def register(event: Any) -> dict[str, Any]:
 
 def read_caller(event: Any) -> Caller:
     """Read the caller: its role by the unique id, its session as both of AWS' fields have it."""
-    caller = checked(_CALLER, event)
+    caller = checked(TypeAdapter(_Caller), event)
     role_id, _, session = caller.user.partition(":")
     if caller.arn.rpartition("/")[2] != session:
         raise EventRefusedError("event refused: userArn and userId name different sessions")

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from autoscaler import bootstrap
 from autoscaler.control import passes
-from autoscaler.control.outcomes import Outcome, Report, merged_json, places_of_reports, starts_failed
+from autoscaler.control.outcomes import Outcome, Report, counts_of, merged_json, places_of_reports
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.lifecycle import Announced, InstanceEvent
 from autoscaler.domain.wording import shortened
@@ -30,9 +30,6 @@ class _Announcement(EventBridgeModel):
     detail: _Detail
 
 
-_ANNOUNCEMENT = TypeAdapter(_Announcement)
-
-
 def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     """Act on an event of EC2; return the plan. An instance of another fleet is left alone after one read."""
     wired = bootstrap.runtime()
@@ -44,8 +41,7 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     if at_risk:
         log("builds_at_risk", instance_id=event.instance_id, announced=str(event.kind), count=len(at_risk), builds=list(at_risk))
     if event.kind is Announced.STATE:
-        failed = sum(sum(starts_failed(report).values()) for report in reports)
-        tell_counts(wired, "instance_events", {"StartsFailed": failed}, places_of_reports(reports))
+        tell_counts(wired, "instance_events", {"StartsFailed": counts_of(reports)["StartsFailed"]}, places_of_reports(reports))
     else:
         tell_counts(wired, "instance_events", {"BuildsAtRisk": len(at_risk)})
         _fail_if_undone(reports)
@@ -54,7 +50,7 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
 
 def read_instance_event(event: Any) -> InstanceEvent:
     """Read an event of EC2."""
-    announcement = checked(_ANNOUNCEMENT, event)
+    announcement = checked(TypeAdapter(_Announcement), event)
     kind = _ANNOUNCED.get(announcement.detail_type)
     if kind is None:
         given = shortened(announcement.detail_type)

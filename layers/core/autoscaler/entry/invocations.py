@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from autoscaler.bootstrap import Runtime
 from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import leave_note
+from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import scaling
 from autoscaler.entry.events import Context
 from autoscaler.telemetry import send_metrics
@@ -33,12 +34,13 @@ def tell_counts(
     function: str,
     counts: Mapping[str, int],
     places: Mapping[str, Sequence[str]] | None = None,
+    of_pass: Sequence[Datum] = (),
 ) -> None:
     """Tell counts of a function: as metrics, or in a note that `publish_metrics` reads.
 
-    Each under the name of its metric; ``places``: where.
+    Each under the name of its metric; ``places``: where; ``of_pass``: metrics beside them, of a pass that was completed.
     """
     if wired.essential:
-        leave_note(wired.ports, function, counts, places or {})
+        leave_note(wired.ports, function, counts, places or {}, completed=bool(of_pass))
     else:
-        send_metrics(wired.ports, scaling(wired.fleet.name, counts))
+        send_metrics(wired.ports, [*scaling(wired.fleet.name, counts), *of_pass])

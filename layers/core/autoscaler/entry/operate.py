@@ -12,7 +12,6 @@ from autoscaler.control.doctor import examine
 from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Report, merged_json, note
 from autoscaler.domain.facts.orders import (
-    CloseBreaker,
     Hold,
     Overrides,
     PoolOverride,
@@ -40,6 +39,7 @@ from autoscaler.entry.operations import (
     FleetOrder,
     Jobs,
     Operation,
+    Order,
     Runs,
     read_operation,
 )
@@ -102,16 +102,21 @@ def handle(event: Any, context: Context) -> dict[str, Any]:
     if order is None:
         answer = _answer(wired, invocation, operation)
     else:
-        if isinstance(order, OrderRuns | CancelRun):
-            carry_out = partial(_ordered, wired, invocation, operation, order)
-        else:
-            carry_out = partial(_carry_out, wired, invocation, operation, order)
+        carry_out = partial(_carry_out, wired, invocation, operation, order)
         answer = once(operation.request_id, context, carry_out) if operation.request_id and not operation.dry_run else carry_out()
     return {"action": operation.action, "dry_run": invocation.dry_run, "now_at": now} | answer
 
 
-def _carry_out(wired: Runtime, invocation: Invocation, operation: Operation, order: FleetOrder) -> dict[str, Any]:
+def _carry_out(wired: Runtime, invocation: Invocation, operation: Operation, order: Order) -> dict[str, Any]:
     """Carry out an order, and log who wanted it and why."""
+    if isinstance(order, OrderRuns | CancelRun):
+        entry = (
+            operate.order_runs(wired.ports, wired.fleet, invocation, order)
+            if isinstance(order, OrderRuns)
+            else operate.cancel_runs(wired.ports, wired.fleet, invocation, order)
+        )
+        _note(wired, operation, is_event=True, subject=entry.job, detail=f"{entry.id}: {operation.reason}")
+        return {"runs": [asdict(entry)]}
     before = wired.ports.state.read().overrides.at(wired.ports.clock()) if isinstance(order, Resume | ResumeBudget) else None
     overrides, reports = _applied(wired, invocation, order)
     names = ("controller", "pool", "team", "label", "breaker", "target")
@@ -133,17 +138,6 @@ def _is_event(order: FleetOrder, reports: Iterable[Report], *, changed: bool) ->
     held = [held.reason for report in reports for held in report.plan.held]
     lifts = isinstance(order, Resume | ResumeBudget | Purge)  # of these no held step means that there was nothing to lift
     return any(reason not in _NOTHING_TO_DO for reason in held) if held else not lifts
-
-
-def _ordered(wired: Runtime, invocation: Invocation, operation: Operation, order: OrderRuns | CancelRun) -> dict[str, Any]:
-    """Order builds, or end an order."""
-    entry = (
-        operate.order_runs(wired.ports, wired.fleet, invocation, order)
-        if isinstance(order, OrderRuns)
-        else operate.cancel_runs(wired.ports, wired.fleet, invocation, order)
-    )
-    _note(wired, operation, is_event=True, subject=entry.job, detail=f"{entry.id}: {operation.reason}")
-    return {"runs": [asdict(entry)]}
 
 
 def _note(wired: Runtime, operation: Operation, *, is_event: bool, **about: str) -> None:
@@ -168,8 +162,6 @@ def _applied(wired: Runtime, invocation: Invocation, order: FleetOrder) -> tuple
         case ResumeBudget():
             # What the AWS budget's hold let go is launched again by the next pass, if it is wanted.
             return operate.change(ports, invocation, resume_budget), []
-        case CloseBreaker():
-            return None, operate.close_breaker(ports, fleet, invocation, order)
         case Purge():
             return None, operate.purge(ports, fleet, invocation, order)
         case _:

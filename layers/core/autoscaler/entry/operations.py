@@ -416,7 +416,6 @@ class _BudgetMessage(BaseModel):
     records: Annotated[list[_SnsRecord], Field(alias="Records", min_length=1, max_length=1)]  # SNS never sends more
 
 
-_BUDGET_MESSAGE = TypeAdapter(_BudgetMessage)
 # SNS delivers within minutes. An older message is a sample that somebody sends by hand.
 _BUDGET_MESSAGE_SECONDS = 86_400.0
 
@@ -444,7 +443,7 @@ def read_operation(event: Any) -> Operation:
 
 def _budget_spent(event: Any) -> "_BudgetSpent":
     """Read a message of the AWS budget as a hold on launches. The message id makes a repeated delivery the same request."""
-    message = checked(_BUDGET_MESSAGE, event).records[0].sns
+    message = checked(TypeAdapter(_BudgetMessage), event).records[0].sns
     return _BudgetSpent(
         action="hold",
         by=BUDGET,

@@ -9,12 +9,12 @@ from autoscaler.bootstrap import Runtime
 from autoscaler.control import measure, passes
 from autoscaler.control.measure import publish_all, publish_essential
 from autoscaler.control.observe import Invocation
-from autoscaler.control.outcomes import Report, counts_of, leave_note, merged_json, places_of_reports
+from autoscaler.control.outcomes import Report, counts_of, merged_json, places_of_reports
 from autoscaler.control.run_steps import carry_orders_on
 from autoscaler.control.slots import announce_looks, why_skipped
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
-from autoscaler.domain.report.metrics import heartbeat, held_by_teams, scaling
+from autoscaler.domain.report.metrics import heartbeat, held_by_teams
 from autoscaler.domain.report.ordered import Outcome as RunOutcome
 from autoscaler.entry.events import (
     SCALE_DOWN,
@@ -31,7 +31,7 @@ from autoscaler.entry.events import (
 from autoscaler.entry.invocations import begin, tell_counts
 from autoscaler.errors import LeaseHeldError
 from autoscaler.ports import Ports
-from autoscaler.telemetry import log, log_reports, send_metrics
+from autoscaler.telemetry import log, log_reports
 
 Pass = Callable[[Ports, Fleet, Invocation], list[Report]]
 
@@ -99,10 +99,8 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
         tell_counts(wired, function, {"LeaseHeld": 1})
         return {"skipped": "lease-held"}
     log_reports(function, reports)
-    if wired.essential and not trigger.dry_run:
-        leave_note(wired.ports, function, counts_of(reports), places_of_reports(reports), completed=True)
-    elif not trigger.dry_run:
-        send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
+    if not trigger.dry_run:
+        tell_counts(wired, function, counts_of(reports), places_of_reports(reports), data_of_pass(wired.fleet, function, reports))
     if ordinary is passes.scale_down and trigger.order is None and not trigger.dry_run:
         # The runs that people have ordered are carried on, with what the pass knows of agents that have gone.
         ended = Counter(carry_orders_on(wired.ports, wired.fleet, invocation, reports))
@@ -124,7 +122,7 @@ def _begun(function: str, shapes: Shapes, event: Any, context: Context) -> tuple
     return wired, begin(wired, context, function, dry_run=trigger.dry_run, by_a_person=trigger.by_a_person), trigger
 
 
-def scaling_data(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:
-    """Describe what a pass did, and that it was completed."""
+def data_of_pass(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:
+    """Describe what a pass held for teams, and that it was completed."""
     held = [held for report in reports for held in report.plan.held]
-    return [*scaling(fleet.name, counts_of(reports)), *held_by_teams(fleet, held), heartbeat(fleet.name, function)]
+    return [*held_by_teams(fleet, held), heartbeat(fleet.name, function)]

@@ -23,9 +23,6 @@ class _Request(BaseModel):
     query: dict[str, str] = Field(default_factory=dict, alias="queryStringParameters")
 
 
-_REQUEST = TypeAdapter(_Request)
-
-
 def ring(event: Any) -> dict[str, Any]:
     """Answer 202 and have a look taken, 403 if the token is wrong, 503 if the secret cannot be read or no look be asked for.
 
@@ -51,7 +48,7 @@ def _token(event: Any) -> str:
     """The secret that a request carries: in its address, since the plugin knows no headers, or as a bearer token."""
     try:
         given = {key: value for key, value in event.items() if value is not None} if isinstance(event, Mapping) else event
-        request = checked(_REQUEST, given)
+        request = checked(TypeAdapter(_Request), given)
     except ConfigError:
         return ""
     named = {name.lower(): value for name, value in request.headers.items()}
