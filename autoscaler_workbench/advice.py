@@ -15,6 +15,7 @@ from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Platform, Pool
 from autoscaler.domain.facts.pools import HOURS_A_MONTH
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.report.status import WAY_OUT, price_ages
 
 # Warns of pools whose image AWS bills otherwise than the pool is priced: RHEL, SUSE and SQL Server cost more than plain Linux or Windows.
@@ -211,10 +212,8 @@ def _twins(fleet: Fleet) -> Iterator[Problem]:
     """Warn of pools that the same jobs ask for as an earlier one in the file."""
     first: dict[tuple[frozenset[str], str], str] = {}  # the first pool with these labels, by controller
     for pool in fleet.pools.values():
-        shared: dict[str, list[str]] = {}
-        for controller in pool.controllers:
-            if (other := first.setdefault((pool.labels, controller), pool.name)) != pool.name:
-                shared.setdefault(other, []).append(controller)
+        shared = grouped((first.setdefault((pool.labels, controller), pool.name), controller) for controller in pool.controllers)
+        shared.pop(pool.name, None)
         for other, controllers in shared.items():
             slots = sorted(fleet.slot_controllers & set(controllers))
             what = (

@@ -244,9 +244,9 @@ MONEY = (
     ),
     Bug(
         name="the SDK sends a launch again by itself",
-        function="_launcher",
-        was='return _session().client("ec2", config=_SDK_ONCE)',
-        becomes='return _session().client("ec2", config=_SDK)',
+        function="runtime",
+        was='partial(_client, "ec2", _SDK_ONCE)',
+        becomes='partial(_client, "ec2", _SDK)',
         found_by=("tests/handlers/test_deployed.py::test_a_launch_whose_answer_is_lost_and_whose_repetition_is_throttled_launches_once",),
     ),
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.jenkins.controller import relabelled, with_executors
+from autoscaler.adapters.jenkins.controller import relabelled
 from autoscaler.adapters.jenkins.parse import read_version
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml
@@ -45,13 +45,16 @@ def test_a_node_without_labels_gets_some_and_signs_are_escaped():
 
 def test_the_number_of_executors_changes_and_every_other_byte_stays():
     before = document("c22_node_config_xml")
-    after = with_executors(before, 5)
-    assert after == before.replace(b"  <numExecutors>1</numExecutors>", b"  <numExecutors>5</numExecutors>")
+    after = relabelled(before, ["a"], instead_of=OURS, exclusive=True, executors=5)
+    assert after == relabelled(before, ["a"], instead_of=OURS, exclusive=True).replace(
+        b"  <numExecutors>1</numExecutors>", b"  <numExecutors>5</numExecutors>"
+    )
 
 
 def test_a_document_without_a_number_of_executors_is_not_sent_back():
-    with pytest.raises(TransientError):
-        with_executors(b"<slave>\n</slave>", 5)
+    without = document("c22_node_config_xml").replace(b"  <numExecutors>1</numExecutors>", b"")
+    with pytest.raises(TransientError, match="0 numExecutors"):
+        relabelled(without, ["a"], instead_of=OURS, exclusive=True, executors=5)
 
 
 def test_the_labels_of_a_property_are_not_the_node_s_own():

@@ -105,7 +105,7 @@ def use_time(clock: Clock, sleep: Sleep) -> None:
 def reset() -> None:
     """Forget what was wired, as a cold start does, and go back to the wall clock."""
     _TIME.clock, _TIME.sleep, _TIME.stopwatch, _TIME.side_by_side = time.time, time.sleep, time.monotonic, in_threads
-    for cached in (runtime, thresholds, trust, webhook_secret, completed_requests, account, _cached_client, _launcher, _session):
+    for cached in (runtime, thresholds, trust, webhook_secret, completed_requests, account, _cached_client, _session):
         cached.cache_clear()
 
 
@@ -124,7 +124,7 @@ def runtime() -> Runtime:
     metrics = CloudWatchMetrics(partial(_client, "cloudwatch"), os.environ.get("METRIC_NAMESPACE", "JenkinsFleet"))
     ports = Ports(
         controllers=controllers,
-        compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
+        compute=Ec2Compute(partial(_client, "ec2"), fleet, partial(_client, "ec2", _SDK_ONCE)),
         images=SsmImages(partial(_client, "ssm")),
         state=state,
         rate_limiter=asks,
@@ -217,19 +217,14 @@ def completed_requests() -> DynamoDBPersistenceLayer:
     )
 
 
-def _client(service: str) -> Any:
+def _client(service: str, config: Config = _SDK) -> Any:
     with _ONE_AT_A_TIME:
-        return _cached_client(service)
+        return _cached_client(service, config)
 
 
 @cache
-def _cached_client(service: str) -> Any:
-    return _session().client(service, config=_SDK)  # type: ignore[call-overload]
-
-
-@cache
-def _launcher() -> Any:
-    return _session().client("ec2", config=_SDK_ONCE)
+def _cached_client(service: str, config: Config) -> Any:
+    return _session().client(service, config=config)  # type: ignore[call-overload]
 
 
 @cache

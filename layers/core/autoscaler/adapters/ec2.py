@@ -14,6 +14,7 @@ from autoscaler.adapters.aws import code_of, filtered, named_template, pages, te
 from autoscaler.domain.facts.fleet import Allocation, Market, Offering, Pool, PoolVolumes, Volume
 from autoscaler.domain.facts.pools import Source
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.backoff import KNOWN_CODES
 from autoscaler.domain.report.registration import Identity
 from autoscaler.errors import (
@@ -218,7 +219,16 @@ class Ec2Compute:
 
     def try_instance(self, pool: str, offering: Offering) -> None:
         """Ask with the subnet on the request, then on an interface: the launch template decides which of them EC2 takes."""
-        request = self._one(self.fleet.pools[pool], offering)
+        of, tags = self.fleet.pools[pool], {FLEET_TAG: self.fleet.name, POOL_TAG: pool}
+        request = {
+            "DryRun": True,
+            "MinCount": 1,
+            "MaxCount": 1,
+            "InstanceType": offering.instance_type,
+            "LaunchTemplate": {**named_template(of.launch_template), "Version": of.launch_template_version},
+            "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}],
+            **({"InstanceMarketOptions": {"MarketType": "spot"}} if offering.market is Market.SPOT else {}),
+        }
         placed = [{"SubnetId": offering.subnet}, {"NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": offering.subnet}]}]
         for place in placed if offering.subnet else [{}]:
             try:
@@ -229,18 +239,6 @@ class Ec2Compute:
                     return
                 if error.code != "InvalidParameterCombination" or place is not placed[0]:
                     raise
-
-    def _one(self, pool: Pool, offering: Offering) -> dict[str, Any]:
-        tags = {FLEET_TAG: self.fleet.name, POOL_TAG: pool.name}
-        return {
-            "DryRun": True,
-            "MinCount": 1,
-            "MaxCount": 1,
-            "InstanceType": offering.instance_type,
-            "LaunchTemplate": {**named_template(pool.launch_template), "Version": pool.launch_template_version},
-            "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}],
-            **({"InstanceMarketOptions": {"MarketType": "spot"}} if offering.market is Market.SPOT else {}),
-        }
 
     def terminate(self, instance_id: str) -> None:
         """Terminate one: in a batch, one wrong id would fail all."""
@@ -442,12 +440,10 @@ def instances_of_no_stack(ec2: Any, cloudformation: Any, fleet: str) -> Mapping[
 
     Stacks are asked for only if there are instances of another fleet.
     """
-    others: dict[str, list[str]] = {}
     filters = [{"Name": "tag-key", "Values": [FLEET_TAG]}, {"Name": "instance-state-name", "Values": _THERE}]
-    for raw in _instances_in(pages(ec2, "describe_instances", {"Filters": filters})):
-        name = _tags(raw).get(FLEET_TAG, fleet)
-        if name != fleet:
-            others.setdefault(name, []).append(raw["InstanceId"])
+    found = _instances_in(pages(ec2, "describe_instances", {"Filters": filters}))
+    ids_of = grouped((_tags(raw).get(FLEET_TAG, fleet), raw["InstanceId"]) for raw in found)
+    others = {name: ids for name, ids in ids_of.items() if name != fleet}
     stacks = _fleets_of_stacks(cloudformation) if others else set()
     return {name: tuple(sorted(ids)) for name, ids in sorted(others.items()) if name not in stacks}
 

@@ -20,6 +20,7 @@ from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.started_builds import Rerun, RerunState, RunOrder
 from autoscaler.domain.facts.telemetry import Devices, Telemetry
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.report.costs import bounded
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.domain.report.told import Event
@@ -62,9 +63,7 @@ class DynamoJobs(Table):
 
     def save_rows(self, rows: Collection[JobRow], at: float) -> None:
         """Replace rows in their shards, each in its version; the first that was replaced meanwhile ends it."""
-        by_shard: dict[str, list[JobRow]] = {}
-        for row in rows:
-            by_shard.setdefault(_shard_of(row.controller, row.subject), []).append(row)
+        by_shard = grouped((_shard_of(row.controller, row.subject), row) for row in rows)
         stored = {shard["item"]["S"]: shard for shard in self.get(_JOBS, by_shard)}
         for name, changed in by_shard.items():
             shards = [stored[name]] if name in stored else []
@@ -118,17 +117,23 @@ Rows = dict[str, dict[str, dict[str, tuple[float, float]]]]  # dollars and hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Month:
-    """A month as it is written."""
+class _Costs:
+    """What is written of a month and of a batch alike."""
 
     rows: Rows
     unused: dict[str, float]
-    metered_usd: float
     parts: MonthParts = field(default_factory=MonthParts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
+class _Month(_Costs):
+    """A month as it is written."""
+
+    metered_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch(_Costs):
     """A batch as it is written."""
 
     month: str
@@ -137,14 +142,11 @@ class _Batch:
     metered_at: float
     metered: dict[str, float]
     spent: dict[str, float]
-    rows: Rows
-    unused: dict[str, float]
-    parts: MonthParts = field(default_factory=MonthParts)
 
 
 _MONTH = Form(_Month, is_short=False)
 _OPEN = Form(_Batch, is_short=False)
-_Stored = TypeVar("_Stored", _Month, _Batch)
+_Stored = TypeVar("_Stored", bound=_Costs)
 
 
 class DynamoCosts(Table):
@@ -194,7 +196,7 @@ def _stored_as(kind: type[_Stored], costs: MonthCosts | CostBatch) -> _Stored:
     return kind(**same_facts | {"rows": _rows(costs.used), "unused": {pool: round(usd, _DIGITS) for pool, usd in costs.unused.items()}})
 
 
-def _facts_of(stored: _Month | _Batch | None) -> dict[str, Any]:
+def _facts_of(stored: _Costs | None) -> dict[str, Any]:
     """Read it back; nothing of what another version wrote."""
     if stored is None:
         return {}

@@ -424,7 +424,8 @@ class Table:
             try:
                 return getattr(self.client(), method)(**request)
             except ClientError as error:
-                if pause is None or not _may_be_tried_again(error):
+                may_be_tried_again = code_of(error) == _CANCELLED and not lost_the_race(error) and _codes_of(error) & _THROTTLED
+                if pause is None or not may_be_tried_again:
                     raise _problem_of(error, name, has_token=has_token) from error
             except BotoCoreError as error:
                 raise UnansweredError(f"DynamoDB {again}did not answer ({type(error).__name__})") from error
@@ -467,10 +468,6 @@ def _problem_of(error: ClientError, name: str, *, has_token: bool) -> TransientE
     is_in_doubt = code_of(error) == "TransactionInProgressException" or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     kind = UnansweredError if has_token and is_in_doubt else TransientError
     return kind(f"{action}: {code_of(error)}" + (f" ({reasons})" if reasons else ""))
-
-
-def _may_be_tried_again(error: ClientError) -> bool:
-    return code_of(error) == _CANCELLED and not lost_the_race(error) and bool(_codes_of(error) & _THROTTLED)
 
 
 def _codes_of(error: ClientError) -> set[str]:

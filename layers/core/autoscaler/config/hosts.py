@@ -11,6 +11,7 @@ from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 from autoscaler.config.problems import Problem, broken, listed, meant, problem
 from autoscaler.config.sections import ROLE_ID, Section, of_the_last
 from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, Host, Lending, Machine, Market, Offering, Pool, Quarantine, Share
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.wording import shortened
 
 if TYPE_CHECKING:
@@ -82,10 +83,7 @@ def hosts_of(settings: "FleetSettings", pool: str) -> list[str]:
 
 @of_the_last
 def _by_pool(hosts: dict[str, HostSettings]) -> dict[str, list[str]]:
-    by_pool: dict[str, list[str]] = {}
-    for name, one in hosts.items():
-        by_pool.setdefault(one.pool, []).append(name)
-    return by_pool
+    return grouped((one.pool, name) for name, one in hosts.items())
 
 
 def is_of_hosts(settings: "FleetSettings", name: str) -> bool:
@@ -286,8 +284,5 @@ def _direct(name: str, kinds: "Kinds") -> Iterator[str]:
 @of_the_last
 def _by_base(kinds: "Kinds") -> dict[str, list[tuple[str, set[str]]]]:
     """Return the kinds and their modifiers by what stands before the first +."""
-    by_base: dict[str, list[tuple[str, set[str]]]] = {}
-    for name in kinds:
-        base, *modifiers = name.split("+")
-        by_base.setdefault(base, []).append((name, set(modifiers)))
-    return by_base
+    parts = {name: name.split("+") for name in kinds}
+    return grouped((base, (name, {*modifiers})) for name, (base, *modifiers) in parts.items())

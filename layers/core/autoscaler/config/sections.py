@@ -1,6 +1,6 @@
 """Sections of the fleet file, each as an operator writes it; the settings are put together from them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from functools import wraps
 from math import inf
@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
 from autoscaler.config.problems import broken, meant
-from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, PoolSchedule, Team, WarmPool
+from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, PoolSchedule, WarmPool
 from autoscaler.domain.facts.job_settings import JobParameters
 from autoscaler.domain.facts.pools import DAY_MINUTES, NUMBERS
 from autoscaler.domain.facts.started_builds import RerunPolicy
@@ -273,12 +273,6 @@ def ceilings(
         max_usd_per_month=inf if usd_per_month is None else usd_per_month,
         max_hours_per_day=inf if hours is None else hours,
     )
-
-
-def team(name: str, settings: TeamSettings, pools: Collection[str]) -> Team:
-    """Translate a team. ``pools``: of the fleet file."""
-    limits = settings.max_agents, settings.max_launches_per_hour, settings.max_usd_per_hour, settings.max_usd_per_month
-    return Team(name=name, pools=frozenset({*settings.pools} & {*pools}), weight=settings.weight, ceilings=ceilings(*limits))
 
 
 # The keys of a pool's schedules: days, hours, a time zone, and the numbers that the pool has then.

@@ -55,10 +55,9 @@ from autoscaler.config.sections import (
     job_parameters,
     pool_schedule,
     rerun_policy,
-    team,
     warm_pool_of,
 )
-from autoscaler.domain.facts.fleet import Allocation, Fleet, Lending, Limits, Platform, Pool, Quarantine, Share
+from autoscaler.domain.facts.fleet import Allocation, Fleet, Lending, Limits, Platform, Pool, Quarantine, Share, Team
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.started_builds import RunPolicy
 
@@ -391,7 +390,15 @@ class FleetSettings(Section):
             limits=Limits(**self.limits.model_dump()),
             controllers=tuple(self.controllers),
             pools=pools,
-            teams={name: team(name, one, pools) for name, one in self.teams.items()},
+            teams={
+                name: Team(
+                    name=name,
+                    pools=frozenset({*one.pools} & pools.keys()),
+                    weight=one.weight,
+                    ceilings=ceilings(one.max_agents, one.max_launches_per_hour, one.max_usd_per_hour, one.max_usd_per_month),
+                )
+                for name, one in self.teams.items()
+            },
             rerun_parameter=self.rerun_parameter,
             job_parameters=job_parameters(self.job_parameters),
             weights=JobWeights(by_pattern=tuple(self.weights.items())),

@@ -130,7 +130,8 @@ def _claimed(ports: Ports, store: RerunStore, own: str, lost: LostBuild, run: Ru
 
 def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> Snapshot:
     """Look at everything once. A controller that cannot be read makes only its own view incomplete."""
-    views = look_at_controllers(ports)
+    snapshot = observe_without_instances(ports, fleet, stored, invocation)
+    views = snapshot.controllers
     listed = ports.compute.instances()
     instances = tuple(instance for instance in listed if instance.state is not InstanceState.FOREIGN)
     unlisted = _unlisted(stored, fleet, views.values(), listed)
@@ -139,11 +140,10 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
     now = ports.clock()
     missing = a_part_of(ids_to_ask_alone(stored.memory, fates, now), FORGOTTEN_ASKED_A_LOOK, now) if fates else []
     fates |= {instance_id: ports.compute.fate(instance_id) for instance_id in missing}
-    snapshot = _snapshot(ports, fleet, stored, views, invocation)
     # The fleet file lets people order runs, or did so while some were open.
     orders = ports.run_orders if may_have_orders(fleet, stored.memory) else None
     return replace(
-        _with_prices(ports, fleet, stored, instances, snapshot),
+        _with_prices(ports, fleet, stored, instances, replace(snapshot, taken_at=ports.clock())),
         instances=instances,
         foreign=tuple(instance for instance in listed if instance.state is InstanceState.FOREIGN),
         fates=fates,
@@ -179,7 +179,24 @@ def _with_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Col
 
 def observe_without_instances(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> Snapshot:
     """Look at state and Jenkins only: enough to measure, where nothing will be decided."""
-    return _snapshot(ports, fleet, stored, look_at_controllers(ports), invocation)
+    views = look_at_controllers(ports)
+    return Snapshot(
+        taken_at=ports.clock(),
+        pass_id=invocation.pass_id,
+        request_id=invocation.request_id,
+        controllers=views,
+        instances=(),
+        fates={},
+        records=tuple(truly_priced(record, fleet) if record.reserved else record for record in stored.records),
+        intents=stored.intents,
+        memory=stored.memory,
+        learned={name: stored.learned.get(name, Learned()) for name in views},
+        overrides=stored.overrides,
+        look_every_seconds=ports.look_every_seconds,
+        unread=stored.unread,
+        unread_as=stored.unread_as,
+        devices=stored.devices,
+    )
 
 
 def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
@@ -282,26 +299,6 @@ def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, spot: Collecti
 def spot_types(fleet: Fleet) -> set[str]:
     """List the instance types that the fleet may launch as spot."""
     return {o.instance_type for pool in fleet.pools.values() for o in pool.offerings if o.market is Market.SPOT}
-
-
-def _snapshot(ports: Ports, fleet: Fleet, stored: StoredState, views: dict[str, ControllerView], invocation: Invocation) -> Snapshot:
-    return Snapshot(
-        taken_at=ports.clock(),
-        pass_id=invocation.pass_id,
-        request_id=invocation.request_id,
-        controllers=views,
-        instances=(),
-        fates={},
-        records=tuple(truly_priced(record, fleet) if record.reserved else record for record in stored.records),
-        intents=stored.intents,
-        memory=stored.memory,
-        learned={name: stored.learned.get(name, Learned()) for name in views},
-        overrides=stored.overrides,
-        look_every_seconds=ports.look_every_seconds,
-        unread=stored.unread,
-        unread_as=stored.unread_as,
-        devices=stored.devices,
-    )
 
 
 def _unlisted(stored: StoredState, fleet: Fleet, views: Iterable[ControllerView], instances: tuple[Instance, ...]) -> list[str]:

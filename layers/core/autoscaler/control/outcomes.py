@@ -24,6 +24,7 @@ from autoscaler.domain.facts.plan import (
     Terminate,
 )
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.report.datum import noted
 from autoscaler.domain.report.told import Event
 from autoscaler.domain.wording import LONGEST_DETAIL, LONGEST_RESULT, shortened
@@ -203,11 +204,7 @@ def leave_note(
 
 def places_of_reports(reports: Iterable[Report]) -> dict[str, list[str]]:
     """Where passes counted what, by the names of the counts."""
-    found: dict[str, list[str]] = {}
-    for report in reports:
-        for name, place in _places(report):
-            found.setdefault(name, []).append(place)
-    return found
+    return grouped(place for report in reports for place in _places(report))
 
 
 def _places(report: Report) -> Iterator[tuple[str, str]]:

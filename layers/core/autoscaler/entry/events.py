@@ -119,11 +119,6 @@ class _Messages(BaseModel):
     records: Annotated[list[_Message], Field(alias="Records", min_length=1, max_length=1)]
 
 
-def is_woken(event: Any) -> bool:
-    """Tell whether a message of the queue woke the function."""
-    return isinstance(event, Mapping) and "Records" in event
-
-
 def read_woken(event: Any) -> Woken:
     """Read the one message of an event of SQS."""
     [message] = checked(TypeAdapter(_Messages), event).records

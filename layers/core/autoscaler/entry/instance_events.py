@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from aws_lambda_powertools.utilities.parser.models import EventBridgeModel
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import AliasPath, Field, TypeAdapter
 
 from autoscaler import bootstrap
 from autoscaler.control import passes
@@ -22,12 +22,8 @@ _ANNOUNCED = {
 }
 
 
-class _Detail(BaseModel):
-    instance_id: Annotated[str, Field(alias="instance-id", pattern=r"^i-[0-9a-f]{8,17}$")]
-
-
 class _Announcement(EventBridgeModel):
-    detail: _Detail
+    instance_id: Annotated[str, Field(validation_alias=AliasPath("detail", "instance-id"), pattern=r"^i-[0-9a-f]{8,17}$")]
 
 
 def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
@@ -55,7 +51,7 @@ def read_instance_event(event: Any) -> InstanceEvent:
     if kind is None:
         given = shortened(announcement.detail_type)
         raise EventRefusedError(f"event refused: detail-type ({given}): must be one of {', '.join(_ANNOUNCED)}")
-    return InstanceEvent(kind=kind, instance_id=announcement.detail.instance_id)
+    return InstanceEvent(kind=kind, instance_id=announcement.instance_id)
 
 
 def _fail_if_undone(reports: list[Report]) -> None:

@@ -24,7 +24,6 @@ from autoscaler.entry.events import (
     Shapes,
     Trigger,
     answers_refusals,
-    is_woken,
     read_trigger,
     read_woken,
 )
@@ -43,7 +42,7 @@ def scale_up(event: Any, context: Context) -> dict[str, Any]:
         from autoscaler.entry.doctor import try_launches  # noqa: PLC0415 - the schedule needs none of it
 
         return try_launches(event)
-    if is_woken(event):
+    if isinstance(event, dict) and "Records" in event:
         return _woken_up(event, context)
     return _scale("scale_up", SCALE_UP, event, context, passes.scale_up)
 

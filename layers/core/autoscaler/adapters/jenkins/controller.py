@@ -71,8 +71,10 @@ _EXECUTORS = re.compile(rb"(?m)^  <numExecutors>[0-9]+</numExecutors>\r?$")
 _MARK = re.compile(rb"(?m)^  <temporaryOfflineCause\b")
 
 
-def relabelled(document: bytes, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool) -> bytes:
-    """Replace labels and the mode in a node's document.
+def relabelled(
+    document: bytes, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool, executors: int | None = None
+) -> bytes:
+    """Replace labels, the mode and, unless None, the number of executors in a node's document.
 
     What else it is labelled with stays; labels that a plugin finds by itself do not stand here, and are not written down.
 
@@ -84,13 +86,10 @@ def relabelled(document: bytes, labels: Collection[str], *, instead_of: Collecti
     written = unescape(re.sub(rb"<[^>]*>", b"", found[0]).decode()).split() if found else ()
     others = set(written) - set(instead_of)
     text = escape(" ".join(sorted({*labels, *others})), quote=False).encode()
+    if executors is not None:
+        document = _replaced(_EXECUTORS, f"  <numExecutors>{executors}</numExecutors>".encode(), document, "numExecutors")
     document = _replaced(_LABEL, b"  <label>" + text + b"</label>", document, "label")
     return _replaced(_MODE, b"  <mode>" + (b"EXCLUSIVE" if exclusive else b"NORMAL") + b"</mode>", document, "mode")
-
-
-def with_executors(document: bytes, executors: int) -> bytes:
-    """Replace the number of executors in a node's document; `TransientError` where it is not understood."""
-    return _replaced(_EXECUTORS, f"  <numExecutors>{executors}</numExecutors>".encode(), document, "numExecutors")
 
 
 def _replaced(pattern: re.Pattern[bytes], line: bytes, document: bytes, what: str) -> bytes:
@@ -284,9 +283,8 @@ class JenkinsController:
     ) -> None:
         """Edit the node's config.xml. It holds the offline mark, too, so a marked node is left as it is."""
         path = _of(name, jenkins.CONFIG_NODE)
-        document = relabelled(self.connection.get(path).document(), labels, instead_of=instead_of, exclusive=exclusive)
-        if executors is not None:
-            document = with_executors(document, executors)
+        before = self.connection.get(path).document()
+        document = relabelled(before, labels, instead_of=instead_of, exclusive=exclusive, executors=executors)
         self.connection.ask(lambda session: session.post(path, data=document, with_text=True))
 
     def create_node(self, spec: NodeSpec) -> None:
