@@ -128,6 +128,7 @@ def open_cans(cans: Cans) -> Ports:
         jobs=silence,
         costs=InMemoryCosts(),
         run_orders=silence,
+        reruns=silence,
         notifier=None,
         clock=lambda: cans.now,
         sleep=lambda _seconds: None,

@@ -298,7 +298,7 @@ BUGS = (
     ),
     Bug(
         name="a launch is sent again with another token",
-        function="_send_again",
+        function="_recover",
         was="ports.compute.launch(intent.request).instances",
         becomes="ports.compute.launch(intent.request.replace('Token\": \"', 'Token\": \"x')).instances",
         found_by=("tests/scenarios/test_faults.py::test_a_lost_launch_that_no_list_shows_yet_is_sent_again_with_the_same_token",),

@@ -94,9 +94,6 @@ class Controller(Protocol):
     def heavy_weight(self, job: str) -> int:
         """Read how many executors the Heavy Job plugin gives a job; 1 where it gives none. Needs Job/ExtendedRead."""
 
-    def sees_jobs(self) -> bool:
-        """Tell whether the account is shown any job."""
-
     def agent_secret(self, name: str) -> str:
         """Read the secret by which a node's agent connects."""
 
@@ -239,6 +236,9 @@ class StoredState:
     unread_as: Mapping[str, UnreadRecord] = field(default_factory=dict)  # what can be told of records among these, by name
 
 
+Saved = Memory | Learned | Overrides | Told | PassNotes
+
+
 class StateStore(Protocol):
     """The store of one fleet's state. A write that loses a race raises `ConflictError` and changes nothing.
 
@@ -272,23 +272,15 @@ class StateStore(Protocol):
     def remove_intent(self, intent: Intent) -> None:
         """Remove a settled intent; a no-op if it is already gone."""
 
-    def save_memory(self, memory: Memory) -> None:
-        """Replace the memory that had this version; `ConflictError` if it was replaced meanwhile."""
+    def save(self, value: Saved, of: str = "") -> None:
+        """Replace what had this version; `ConflictError` if it was replaced meanwhile. ``of``: a controller, or a function.
 
-    def save_learned(self, controller: str, learned: Learned) -> None:
-        """Replace what was learned on a controller, likewise."""
-
-    def save_overrides(self, overrides: Overrides) -> None:
-        """Replace what operators have ordered, likewise."""
-
-    def save_told(self, told: Told) -> None:
-        """Replace what people were told of, likewise. Losing it costs a second message."""
+        The memory, what was learned on a controller, what operators have ordered, what people were told of, the notes of a function's
+        passes. To lose what was told costs a second message, to lose notes the counts of an hour.
+        """
 
     def pass_notes(self, function: str) -> PassNotes:
         """Read what the passes of a function left, alone; of none that can be read, notes of nothing."""
-
-    def save_pass_notes(self, function: str, notes: PassNotes) -> None:
-        """Replace the notes of this version, likewise. Losing them costs the counts of an hour."""
 
 
 class RateLimiter(Protocol):
@@ -507,6 +499,7 @@ class Ports:
     jobs: JobStore
     costs: CostStore
     run_orders: RunOrderStore
+    reruns: RerunStore
     notifier: Notifier | None  # None: there is no topic
     clock: Clock
     sleep: Sleep
@@ -517,9 +510,8 @@ class Ports:
     slots: LookSlots | None = None  # None: one look a minute
     side_by_side: SideBySide = one_by_one
     failed: frozenset[str] = frozenset()  # controllers; to ask them again in this invocation would take the others' time
-    asks_overdue_runs: bool = True  # False: what they say would not be remembered
+    asks_about_builds: bool = True  # that are lost or overdue; False: `scale_down` answers for them, and alone remembers what is said
     builds: Mapping[str, Builds] = field(default_factory=dict)  # by controller
-    reruns: RerunStore | None = None  # None: nothing is run again
     telemetry: TelemetryStore | None = None  # None: nobody asks what agents tell
 
     def or_else(self, call: Callable[[], T], event: str, *, otherwise: D, caught: Caught = AutoscalerError, **facts: object) -> T | D:

@@ -444,11 +444,7 @@ def instances_of_no_stack(ec2: Any, cloudformation: Any, fleet: str) -> Mapping[
     found = _instances_in(pages(ec2, "describe_instances", {"Filters": filters}))
     ids_of = grouped((_tags(raw).get(FLEET_TAG, fleet), raw["InstanceId"]) for raw in found)
     others = {name: ids for name, ids in ids_of.items() if name != fleet}
-    stacks = _fleets_of_stacks(cloudformation) if others else set()
-    return {name: tuple(sorted(ids)) for name, ids in sorted(others.items()) if name not in stacks}
-
-
-def _fleets_of_stacks(cloudformation: Any) -> set[str]:
-    stacks = (stack for page in pages(cloudformation, "describe_stacks", {}) for stack in page.get("Stacks", []))
+    stacks = (stack for page in pages(cloudformation, "describe_stacks", {}) for stack in page.get("Stacks", [])) if others else ()
     parameters = (parameter for stack in stacks for parameter in stack.get("Parameters", []))
-    return {parameter.get("ParameterValue", "") for parameter in parameters if parameter["ParameterKey"] == _FLEET_NAME}
+    known = {parameter.get("ParameterValue", "") for parameter in parameters if parameter["ParameterKey"] == _FLEET_NAME}
+    return {name: tuple(sorted(ids)) for name, ids in sorted(others.items()) if name not in known}

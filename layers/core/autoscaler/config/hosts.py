@@ -10,7 +10,7 @@ from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 
 from autoscaler.config.problems import Problem, broken, listed, meant, problem
 from autoscaler.config.sections import ROLE_ID, Section, of_the_last
-from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, Host, Lending, Machine, Market, Offering, Pool, Quarantine, Share
+from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, Lending, Market, Offering, Pool, Quarantine, Share
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.wording import shortened
 
@@ -89,18 +89,6 @@ def _by_pool(hosts: dict[str, HostSettings]) -> dict[str, list[str]]:
 def is_of_hosts(settings: "FleetSettings", name: str) -> bool:
     """Tell whether a pool is one of hosts: a host names it, or it has no key of EC2 instances, as when its last host has left the file."""
     return bool(hosts_of(settings, name)) or next(_given(settings.pools[name]), None) is None
-
-
-def host(name: str, settings: HostSettings) -> Host:
-    """Translate a host."""
-    return Host(
-        name=name,
-        pool=settings.pool,
-        role_id=settings.role_id,
-        owner=settings.owner,
-        address=settings.address,
-        machine=Machine(arch=settings.arch, vcpu=settings.vcpu, memory_gib=settings.memory_gib, gpus=settings.gpus, gpu=settings.gpu),
-    )
 
 
 def of_hosts(tuned: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from autoscaler.config.hosts import (
     HostSettings,
     general_kinds,
     has_static_nodes,
-    host,
     hosts_of,
     is_of_hosts,
     labels_of,
@@ -57,7 +56,7 @@ from autoscaler.config.sections import (
     rerun_policy,
     warm_pool_of,
 )
-from autoscaler.domain.facts.fleet import Allocation, Fleet, Lending, Limits, Platform, Pool, Quarantine, Share, Team
+from autoscaler.domain.facts.fleet import Allocation, Fleet, Host, Lending, Limits, Machine, Platform, Pool, Quarantine, Share, Team
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.started_builds import RunPolicy
 
@@ -407,7 +406,17 @@ class FleetSettings(Section):
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             controller_hosts={one.host_role_id: name for name, one in self.controllers.items() if one.host_role_id},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
-            hosts={name: host(name, one) for name, one in self.hosts.items()},
+            hosts={
+                name: Host(
+                    name=name,
+                    pool=one.pool,
+                    role_id=one.role_id,
+                    owner=one.owner,
+                    address=one.address,
+                    machine=Machine(arch=one.arch, vcpu=one.vcpu, memory_gib=one.memory_gib, gpus=one.gpus, gpu=one.gpu),
+                )
+                for name, one in self.hosts.items()
+            },
             machines=machines_for(pools, self.runs, self.weights),
             prices_listed_on=listed_days(self, pools),
         )

@@ -190,7 +190,7 @@ def _controller(controller: Controller, view: ControllerView) -> Iterator[Findin
         fine=True,
         detail=f"in {view.response_seconds:.1f} s: {len(view.nodes)} nodes, {len(view.items)} items in the queue",
     )
-    hidden = "no job is shown: the queue looks empty without it" if not controller.sees_jobs() else ""
+    hidden = "no job is shown: the queue looks empty without it" if not view.shows_jobs else ""
     yield Finding(about=about, what="Job/Read", fine=not hidden, detail=hidden)
     builtin = sum(node.executors for node in view.nodes if not node.agent)
     detail = f"{builtin} executors on the controller itself: builds there can read its secrets" if builtin else ""

@@ -17,7 +17,7 @@ from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_as
 from autoscaler.domain.situation.builds import may_have_orders
 from autoscaler.domain.situation.looks import RUNS_ASKED_A_LOOK, is_gap, runs_to_ask, runs_to_ask_for
 from autoscaler.errors import AutoscalerError, NoAnswerError
-from autoscaler.ports import Controller, Ports, RerunStore, StoredState, T
+from autoscaler.ports import Controller, Ports, StoredState, T
 
 # The invocation that a pass runs in.
 
@@ -52,7 +52,7 @@ _SECONDS = 8.0
 
 def ask_overdue(ports: Ports, fleet: Fleet, stored: StoredState, views: Iterable[ControllerView]) -> dict[str, dict[str, RunAnswer]]:
     """Return the answers by controller and run. A pass that remembers nothing asks nothing."""
-    if not ports.asks_overdue_runs:
+    if not ports.asks_about_builds:
         return {}
     controllers, now = {controller.name: controller for controller in ports.controllers}, ports.clock()
     known = stored.memory, stored.records
@@ -88,39 +88,39 @@ def look_up(ports: Ports, fleet: Fleet, lost: Mapping[str, LostBuild], views: It
     found: dict[str, LostFacts] = {}
     for view in views:
         mine = [one for one in lost.values() if one.controller == view.name]
-        if not mine or not view.complete or view.name not in ports.builds or ports.reruns is None:
+        if not mine or not view.complete or view.name not in ports.builds:
             continue
         for one in a_part_of(mine, LOST_ASKED_A_LOOK, ports.clock()):
             try:
-                found[one.key] = _facts(ports, ports.reruns, fleet.rerun_parameter, one)
+                found[one.key] = _facts(ports, fleet.rerun_parameter, one)
             except AutoscalerError as error:
                 ports.log("lost_build_not_read", controller=view.name, run=one.run, error=f"{type(error).__name__}: {error}")
                 break
     return found
 
 
-def _facts(ports: Ports, store: RerunStore, own: str, lost: LostBuild) -> LostFacts:
+def _facts(ports: Ports, own: str, lost: LostBuild) -> LostFacts:
     builds = ports.builds[lost.controller]
     run = builds.run(lost.run)
     if run is not None and run.building:
         return LostFacts(run=run)
     unit = run if run is None or lost.unit == lost.run else builds.run(lost.unit)
-    rerun = store.rerun(rerun_key(lost.controller, lost.unit, unit.started_at if unit else 0.0))
+    rerun = ports.reruns.rerun(rerun_key(lost.controller, lost.unit, unit.started_at if unit else 0.0))
     shown = unit or run  # a restart may leave a configuration without its matrix
     if shown is None or shown.building:
         return LostFacts(run=run, unit=unit, rerun=rerun)
     since = shown.ended_at if shown.ended_at is not None else shown.started_at
     upstream = tuple(up for path in shown.upstream if (up := builds.run(path)) is not None)
     job = builds.job(job_path_of(lost.unit), since)
-    origin, is_ordered = _claimed(ports, store, own, lost, shown)
+    origin, is_ordered = _claimed(ports, own, lost, shown)
     return LostFacts(run=run, unit=unit, job=job, rerun=rerun, upstream=upstream, origin=origin, is_ordered=is_ordered)
 
 
-def _claimed(ports: Ports, store: RerunStore, own: str, lost: LostBuild, run: Run) -> tuple[Rerun | None, bool]:
+def _claimed(ports: Ports, own: str, lost: LostBuild, run: Run) -> tuple[Rerun | None, bool]:
     """Read the answer that a build's own parameter claims to come from; ask the order that it names, open or not, whether it began it."""
     keys = (origin_key(lost.controller, parameter.value or "") for parameter in run.parameters if parameter.name == own)
     key = next((key for key in keys if key is not None), None)
-    origin = store.rerun(key) if key is not None else None
+    origin = ports.reruns.rerun(key) if key is not None else None
     named = claimed_try(run.parameters, own)
     if named is None:
         return origin, False
@@ -151,7 +151,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         ended=ports.or_else(ports.compute.ended_lately, "ended_not_read", otherwise=()) if is_gap(stored.memory, ports.clock()) else (),
         end_reasons=_end_reasons(ports, stored, instances, fates),
         unknown_alone=frozenset(instance_id for instance_id in missing if fates[instance_id] is InstanceState.NOT_FOUND),
-        lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost else {},
+        lost=look_up(ports, fleet, stored.memory.lost, views.values()) if stored.memory.lost and ports.asks_about_builds else {},
         run_orders=() if orders is None else ports.or_else(orders.open_orders, "run_orders_not_read", otherwise=None),
         run_answers=ask_overdue(ports, fleet, stored, views.values()),
         ended_runs=_ended_runs(ports, stored, views),

@@ -35,7 +35,7 @@ Order = LaunchSome | DrainSome | DrainNodes | DrainAll | Reserve | Release | End
 
 def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
     """Bring back and launch what the queue needs. A first look without the lease tells whether there is anything to do."""
-    ports = _without_lost_builds(ports)
+    ports = replace(ports, asks_about_builds=False)
     stored = ports.state.read()
     decision = partial(decide.scale_up, memo=invocation.memo)
     preview = plan_only(ports, fleet, invocation, decision, stored)
@@ -66,7 +66,7 @@ def carry_out(ports: Ports, fleet: Fleet, invocation: Invocation, order: Order) 
     """Carry out a person's order, within the limits."""
     may_launch = isinstance(order, LaunchSome | Reserve)
     decision = partial(DECIDED_BY[type(order)], order=order)
-    return [one_pass(_without_lost_builds(ports), fleet, invocation, decision, may_launch=may_launch)]
+    return [one_pass(replace(ports, asks_about_builds=False), fleet, invocation, decision, may_launch=may_launch)]
 
 
 DECIDED_BY: Mapping[type, Callable[..., Plan]] = {
@@ -81,7 +81,7 @@ DECIDED_BY: Mapping[type, Callable[..., Plan]] = {
 
 def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEvent) -> tuple[list[Report], tuple[str, ...]]:
     """Act on an event of EC2 about an instance of ours; return the reports and the builds at risk."""
-    ports = _without_lost_builds(ports)
+    ports = replace(ports, asks_about_builds=False)
     identity = ports.compute.identity(event.instance_id)
     if identity is None or identity.fleet != fleet.name:
         return [], ()
@@ -97,11 +97,6 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
     log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation)
     return [report], builds_at_risk(assess(snapshot, fleet), event)
-
-
-def _without_lost_builds(ports: Ports) -> Ports:
-    """Ask nothing about builds whose agents have gone: `scale_down` answers for those that are lost."""
-    return replace(ports, reruns=None, asks_overdue_runs=False)
 
 
 def _concerns(event: InstanceEvent, record: Record, identity: Identity) -> bool:

@@ -87,7 +87,7 @@ class Machine:
         try:
             if f"record#{name}" in self.stored.unread:
                 raise TransientError("its record cannot be read by this version")
-            if not self._is_known(serves):
+            if serves not in self.fleet.controllers:
                 raise TransientError(f"{serves} is not in the fleet file any more, so nobody knows what it does there")
             refused_or_granted = self._granted(record or self._new(name, controller))
         except AutoscalerError as error:
@@ -124,7 +124,7 @@ class Machine:
     def _is_unread(self, controller: str, wanted: Collection[str]) -> bool:
         name = side_id(self.id, controller)
         is_recorded = any(one.machine == self.id and one.controller == controller for one in self.stored.records)
-        is_lost = not (is_recorded or self._is_known(controller))
+        is_lost = not (is_recorded or controller in self.fleet.controllers)
         return name not in wanted and (is_lost or f"record#{name}" in self.stored.unread)
 
     def _is_lost_in_use(self, claim: Binding, wanted: Collection[str]) -> bool:
@@ -139,9 +139,6 @@ class Machine:
         # A node that cannot be asked may be at work.
         is_busy = partial(_is_busy, controller, self._name(claim.controller))
         return self.ports.or_else(is_busy, "side_not_read", otherwise=True, machine=self.id, controller=controller.name)
-
-    def _is_known(self, controller: str) -> bool:
-        return any(one.name == controller for one in self.ports.controllers)
 
     def _granted(self, record: Record) -> Connection | Refused:
         if over := self._last_life(record):

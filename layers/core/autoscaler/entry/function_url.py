@@ -36,12 +36,6 @@ _Path = Annotated[str, StringConstraints(max_length=300, pattern=r"^job/")]
 _Short = Annotated[str, StringConstraints(max_length=40)]
 
 
-class _Model(BaseModel):
-    """A newer agent may tell more."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
 _KINDS: Mapping[Any, Any] = {float: _Amount, float | None: _Amount | None, bool: bool}
 
 
@@ -50,7 +44,7 @@ def _model_of(name: str, of: type[GpuUse | BuildUse | Telemetry | Device], **oth
     figures = [one for one in fields(of) if one.name != "told_at"]  # which no machine tells
     kinds = {one.name: others[one.name] if one.name in others else _KINDS[one.type] for one in figures}
     facts: dict[str, Any] = {one.name: (kinds[one.name], ... if one.default is MISSING else one.default) for one in figures}
-    return create_model(name, __base__=_Model, **facts)
+    return create_model(name, __config__=ConfigDict(extra="ignore", frozen=True), **facts)  # a newer agent may tell more
 
 
 _Gpu, _Build = _model_of("_Gpu", GpuUse), _model_of("_Build", BuildUse, node=_Name, executor=_Short, run=_Path)

@@ -127,7 +127,7 @@ def _carry_out(wired: Runtime, invocation: Invocation, operation: Operation, ord
     if isinstance(order, PoolOverride | TeamOverride) and overrides is not None:
         in_force |= {"limits": operate.limits(fleet_at(wired.fleet, wired.ports.clock()), overrides, order)}
     if isinstance(order, Reserve):
-        in_force |= {"reservations": [asdict(one) for one in operate.reserved(wired.ports, wired.fleet, order, bootstrap.access())]}
+        in_force |= {"reservations": _dicts(operate.reserved(wired.ports, wired.fleet, order, bootstrap.access()))}
     return in_force | ({"plan": merged_json(reports)} if reports else {})
 
 
@@ -175,32 +175,26 @@ def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict
         case About(action="why"):
             return {"subject": question.subject, "facts": operate.why(ports, fleet, invocation, question.subject)}
         case Events():
-            return {"events": [asdict(event) for event in _history(wired, question)]}
-        case About() | Jobs() | Runs() | Costs():
-            return _about_jobs(wired, invocation, question)
-        case Doctor():
-            return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
-        case _:
-            return _look(wired, invocation, question.action)
-
-
-def _about_jobs(wired: Runtime, invocation: Invocation, question: About | Jobs | Runs | Costs) -> dict[str, Any]:
-    ports, fleet = wired.ports, wired.fleet
-    match question:
-        case Jobs(action="needs"):
-            return asdict(statistics.list_needs(ports, fleet, question.pattern, question.most))
-        case Jobs():
-            return asdict(statistics.list_jobs(ports, question.pattern, question.most))
+            return {"events": _dicts(_history(wired, question))}
         case About():
-            return {
-                "subject": question.subject,
-                "builds": [asdict(one) for one in statistics.eta(ports, fleet, invocation, question.subject)],
-            }
+            return {"subject": question.subject, "builds": _dicts(statistics.eta(ports, fleet, invocation, question.subject))}
+        case Jobs():
+            pattern, most, is_of_needs = question.pattern, question.most, question.action == "needs"
+            return asdict(statistics.list_needs(ports, fleet, pattern, most) if is_of_needs else statistics.list_jobs(ports, pattern, most))
         case Costs():
             of_days = (span := question.day or question.days) and statistics.list_days(ports, fleet, span, question.by)
             return asdict(of_days or statistics.list_month(ports, fleet, question.month, question.by))
         case Runs():
-            return {"runs": [asdict(one) for one in operate.list_runs(ports, fleet, question.most, question.id)]}
+            return {"runs": _dicts(operate.list_runs(ports, fleet, question.most, question.id))}
+        case Doctor():
+            return {"findings": _dicts(examine(ports, bootstrap.account(), fleet, invocation))}
+        case _:
+            return _look(wired, invocation, question.action)
+
+
+def _dicts(entries: Iterable[Any]) -> list[dict[str, Any]]:
+    """Write entries as JSON."""
+    return [asdict(entry) for entry in entries]
 
 
 def _history(wired: Runtime, question: Events) -> list[Event]:
@@ -215,25 +209,25 @@ def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]
     told: dict[str, Any]
     match action:
         case "agents":
-            return {"agents": [asdict(entry) for entry in operate.agents(ports, fleet, invocation)]}
+            return {"agents": _dicts(operate.agents(ports, fleet, invocation))}
         case "queue":
-            return {"queue": [asdict(entry) for entry in operate.queue(ports, fleet, invocation)]}
+            return {"queue": _dicts(operate.queue(ports, fleet, invocation))}
         case "reservations":
-            return {"reservations": [asdict(one) for one in operate.reservations(ports, fleet, invocation, bootstrap.access())]}
+            return {"reservations": _dicts(operate.reservations(ports, fleet, invocation, bootstrap.access()))}
         case "names":
             return {"names": operate.names(ports, fleet)}
         case "overview":
             status, agents, queue = operate.overview(ports, fleet, invocation)
             told = {
                 "status": asdict(status),
-                "agents": [asdict(entry) for entry in agents],
-                "queue": [asdict(entry) for entry in queue],
-                "events": [asdict(event) for event in _history(wired, Events(action="events"))[-_EVENTS_OF_OVERVIEW:]],
+                "agents": _dicts(agents),
+                "queue": _dicts(queue),
+                "events": _dicts(_history(wired, Events(action="events"))[-_EVENTS_OF_OVERVIEW:]),
             }
         case "plan":
             told = {"plan": merged_json(operate.plan(ports, fleet, invocation))}
         case _:
             told = {"status": asdict(operate.status(ports, fleet, invocation))}
     now = ports.clock()
-    schedules = [asdict(entry) for entry in list_schedules(fleet, now)]
+    schedules = _dicts(list_schedules(fleet, now))
     return operate.as_json(ports.state.read().overrides.at(now)) | {"schedules": schedules} | told

@@ -349,11 +349,6 @@ class JenkinsController:
         weight = if_there(lambda: _HEAVY.search(self.connection.get(f"{job_path(job)}/config.xml").document()), None)
         return max(1, min(int(weight[1]), _MOST_WEIGHT)) if weight else 1
 
-    def sees_jobs(self) -> bool:
-        """Ask for the first one."""
-        root = self.connection.get(jenkins.INFO, "jobs[name]{0,1}").json()
-        return isinstance(root, dict) and bool(root.get("jobs"))
-
     def agent_secret(self, name: str) -> str:
         """Read it from the file that a person would download; the REST API does not tell it."""
         secret = _SECRET.search(self.connection.get(_of(name, _AGENT_FILE)).document())

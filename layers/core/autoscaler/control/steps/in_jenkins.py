@@ -22,15 +22,12 @@ from autoscaler.domain.facts.started_builds import Rerun, RerunState
 from autoscaler.errors import ConfigError, ConflictError, RefusedBuildError
 from autoscaler.ports import Builds, RerunStore
 
-_NO_STORE = "there is no store of what was run again"
 _ANSWERED_BEFORE = "it was answered for before, or another pass acts by now"
 
 
 def run_again(acting: Acting, step: RunAgain) -> Result:
     """Start a lost build again, unless a person has done so by now."""
     store = acting.ports.reruns
-    if store is None:
-        return skipped(step, _NO_STORE)
     if step.found is not None:
         return _note(
             acting, step, store, replace(step.rerun, state=RerunState.STARTED, item=step.found)
@@ -48,7 +45,17 @@ def run_again(acting: Acting, step: RunAgain) -> Result:
     try:
         item = builds.start(job_path_of(step.rerun.run), step.parameters)
     except (RefusedBuildError, ConfigError) as error:
-        return _refused(acting, step, store, str(error))
+        # Left to a person: Jenkins does not start it.
+        left = LeaveLost(
+            controller=step.controller,
+            pool=step.pool,
+            job=step.job,
+            lost=step.lost,
+            rerun=replace(step.rerun, state=RerunState.LEFT, why=str(error)),
+            reason=Reason.RERUN_REFUSED,
+            detail=f"{step.rerun.run}: {error}",
+        )
+        return _note(acting, left, store, left.rerun)
     result = _note(acting, step, store, replace(step.rerun, state=RerunState.STARTED, item=item))
     return replace(result, detail=f"queue item {item}")
 
@@ -56,8 +63,6 @@ def run_again(acting: Acting, step: RunAgain) -> Result:
 def leave_lost(acting: Acting, step: LeaveLost) -> Result:
     """Write down that a lost build is not run again."""
     store = acting.ports.reruns
-    if store is None:
-        return skipped(step, _NO_STORE)
     if step.is_known:
         return _note(acting, step, store, step.rerun)
     try:
@@ -66,20 +71,6 @@ def leave_lost(acting: Acting, step: LeaveLost) -> Result:
         return skipped(step, _ANSWERED_BEFORE)
     acting.effects.append(LostAnswer(lost=step.lost, rerun=step.rerun))
     return done(step)
-
-
-def _refused(acting: Acting, step: RunAgain, store: RerunStore, why: str) -> Result:
-    """Leave to a person what Jenkins does not start."""
-    left = LeaveLost(
-        controller=step.controller,
-        pool=step.pool,
-        job=step.job,
-        lost=step.lost,
-        rerun=replace(step.rerun, state=RerunState.LEFT, why=why),
-        reason=Reason.RERUN_REFUSED,
-        detail=f"{step.rerun.run}: {why}",
-    )
-    return _note(acting, left, store, left.rerun)
 
 
 def _note(acting: Acting, step: RunAgain | LeaveLost, store: RerunStore, rerun: Rerun) -> Result:

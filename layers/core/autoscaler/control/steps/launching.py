@@ -277,7 +277,7 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
             )
         if effects:
             ports.is_done(
-                lambda: ports.state.save_memory(note_results(memory, fleet, effects, now)),
+                lambda: ports.state.save(note_results(memory, fleet, effects, now)),
                 "memory_not_saved",
             )
     for intent in unfinished(ports, stored):
@@ -407,17 +407,14 @@ def _recover(
             ),
         )
     elif not (on_hold or brought.is_unclear):
-        _send_again(ports, pool, intent, effects)
-
-
-def _send_again(ports: Ports, pool: Pool, intent: Intent, effects: list[Effect]) -> None:
-    """Ask with the same token: EC2 answers with what it did, or does it now for the first time."""
-    try:
-        settle(ports, pool, intent, ports.compute.launch(intent.request).instances, effects)
-    except (UnansweredError, MismatchError, LaunchRefusedError) as error:
-        # A refusal now says nothing of the first time. It stays open, and is settled by tag.
-        ports.log("launch_still_open", intent=intent.id, error=f"{type(error).__name__}: {error}")
-        effects += _in_doubt(pool.name, error)
+        try:  # with the same token: EC2 answers with what it did, or does it now for the first time
+            settle(ports, pool, intent, ports.compute.launch(intent.request).instances, effects)
+        except (UnansweredError, MismatchError, LaunchRefusedError) as error:
+            # A refusal now says nothing of the first time. It stays open, and is settled by tag.
+            ports.log(
+                "launch_still_open", intent=intent.id, error=f"{type(error).__name__}: {error}"
+            )
+            effects += _in_doubt(pool.name, error)
 
 
 def _advance(ports: Ports, old: Intent, new: Intent) -> Intent:
