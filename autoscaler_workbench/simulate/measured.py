@@ -6,7 +6,7 @@ from autoscaler.control.observe import Invocation
 from autoscaler.control.outcomes import Report, counts_of
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.metrics import heartbeat, scaling
-from autoscaler.entry.scheduled import data_of_pass
+from autoscaler.entry.invocations import data_of_pass
 from autoscaler.ports import Ports
 from autoscaler_workbench.simulate.drive import InMemory, InProcess
 

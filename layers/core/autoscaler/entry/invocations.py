@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from autoscaler.bootstrap import Runtime
 from autoscaler.control.observe import Invocation
-from autoscaler.control.outcomes import leave_note
+from autoscaler.control.outcomes import Report, leave_note, places_of_reports
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
-from autoscaler.domain.report.metrics import scaling
+from autoscaler.domain.report.metrics import heartbeat, held_by_teams, scaling
 from autoscaler.entry.events import Context
 from autoscaler.telemetry import send_metrics
 
@@ -34,13 +35,19 @@ def tell_counts(
     function: str,
     counts: Mapping[str, int],
     places: Mapping[str, Sequence[str]] | None = None,
-    of_pass: Sequence[Datum] = (),
+    of_pass: Sequence[Report] = (),
 ) -> None:
     """Tell counts of a function: as metrics, or in a note that `publish_metrics` reads.
 
-    Each under the name of its metric; ``places``: where; ``of_pass``: metrics beside them, of a pass that was completed.
+    Each under the name of its metric; ``places``: where; ``of_pass``: what a completed pass did, which has its own places.
     """
     if wired.essential:
-        leave_note(wired.ports, function, counts, places or {}, completed=bool(of_pass))
+        leave_note(wired.ports, function, counts, places or places_of_reports(of_pass), completed=bool(of_pass))
     else:
-        send_metrics(wired.ports, [*scaling(wired.fleet.name, counts), *of_pass])
+        send_metrics(wired.ports, [*scaling(wired.fleet.name, counts), *(data_of_pass(wired.fleet, function, of_pass) if of_pass else ())])
+
+
+def data_of_pass(fleet: Fleet, function: str, reports: Sequence[Report]) -> list[Datum]:
+    """Describe what a pass held for teams, and that it was completed."""
+    held = [held for report in reports for held in report.plan.held]
+    return [*held_by_teams(fleet, held), heartbeat(fleet.name, function)]

@@ -9,12 +9,10 @@ from autoscaler.bootstrap import Runtime
 from autoscaler.control import measure, passes
 from autoscaler.control.measure import publish_all, publish_essential
 from autoscaler.control.observe import Invocation
-from autoscaler.control.outcomes import Report, counts_of, merged_json, places_of_reports
+from autoscaler.control.outcomes import Report, counts_of, merged_json
 from autoscaler.control.run_steps import carry_orders_on
 from autoscaler.control.slots import announce_looks, why_skipped
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.report.datum import Datum
-from autoscaler.domain.report.metrics import heartbeat, held_by_teams
 from autoscaler.domain.report.ordered import Outcome as RunOutcome
 from autoscaler.entry.events import (
     SCALE_DOWN,
@@ -99,7 +97,7 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
         return {"skipped": "lease-held"}
     log_reports(function, reports)
     if not trigger.dry_run:
-        tell_counts(wired, function, counts_of(reports), places_of_reports(reports), data_of_pass(wired.fleet, function, reports))
+        tell_counts(wired, function, counts_of(reports), of_pass=reports)
     if ordinary is passes.scale_down and trigger.order is None and not trigger.dry_run:
         # The runs that people have ordered are carried on, with what the pass knows of agents that have gone.
         ended = Counter(carry_orders_on(wired.ports, wired.fleet, invocation, reports))
@@ -119,9 +117,3 @@ def _begun(function: str, shapes: Shapes, event: Any, context: Context) -> tuple
     if trigger.tick_at is not None:
         announce_looks(wired.ports, trigger.tick_at)
     return wired, begin(wired, context, function, dry_run=trigger.dry_run, by_a_person=trigger.by_a_person), trigger
-
-
-def data_of_pass(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:
-    """Describe what a pass held for teams, and that it was completed."""
-    held = [held for report in reports for held in report.plan.held]
-    return [*held_by_teams(fleet, held), heartbeat(fleet.name, function)]
