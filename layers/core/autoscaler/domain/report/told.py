@@ -19,21 +19,19 @@ from autoscaler.domain.wording import clock, counted, duration, lines_of, moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """Something that people were told of, and that is not over. ``title``: of the message that told them; ``told_at``: the last time."""
-
-    title: str
-    since_at: float
-    seen_at: float
-    told_at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """Since when a condition is there, and when a look saw it last."""
 
     since_at: float
     seen_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble(Span):
+    """Something that people were told of, and that is not over. ``title``: of the message that told them; ``told_at``: the last time."""
+
+    title: str
+    told_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
