@@ -24,8 +24,9 @@ from autoscaler.domain.forecast.durations import (
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import BareStart, WaitsFor, expected_starts
 from autoscaler.domain.report.controllers import in_quiet_mode, told_quiet
+from autoscaler.domain.report.jobs import JobInPool, Rows
 from autoscaler.domain.report.overdue import told_holds, told_takers
-from autoscaler.domain.report.tracking import Rows, if_queued, item_duration, starts_of
+from autoscaler.domain.report.tracking import if_queued, item_duration, starts_of
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.bets import TrialOf, failing, in_the_way
 from autoscaler.domain.situation.distrust import Refused
@@ -356,13 +357,9 @@ _FOR = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EtaEntry:
+class EtaEntry(JobInPool):
     """One build: seconds from now until it starts and ends; None: not known. ``state``: waits, runs, or not queued; ``item``: its id."""
 
-    controller: str
-    job: str
-    signature: str
-    pool: str
     state: str
     item: int | None
     starts: Estimate | None
@@ -529,12 +526,13 @@ def told_together(entries: Sequence[EtaEntry]) -> list[str]:
 
 def _told_range(state: str, entries: Sequence[EtaEntry]) -> str:
     starts, ends = [entry.starts.mid for entry in entries if entry.starts], [entry.ends.mid for entry in entries if entry.ends]
-    said = " and ".join(f"{what} in {_from_to(seconds)}" for what, seconds in (("start", starts), ("end", ends)) if seconds)
+    said = " and ".join(f"{what} in {from_to(seconds)}" for what, seconds in (("start", starts), ("end", ends)) if seconds)
     of = {"waits": "that wait", "runs": "that run"}[state]
     return f"those {of} will probably {said} (autoscaler eta {quote(entries[0].job)} lists each)" if said else ""
 
 
-def _from_to(seconds: Collection[float]) -> str:
+def from_to(seconds: Collection[float]) -> str:
+    """Write the shortest and the longest of some durations, or the one that they are."""
     first, last = duration(min(seconds)), duration(max(seconds))
     return first if first == last else f"{first} to {last}"
 

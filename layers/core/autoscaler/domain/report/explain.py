@@ -15,7 +15,7 @@ from autoscaler.domain.launch.budget import Budget, Usage
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.boots import told_by_others
 from autoscaler.domain.report.controllers import told_controller, told_others
-from autoscaler.domain.report.eta import QueueEntry
+from autoscaler.domain.report.eta import QueueEntry, from_to
 from autoscaler.domain.report.limits import told_schedules
 from autoscaler.domain.report.listing import list_queue, told_devices, told_weights, words_of
 from autoscaler.domain.report.machines import (
@@ -78,12 +78,10 @@ def facts_of_waiting(entries: Sequence[QueueEntry]) -> Iterator[str]:
 
 def _of_group(group: Sequence[QueueEntry], *, is_all: bool) -> str:
     first, several = group[0], len(group) > 1
-    waits = [duration(seconds) for seconds in sorted(entry.waiting_seconds for entry in group)]
     who = ("they wait" if is_all else f"{len(group)} wait") if several else f"{first.job} waits"
     label = f" for {first.label}" if first.label else ""
-    so_far = f"{waits[0]} to {waits[-1]}" if waits[0] != waits[-1] else waits[0]
     served = f"; {', '.join(first.pools)} may serve {'them' if several else 'it'}" if first.pools else ""
-    return f"{who}{label} on {first.controller}, for {so_far} so far{served}"
+    return f"{who}{label} on {first.controller}, for {from_to([entry.waiting_seconds for entry in group])} so far{served}"
 
 
 # Why a job waits, in one sentence: `why` begins with it. The facts behind it follow, each once.

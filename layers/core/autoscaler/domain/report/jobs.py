@@ -134,17 +134,23 @@ class Quantiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobEntry:
-    """A job in one pool, or of its builds those with one signature. None: not known.
-
-    ``next``: the predicted duration of the next build; ``off_by``: how far off predictions were, as a share; ``held``, ``starts_held``:
-    of predicted ranges the share that held, which is to be four in five.
-    """
+class JobInPool:
+    """A job in one pool, or of its builds those with one signature: what an entry of a list is about."""
 
     controller: str
     job: str
     signature: str
     pool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEntry(JobInPool):
+    """What is known of a job in one pool. None: not known.
+
+    ``next``: the predicted duration of the next build; ``off_by``: how far off predictions were, as a share; ``held``, ``starts_held``:
+    of predicted ranges the share that held, which is to be four in five.
+    """
+
     runs: int
     succeeded: float | None
     waits: Quantiles | None
@@ -222,7 +228,7 @@ _BUILDS_WITHOUT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeedEntry:
+class NeedEntry(JobInPool):
     """What builds of a job take in one pool. ``hours``: of all its builds that were seen.
 
     ``exact``: of builds that were alone on their machine; else of their own processes. ``share``: of the machine's memory that 95 of 100
@@ -231,10 +237,6 @@ class NeedEntry:
     that its machine has.
     """
 
-    controller: str
-    job: str
-    signature: str
-    pool: str
     builds: int
     hours: float
     exact: bool

@@ -34,6 +34,7 @@ from autoscaler.domain.forecast.durations import (
     subjects_of,
 )
 from autoscaler.domain.launch.queue import BareStart, bare_starts
+from autoscaler.domain.report.jobs import Rows
 from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -50,7 +51,6 @@ ITEMS_FOLLOWED, BUILDS_FOLLOWED = 500, 2000
 _NOBODY = -1_000_000  # ids of items that are not there begin here
 
 T = TypeVar("T")
-Rows = Mapping[tuple[Subject, str], JobRow]  # by subject and pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
