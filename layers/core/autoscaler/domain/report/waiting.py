@@ -48,15 +48,12 @@ _SOON_SECONDS = 240.0
 DEFAULT_MAX_WAIT_SECONDS = 1800.0  # as in the fleet file; there is none to ask where it has no pool
 _NAMED = 3
 _WORDS_CHARACTERS = 80
-# Reasons of which messages of their own tell, and how the names of these begin; "{}": the pool.
+# Reasons of which messages of their own tell, beside those of `_OF_POOLS`, and how the names of these begin.
 _TOLD_BY = {
-    Reason.BREAKER_OPEN: ("breaker/{}",),
-    Reason.ONE_TRIAL: ("breaker/{}",),
-    Reason.CANARY: ("image/{}",),
-    Reason.MOST_MARKED: ("most-marked/",),
-    **dict.fromkeys((Reason.FLEET_MAX_AGENTS, Reason.TEAM_MAX_AGENTS), ("limit/agents",)),
-    **dict.fromkeys((Reason.LAUNCH_RATE, Reason.USD_PER_HOUR, Reason.HOURS_PER_DAY, Reason.NOT_ITS_TURN), ("limit/",)),
-    Reason.OF_HOSTS: ("host/",),
+    Reason.MOST_MARKED: "most-marked/",
+    **dict.fromkeys((Reason.FLEET_MAX_AGENTS, Reason.TEAM_MAX_AGENTS), "limit/agents"),
+    **dict.fromkeys((Reason.LAUNCH_RATE, Reason.USD_PER_HOUR, Reason.HOURS_PER_DAY, Reason.NOT_ITS_TURN), "limit/"),
+    Reason.OF_HOSTS: "host/",
 }
 _OF_POOLS = ("breaker", "image", "starts", "taken-back", "launches")
 # EC2 refuses launches: one cause, whichever of them holds in this look.
@@ -243,7 +240,8 @@ def _of_want(situation: Situation, placement: QueuePlacement, want: Want, others
     """Find what keeps an item that pools may serve; None if another message says it, or if it is about to begin."""
     names = {pool.name for pool in want.pools}
     held = [refusal for refusal in placement.purchase.held.values() if refusal.pool in names]
-    if any(_is_told(refusal, others) for refusal in held) or _has_a_message(situation, placement.controller, want, others):
+    told_by = tuple(_TOLD_BY[refusal.reason] for refusal in held if refusal.reason in _TOLD_BY)
+    if any(name.startswith(told_by) for name in others) or _has_a_message(situation, placement.controller, want, others):
         return None
     if (cause := _of_people_or_ec2(situation, placement.controller, sorted(names))) is not None:
         return cause
@@ -301,11 +299,6 @@ def _of_held(held: Held) -> Cause:
             runbook="operations.md#usd-per-month",
         )
     return _cause(name=f"{held.reason}/{held.pool}", title=f"{held.reason} of {held.pool}", says=f"{held.reason.meaning} {held.detail}.")
-
-
-def _is_told(held: Held, others: set[str]) -> bool:
-    prefixes = tuple(prefix.format(held.pool) for prefix in _TOLD_BY.get(held.reason, ()))
-    return any(name.startswith(prefixes) for name in others)
 
 
 def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, names: set[str]) -> Cause | None:
