@@ -31,10 +31,10 @@ class Followed:
     def look(self, *builds, after=60.0):
         """Look a minute later, when these builds have ended; returns those of which it is known what they used."""
         self.now += after
-        uses = follow_uses(self.tracker, builds, assess(seen(an_agent(), taken_at=self.now), a_fleet()), self.reports)
-        self.tracker = uses.tracker
-        self.rows |= {(row.subject, row.pool): row for row in note_uses(self.rows, uses.told, "main", self.now)}
-        return uses.told
+        situation = assess(seen(an_agent(), taken_at=self.now), a_fleet())
+        self.tracker, uses = follow_uses(self.tracker, builds, situation, self.reports)
+        self.rows |= {(row.subject, row.pool): row for row in note_uses(self.rows, uses, "main", self.now)}
+        return uses
 
     def tells(self, machine="i-1", **facts):
         """Let a machine tell now, between two looks, what build 7 of job a used."""

@@ -271,7 +271,7 @@ def test_only_so_many_items_are_followed_at_once():
 def test_only_so_many_builds_are_followed_at_once():
     build = RunningBuild(signature="", since_at=NOW, waited=None, on_time=None, duration=None)
     followed = {f"long {number}": build for number in range(BUILDS_FOLLOWED - 1)}
-    begun = {key: BegunBuild(sighting=a_sighting(job="job", pool="cpu", since_at=NOW), signature="") for key in ("a", "b")}
+    begun = {key: BegunBuild(sighting=a_sighting(job="job", pool="cpu", since_at=NOW), build=build) for key in ("a", "b")}
     changes = Changes(tracker=JobTracker(running=followed), begun=begun)
     tracker, _ = note_changes(changes, {}, assess(a_snapshot(), FLEET), "main", {})
     assert tracker.running.keys() == {*followed, "a"}

@@ -34,7 +34,7 @@ from autoscaler.domain.report.costs import (
 from autoscaler.domain.report.eta import EtaEntry
 from autoscaler.domain.report.jobs import JobList, NeedList, next_weights, note_blocks, subjects_of_blocks
 from autoscaler.domain.report.ordered import jobs_of_items, known_names, meant
-from autoscaler.domain.report.tracking import changes_of, follow_uses, note_changes, note_uses
+from autoscaler.domain.report.tracking import changes_of, follow_uses, note_changes, note_uses, subjects_of_uses
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 from autoscaler.ports import CostStore, Ports
@@ -69,16 +69,16 @@ def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, r
         return
     tracker = ports.jobs.tracker(controller)
     changes = changes_of(tracker, situation, controller, lesson.learned)
-    uses = follow_uses(changes.tracker, changes.ended, situation, reports)
-    changes = replace(changes, tracker=uses.tracker)
+    followed, uses = follow_uses(changes.tracker, changes.ended, situation, reports)
+    changes = replace(changes, tracker=followed)
     if not changes and changes.tracker == tracker and not lesson.blocks:
         return
-    subjects = changes.subjects | uses.subjects | subjects_of_blocks(lesson.blocks)
+    subjects = changes.subjects | subjects_of_uses(uses) | subjects_of_blocks(lesson.blocks)
     known = _by_place(ports.jobs.rows(controller, subjects)) if subjects else {}
     tracker, changed = note_changes(changes, known, situation, controller, lesson.ends)
     rows = _by_place(changed)
     rows |= _by_place(note_blocks({**known, **rows}, lesson.blocks))
-    rows |= _by_place(note_uses({**known, **rows}, uses.told, controller, situation.now))
+    rows |= _by_place(note_uses({**known, **rows}, uses, controller, situation.now))
     if situation.fleet.weights.asks(Source.LEARNED):
         tracker = replace(tracker, weights=next_weights(tracker.weights, {**known, **rows}.values(), situation.fleet))
     # The tracker first: who replaces it may count what it shows to have ended, and nobody else does.

@@ -54,19 +54,25 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndedBuild:
-    """A build that was followed from its beginning to its end. ``seen_seconds``: as looks saw it, give or take their ``gap_seconds``."""
+class _FollowedBuild:
+    """A build as looks see it, and as it is followed."""
 
-    key: str
     sighting: Sighting
     build: RunningBuild
-    seen_seconds: float
-    gap_seconds: float
 
     @property
     def subjects(self) -> tuple[Subject, ...]:
-        """Whose statistics it counts in."""
+        """Whose statistics it counts in, and tell how long it takes."""
         return subjects_of(self.sighting.job, self.sighting.run, self.build.signature)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedBuild(_FollowedBuild):
+    """A build that was followed from its beginning to its end. ``seen_seconds``: as looks saw it, give or take their ``gap_seconds``."""
+
+    key: str
+    seen_seconds: float
+    gap_seconds: float
 
     def seconds(self, end: RunEnd | None) -> float:
         """Return how long it took: as Jenkins says of its run, where that is what was seen and not a pipeline with other steps."""
@@ -75,18 +81,10 @@ class EndedBuild:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BegunBuild:
-    """A build that was not there in the last look. ``item``: what it was in the queue, where it ``waited`` so long; None: never seen."""
+class BegunBuild(_FollowedBuild):
+    """A build that was not there in the last look. ``item``: what it was in the queue, None: never seen there; ``build``: unpredicted."""
 
-    sighting: Sighting
-    signature: str
     item: WaitingItem | None = None
-    waited: float | None = None
-
-    @property
-    def subjects(self) -> tuple[Subject, ...]:
-        """Whose statistics tell how long it takes."""
-        return subjects_of(self.sighting.job, self.sighting.run, self.signature)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +155,13 @@ def _begun(
     for key, sighting in fresh.items():
         # Where Jenkins does not tell the age of a build, it began somewhere between the two looks.
         since_at = sighting.since_at if last_at <= sighting.since_at < now else (last_at + now) / 2
-        begun = BegunBuild(sighting=replace(sighting, since_at=since_at), signature=signatures.get(key, ""))
+        build, item = RunningBuild(signature=signatures.get(key, ""), since_at=since_at, waited=None, on_time=None, duration=None), None
         if mine := [item for item in free if waited[item][0] == sighting.job]:
-            item = next((item for item in mine if left[item].signature == begun.signature), mine[0])
-            free.remove(item)  # each is taken once
-            seconds = waited[item][1] + max(0.0, since_at - last_at)
-            begun = replace(begun, signature=left[item].signature or begun.signature, item=left[item], waited=seconds)
-        yield key, begun
+            name = next((name for name in mine if left[name].signature == build.signature), mine[0])
+            free.remove(name)  # each is taken once
+            item, seconds = left[name], waited[name][1] + max(0.0, since_at - last_at)
+            build = replace(build, signature=item.signature or build.signature, waited=seconds)
+        yield key, BegunBuild(sighting=sighting, build=build, item=item)
 
 
 def note_changes(
@@ -227,7 +225,7 @@ def _note_ended(
 def _note_begun(tracker: JobTracker, rows: Rows, key: str, begun: BegunBuild) -> JobTracker:
     """Follow a build, and note what came of its predicted start."""
     mine = [row for subject in begun.subjects if (row := rows.get((subject, begun.sighting.pool)))]
-    item, since_at = begun.item, begun.sighting.since_at
+    item, since_at = begun.item, begun.build.since_at
     takes = duration_of(best_row(mine, tracker.skills), tracker) or (item.duration if item else None)
     on_time = None
     if item and item.start:
@@ -235,8 +233,7 @@ def _note_begun(tracker: JobTracker, rows: Rows, key: str, begun: BegunBuild) ->
         tracker, on_time = note_start(tracker, item, took, since_at), item.start.low <= took <= item.start.high
     if len(tracker.running) >= BUILDS_FOLLOWED:
         return tracker
-    build = RunningBuild(signature=begun.signature, since_at=since_at, waited=begun.waited, on_time=on_time, duration=takes)
-    return replace(tracker, running={**tracker.running, key: build})
+    return replace(tracker, running={**tracker.running, key: replace(begun.build, on_time=on_time, duration=takes)})
 
 
 def item_duration(want: Want, rows: Rows, tracker: JobTracker) -> Estimate | None:
@@ -297,21 +294,15 @@ class ToldUse:
     machine: MachineSize
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uses:
-    """The tracker with the builds whose end is yet to be told of, and those of which it is."""
-
-    tracker: JobTracker
-    told: tuple[ToldUse, ...] = ()
-
-    @property
-    def subjects(self) -> frozenset[Subject]:
-        """Whose statistics it counts in."""
-        return frozenset(subject for one in self.told for subject in _subjects(one.build))
+def subjects_of_uses(told: Iterable[ToldUse]) -> frozenset[Subject]:
+    """Return whose statistics these uses count in."""
+    return frozenset(subject for one in told for subject in _subjects(one.build))
 
 
-def follow_uses(tracker: JobTracker, ended: Iterable[EndedBuild], situation: Situation, reports: Reports) -> Uses:
-    """Wait for what machines tell of the builds that have ended, and take what they have told."""
+def follow_uses(
+    tracker: JobTracker, ended: Iterable[EndedBuild], situation: Situation, reports: Reports
+) -> tuple[JobTracker, tuple[ToldUse, ...]]:
+    """Wait for what machines tell of the builds that have ended: the tracker has those of which it is yet to come; and what was told."""
     waiting = dict(tracker.uses)
     machines = {record.node: record.machine for record in situation.snapshot.records if record.node}
     for build in ended:
@@ -325,7 +316,7 @@ def follow_uses(tracker: JobTracker, ended: Iterable[EndedBuild], situation: Sit
     left = {key: one for key, one in waiting.items() if key not in told and not _is_late(one, situation.now)}
     if left.keys() != tracker.uses.keys():
         tracker = replace(tracker, uses=left)
-    return Uses(tracker=tracker, told=tuple(told.values()))
+    return tracker, tuple(told.values())
 
 
 def _told(waiting: Mapping[str, EndedUse], reports: Reports, now: float) -> Iterator[tuple[str, ToldUse]]:
