@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import ceil, exp
+from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, machines_of
 from autoscaler.domain.facts.job_settings import Source
@@ -76,22 +77,6 @@ Ends = Iterable[tuple[GoneBlock, BlockEnd]]
 Rows = Mapping[tuple[Subject, str], JobRow]  # by subject and pool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockFigures:
-    """Node blocks of one controller's pipelines that left their executors lately.
-
-    ``unassigned``: the share that counts for no node; the others: shares of these, by cause, as `facts.blocks.BlockCounts` has them.
-    """
-
-    controller: str
-    blocks: int
-    unassigned: float
-    ambiguous: float
-    unmatched: float
-    run_gone: float
-    too_large: float
-
-
 def subjects_of_blocks(ends: Ends) -> frozenset[Subject]:
     """Return whose statistics these ends count in."""
     return frozenset(subject for block, end in ends if end.result for subject in subjects_of(block.job, block.run, block.signature))
@@ -108,12 +93,15 @@ def note_blocks(rows: Rows, ends: Ends) -> list[JobRow]:
     return list(changed.values())
 
 
-def figures_of(counts: Mapping[str, BlockCounts]) -> tuple[BlockFigures, ...]:
-    """Describe the node blocks of each controller that has pipelines."""
+def figures_of(counts: Mapping[str, BlockCounts]) -> tuple[dict[str, Any], ...]:
+    """Describe the node blocks of each controller that has pipelines: how many left their executors lately, and shares of these.
+
+    ``unassigned``: the share that counts for no node; the others: by cause, as `BlockCounts` has them.
+    """
     seen = ((controller, known, known.assigned + known.unassigned) for controller, known in sorted(counts.items()))
     shares = ("unassigned", "ambiguous", "unmatched", "run_gone", "too_large")
     return tuple(
-        BlockFigures(controller=controller, blocks=round(blocks), **{name: getattr(known, name) / blocks for name in shares})
+        {"controller": controller, "blocks": round(blocks), **{name: getattr(known, name) / blocks for name in shares}}
         for controller, known, blocks in seen
         if blocks
     )
@@ -169,7 +157,7 @@ class JobList:
 
     jobs: tuple[JobEntry, ...]
     left_out: int
-    blocks: tuple[BlockFigures, ...] = ()
+    blocks: tuple[dict[str, Any], ...] = ()
 
 
 def list_jobs(
