@@ -480,9 +480,7 @@ def _running(situation: Situation, asked: Asked, tracker: JobTracker) -> Iterato
 
 
 def _if_queued_now(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows) -> Iterator[EtaEntry]:
-    """Tell of each pool that has run the job when a build would start and end that comes now."""
-    if asked.item is not None:
-        return
+    """Tell of each pool that has run the job when a build would start and end that comes now. An item that waits is told of before."""
     pools = situation.pools_of(asked.controller)
     for row in rows.values():
         if row.subject != Subject(asked.job) or row.pool not in pools or situation.fleet.declines(asked.controller, row.pool, asked.job):

@@ -303,7 +303,7 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) 
     yield from told_hours(situation, written.name)
     yield from told_schedules(situation, written)
     without = (*(OF_BREAKERS if broken else ()), *([Reason.NO_OFFERING] if why_no_agent(situation, written.name) else []))
-    yield from _decided(plans, _of_pools({written.name}), told=paused, without=without)
+    yield from _decided(plans, lambda step: step.pool == written.name, told=paused, without=without)
 
 
 def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
@@ -319,8 +319,8 @@ def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
         from autoscaler.domain.report.declined import told_of_pool  # noqa: PLC0415 - for fleets with max_job_seconds only
 
         yield from told_of_pool(situation, pool.controller, pool.name)
-    if pool.spec.warm_pool:
-        yield from stops_of(situation, pool)
+    if warm := pool.spec.warm_pool:
+        yield from stops_of(situation, pool, warm)
     for scope, trial in trials_of(situation.memory, TrialOf.PLACE).items():
         if trial.is_failing and scope.startswith(f"{pool.name}/"):
             yield f"{scope.removeprefix(f'{pool.name}/')} is asked for last: {told_boots(trial)}"
@@ -487,10 +487,9 @@ def _builds_of(situation: Situation, job: str) -> list[tuple[Agent, Build, float
 def _of_pools_for_it(situation: Situation, plans: Iterable[Plan], pools: Collection[str], answer: str) -> Iterator[str]:
     broken = [one for pool in pools if (one := broken_pool(situation, pool))]
     yield from (line for one in broken for line in one.lines())
-    is_of_pools = _of_pools(pools)
     yield from _decided(
         plans,
-        lambda step: is_of_pools(step) and not (isinstance(step, Held) and is_said(situation, step, answer)),
+        lambda step: step.pool in pools and not (isinstance(step, Held) and is_said(situation, step, answer)),
         without=OF_BREAKERS if broken else (),
     )
 
@@ -501,10 +500,6 @@ def _decided(plans: Iterable[Plan], meant: Meant, *, told: Collection[str] = (),
         yield from (f"now to be done: {type(step).__name__}, {step.reason}: {step.detail}" for step in plan.steps if meant(step))
         held = (held for held in plan.held if meant(held) and held.detail not in told and held.reason not in without)
         yield from (f"not done: {one.reason}: {one.detail}" for one in held)
-
-
-def _of_pools(names: Collection[str]) -> Meant:
-    return lambda step: step.pool in names
 
 
 def _names(agent: Agent) -> set[str]:

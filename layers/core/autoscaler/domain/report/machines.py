@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from autoscaler.domain.facts.fleet import Host, Lending, Market, never_stopped
+from autoscaler.domain.facts.fleet import Host, Lending, Market, WarmPool, never_stopped
 from autoscaler.domain.facts.memory import Trial
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.nodes import keeps_static_nodes_from_others
@@ -169,7 +169,7 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
     return why[1] if why else None
 
 
-def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
+def stops_of(situation: Situation, pool: PoolView, warm: WarmPool) -> Iterator[str]:
     """Say how long agents of a pool are kept running, and then stopped, and by which prices."""
     yield told_starts(pool)
     if (stopped := pool.keep.stopped) is not None:
@@ -186,7 +186,7 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
             yield f"{text}, and is terminated then: to keep it stopped does not pay"
         else:
             yield f"{text}, is stopped then, and terminated after {duration(in_all)}: the cheapest, by how soon agents were needed again"
-    yield from told_disks(pool)
+    yield from _told_disks(pool, warm)
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped
     kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
@@ -201,11 +201,8 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     yield f"{counted(there, 'agent')} stopped or about to be, {wanted} worth having beside those that run{kept}"
 
 
-def told_disks(pool: PoolView) -> Iterator[str]:
+def _told_disks(pool: PoolView, warm: WarmPool) -> Iterator[str]:
     """Say for how long one disk serves, which types are left out, and whether launches pause since disks are nearly full."""
-    warm = pool.spec.warm_pool
-    if warm is None:
-        return
     age, builds = duration(warm.max_disk_seconds), counted(warm.max_disk_builds, "build")
     yield f"an agent is stopped until its disk is {age} old or has seen {builds}, and while a tenth of it is free"
     if (read := pool.memory.pool(pool.name).volumes) and pool.spec.volume_usd_per_gib_month is not None:
