@@ -9,7 +9,7 @@ goes.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_settings import MonthCosts
@@ -337,8 +337,7 @@ _NAME_CHARACTERS = 60
 
 def month_before(month: str) -> str:
     """Name the calendar month before one."""
-    year, number = (int(part) for part in month.split("-"))
-    return f"{year - (number == 1)}-{(number - 2) % 12 + 1:02}"
+    return f"{datetime.fromisoformat(f'{month}-01') - timedelta(days=1):%Y-%m}"
 
 
 def write_summary(month: MonthCosts, before: MonthCosts, fleet: Fleet, runbooks: str) -> Message | None:

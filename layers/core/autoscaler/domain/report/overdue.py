@@ -277,10 +277,10 @@ def _lasted(situation: Situation, agent: Agent, row: AgentState) -> float:
 
 def _is_explained(situation: Situation, agent: Agent, row: AgentState) -> bool:
     """Tell whether settings or a person want an agent where it is: idle agents of a minimum, and one side of a busy machine."""
-    if row in (states.DRAINED, states.IDLE) and devices_reserved(situation, agent.record.machine):
-        return True
-    others = situation.sides.get(agent.record.machine, ())
-    if row in (states.DRAINED, states.IDLE) and any(not side.idle or side.mark is None for side in others if side is not agent):
+    others = [side for side in situation.sides.get(agent.record.machine, ()) if side is not agent]
+    if row in (states.DRAINED, states.IDLE) and (
+        devices_reserved(situation, agent.record.machine) or any(not side.idle or side.mark is None for side in others)
+    ):
         return True
     if row is not states.IDLE:
         return False
