@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.control import operate
+from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
@@ -209,7 +209,7 @@ def test_once_a_person_says_that_the_plugin_is_mended_all_jobs_get_agents_at_onc
     day.minutes(10)
     assert launched(day) == 6
     old.update(day.nodes())
-    operate.close_breaker(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="cpu"))
+    passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="cpu"))
     day.minutes(8)
     assert [build.started_at is None for build in builds] == [False] * 6
 
