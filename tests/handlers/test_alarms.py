@@ -228,10 +228,11 @@ def test_a_pool_at_its_limit(here):
 
 
 def test_a_lease_that_somebody_else_holds(here):
-    now = here.world.timeline.now
-    assert bootstrap.runtime().ports.lease.acquire("another", now=now, until=now + 7200.0)
+    now, lease = here.world.timeline.now, bootstrap.runtime().ports.lease
+    assert lease.acquire("another", now=now, until=now + 180.0)
     for minute in range(1, 13):
         here.world.move_to(now + minute * 60)
+        assert lease.acquire("another", now=now + minute * 60, until=now + minute * 60 + 180.0)
         tick = event("tick") | {"time": datetime.fromtimestamp(here.world.timeline.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
         for function in ("publish_metrics", "scale_up", "scale_down"):
             here.call(function, tick)

@@ -232,7 +232,7 @@ def test_a_secret_that_is_not_there_is_named_and_nothing_is_done(here):
 
 def test_a_tick_that_meets_the_lease_says_so_and_a_person_is_told(here):
     ports = bootstrap.runtime().ports
-    ports.lease.acquire("somebody", now=NOON, until=NOON + 1000)
+    ports.lease.acquire("somebody", now=NOON, until=NOON + 100)
     assert here.call("scale_up", event("tick")) == {"skipped": "lease-held"}
     assert here.world.timeline.now == NOON + 25
     with pytest.raises(Exception, match="another pass held the lease for 45 s"):

@@ -230,7 +230,7 @@ def test_a_beacon_that_somebody_deletes_is_put_back():
 
 def test_two_passes_never_act_at_once():
     day = a_day()
-    day.fleet.state.holder = ("somebody", day.world.timeline.now + 1000)
+    day.fleet.state.holder = ("somebody", day.world.timeline.now + 100)
     with pytest.raises(LeaseHeldError):
         day.fleet.scale_up()
     assert day.jenkins.nodes == {}
@@ -270,7 +270,7 @@ def test_a_second_look_that_fails_does_not_hide_what_the_first_one_did():
     while day.agents():
         # Whatever is given up now: somebody else takes the lease while the first half settles.
         now = day.world.timeline.now
-        day.world.timeline.at(now + 2, lambda: setattr(day.fleet.state, "holder", ("somebody", 2e9)))
+        day.world.timeline.at(now + 2, lambda: setattr(day.fleet.state, "holder", ("somebody", now + 180)))
         reports = passes.scale_down(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
         day.fleet.state.holder = None
         if reports[0].results:

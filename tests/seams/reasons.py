@@ -113,6 +113,7 @@ REASONS: dict[str, str] = {
     "Learned.left_queue": "decides once five of ten did not wait: tests/scenarios/test_patience.py",
     "LeftQueue.node": "named in the message about jobs that do not wait: tests/scenarios/test_patience.py",
     "LeftQueue.waited_seconds": "decides once five of ten did not wait: tests/scenarios/test_patience.py",
+    "AgentPast.connected": "tells a first connection, which wins a boot, from a later one: tests/scenarios/test_bets.py",
     "AgentPast.ready_since": "tells a first boot that reboots from a lost agent: tests/scenarios/test_bets.py",
     "CapacityDelay.asked_at": "halves what was learned of shortages once a month has passed: tests/unit/test_capacity.py",
     "Trouble.seen_at": "ends a message minutes after its cause was last seen: tests/unit/test_problems.py",
