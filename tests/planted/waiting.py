@@ -166,7 +166,7 @@ WAITING = (
         function="_why_refusing",
         was=" or distrust.began_at < free_node.since_at",
         becomes="",
-        found_by=(f"{REFUSING}::test_no_agent_is_replaced_if_the_controller_starts_nothing_at_all_and_that_is_told",),
+        found_by=("tests/unit/test_promises.py::test_an_agent_that_is_useless_is_replaced_only_while_its_controller_starts_builds",),
     ),
     Bug(
         name="whatever Jenkins names to an item is taken for bound",

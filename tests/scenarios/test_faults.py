@@ -1,6 +1,7 @@
 """Time-lines in which something fails: nothing is killed, nothing leaks, the next passes repair it."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -270,7 +271,7 @@ def test_a_second_look_that_fails_does_not_hide_what_the_first_one_did():
     while day.agents():
         # Whatever is given up now: somebody else takes the lease while the first half settles.
         now = day.world.timeline.now
-        day.world.timeline.at(now + 2, lambda: setattr(day.fleet.state, "holder", ("somebody", now + 180)))
+        day.world.timeline.at(now + 2, partial(setattr, day.fleet.state, "holder", ("somebody", now + 180)))
         reports = passes.scale_down(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
         day.fleet.state.holder = None
         if reports[0].results:

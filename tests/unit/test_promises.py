@@ -5,6 +5,7 @@ from math import inf
 
 import pytest
 
+from autoscaler.domain.decide import scale_down
 from autoscaler.domain.facts.job_settings import JobWeights
 from autoscaler.domain.facts.memory import ControllerPast, FreeNode, Ration
 from autoscaler.domain.learn import assess, watch
@@ -179,6 +180,18 @@ def test_each_agent_that_is_tried_for_a_job_stays_for_longer_beside_it_than_the_
 )
 def test_no_other_agent_that_refuses_a_job_stays_beside_it(free_for, refusals):
     assert not is_tried(free_for, *refusals)
+
+
+@pytest.mark.parametrize(("began_ago", "is_replaced"), [(60.0, True), (900.0, False)])
+def test_an_agent_that_is_useless_is_replaced_only_while_its_controller_starts_builds(began_ago, is_replaced):
+    """0.3.0 called each node useless that refused jobs of two folders, also where nothing began anywhere."""
+    record, node = an_agent()
+    stands = FreeNode(since_at=NOW - 600.0, seen_at=NOW - 60.0, looks=9, session="s1", labels=tuple(sorted(node.labels)), is_useless=True)
+    session = a_session(since_at=NOW - 1e6, began_at=NOW - began_ago)
+    memory = a_memory(sessions={"main": session}, free_nodes={"main/cpu-1": stands})
+    view = a_view(node, items=(an_item(1, job="a", label="cpu", waiting_seconds=900.0),))
+    decided = scale_down(with_beacons(a_snapshot(view, records=(record,), memory=memory), a_fleet()), a_fleet()).steps
+    assert ("refuses-all" in [step.reason for step in decided]) is is_replaced
 
 
 def test_an_agent_that_refuses_another_job_does_not_stay_beside_it():
