@@ -196,13 +196,6 @@ STOPPED = (
         found_by=(f"{_FAILED}::test_no_agent_is_started_to_see_whether_that_works_while_somebody_holds_the_pool",),
     ),
     Bug(
-        name="a start that is overdue limits launches",
-        function="Look.late_launches",
-        was="if agent.record.is_instance and not agent.record.life)",
-        becomes="if agent.record.is_instance)",
-        found_by=(f"{_FAILED}::test_a_start_that_is_overdue_limits_no_launches",),
-    ),
-    Bug(
         name="agents of a pool that somebody holds make way",
         function="_holders",
         was="pool.on_hold or situation.no_giving_up(pool.controller)",

@@ -160,17 +160,17 @@ def test_what_ended_meanwhile_is_closed_and_its_node_is_named():
 
 
 def test_what_boots_for_ever_on_it_keeps_no_agent_from_being_tried_elsewhere():
-    """Nobody sees it connect or fail, so that it would be the one agent that is tried, for ever."""
-    pool = a_pool("cpu", controllers=("main", "other"), queue_maturity_seconds=0.0, boot_timeout_seconds=600.0)
+    """Nobody sees them connect or fail, so that they would be the four agents that are tried after the first has connected, for ever."""
+    pool = a_pool("cpu", controllers=("main", "other"), queue_maturity_seconds=0.0, boot_timeout_seconds=600.0, max_agents=20)
     day = Day(in_memory(pool)).minutes(3)
     comes_up = day.world.ec2.on_running
     day.world.ec2.on_running = lambda _instance: None
-    day.queue(1)
+    day.queue(5)
     day.minutes(2)
     deploy(day.fleet, without_controller(day.fleet.fleet, "main"))
-    page = day.world.controllers["other"].submit("page", "cpu", 300.0)
+    pages = [day.world.controllers["other"].submit(f"page-{number}", "cpu", 6000.0) for number in range(3)]
     day.minutes(25)
-    assert day.fleet.state.memory.trials["boot/cpu"].is_failing
+    assert day.fleet.state.memory.trials["boot/cpu"].is_closed
     day.world.ec2.on_running = comes_up
     day.minutes(60)
-    assert page.ended is Ended.FINISHED
+    assert [page.started_at is None for page in pages] == [False] * 3
