@@ -229,4 +229,5 @@ def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]
         case _:
             told = {"status": asdict(operate.status(ports, fleet, invocation))}
     now = ports.clock()
-    return operate.as_json(ports.state.read().overrides.at(now)) | {"schedules": list_schedules(fleet, now)} | told
+    schedules = _dicts(list_schedules(fleet, now))
+    return operate.as_json(ports.state.read().overrides.at(now)) | {"schedules": schedules} | told

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import ceil, exp
-from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet, Pool, machines_of
 from autoscaler.domain.facts.job_settings import Source
@@ -77,6 +76,22 @@ Ends = Iterable[tuple[GoneBlock, BlockEnd]]
 Rows = Mapping[tuple[Subject, str], JobRow]  # by subject and pool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockFigures:
+    """Node blocks of one controller's pipelines that left their executors lately.
+
+    ``unassigned``: the share that counts for no node; the others: shares of these, by cause, as `facts.blocks.BlockCounts` has them.
+    """
+
+    controller: str
+    blocks: int
+    unassigned: float
+    ambiguous: float
+    unmatched: float
+    run_gone: float
+    too_large: float
+
+
 def subjects_of_blocks(ends: Ends) -> frozenset[Subject]:
     """Return whose statistics these ends count in."""
     return frozenset(subject for block, end in ends if end.result for subject in subjects_of(block.job, block.run, block.signature))
@@ -93,15 +108,12 @@ def note_blocks(rows: Rows, ends: Ends) -> list[JobRow]:
     return list(changed.values())
 
 
-def figures_of(counts: Mapping[str, BlockCounts]) -> tuple[dict[str, Any], ...]:
-    """Describe the node blocks of each controller that has pipelines: how many left their executors lately, and shares of these.
-
-    ``unassigned``: the share that counts for no node; the others: by cause, as `BlockCounts` has them.
-    """
+def figures_of(counts: Mapping[str, BlockCounts]) -> tuple[BlockFigures, ...]:
+    """Describe the node blocks of each controller that has pipelines."""
     seen = ((controller, known, known.assigned + known.unassigned) for controller, known in sorted(counts.items()))
     shares = ("unassigned", "ambiguous", "unmatched", "run_gone", "too_large")
     return tuple(
-        {"controller": controller, "blocks": round(blocks), **{name: getattr(known, name) / blocks for name in shares}}
+        BlockFigures(controller=controller, blocks=round(blocks), **{name: getattr(known, name) / blocks for name in shares})
         for controller, known, blocks in seen
         if blocks
     )
@@ -157,7 +169,7 @@ class JobList:
 
     jobs: tuple[JobEntry, ...]
     left_out: int
-    blocks: tuple[dict[str, Any], ...] = ()
+    blocks: tuple[BlockFigures, ...] = ()
 
 
 def list_jobs(

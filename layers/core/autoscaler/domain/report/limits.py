@@ -1,7 +1,7 @@
 """Limits and schedules of pools and teams: how much is used, who is told of it, and what holds now and next."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import islice
 from math import inf
@@ -229,20 +229,31 @@ def told_unread(snapshot: Snapshot) -> list[str]:
 
 def _open_breakers(situation: Situation) -> list[str]:
     """Name what is launched one agent at a time: pools whose boots or whose image fail, and controllers that no agent can connect to."""
+    memory = situation.memory
     told = {TrialOf.BOOT: "pool", TrialOf.IMAGE: "pool", TrialOf.CONNECT: "controller"}
-    return [f"{what} {name}" for kind, what in told.items() for name, trial in trials_of(situation.memory, kind).items() if trial.is_broken]
+    return [f"{what} {name}" for kind, what in told.items() for name, trial in trials_of(memory, kind).items() if trial.is_broken]
 
 
 # The schedules of pools for people: which hold now, which begin next, and when, by their own clocks and the reader's.
 
 
-def list_schedules(fleet: Fleet, now: float) -> list[dict[str, Any]]:
-    """List of each pool the schedules that hold now, with what they give it, and those that begin next.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleEntry:
+    """A schedule of a pool that holds now, or is the next to begin. ``numbers``: what the pool has by it.
 
-    ``numbers``: what the pool has by it; ``at``: when it ends, or begins, None where it never ends; ``there``: the same by the clocks of
-    its time zone.
+    ``at``: when it ends, or begins; None where it never ends. ``there``: the same by the clocks of its time zone.
     """
-    return [entry for pool in fleet.pools.values() for entry in _of_pool(pool, now)]
+
+    pool: str
+    numbers: str
+    holds: bool
+    at: float | None
+    there: str
+
+
+def list_schedules(fleet: Fleet, now: float) -> tuple[ScheduleEntry, ...]:
+    """List of each pool the schedules that hold now, with what they give it, and those that begin next."""
+    return tuple(entry for pool in fleet.pools.values() for entry in _of_pool(pool, now))
 
 
 def told_entry(entry: Mapping[str, Any], now: float, zone_of: Callable[[float], tzinfo | None]) -> str:
@@ -259,12 +270,12 @@ def told_entry(entry: Mapping[str, Any], now: float, zone_of: Callable[[float], 
 def told_schedules(situation: Situation, pool: Pool) -> Iterator[str]:
     """Say what a pool of the fleet file has by its schedules now and next, and how long before they begin agents are launched for it."""
     entries = list(_of_pool(pool, situation.now))
-    yield from (told_entry(entry, situation.now, lambda _: UTC) for entry in entries)
-    if any(not entry["holds"] for entry in entries):
+    yield from (told_entry(asdict(entry), situation.now, lambda _: UTC) for entry in entries)
+    if any(not entry.holds for entry in entries):
         yield f"agents for a schedule are launched or started {duration(lead_seconds(situation.snapshot, pool))} before it begins"
 
 
-def _of_pool(pool: Pool, now: float) -> Iterator[dict[str, Any]]:
+def _of_pool(pool: Pool, now: float) -> Iterator[ScheduleEntry]:
     spans = [(schedule, span) for schedule in pool.schedules for span in islice(now_and_next(schedule, now), 2)]
     yield from _holding(pool, [one for one in spans if one[1].holds(now)], now)
     coming = [(schedule, span) for schedule, span in spans if not span.holds(now)]
@@ -272,7 +283,7 @@ def _of_pool(pool: Pool, now: float) -> Iterator[dict[str, Any]]:
     yield from (_entry(pool, schedule, numbers_of(schedule), span, now) for schedule, span in coming if span.begins_at == first)
 
 
-def _holding(pool: Pool, spans: Sequence[tuple[PoolSchedule, Span]], now: float) -> Iterator[dict[str, Any]]:
+def _holding(pool: Pool, spans: Sequence[tuple[PoolSchedule, Span]], now: float) -> Iterator[ScheduleEntry]:
     """List what holds now, each without what a later one gives instead."""
     for place, (schedule, span) in enumerate(spans):
         later = {key for other, _ in spans[place + 1 :] for key in numbers_of(other)}
@@ -280,15 +291,15 @@ def _holding(pool: Pool, spans: Sequence[tuple[PoolSchedule, Span]], now: float)
             yield _entry(pool, schedule, given, span, now)
 
 
-def _entry(pool: Pool, schedule: PoolSchedule, numbers: Mapping[str, Any], span: Span, now: float) -> dict[str, Any]:
+def _entry(pool: Pool, schedule: PoolSchedule, numbers: Mapping[str, Any], span: Span, now: float) -> ScheduleEntry:
     at = span.ends_at if span.holds(now) else span.begins_at
-    return {
-        "pool": pool.name,
-        "numbers": ", ".join(f"{key} {_told(number)}" for key, number in numbers.items()),
-        "holds": span.holds(now),
-        "at": None if at == inf else at,
-        "there": "" if at == inf else moment(at, now, schedule.time_zone),
-    }
+    return ScheduleEntry(
+        pool=pool.name,
+        numbers=", ".join(f"{key} {_told(number)}" for key, number in numbers.items()),
+        holds=span.holds(now),
+        at=None if at == inf else at,
+        there="" if at == inf else moment(at, now, schedule.time_zone),
+    )
 
 
 def _told(number: object) -> str:
