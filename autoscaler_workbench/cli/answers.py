@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from autoscaler.domain.report.limits import told_entry
-from autoscaler.domain.report.listing import told_figures
+from autoscaler.domain.report.listing import Figures
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.overrides import limits_now
 from autoscaler_workbench.cli.plan_totals import totals
@@ -172,7 +172,7 @@ def flat(value: Any) -> str:
 
 def told_uses(agent: dict[str, Any]) -> str:
     """Say what is left on an agent's machine; "" of one that tells nothing, and of functions before 0.3.0."""
-    return told_figures(agent["telemetry"]) if agent.get("telemetry") else ""
+    return Figures(**agent["telemetry"]).text() if agent.get("telemetry") else ""
 
 
 def _agent_row(agent: dict[str, Any], with_controller: bool) -> tuple[str, str, str]:  # noqa: FBT001 - as `_where` takes it

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from autoscaler.domain.report.limits import told_entry
-from autoscaler.domain.report.listing import told_figures
+from autoscaler.domain.report.listing import Figures
 from autoscaler.domain.wording import counted, dollars, duration, listed
 from autoscaler_workbench.ui.trouble import why_paused
 
@@ -186,7 +186,7 @@ def _tile(agent: dict[str, Any]) -> Tile:
         builds,
         f"launched {duration(agent['age_seconds'])} ago",
         agent["note"],
-        told_figures(agent["telemetry"]) if agent.get("telemetry") else "",
+        Figures(**agent["telemetry"]).text() if agent.get("telemetry") else "",
     )
     name = agent["node"] or agent["instance_id"]
     return Tile(

@@ -24,22 +24,24 @@ def test_sizes_are_written_as_people_say_them(amount, text):
 
 def test_an_agent_is_listed_with_what_is_left_and_how_old_that_is():
     [entry] = list_agents(situation(), {"i-1": a_telemetry(told_at=NOW - 120.0, gpus=(a_gpu_use(),))})
-    assert told_uses({"telemetry": entry.telemetry}) == (
+    assert entry.telemetry.text() == (
         "12.0 GiB of 16.0 GiB memory available, disk 40.0 GiB free, GPU 15.0 GiB free, 40 % busy, 1.5 of 4 cores used; told 2 min ago"
     )
 
 
 def test_memory_that_falls_is_told_as_it_will_be():
-    told = told_uses({"telemetry": figures_of(a_telemetry(memory_ahead=9 * GIB), NOW)})
+    told = figures_of(a_telemetry(memory_ahead=9 * GIB), NOW).text()
     assert told.startswith("12.0 GiB of 16.0 GiB memory available, 9.0 GiB in 3 min as it falls, disk")
 
 
 def test_what_was_short_for_a_while_is_told():
     """A build that swaps, or took nearly all memory a minute ago, is why others were slow."""
-    told = told_uses({"telemetry": figures_of(a_telemetry(memory_least=GIB, swap_used=3 * GIB), NOW)})
+    told = figures_of(a_telemetry(memory_least=GIB, swap_used=3 * GIB), NOW).text()
     assert told.startswith("12.0 GiB of 16.0 GiB memory available, 1.0 GiB at the least, 3.0 GiB swapped, disk")
-    assert told_uses({"telemetry": figures_of(a_telemetry(memory_least=11.9 * GIB, swap_used=0.1 * GIB), NOW)}).startswith(
-        "12.0 GiB of 16.0 GiB memory available, disk"
+    assert (
+        figures_of(a_telemetry(memory_least=11.9 * GIB, swap_used=0.1 * GIB), NOW)
+        .text()
+        .startswith("12.0 GiB of 16.0 GiB memory available, disk")
     )
 
 

@@ -1,10 +1,9 @@
 """Lists for people: every agent with what its machine reports, and every item of the queue with what it waits for."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from autoscaler.domain.facts.nodes import Mark, room_on
 from autoscaler.domain.facts.telemetry import SHORT, Reports, Telemetry
@@ -27,32 +26,53 @@ _MUCH_LESS = 0.9
 _SWAPPED = 0.01
 
 
-# What people are told of a report, by the names that it has there.
-_FIGURES = (
-    *("memory_available", "memory_soon", "memory_total", "memory_least", "swap_used"),
-    *("disk_free", "gpu_memory_free", "gpu_percent", "cpu_mean", "cores"),
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What a machine told last. ``memory_soon``: what will be available in three minutes where it falls, else what is."""
+
+    age_seconds: float
+    memory_available: float
+    memory_soon: float
+    memory_total: float
+    memory_least: float | None
+    swap_used: float | None
+    disk_free: float | None
+    gpu_memory_free: float | None
+    gpu_percent: float | None
+    cpu_mean: float | None
+    cores: float
+
+    def text(self) -> str:
+        """Say it in one line."""
+        falls = f", {size(self.memory_soon)} in 3 min as it falls" if self.memory_soon < self.memory_available else ""
+        least = self.memory_available if self.memory_least is None else self.memory_least
+        swapped = self.swap_used or 0.0
+        parts = [
+            f"{size(self.memory_available)} of {size(self.memory_total)} memory available{falls}",
+            f"{size(least)} at the least" if least < _MUCH_LESS * self.memory_available else "",
+            f"{size(swapped)} swapped" if swapped > _SWAPPED * self.memory_total else "",
+            f"disk {size(self.disk_free)} free" if self.disk_free is not None else "",
+            f"GPU {size(self.gpu_memory_free)} free, {self.gpu_percent:.0f} % busy" if self.gpu_memory_free is not None else "",
+            f"{self.cpu_mean:.1f} of {self.cores:g} cores used" if self.cpu_mean is not None else "",
+        ]
+        return f"{', '.join(filter(None, parts))}; told {duration(self.age_seconds)} ago"
 
 
-def figures_of(report: Telemetry, now: float) -> dict[str, Any]:
-    """Return the figures of a report, however old. ``memory_soon``: what will be available in three minutes if it falls, else what is."""
-    return {"age_seconds": max(0.0, now - report.told_at), **{name: getattr(report, name) for name in _FIGURES}}
-
-
-def told_figures(told: Mapping[str, Any]) -> str:
-    """Say in one line what a machine told last."""
-    available, total, swapped = told["memory_available"], told["memory_total"], told["swap_used"] or 0.0
-    falls = f", {size(told['memory_soon'])} in 3 min as it falls" if told["memory_soon"] < available else ""
-    least = available if told["memory_least"] is None else told["memory_least"]
-    parts = [
-        f"{size(available)} of {size(total)} memory available{falls}",
-        f"{size(least)} at the least" if least < _MUCH_LESS * available else "",
-        f"{size(swapped)} swapped" if swapped > _SWAPPED * total else "",
-        f"disk {size(told['disk_free'])} free" if told["disk_free"] is not None else "",
-        f"GPU {size(told['gpu_memory_free'])} free, {told['gpu_percent']:.0f} % busy" if told["gpu_memory_free"] is not None else "",
-        f"{told['cpu_mean']:.1f} of {told['cores']:g} cores used" if told["cpu_mean"] is not None else "",
-    ]
-    return f"{', '.join(filter(None, parts))}; told {duration(told['age_seconds'])} ago"
+def figures_of(report: Telemetry, now: float) -> Figures:
+    """Return the figures of a report, however old."""
+    return Figures(
+        age_seconds=max(0.0, now - report.told_at),
+        memory_available=report.memory_available,
+        memory_soon=report.memory_soon,
+        memory_total=report.memory_total,
+        memory_least=report.memory_least,
+        swap_used=report.swap_used,
+        disk_free=report.disk_free,
+        gpu_memory_free=report.gpu_memory_free,
+        gpu_percent=report.gpu_percent,
+        cpu_mean=report.cpu_mean,
+        cores=report.cores,
+    )
 
 
 def told_short(situation: Situation, pool: PoolView, reports: Reports) -> Iterator[str]:
@@ -72,7 +92,7 @@ def told_of(situation: Situation, subject: str, reports: Reports) -> Iterator[st
         if report is None:
             yield "its service tells nothing of the machine: it is of an older version, or has not asked yet"
             continue
-        yield told_figures(figures_of(report, situation.now))
+        yield figures_of(report, situation.now).text()
         running = {build.key: build.job for build in agent.node.builds} if agent.node else {}
         for use in report.builds:
             if job := running.get(use.key):
@@ -117,7 +137,7 @@ class AgentEntry:
     usd_per_hour: float
     note: str
     image: str  # where a parameter names it, else ""
-    telemetry: dict[str, Any] | None
+    telemetry: Figures | None
 
 
 def words_of(situation: Situation, agents: Iterable[Agent]) -> Counter[str]:
