@@ -1,7 +1,7 @@
 """Drive a world minute by minute: the three functions on their schedule, until the fleet has come to rest."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from autoscaler.control.slots import announce_looks, why_skipped
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.lifecycle import Announced, InstanceEvent
 from autoscaler.domain.memo import Memo
+from autoscaler.domain.report.problems import Thresholds
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Builds, Compute, LookSlots, Ports
 from autoscaler_workbench.fakes.costs import InMemoryCosts
@@ -135,7 +136,7 @@ class InMemory:
     look_every_seconds: float = MINUTE
     memo: Memo = field(default_factory=Memo)  # of the whole run
     slots: LookSlots | None = None  # of looks between the ticks
-    thresholds: Mapping[str, float] | None = None  # those of `MetricsLevel: essential`, where that is what runs
+    thresholds: Thresholds | None = None  # those of `MetricsLevel: essential`, where that is what runs
     sdk_attempts: int = 1  # how often the SDK sends what fails, but for launches
     token: str = "first"  # what the secret holds now
     ports: Ports = field(init=False)

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.job_settings import CostBatch, CostKey, MonthCosts,
 from autoscaler.domain.facts.memory import Arrivals, Observation
 from autoscaler.domain.facts.runs import Streak
 from autoscaler.domain.report.datum import PassNotes, noted
-from autoscaler.domain.report.problems import rules
+from autoscaler.domain.report.problems import Thresholds, rules
 from autoscaler.domain.report.told import Event, Span, Told, Trouble
 from autoscaler_workbench.cli.demo import TABLE
 from contract.conftest import items, size_of
@@ -119,15 +119,15 @@ def test_an_event_is_one_unit_of_a_write_whatever_the_day_holds(dynamo):
 
 
 def _far():
-    return {
-        "JobWaitAlarmSeconds": 1,
-        "IdleUsdAlarm": 0.01,
-        "FailureStreakAlarm": 1,
-        "AgentDiskAlarmBytes": 1,
-        "AgentMemoryAlarmBytes": 1,
-        "ControllerDiskAlarmBytes": 1,
-        "ControllerMemoryAlarmBytes": 1,
-        "ControllerResponseAlarmSeconds": 1,
-        "AgentGpuMemoryAlarmBytes": 1,
-        "ControllerCpuAlarmPercent": 1,
-    }
+    return Thresholds(
+        job_wait_seconds=1,
+        idle_usd_per_hour=0.01,
+        failure_streak=1,
+        agent_disk_bytes=1,
+        agent_memory_bytes=1,
+        controller_disk_bytes=1,
+        controller_memory_bytes=1,
+        controller_response_seconds=1,
+        agent_gpu_memory_bytes=1,
+        controller_cpu_percent=1,
+    )

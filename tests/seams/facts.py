@@ -18,12 +18,13 @@ from autoscaler.domain.facts.runs import Item, Job, Run, RunEnd
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Snapshot
 from autoscaler.domain.facts.started_builds import Rerun, RunOrder
 from autoscaler.domain.facts.telemetry import Telemetry
+from autoscaler.domain.report.problems import Thresholds
 from autoscaler.domain.report.registration import Identity
 from autoscaler.ports import StoredState
 
 # What the functions are given: settings, what is stored, what Jenkins and EC2 answer, what agents report.
 INPUTS = (
-    Fleet,
+    *(Fleet, Thresholds),
     *(StoredState, JobRow, JobTracker, RunOrder, Rerun),
     *(Snapshot, ControllerView, Instance, Identity, Health, RunEnd, Run, Job, Item),
     Telemetry,

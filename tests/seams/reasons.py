@@ -61,6 +61,7 @@ REASONS: dict[str, str] = {
     "Decline.builds": "each pass makes it of Learned.samples; nobody stores or writes it: tests/scenarios/test_max_job_seconds.py",
     "Decline.seen_in": "each pass makes it of Learned.samples; nobody stores or writes it: tests/scenarios/test_max_job_seconds.py",
     "Decline.most_seconds": "each pass makes it of Learned.samples; nobody stores or writes it: tests/scenarios/test_max_job_seconds.py",
+    "Thresholds.controller_response_seconds": "a controller in memory answers at once: tests/unit/test_problems.py has slow ones",
     "ControllerPast.looks": "moves deadlines by the minutes of an outage: tests/scenarios/test_unseen_controllers.py",
     "AgentPast.is_ending": "frees a place where EC2 shows for long what it has agreed to end: tests/scenarios/test_ends.py",
     "Stuck.why": "told to people, and said by why: tests/scenarios/test_ends.py",

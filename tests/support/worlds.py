@@ -1,7 +1,7 @@
 """Worlds for tests: a fleet from a few words, and the apis in memory or over HTTP."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +13,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.domain.facts.fleet import Fleet, Host
+from autoscaler.domain.report.problems import Thresholds
 from autoscaler.ports import Controller
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
@@ -92,7 +93,7 @@ def in_memory(
     physics: Physics = CALM,
     sdk_attempts: int = 1,
     hosts: tuple[Host, ...] = (),
-    thresholds: Mapping[str, float] | None = None,
+    thresholds: Thresholds | None = None,
     **limits: Any,
 ) -> InMemory:
     """A whole fleet in memory: the real passes on the world. ``slots``: nodes that an operator made on main, with their labels.

@@ -7,24 +7,24 @@ import pytest
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.datum import ESSENTIAL, Datum, essential, lines_of
 from autoscaler.domain.report.messages import write_messages
-from autoscaler.domain.report.problems import Comparison, facts_of, judge, rules
+from autoscaler.domain.report.problems import Comparison, Thresholds, facts_of, judge, problems_datum, rules
 from autoscaler.domain.report.told import Span, Told, Trouble
 from autoscaler.domain.situation.bets import TrialOf
 from support.builders import NOW, a_fleet, a_memory, a_pool, boots_failed
 from support.decisions import seen
 
-AT = {
-    "JobWaitAlarmSeconds": 1800,
-    "IdleUsdAlarm": 10,
-    "FailureStreakAlarm": 5,
-    "AgentDiskAlarmBytes": 5 * 2**30,
-    "AgentMemoryAlarmBytes": 2**28,
-    "AgentGpuMemoryAlarmBytes": 2**27,
-    "ControllerDiskAlarmBytes": 10 * 2**30,
-    "ControllerMemoryAlarmBytes": 2**29,
-    "ControllerResponseAlarmSeconds": 10,
-    "ControllerCpuAlarmPercent": 90,
-}
+AT = Thresholds(
+    job_wait_seconds=1800,
+    idle_usd_per_hour=10,
+    failure_streak=5,
+    agent_disk_bytes=5 * 2**30,
+    agent_memory_bytes=2**28,
+    agent_gpu_memory_bytes=2**27,
+    controller_disk_bytes=10 * 2**30,
+    controller_memory_bytes=2**29,
+    controller_response_seconds=10,
+    controller_cpu_percent=90,
+)
 RULES = rules(AT)
 VALUES = {"Controller": "main", "Pool": "gpu", "Function": "scale_up"}
 
@@ -125,7 +125,7 @@ def test_a_rule_that_is_gone_is_forgotten():
 
 
 def test_memory_is_watched_only_where_a_number_is_given():
-    names = {rule.name for rule in rules(AT | {"AgentMemoryAlarmBytes": 0, "AgentGpuMemoryAlarmBytes": 0, "ControllerMemoryAlarmBytes": 0})}
+    names = {rule.name for rule in rules(replace(AT, agent_memory_bytes=0, agent_gpu_memory_bytes=0, controller_memory_bytes=0))}
     assert {rule.name for rule in RULES} - names == {"agent-memory-low", "agent-gpu-memory-low", "controller-memory-low"}
 
 
@@ -133,7 +133,7 @@ def test_what_has_an_alarm_of_its_own_is_told_and_counted_by_that_alone():
     bad, _ = beyond(the("job-waits"))
     *_, last = looks(the("job-waits"), [bad] * 5)
     assert len(last.problems) == 1
-    assert last.ringing == 0
+    assert problems_datum("f", last).values == (0.0,)
 
 
 def test_two_pools_are_two_problems_and_the_places_of_a_fleet_wide_value_are_named():
@@ -141,7 +141,7 @@ def test_two_pools_are_two_problems_and_the_places_of_a_fleet_wide_value_are_nam
     others = replace(a_datum(streak, 7), dimensions=(("Fleet", "f"), ("Controller", "main"), ("Pool", "cpu")))
     places = {"DrainsOverdue": [f"cpu-{n} of pool cpu" for n in range(7)]}
     judged = judge(Told(), RULES, [a_datum(streak, 6), others, a_datum(overdue, 7)], places, NOW)
-    assert judged.ringing == 3
+    assert problems_datum("f", judged).values == (3.0,)
     texts = {problem.seen.title: problem.seen.text for problem in judged.problems}
     assert (
         "NodeFailureStreak of pool cpu of main: 7, which is at or over 5 (FailureStreakAlarm)."

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from autoscaler.config import ControllerSettings
     from autoscaler.domain.facts.fleet import Fleet
+    from autoscaler.domain.report.problems import Thresholds
     from autoscaler.ports import Account, Clock, SideBySide, Sleep, T
 
 # Clients may be used by several threads, and be made by one at a time only.
@@ -263,7 +264,7 @@ def _credentials(override: str, settings: ControllerSettings) -> Credentials | N
 
 
 @cache
-def thresholds() -> dict[str, float]:
+def thresholds() -> Thresholds:
     """Read the numbers of the alarms; only `publish_metrics` is given them."""
     return read_thresholds(os.environ)
 

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
+from autoscaler.domain.report.problems import Thresholds
 from autoscaler.domain.wording import shortened
 from autoscaler.errors import ConfigError
 
@@ -103,22 +104,22 @@ def refused(name: str, value: str, rule: str) -> ConfigError:
 
 
 _VARIABLES = {
-    "JobWaitAlarmSeconds": "JOB_WAIT_ALARM_SECONDS",
-    "IdleUsdAlarm": "IDLE_USD_ALARM",
-    "FailureStreakAlarm": "FAILURE_STREAK_ALARM",
-    "AgentDiskAlarmBytes": "AGENT_DISK_ALARM_BYTES",
-    "AgentMemoryAlarmBytes": "AGENT_MEMORY_ALARM_BYTES",
-    "AgentGpuMemoryAlarmBytes": "AGENT_GPU_MEMORY_ALARM_BYTES",
-    "ControllerDiskAlarmBytes": "CONTROLLER_DISK_ALARM_BYTES",
-    "ControllerMemoryAlarmBytes": "CONTROLLER_MEMORY_ALARM_BYTES",
-    "ControllerResponseAlarmSeconds": "CONTROLLER_RESPONSE_ALARM_SECONDS",
-    "ControllerCpuAlarmPercent": "CONTROLLER_CPU_ALARM_PERCENT",
+    "job_wait_seconds": "JOB_WAIT_ALARM_SECONDS",
+    "idle_usd_per_hour": "IDLE_USD_ALARM",
+    "failure_streak": "FAILURE_STREAK_ALARM",
+    "agent_disk_bytes": "AGENT_DISK_ALARM_BYTES",
+    "agent_memory_bytes": "AGENT_MEMORY_ALARM_BYTES",
+    "agent_gpu_memory_bytes": "AGENT_GPU_MEMORY_ALARM_BYTES",
+    "controller_disk_bytes": "CONTROLLER_DISK_ALARM_BYTES",
+    "controller_memory_bytes": "CONTROLLER_MEMORY_ALARM_BYTES",
+    "controller_response_seconds": "CONTROLLER_RESPONSE_ALARM_SECONDS",
+    "controller_cpu_percent": "CONTROLLER_CPU_ALARM_PERCENT",
 }
 
 
-def read_thresholds(environment: Mapping[str, str]) -> dict[str, float]:
-    """Read them, by the parameter of each; `ConfigError` names the first that is missing or no number."""
-    return {parameter: _number(environment, variable) for parameter, variable in _VARIABLES.items()}
+def read_thresholds(environment: Mapping[str, str]) -> Thresholds:
+    """Read them; `ConfigError` names the first that is missing or no number."""
+    return Thresholds(**{field.name: _number(environment, _VARIABLES[field.name]) for field in fields(Thresholds)})
 
 
 def _number(environment: Mapping[str, str], name: str) -> float:

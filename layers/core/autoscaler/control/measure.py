@@ -19,7 +19,7 @@ from autoscaler.domain.report.datum import COUNT, Datum, PassNotes, data_of_note
 from autoscaler.domain.report.limits import places_of
 from autoscaler.domain.report.messages import ABOUT, is_worth_saving, month_before, untold, write_messages, write_summary
 from autoscaler.domain.report.metrics import heartbeat, measure
-from autoscaler.domain.report.problems import Problem, facts_of, judge, nobody_is_told, rules
+from autoscaler.domain.report.problems import Problem, Thresholds, facts_of, judge, nobody_is_told, problems_datum, rules
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.domain.scale_in.replace import RESULTS_SECONDS, gone_since
 from autoscaler.domain.situation.builds import AskedItems, gone_blocks, items_of, runs_to_read
@@ -306,7 +306,7 @@ def publish_all(ports: Ports, fleet: str, measured: Measured, invocation: Invoca
         notify(ports, measured.told, measured.situation, invocation.ends_at)
 
 
-def publish_essential(ports: Ports, fleet: str, measured: Measured, invocation: Invocation, thresholds: Mapping[str, float]) -> int:
+def publish_essential(ports: Ports, fleet: str, measured: Measured, invocation: Invocation, thresholds: Thresholds) -> int:
     """Send few metrics, log the rest, and judge here what an alarm each would; return how many metrics were sent."""
     situation = measured.situation
     data = [*measured.data, *data_of_notes(fleet, measured.passes, situation.now)]
@@ -317,8 +317,7 @@ def publish_essential(ports: Ports, fleet: str, measured: Measured, invocation: 
     for problem in judged.began:
         ports.log("problem", **facts_of(problem))
     beat = one("Heartbeat", 1, COUNT, (("Fleet", fleet),))
-    # A metric is billed by the hours in which it is sent.
-    problems = [one("Problems", judged.ringing, COUNT, (("Fleet", fleet),))] if judged.ringing else []
+    problems = [problems_datum(fleet, judged)] if judged.ringing else []  # a metric is billed by the hours in which it is sent
     try:
         return ports.metrics.publish([*measured.data, beat, *problems], ports.clock())
     finally:

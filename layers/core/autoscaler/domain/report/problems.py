@@ -6,7 +6,7 @@ from enum import StrEnum
 from operator import ge, gt, lt
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.report.datum import MISSED_SECONDS, Datum
+from autoscaler.domain.report.datum import COUNT, MISSED_SECONDS, Datum, one
 from autoscaler.domain.report.told import Seen, Span, Told, told_by_now
 from autoscaler.domain.wording import dollars, duration, listed
 
@@ -22,10 +22,26 @@ class Comparison(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """The numbers of the stack's parameters. Of memory 0 is none."""
+
+    job_wait_seconds: float
+    idle_usd_per_hour: float
+    failure_streak: float
+    agent_disk_bytes: float
+    agent_memory_bytes: float
+    agent_gpu_memory_bytes: float
+    controller_disk_bytes: float
+    controller_memory_bytes: float
+    controller_response_seconds: float
+    controller_cpu_percent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One condition on one metric. ``name``: also the ``heading`` of its entry in the runbook, but for one that has another's.
 
-    ``by``: the dimensions beside the fleet's. ``setting``: the stack's parameter that is its threshold, where one is.
+    ``by``: the dimensions beside the fleet's. ``given``: the field of `Thresholds` that is its threshold; ``setting``: the parameter.
 
     ``seconds``: how long it must have been so. ``strict``: one look that sees otherwise ends it; else it takes two in a row.
     ``stays``: where a look has no value, it is as it was. ``told_by``: what messages of their own that say the same begin with,
@@ -40,6 +56,7 @@ class Rule:
     heading: str = ""
     by: tuple[str, ...] = ()
     threshold: float = 0.0
+    given: str = ""
     setting: str = ""
     comparison: Comparison = Comparison.OVER
     seconds: float = 0.0
@@ -62,19 +79,20 @@ _PLACES = {(): "", _POOL: "pool {Pool} of {Controller}", _CONTROLLER: "controlle
 _FOUR_LOOKS, _FIVE_LOOKS, _QUARTER = 170.0, 230.0, 830.0
 
 
-def rules(at: Mapping[str, float]) -> tuple[Rule, ...]:
-    """List the conditions with these thresholds, by the stack's parameter of each."""
-    found = (replace(rule, threshold=at[rule.setting]) if rule.setting else rule for rule in _RULES)
-    return tuple(rule for rule in found if rule.threshold or rule.setting not in _OFF_AT_ZERO)
+def rules(at: Thresholds) -> tuple[Rule, ...]:
+    """List the conditions with these thresholds."""
+    found = (replace(rule, threshold=getattr(at, rule.given)) if rule.given else rule for rule in _RULES)
+    return tuple(rule for rule in found if rule.threshold or rule.given not in _OFF_AT_ZERO)
 
 
-_OFF_AT_ZERO = {"AgentMemoryAlarmBytes", "AgentGpuMemoryAlarmBytes", "ControllerMemoryAlarmBytes"}
+_OFF_AT_ZERO = {"agent_memory_bytes", "agent_gpu_memory_bytes", "controller_memory_bytes"}
 _RULES = (
     Rule(
         name="agent-disk-low",
         metric="AgentDiskFreeBytes",
         says="An agent has little disk left.",
         by=_POOL,
+        given="agent_disk_bytes",
         setting="AgentDiskAlarmBytes",
         comparison=Comparison.BELOW,
         seconds=_FOUR_LOOKS,
@@ -84,6 +102,7 @@ _RULES = (
         metric="AgentMemoryAvailableBytes",
         says="An agent has little memory left, or will have within three minutes.",
         by=_POOL,
+        given="agent_memory_bytes",
         setting="AgentMemoryAlarmBytes",
         comparison=Comparison.BELOW,
     ),
@@ -92,6 +111,7 @@ _RULES = (
         metric="AgentGpuMemoryFreeBytes",
         says="A graphics card of an agent has little memory left.",
         by=_POOL,
+        given="agent_gpu_memory_bytes",
         setting="AgentGpuMemoryAlarmBytes",
         comparison=Comparison.BELOW,
         seconds=_FOUR_LOOKS,
@@ -101,6 +121,7 @@ _RULES = (
         metric="NodeFailureStreak",
         says="Many builds in a row have failed on one agent.",
         by=_POOL,
+        given="failure_streak",
         setting="FailureStreakAlarm",
         comparison=Comparison.AT_LEAST,
     ),
@@ -159,6 +180,7 @@ _RULES = (
         metric="ControllerDiskFreeBytes",
         says="A controller has little disk left.",
         by=_CONTROLLER,
+        given="controller_disk_bytes",
         setting="ControllerDiskAlarmBytes",
         comparison=Comparison.BELOW,
         seconds=_FIVE_LOOKS,
@@ -169,6 +191,7 @@ _RULES = (
         metric="ControllerMemoryFreeBytes",
         says="A controller has little memory left.",
         by=_CONTROLLER,
+        given="controller_memory_bytes",
         setting="ControllerMemoryAlarmBytes",
         comparison=Comparison.BELOW,
         seconds=_FIVE_LOOKS,
@@ -179,6 +202,7 @@ _RULES = (
         metric="ControllerResponseSeconds",
         says="A controller answers slowly, or not at all.",
         by=_CONTROLLER,
+        given="controller_response_seconds",
         setting="ControllerResponseAlarmSeconds",
         seconds=_FIVE_LOOKS,
         stays=True,
@@ -188,6 +212,7 @@ _RULES = (
         metric="ControllerCpuPercent",
         says="A controller's machine is busy all the time.",
         by=_CONTROLLER,
+        given="controller_cpu_percent",
         setting="ControllerCpuAlarmPercent",
         seconds=_QUARTER,
     ),
@@ -210,6 +235,7 @@ _RULES = (
         metric="QueueWait",
         says="A job waits too long for its executor.",
         by=_POOL,
+        given="job_wait_seconds",
         setting="JobWaitAlarmSeconds",
         seconds=_FOUR_LOOKS,
         told_by=(
@@ -235,6 +261,7 @@ _RULES = (
         name="idle-agents",
         metric="IdleUsdPerHour",
         says="Idle agents have cost much for two hours.",
+        given="idle_usd_per_hour",
         setting="IdleUsdAlarm",
         seconds=6900.0,
         strict=True,
@@ -357,6 +384,11 @@ def judge(told: Told, rules: Iterable[Rule], data: Sequence[Datum], places: Plac
     problems = tuple(Problem(breach=breach, seen=_seen(breach, places)) for breach in lasting)
     began = tuple(problem for problem in problems if not _lasted(problem.breach, told.spans.get(problem.breach.name), now))
     return Judged(problems=problems, began=began, spans=spans)
+
+
+def problems_datum(fleet: str, judged: Judged) -> Datum:
+    """Count the problems that have no alarm of their own."""
+    return one("Problems", judged.ringing, COUNT, (("Fleet", fleet),))
 
 
 def facts_of(problem: Problem) -> dict[str, str | float]:
