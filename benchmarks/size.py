@@ -96,9 +96,9 @@ def canned(fleet: InMemory) -> Cans:
     dynamodb = DynamoState(lambda: table, "table", fleet.fleet.name)
     for record in stored.records:
         dynamodb.add_record(record)
-    dynamodb.save(replace(stored.memory, version=0))
+    dynamodb.save_memory(replace(stored.memory, version=0))
     for controller, learned in stored.learned.items():
-        dynamodb.save(replace(learned, version=0), controller)
+        dynamodb.save_learned(controller, replace(learned, version=0))
     client = fleet.ports.compute.client()  # type: ignore[attr-defined]  # the world's EC2, in boto3's words
     filters = [{"Name": "tag:autoscaler:fleet", "Values": [fleet.fleet.name]}]
     assert isinstance(client, LocalEc2Client)  # noqa: S101

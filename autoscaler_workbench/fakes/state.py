@@ -17,7 +17,7 @@ from autoscaler.domain.report.problems import Subscription
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.domain.report.told import Event, Message, Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
-from autoscaler.ports import Saved, StoredState
+from autoscaler.ports import StoredState
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
 
 _Arguments = ParamSpec("_Arguments")
@@ -181,20 +181,6 @@ class InMemoryState:
         if known is None or known.state is not expected:
             raise ConflictError("the lost build was answered for meanwhile")
         self.reruns[rerun.key] = rerun
-
-    def save(self, value: Saved, of: str = "") -> None:
-        """Replace what had this version; of each kind it is a call of its own, which may fail by itself."""
-        match value:
-            case Memory():
-                self.save_memory(value)
-            case Learned():
-                self.save_learned(of, value)
-            case Overrides():
-                self.save_overrides(value)
-            case Told():
-                self.save_told(value)
-            case PassNotes():
-                self.save_pass_notes(of, value)
 
     @_call
     def save_memory(self, memory: Memory) -> None:

@@ -55,7 +55,7 @@ def test_its_tables_go_with_the_first_write_and_what_it_reads_on_the_way_back_st
     """On the way back it must not take what they held long ago for two looks."""
     write(dynamo, WRITTEN)
     memory = book.read().memory
-    book.save(replace(memory, requests={"r-2": 2.0}))
+    book.save_memory(replace(memory, requests={"r-2": 2.0}))
     kept = {"month", "sessions", "gone", "lost", "reruns"}
     assert written(dynamo).keys() - {"version"} == NAMES_OF_NOW | kept | {"requests", "trials"}
     assert {name: written(dynamo)[name] for name in kept} == {name: WRITTEN[name] for name in kept}

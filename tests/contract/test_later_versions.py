@@ -87,25 +87,27 @@ STATE = {
     "memory": Kind(
         "memory",
         _Entry(memory=MEMORY),
-        lambda s: s.save(MEMORY),
+        lambda s: s.save_memory(MEMORY),
         lambda s: s.read().memory,
-        lambda s, memory: s.save(with_tables(memory, kept=frozenset({"i-9"}))),
+        lambda s, memory: s.save_memory(with_tables(memory, kept=frozenset({"i-9"}))),
     ),
     "learned": Kind(
         "learned#main",
         _Entry(learned=LEARNED, name="main"),
-        lambda s: s.save(LEARNED, "main"),
+        lambda s: s.save_learned("main", LEARNED),
         lambda s: s.read().learned["main"],
-        lambda s, learned: s.save(replace(learned, seen_at=99.0), "main"),
+        lambda s, learned: s.save_learned("main", replace(learned, seen_at=99.0)),
     ),
-    "overrides": Kind("overrides", _Entry(overrides=ORDERS), lambda s: s.save(ORDERS), lambda s: s.read().overrides, DynamoState.save),
-    "told": Kind("told", _Entry(told=TOLD), lambda s: s.save(TOLD), lambda s: s.read().told, DynamoState.save),
+    "overrides": Kind(
+        "overrides", _Entry(overrides=ORDERS), lambda s: s.save_overrides(ORDERS), lambda s: s.read().overrides, DynamoState.save_overrides
+    ),
+    "told": Kind("told", _Entry(told=TOLD), lambda s: s.save_told(TOLD), lambda s: s.read().told, DynamoState.save_told),
     "passes": Kind(
         "passes#scale_up",
         _Entry(passes=NOTES, name="scale_up"),
-        lambda s: s.save(NOTES, "scale_up"),
+        lambda s: s.save_pass_notes("scale_up", NOTES),
         lambda s: s.pass_notes("scale_up"),
-        lambda s, notes: s.save(notes, "scale_up"),
+        lambda s, notes: s.save_pass_notes("scale_up", notes),
     ),
 }
 # By the store that keeps them.
@@ -234,7 +236,7 @@ def test_it_is_kept_by_a_process_that_writes_what_another_one_has_read(dynamo, n
     if name == "record":
         writing.change_record(read.records[0], expected=RECORD.state)
     else:
-        writing.save(read.memory)
+        writing.save_memory(read.memory)
     item = stored(dynamo, kind)
     assert json.dumps(body_of(item)).count(NEWS) == count
     assert item["later"] == {"S": "version"}
@@ -262,10 +264,10 @@ def test_it_goes_with_what_it_was_written_beside(dynamo):
 def test_an_entry_that_is_taken_out_stays_out_though_a_later_version_wrote_into_it(dynamo):
     kind = Kind("memory", _Entry(memory=replace(MEMORY, lost={"main/a": filled(LostBuild), "main/b": filled(LostBuild)})))
     state = store_of(DynamoState, dynamo)
-    state.save(kind.holds.memory)
+    state.save_memory(kind.holds.memory)
     write_news(dynamo, kind)
     memory = state.read().memory
-    state.save(replace(memory, lost={"main/b": memory.lost["main/b"]}))
+    state.save_memory(replace(memory, lost={"main/b": memory.lost["main/b"]}))
     written = body_of(stored(dynamo, kind))["memory"]
     assert ([*written["lost"]], NEWS in written["lost"]["main/b"], NEWS in written) == (["main/b"], True, True)
 
@@ -273,7 +275,7 @@ def test_an_entry_that_is_taken_out_stays_out_though_a_later_version_wrote_into_
 def test_entries_of_the_memory_that_cannot_be_read_are_named_and_kept_and_the_rest_is_used(dynamo):
     memory = with_tables(MEMORY, lost={"main/a": filled(LostBuild), "main/b": filled(LostBuild)}, months=(), kept=frozenset({"i-7"}))
     kind = Kind("memory", _Entry(memory=memory))
-    store_of(DynamoState, dynamo).save(memory)
+    store_of(DynamoState, dynamo).save_memory(memory)
     item = stored(dynamo, kind)
     raw = body_of(item)
     raw["memory"]["lost"]["main/a"] = later = {"moved_to": "somewhere"}
@@ -290,19 +292,19 @@ def test_entries_of_the_memory_that_cannot_be_read_are_named_and_kept_and_the_re
             [],
             tables(memory).boots,
         )
-        state.save(with_tables(read.memory, kept=frozenset({kept})))
-        state.save(with_tables(read.memory, kept=frozenset({kept}), version=read.memory.version + 1))
+        state.save_memory(with_tables(read.memory, kept=frozenset({kept})))
+        state.save_memory(with_tables(read.memory, kept=frozenset({kept}), version=read.memory.version + 1))
         written = body_of(stored(dynamo, kind))["memory"]
         assert (written["lost"]["main/a"], written["fleet"]["months"]) == (later, months)
         assert [name for name, past in written["agents"].items() if past.get("is_kept")] == [kept]
         assert written["trials"]["x"]["failures"] == "very many"
-    state.save(replace(state.read().memory, lost={"main/a": filled(LostBuild)}))  # it was lost once more
+    state.save_memory(replace(state.read().memory, lost={"main/a": filled(LostBuild)}))  # it was lost once more
     assert body_of(stored(dynamo, kind))["memory"]["lost"]["main/a"] != later
 
 
 def test_a_memory_of_which_nothing_can_be_read_begins_anew(dynamo):
     kind = Kind("memory", None)
-    store_of(DynamoState, dynamo).save(MEMORY)
+    store_of(DynamoState, dynamo).save_memory(MEMORY)
     item = stored(dynamo, kind)
     for raw in ({"memory": {**body_of(item)["memory"], "version": "later"}}, {"memory": []}, [], {}):
         dynamo.put_item(TableName=TABLE, Item=with_body(item, raw))

@@ -54,7 +54,7 @@ def test_what_was_learned_of_five_thousand_jobs_and_a_thousand_agents_is_kept_in
         streaks={a_node(number): Streak(failures=3, since_at=NOW, jobs=tuple(map(a_job, range(3)))) for number in range(AGENTS)},
     )
     state = state_of(dynamo)
-    state.save(learned, "main")
+    state.save_learned("main", learned)
     assert largest(dynamo)[0] < ITEM_BYTES
     assert state.read().learned["main"] == replace(learned, version=1)
 
@@ -67,7 +67,7 @@ def test_the_memory_of_a_thousand_agents_fits_and_so_does_a_record_of_one(dynamo
         for number in range(AGENTS)
     }
     state = state_of(dynamo)
-    state.save(with_tables(FULL_MEMORY, observations=observed, idle_since=dict.fromkeys(observed, NOW)))
+    state.save_memory(with_tables(FULL_MEMORY, observations=observed, idle_since=dict.fromkeys(observed, NOW)))
     state.add_record(a_record("i-1", node=a_node(1), version="7 with ami-1"))
     assert largest(dynamo)[0] < ITEM_BYTES / 4
 
@@ -79,7 +79,7 @@ def test_every_condition_in_every_pool_at_once_and_what_was_told_of_it_fit(dynam
         spans={name: Span(since_at=NOW, seen_at=NOW + CHANCE.random()) for name in names},
     )
     state = state_of(dynamo)
-    state.save(told)
+    state.save_told(told)
     assert largest(dynamo)[0] < ITEM_BYTES / 10
     assert state.read().told.spans == told.spans
 
@@ -89,7 +89,7 @@ def test_the_notes_of_a_day_on_which_everything_fails_are_some_kilobytes(dynamo)
     places = {name: [f"{a_node(number)} of pool gpu" for number in range(AGENTS)] for name in counts}
     for minute in range(1440):
         notes = noted(notes, NOW + 60.0 * minute, counts, places, completed=True) or notes
-    state_of(dynamo).save(notes, "scale_down")
+    state_of(dynamo).save_pass_notes("scale_down", notes)
     assert largest(dynamo)[0] < ITEM_BYTES / 10
 
 

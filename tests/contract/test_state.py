@@ -63,12 +63,12 @@ def test_an_intent_goes_forward_only_and_is_removed_when_settled(state):
 
 
 def test_memory_comes_back_as_it_was_and_is_replaced_only_by_who_read_it(state):
-    state.save(MEMORY)
+    state.save_memory(MEMORY)
     read = state.read().memory
     assert replace(read, version=0) == MEMORY
-    state.save(replace(read, requests={}))
+    state.save_memory(replace(read, requests={}))
     with pytest.raises(ConflictError):
-        state.save(read)
+        state.save_memory(read)
     assert state.read().memory.requests == {}
 
 
@@ -107,12 +107,12 @@ def test_what_was_learned_is_kept_by_controller(state):
     assert [
         name for name in a_learned().__dataclass_fields__ if name != "version" and getattr(learned, name) == getattr(a_learned(), name)
     ] == []
-    state.save(learned, "main")
-    state.save(a_learned(), "other-one")
+    state.save_learned("main", learned)
+    state.save_learned("other-one", a_learned())
     stored = state.read()
     assert replace(stored.learned["main"], version=0) == learned
     with pytest.raises(ConflictError):
-        state.save(learned, "main")
+        state.save_learned("main", learned)
 
 
 def test_orders_stand_until_they_are_replaced_and_the_second_of_two_writers_is_refused(state):
@@ -121,12 +121,12 @@ def test_orders_stand_until_they_are_replaced_and_the_second_of_two_writers_is_r
     team = TeamOverride(
         team="ü", since_at=1.0, until_at=2.0, by="ada", reason="r", max_agents=1, max_launches_per_hour=2, max_usd_per_hour=0.5
     )
-    state.save(Overrides(holds=(hold,), numbers=(numbers,), teams=(team,)))
+    state.save_overrides(Overrides(holds=(hold,), numbers=(numbers,), teams=(team,)))
     read = state.read().overrides
     assert (read.holds, read.numbers, read.teams) == ((hold,), (numbers,), (team,))
-    state.save(replace(read, holds=()))
+    state.save_overrides(replace(read, holds=()))
     with pytest.raises(ConflictError):
-        state.save(read)
+        state.save_overrides(read)
     assert state.read().overrides.holds == ()
 
 
@@ -134,18 +134,18 @@ def test_what_is_too_large_for_one_item_is_kept_whole_and_leaves_nothing_behind(
     chance = Random(1)
     running = {f"{chance.getrandbits(400):0100x}": a_sighting(job="j", pool="cpu", since_at=1.0) for _ in range(9000)}
     large = a_learned(running=running)
-    state.save(large, "main")
+    state.save_learned("main", large)
     if isinstance(state, DynamoState):
         assert state.client().scan(TableName=TABLE, Select="COUNT")["Count"] > 3  # cut up
     once = state.read().learned["main"]
     assert once.running == running
-    state.save(replace(once, waiting={"1\nj": 2.0}), "main")
+    state.save_learned("main", replace(once, waiting={"1\nj": 2.0}))
     twice = state.read().learned["main"]
     assert (twice.running, twice.waiting) == (running, {"1\nj": 2.0})
     with pytest.raises(ConflictError):
-        state.save(once, "main")
+        state.save_learned("main", once)
     assert state.read().learned["main"] == twice
-    state.save(replace(twice, running={}), "main")
+    state.save_learned("main", replace(twice, running={}))
     assert state.read().learned["main"].running == {}
     if isinstance(state, DynamoState):
         kept = state.client().scan(TableName=TABLE)["Items"]
@@ -214,7 +214,7 @@ def spoil(state, name, body='{"record": {"instance_id": 7}}'):
 def test_a_record_that_cannot_be_read_is_named_and_the_others_are_read(state, body):
     state.add_record(a_record("i-1"))
     state.add_record(a_record("i-2"))
-    state.save(MEMORY)
+    state.save_memory(MEMORY)
     spoil(state, "record#i-1", body)
     stored = state.read()
     assert [record.instance_id for record in stored.records] == ["i-2"]
@@ -232,29 +232,29 @@ def test_a_launch_that_cannot_be_read_is_named(state):
 
 
 def test_memory_that_cannot_be_read_is_replaced_at_the_next_save(state):
-    state.save(MEMORY)
+    state.save_memory(MEMORY)
     spoil(state, "memory", "{}")
     lost = state.read()
     assert (lost.memory, lost.unread) == (Memory(version=1), ("memory",))
-    state.save(replace(lost.memory, month=a_month(name="2027-01", usd=1.0, metered_at=1.0)))
+    state.save_memory(replace(lost.memory, month=a_month(name="2027-01", usd=1.0, metered_at=1.0)))
     assert (state.read().memory.month.usd, state.read().unread) == (1.0, ())
 
 
 def test_orders_that_cannot_be_read_hold_the_fleet_until_somebody_resumes(state):
-    state.save(Overrides(holds=(Hold(scope=Scope.POOL, name="cpu", since_at=1.0, until_at=None, by="ada", reason="r"),)))
+    state.save_overrides(Overrides(holds=(Hold(scope=Scope.POOL, name="cpu", since_at=1.0, until_at=None, by="ada", reason="r"),)))
     spoil(state, "overrides")
     lost = state.read().overrides
     assert [(hold.scope, hold.until_at) for hold in lost.holds] == [(Scope.FLEET, None)]
-    state.save(resume(lost, Scope.FLEET, ""))
+    state.save_overrides(resume(lost, Scope.FLEET, ""))
     assert (state.read().overrides.holds, state.read().unread) == ((), ())
 
 
 def test_what_was_learned_and_cannot_be_read_is_learned_anew(state):
-    state.save(a_learned(seen_at=5.0), "main")
+    state.save_learned("main", a_learned(seen_at=5.0))
     spoil(state, "learned#main")
     lost = state.read()
     assert (lost.learned["main"], lost.unread) == (a_learned(version=1), ("learned#main",))
-    state.save(replace(lost.learned["main"], seen_at=6.0), "main")
+    state.save_learned("main", replace(lost.learned["main"], seen_at=6.0))
     assert state.read().learned["main"].seen_at == 6.0
 
 
@@ -263,28 +263,28 @@ def test_what_people_were_told_is_kept_and_one_of_two_writers_loses(state):
         troubles={"breaker/cpu": Trouble(title="agents of cpu do not boot", since_at=1.0, seen_at=2.0, told_at=1.0)},
         spans={"problem/agents-stuck/": Span(since_at=1.0, seen_at=2.0)},
     )
-    state.save(told)
+    state.save_told(told)
     assert state.read().told == replace(told, version=1)
     with pytest.raises(ConflictError):
-        state.save(told)
+        state.save_told(told)
 
 
 def test_the_notes_of_passes_are_kept_by_function_and_one_of_two_writers_loses(state):
     notes = PassNotes(completed=(1.0, 61.0), counts=(Counted(at=61.0, name="BootFailures", count=2, places=("pool cpu (i-1)",)),))
     assert state.pass_notes("scale_up") == PassNotes()
-    state.save(notes, "scale_up")
+    state.save_pass_notes("scale_up", notes)
     assert state.pass_notes("scale_up") == replace(notes, version=1)
     assert state.read().passes == {"scale_up": replace(notes, version=1)}
     with pytest.raises(ConflictError):
-        state.save(notes, "scale_up")
-    state.save(PassNotes(), "scale_down")
+        state.save_pass_notes("scale_up", notes)
+    state.save_pass_notes("scale_down", PassNotes())
     assert state.read().passes.keys() == {"scale_up", "scale_down"}
 
 
 def test_notes_that_cannot_be_read_are_named_and_replaced_at_the_next_save(state):
-    state.save(PassNotes(), "scale_up")
+    state.save_pass_notes("scale_up", PassNotes())
     spoil(state, "passes#scale_up")
     assert state.read().unread == ("passes#scale_up",)
     assert state.read().passes == {}
-    state.save(replace(state.pass_notes("scale_up"), completed=(5.0,)), "scale_up")
+    state.save_pass_notes("scale_up", replace(state.pass_notes("scale_up"), completed=(5.0,)))
     assert state.read().passes["scale_up"].completed == (5.0,)

@@ -71,7 +71,7 @@ READS = {
 SINGLE = {
     "add a record": Call(DynamoState, PUT, lambda s: s.add_record(a_record())),
     "settle a launch": Call(DynamoState, "delete_item", lambda s: s.remove_intent(an_intent())),
-    "save orders": Call(DynamoState, PUT, lambda s: s.save(Overrides())),
+    "save orders": Call(DynamoState, PUT, lambda s: s.save_overrides(Overrides())),
     "acquire": Call(DynamoState, PUT, lambda s: s.acquire("a", now=0.0, until=9.0), lost=False),
     "release": Call(DynamoState, "delete_item", lambda s: s.release("a"), lost=None),
     "note devices": Call(DynamoState, PUT, lambda s: s.note_devices("i-1", DEVICES)),

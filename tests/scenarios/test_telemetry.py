@@ -122,8 +122,8 @@ def test_people_are_shown_what_each_agent_told(day):
     day.minutes(10)
     asked = day.fleet.ports, day.fleet.fleet, day.fleet.invocation()
     [entry] = operate.agents(*asked)
-    assert entry.telemetry["memory_available"] == pytest.approx(14 * GIB, rel=0.1)
-    assert entry.telemetry["age_seconds"] <= 300.0
+    assert entry.telemetry.memory_available == pytest.approx(14 * GIB, rel=0.1)
+    assert entry.telemetry.age_seconds <= 300.0
     facts = operate.why(*asked, entry.node)
     assert sum("memory available" in fact for fact in facts) == 1
     assert sum("has used" in fact for fact in facts) == 2

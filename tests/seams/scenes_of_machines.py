@@ -18,8 +18,7 @@ from support.reserving import reserve
 
 def what_agents_report() -> None:
     """At the essential level: a leak, a full disk, cards, builds that use much, and a controller's own machine."""
-    given = {"AgentGpuMemoryAlarmBytes": 2.0**30, "IdleUsdAlarm": 1.0, "ControllerCpuAlarmPercent": 50.0}
-    thresholds = essential_thresholds() | given
+    thresholds = replace(essential_thresholds(), agent_gpu_memory_bytes=2.0**30, idle_usd_per_hour=1.0, controller_cpu_percent=50.0)
     cpu, gpu = a_pool("cpu", executors=2, min_agents=1, **QUICK), a_pool("gpu", max_agents=2, **QUICK)
     day = a_day_with(cpu, gpu, thresholds=thresholds)
     needs = {"job-0": Need(memory=2 * GIB, hidden=GIB, cores=2.0), "job-1": Need(memory=6 * GIB, cores=0.5, gpu_memory=15.5 * GIB)}
@@ -51,7 +50,7 @@ def what_agents_report() -> None:
 
 def trouble_at_the_essential_level() -> None:
     """Boots that fail, jobs that wait for long, machines that EC2 does not show."""
-    thresholds = essential_thresholds() | {"JobWaitAlarmSeconds": 300.0}
+    thresholds = replace(essential_thresholds(), job_wait_seconds=300.0)
     day = a_day_with(a_pool("cpu", max_agents=3, **QUICK), a_pool("gpu", min_agents=2, **QUICK), thresholds=thresholds)
     break_boots(day.world, frozenset({"cpu"}))
     day.minutes(2).queue(3)
@@ -63,7 +62,7 @@ def trouble_at_the_essential_level() -> None:
 
 def what_lasts_at_the_essential_level() -> None:
     """Idle agents, a controller's machine that is busy, a node on which builds fail."""
-    thresholds = essential_thresholds() | {"IdleUsdAlarm": 1.0, "ControllerCpuAlarmPercent": 50.0, "FailureStreakAlarm": 3.0}
+    thresholds = replace(essential_thresholds(), idle_usd_per_hour=1.0, controller_cpu_percent=50.0, failure_streak=3.0)
     day = a_day_with(a_pool("cpu", min_agents=3, **QUICK), a_pool("gpu", max_agents=1, **QUICK), thresholds=thresholds)
     day.minutes(2).queue(1, "gpu", seconds=60.0)
     day.minutes(5)

@@ -236,9 +236,6 @@ class StoredState:
     unread_as: Mapping[str, UnreadRecord] = field(default_factory=dict)  # what can be told of records among these, by name
 
 
-Saved = Memory | Learned | Overrides | Told | PassNotes
-
-
 class StateStore(Protocol):
     """The store of one fleet's state. A write that loses a race raises `ConflictError` and changes nothing.
 
@@ -272,15 +269,23 @@ class StateStore(Protocol):
     def remove_intent(self, intent: Intent) -> None:
         """Remove a settled intent; a no-op if it is already gone."""
 
-    def save(self, value: Saved, of: str = "") -> None:
-        """Replace what had this version; `ConflictError` if it was replaced meanwhile. ``of``: a controller, or a function.
+    def save_memory(self, memory: Memory) -> None:
+        """Replace the memory that had this version; `ConflictError` if it was replaced meanwhile."""
 
-        The memory, what was learned on a controller, what operators have ordered, what people were told of, the notes of a function's
-        passes. To lose what was told costs a second message, to lose notes the counts of an hour.
-        """
+    def save_learned(self, controller: str, learned: Learned) -> None:
+        """Replace what was learned on a controller, likewise."""
+
+    def save_overrides(self, overrides: Overrides) -> None:
+        """Replace what operators have ordered, likewise."""
+
+    def save_told(self, told: Told) -> None:
+        """Replace what people were told of, likewise. Losing it costs a second message."""
 
     def pass_notes(self, function: str) -> PassNotes:
         """Read what the passes of a function left, alone; of none that can be read, notes of nothing."""
+
+    def save_pass_notes(self, function: str, notes: PassNotes) -> None:
+        """Replace the notes of this version, likewise. Losing them costs the counts of an hour."""
 
 
 class RateLimiter(Protocol):

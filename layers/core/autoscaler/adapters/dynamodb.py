@@ -27,7 +27,7 @@ from autoscaler.domain.facts.telemetry import Devices
 from autoscaler.domain.report.datum import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler.errors import TransientError
-from autoscaler.ports import Saved, StoredState
+from autoscaler.ports import StoredState
 
 _PIECE_BYTES = 350_000  # DynamoDB takes 400 KB an item, keys and all
 _PIECE = WriteCondition("attribute_exists(piece)").or_new()
@@ -57,8 +57,6 @@ _ENTRY = Form(_Entry, is_short=True, is_packed=False, earlier=from_0_3_0)
 _LARGE = Form(_Entry, is_short=False, earlier=from_0_3_0)
 # Items are named after what they hold; all others are no entries.
 _KINDS = frozenset(_Entry.__dataclass_fields__) - {"name", "pieces"}
-# What is saved as a whole.
-_KIND_OF = {Memory: "memory", Learned: "learned", Overrides: "overrides", Told: "told", PassNotes: "passes"}
 # Losing an entry of memory, or of what was learned, costs time, never a build.
 _MAY_LOSE_ENTRIES = frozenset({"memory", "learned"})
 
@@ -149,10 +147,30 @@ class DynamoState(Table):
         key = STATE, f"intent#{intent.id}"
         self.write(self.delete(key, same(state=IntentState.SETTLED).or_new()))
 
+    def save_memory(self, memory: Memory) -> None:
+        """Replace the memory of this version."""
+        self._save("memory", memory)
+
+    def save_learned(self, controller: str, learned: Learned) -> None:
+        """Replace what was learned, of this version."""
+        self._save(f"learned#{controller}", learned)
+
+    def save_overrides(self, overrides: Overrides) -> None:
+        """Replace the orders of this version."""
+        self._save("overrides", overrides)
+
+    def save_told(self, told: Told) -> None:
+        """Replace what people were told of, of this version."""
+        self._save("told", told)
+
     def pass_notes(self, function: str) -> PassNotes:
         """Read one item by its key."""
         item = self._one(f"passes#{function}")
         return (item.entry and item.entry.passes) or PassNotes(version=item.version)
+
+    def save_pass_notes(self, function: str, notes: PassNotes) -> None:
+        """Replace the notes of this version."""
+        self._save(f"passes#{function}", notes)
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease by one conditional write.
@@ -192,15 +210,14 @@ class DynamoState(Table):
             claims.append(self.put(_node(record), free_or_mine, instance_id=record.instance_id))
         return claims
 
-    def save(self, value: Saved, of: str = "") -> None:
+    def _save(self, name: str, value: Any) -> None:
         """Replace an item of this version, in pieces if it is large.
 
         The pieces are written first, then the item that names them. Only then does nothing name
         the old pieces any more.
         """
-        kind = _KIND_OF[type(value)]
-        name = f"{kind}#{of}" if of else kind
-        entry = _Entry(**{kind: replace(value, version=value.version + 1)}, name=of)  # type: ignore[arg-type] # of its kind
+        kind, _, of = name.partition("#")
+        entry = _Entry(**{kind: replace(value, version=value.version + 1)}, name=of)
         write = self.next_version((STATE, name), _LARGE, entry, value.version)
         packed, pieces = write.request["Item"]["body"]["B"], {}
         if len(packed) > _PIECE_BYTES:

@@ -116,7 +116,7 @@ class Lessons:
     def _save(self, memory: Memory) -> bool:
         versioned = replace(memory, version=self.plan.memory.version + self._saves)
         # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
-        if not self.ports.is_done(partial(self.ports.state.save, versioned), "memory_not_saved"):
+        if not self.ports.is_done(partial(self.ports.state.save_memory, versioned), "memory_not_saved"):
             return False
         self._saved = memory
         self._saves += 1

@@ -184,7 +184,7 @@ def observe_and_learn(
         lesson = lessons[controller] = replace(lesson, learned=learned)
         if not lesson.learned.tells_what(before):
             try:
-                ports.state.save(lesson.learned, controller)
+                ports.state.save_learned(controller, lesson.learned)
             except ConflictError:
                 # An invocation that overlapped this one learned the same first: its samples count, ours would be twice.
                 ports.log("learned_elsewhere", controller=controller)
@@ -276,7 +276,7 @@ def notify(
     # What could not be sent stays untold, and keeps nothing else from being remembered as told.
     after = replace(after, troubles=untold(told, after, failed), month=told.month if ABOUT + after.month in failed else after.month)
     if len(messages) > len(failed) or is_worth_saving(told, after):
-        ports.or_else(partial(ports.state.save, after), "message_failed", otherwise=None)
+        ports.or_else(partial(ports.state.save_told, after), "message_failed", otherwise=None)
     return len(messages) - len(failed)
 
 

@@ -81,7 +81,7 @@ def change(ports: Ports, invocation: Invocation, changed: Callable[[Overrides], 
 def _change_once(ports: Ports, invocation: Invocation, changed: Callable[[Overrides], Overrides]) -> Overrides:
     overrides = changed(ports.state.read().overrides.at(ports.clock()))
     if not invocation.dry_run:
-        ports.state.save(overrides)
+        ports.state.save_overrides(overrides)
     return overrides
 
 

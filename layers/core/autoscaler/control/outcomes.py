@@ -194,7 +194,7 @@ def leave_note(
             if notes is None:
                 return
             with suppress(ConflictError):
-                ports.state.save(notes, function)
+                ports.state.save_pass_notes(function, notes)
                 return
     except AutoscalerError as error:
         ports.log("pass_not_noted", function=function, error=f"{type(error).__name__}: {error}")

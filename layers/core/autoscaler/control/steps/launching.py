@@ -277,7 +277,7 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
             )
         if effects:
             ports.is_done(
-                lambda: ports.state.save(note_results(memory, fleet, effects, now)),
+                lambda: ports.state.save_memory(note_results(memory, fleet, effects, now)),
                 "memory_not_saved",
             )
     for intent in unfinished(ports, stored):
