@@ -305,7 +305,7 @@ class Lease(Protocol):
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take it if it is free, expired by our clock, or this owner's: a call whose answer was lost may be repeated.
 
-        Nor does one count that lasts for longer than ``until`` by more than clocks differ: a clock far ahead has written it.
+        A lease also counts as expired if it ends later than ``until`` by more than clocks differ: a clock far ahead has written it.
         """
 
     def release(self, owner: str) -> None:

@@ -76,7 +76,7 @@ def _tell(verdict: Verdict, life: Life, scope: Scope, hour: Hour, causes: int) -
 def hours_of(losses: Iterable[Loss], wins: Wins, grace_seconds: float = _TWO_LOOKS, *, closed_by: int = 1) -> list[Hour]:
     """Put the losses of one scope into hours of pauses. ``closed_by``: pauses are due once so many losses could be known.
 
-    What was launched before that is in none. The count begins anew once a launch of the kind has worked, or if an hour has passed
+    Launches before that are in no hour. The count begins anew once a launch of the kind has worked, or if an hour has passed
     without any loss.
     """
     hours: list[Hour] = []

@@ -175,8 +175,8 @@ class DynamoState(Table):
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease by one conditional write.
 
-        The SDK may send it twice, so our own name is no obstacle. Nor is a time that only a clock far ahead can have written: who still
-        holds that lease writes nothing more, since each write asks for it.
+        The SDK may send it twice, so our own name is no obstacle. Nor is a time that only a clock far ahead can have written. A pass that
+        still holds such a lease launches and starts nothing more: those writes ask for the lease, all others for the version they change.
         """
         over = {"until_at": now, "ahead": until + CLOCKS_DIFFER_SECONDS, "owner": owner}
         free = WriteCondition("NOT (#until_at BETWEEN :until_at AND :ahead) OR #owner = :owner", over).or_new()

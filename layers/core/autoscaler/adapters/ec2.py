@@ -219,13 +219,13 @@ class Ec2Compute:
 
     def try_instance(self, pool: str, offering: Offering) -> None:
         """Ask with the subnet on the request, then on an interface: the launch template decides which of them EC2 takes."""
-        of, tags = self.fleet.pools[pool], {FLEET_TAG: self.fleet.name, POOL_TAG: pool}
+        spec, tags = self.fleet.pools[pool], {FLEET_TAG: self.fleet.name, POOL_TAG: pool}
         request = {
             "DryRun": True,
             "MinCount": 1,
             "MaxCount": 1,
             "InstanceType": offering.instance_type,
-            "LaunchTemplate": {**named_template(of.launch_template), "Version": of.launch_template_version},
+            "LaunchTemplate": {**named_template(spec.launch_template), "Version": spec.launch_template_version},
             "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}],
             **({"InstanceMarketOptions": {"MarketType": "spot"}} if offering.market is Market.SPOT else {}),
         }
@@ -441,10 +441,10 @@ def instances_of_no_stack(ec2: Any, cloudformation: Any, fleet: str) -> Mapping[
     Stacks are asked for only if there are instances of another fleet.
     """
     filters = [{"Name": "tag-key", "Values": [FLEET_TAG]}, {"Name": "instance-state-name", "Values": _THERE}]
-    found = _instances_in(pages(ec2, "describe_instances", {"Filters": filters}))
-    ids_of = grouped((_tags(raw).get(FLEET_TAG, fleet), raw["InstanceId"]) for raw in found)
+    instances = _instances_in(pages(ec2, "describe_instances", {"Filters": filters}))
+    ids_of = grouped((_tags(raw).get(FLEET_TAG, fleet), raw["InstanceId"]) for raw in instances)
     others = {name: ids for name, ids in ids_of.items() if name != fleet}
     stacks = (stack for page in pages(cloudformation, "describe_stacks", {}) for stack in page.get("Stacks", [])) if others else ()
     parameters = (parameter for stack in stacks for parameter in stack.get("Parameters", []))
-    known = {parameter.get("ParameterValue", "") for parameter in parameters if parameter["ParameterKey"] == _FLEET_NAME}
-    return {name: tuple(sorted(ids)) for name, ids in sorted(others.items()) if name not in known}
+    with_stack = {parameter.get("ParameterValue", "") for parameter in parameters if parameter["ParameterKey"] == _FLEET_NAME}
+    return {name: tuple(sorted(ids)) for name, ids in sorted(others.items()) if name not in with_stack}

@@ -118,7 +118,7 @@ Rows = dict[str, dict[str, dict[str, tuple[float, float]]]]  # dollars and hours
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Costs:
-    """What is written of a month and of a batch alike."""
+    """Fields that a written month and a written batch share."""
 
     rows: Rows
     unused: dict[str, float]

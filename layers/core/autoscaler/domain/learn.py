@@ -169,7 +169,9 @@ def _trials_of(look: Look, memory: Memory, proven: Mapping[str, str], marks: Map
     if known:
         known = still_tried(known, look, proven)
         outcomes += running(known, look)
-    outcomes += [*sorted(connections(memory, look.agents), key=lambda one: one.won), *marked_together(look, memory, marks)]
+    outcomes += sorted(connections(memory, look.agents), key=lambda one: one.won)
+    if marks or known:
+        outcomes += marked_together(look, memory, marks)
     if look.snapshot.end_reasons or any(agent.record.interrupted_at for agent in look.agents):
         outcomes += [*spells(known, _taken_back(look)), *ended_by_others(known, look), *short_launches(known, look)]
     return note(known, outcomes, look.now) if outcomes else {**known}

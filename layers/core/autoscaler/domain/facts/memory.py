@@ -195,7 +195,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ration(Trial):
-    """Launches for jobs that free executors refuse: a loss is an agent that refuses them, too, each look with some counts once.
+    """Launches for jobs that free executors refuse. A bet is lost if its agent refuses them as well.
 
     A bet is won if more of the jobs run at once in these ``pools`` than ever did while they were refused (``most``). That some begin is
     no win: a throttle lets them begin all day.

@@ -143,7 +143,7 @@ def _why_broken(situation: Situation, controller: str, want: Want, server: str, 
         if seconds is not None and situation.distrust[controller].scope_without_nodes(want) is not None
         else None
     )
-    # What is free now, or is brought back from its cordon, may refuse the job, too. If Jenkins says why, people are told that instead.
+    # An idle agent, or one that is uncordoned for the job, may refuse it as well. What Jenkins says comes first.
     if seconds == 0.0:
         return _not_taken_yet(situation, controller, want) or (None if want.item.unclear else tried)
     if tried:

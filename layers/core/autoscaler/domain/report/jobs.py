@@ -135,7 +135,7 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInPool:
-    """A job in one pool, or of its builds those with one signature: what an entry of a list is about."""
+    """A job in one pool, or those of its builds that have one signature."""
 
     controller: str
     job: str
@@ -145,7 +145,7 @@ class JobInPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEntry(JobInPool):
-    """What is known of a job in one pool. None: not known.
+    """A job in one pool, with its statistics. None: not known.
 
     ``next``: the predicted duration of the next build; ``off_by``: how far off predictions were, as a share; ``held``, ``starts_held``:
     of predicted ranges the share that held, which is to be four in five.

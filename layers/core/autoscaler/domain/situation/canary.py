@@ -1,4 +1,4 @@
-"""What one agent tries before others follow: a pool's next boot, a new version, a new image, a start of what was stopped."""
+"""What one agent tries before others follow: a pool's boot, a new version or image, a start, a controller whose monitors mark agents."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -336,29 +336,15 @@ _CONNECTED = (Phase.READY, Phase.MARKED)
 
 
 def marked_together(look: Look, memory: Memory, marks: Mapping[str, MonitorMark]) -> Iterator[Outcome]:
-    """Say of which controllers monitors mark most agents, where they leave them alone again, and where one was tried since.
+    """Say of which controllers monitors mark most agents, where they no longer do, and where an agent was tried since.
 
-    What is tried is lost until it has stayed. A controller that was not read stays as it was.
+    An agent that is tried counts as lost until it has stayed online. Nothing changes for a controller that was not read.
     """
-    for name, view in look.snapshot.controllers.items():
-        scope = TrialOf.MARKED.scope(name)
-        if view.complete and (marks or scope in memory.trials):
-            agents = [agent for agent in look.agents if agent.record.controller == name]
-            yield from _of_marks(Outcome(scope=scope), memory.trials.get(scope), marks, agents, look)
-
-
-def _of_marks(one: Outcome, trial: Trial | None, marks: Mapping[str, MonitorMark], agents: list[Agent], look: Look) -> Iterator[Outcome]:
-    connected = [agent for agent in agents if agent.phase in _CONNECTED]
-    marked = [agent for agent in connected if agent.phase is Phase.MARKED]
-    if trial is None:
-        yield from _begun(one, [marks[agent.record.instance_id] for agent in marked], len(connected), look.now)
-        return
-    tried_at = max(_launched(one.scope, agents, look), default=0.0)
-    if _is_over(trial, marked, connected, look.now):
-        yield replace(one, won=True)
-    elif marked or tried_at > trial.failed_at:
-        said = f"{len(marked)} of {len(connected)}" if marked else trial.said
-        yield replace(one, at=tried_at, why=trial.why, said=said)
+    for controller, view in look.snapshot.controllers.items():
+        trial = memory.trials.get(TrialOf.MARKED.scope(controller))
+        if view.complete and (marks or trial):
+            agents = [agent for agent in look.agents if agent.record.controller == controller]
+            yield from _of_marks(controller, trial, marks, agents, look)
 
 
 def without_shared(marks: Mapping[str, MonitorMark], agents: Iterable[Agent], trials: Mapping[str, Trial]) -> dict[str, MonitorMark]:
@@ -368,12 +354,26 @@ def without_shared(marks: Mapping[str, MonitorMark], agents: Iterable[Agent], tr
     return {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}
 
 
-def _begun(one: Outcome, marks: list[MonitorMark], connected: int, now: float) -> Iterator[Outcome]:
-    """Tell that most of so many agents were marked within minutes."""
+def _of_marks(controller: str, trial: Trial | None, marks: Mapping[str, MonitorMark], agents: list[Agent], look: Look) -> Iterator[Outcome]:
+    outcome, connected = Outcome(scope=TrialOf.MARKED.scope(controller)), [agent for agent in agents if agent.phase in _CONNECTED]
+    marked = [agent for agent in connected if agent.phase is Phase.MARKED]
+    if trial is None:
+        yield from _begun(outcome, [marks[agent.record.instance_id] for agent in marked], len(connected), look.now)
+        return
+    tried_at = max(_launched(controller, agents, look), default=0.0)
+    if _is_over(trial, marked, connected, look.now):
+        yield replace(outcome, won=True)
+    elif marked or tried_at > trial.failed_at:
+        share = f"{len(marked)} of {len(connected)}" if marked else trial.said
+        yield replace(outcome, at=tried_at, why=trial.why, said=share)
+
+
+def _begun(outcome: Outcome, marks: list[MonitorMark], connected: int, now: float) -> Iterator[Outcome]:
+    """Say that most of so many agents were marked within minutes."""
     fresh = [mark for mark in marks if now - mark.since_at <= MARKED_SECONDS]
     if len(fresh) < MOST_AT_LEAST or 2 * len(fresh) <= connected:
         return
-    yield replace(one, why=fresh[-1].words, said=f"{len(fresh)} of {connected}")
+    yield replace(outcome, why=fresh[-1].words, said=f"{len(fresh)} of {connected}")
 
 
 def _is_over(trial: Trial, marked: list[Agent], connected: list[Agent], now: float) -> bool:
@@ -385,9 +385,9 @@ def _is_over(trial: Trial, marked: list[Agent], connected: list[Agent], now: flo
     return bool(proven) and (2 * len(marked) <= len(connected) or max(proven) > trial.since_at)
 
 
-def _launched(scope: str, agents: Iterable[Agent], look: Look) -> Iterator[float]:
+def _launched(controller: str, agents: Iterable[Agent], look: Look) -> Iterator[float]:
     """Say when agents were launched or started on a controller, but for pools that monitors leave alone."""
     pools = grouped((agent.pool.name, agent) for agent in agents)
     yield from (agent.record.began_at for mine in pools.values() if is_doubtful(mine) for agent in mine)
-    intents = (intent for intent in look.snapshot.intents if TrialOf.MARKED.scope(intent.controller) == scope)
+    intents = (intent for intent in look.snapshot.intents if intent.controller == controller)
     yield from (intent.created_at for intent in intents if is_doubtful(pools.get(intent.pool, ())))

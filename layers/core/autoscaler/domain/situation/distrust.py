@@ -50,8 +50,8 @@ class Distrust:
         if any(build.job in ration.jobs for ration in rations for build in builds):
             return True
         # A win does not show that agents take work soon.
-        tried = (limit.failures + any(limit.outcomes.values()) for limit in rations if free_node.since_at <= limit.failed_at)
-        tries = max(tried, default=1)
+        losses = (ration.failures + any(ration.outcomes.values()) for ration in rations if free_node.since_at <= ration.failed_at)
+        tries = max(losses, default=1)
         return tries > 1 and self.now - free_node.since_at < self.patience_seconds * 2 ** min(tries - 1, _MOST_PATIENCE_DOUBLINGS)
 
     def scope(self, want: Want, refusers: Collection[str]) -> str:

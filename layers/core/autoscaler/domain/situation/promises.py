@@ -206,12 +206,12 @@ def _running(situation: Situation, view: ControllerView, ration: Ration) -> int:
 
 
 def _after_begun(ration: Ration, running: int, now: float) -> Ration | None:
-    """Note each bet that is won: then further agents may be tried at once. None if none was lost for long."""
+    """Note each bet that is won: then further agents may be tried at once. None once no loss is left to remember."""
     if running <= ration.most:
         return ration
-    won = [Outcome(scope=TrialOf.REFUSED, won=True, name=f"{count} at once") for count in range(ration.most + 1, running + 1)]
-    noted = _noted(ration, won, now)
-    return noted and replace(noted, most=running, is_cut_short=False)
+    wins = [Outcome(scope=TrialOf.REFUSED, won=True, name=f"{count} at once") for count in range(ration.most + 1, running + 1)]
+    after = _with_outcomes(ration, wins, now)
+    return after and replace(after, most=running, is_cut_short=False)
 
 
 @dataclass(slots=True)
@@ -247,7 +247,7 @@ def _refused_now(
 
 
 def _with_refused(ration: Ration | None, refusal: _Refusal, now: float) -> Ration:
-    # The first pause follows the first agent that is tried.
+    # With the first loss, which pauses nothing, its count of pauses is 0.
     ration = ration or Ration(failures=0, since_at=now, failed_at=0.0, until_at=now, why="", pauses=-1, seen_at=now, jobs=())
     jobs = tuple(dict.fromkeys((*ration.jobs, *refusal.jobs)))[-_JOBS_KEPT:]
     return replace(ration, seen_at=now, jobs=jobs, pools=tuple(sorted({*ration.pools, *refusal.pools})))
@@ -264,20 +264,20 @@ def _refusing(refusal: _Refusal, nodes: Mapping[str, FreeNode], view: Controller
 
 
 def _next(ration: Ration, running: int, refusing: Collection[str], now: float) -> Ration:
-    """Carry a ration on. ``refusing``: nodes that were tried in vain, all of one round: the last one counts, after what it closes.
+    """Carry a ration on. ``refusing``: nodes that were tried in vain. They are one round: all count in the share, the last also pauses.
 
-    What refuses first was launched for others, and brings no pause.
+    The nodes that refuse first were not launched for these jobs: they bring no pause.
     """
     most = max(ration.most, running)
     if ration.failed_at and not refusing:
         return replace(ration, most=most)
-    *others, last = refusing or ("",)
-    losses = [Outcome(scope=TrialOf.REFUSED, name=name, at=0.0) for name in others]
-    losses.append(Outcome(scope=TrialOf.REFUSED, name=last, at=now if ration.failed_at else 0.0))
-    return replace(_noted(ration, losses, now) or ration, most=most if ration.is_closed else running)
+    *earlier, latest = refusing or ("",)
+    losses = [Outcome(scope=TrialOf.REFUSED, name=node, at=0.0) for node in earlier]
+    losses.append(Outcome(scope=TrialOf.REFUSED, name=latest, at=now if ration.failed_at else 0.0))
+    return replace(_with_outcomes(ration, losses, now) or ration, most=most if ration.is_closed else running)
 
 
-def _noted(ration: Ration, outcomes: Iterable[Outcome], now: float) -> Ration | None:
+def _with_outcomes(ration: Ration, outcomes: Iterable[Outcome], now: float) -> Ration | None:
     """Note how bets ended; None once no loss is left to remember."""
-    noted = note({TrialOf.REFUSED: ration}, outcomes, now).get(TrialOf.REFUSED)
-    return noted if isinstance(noted, Ration) else None
+    after = note({TrialOf.REFUSED: ration}, outcomes, now).get(TrialOf.REFUSED)
+    return after if isinstance(after, Ration) else None
