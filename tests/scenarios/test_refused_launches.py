@@ -2,8 +2,9 @@
 
 import pytest
 
+from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.orders import LaunchSome
+from autoscaler.domain.facts.orders import CloseBreaker, LaunchSome
 from autoscaler.domain.facts.plan import Launch
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_pool, an_offering
@@ -54,6 +55,18 @@ def test_what_ec2_refuses_takes_no_room_from_another_pool(code, limits):
     builds = [day.jenkins.submit(f"build-{number}", "cpu", 600.0) for number in range(6)]
     day.minutes(15)
     assert max(minutes_waited(day, builds)) <= 6.0
+
+
+@pytest.mark.parametrize("code", ["Unsupported", "VcpuLimitExceeded", "UnauthorizedOperation"])
+def test_once_a_person_says_that_the_cause_is_mended_all_agents_are_launched_at_once(code):
+    """A type that a zone does not support is asked for once a day."""
+    day = refuses(a_day(), code)
+    builds = day.queue(8, label="gpu")
+    day.minutes(30)
+    day.world.ec2.answers.clear()
+    passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="gpu"))
+    day.minutes(6)
+    assert [build.started_at is None for build in builds] == [False] * 8
 
 
 def test_a_right_that_is_missing_is_named():

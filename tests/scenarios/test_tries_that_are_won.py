@@ -2,6 +2,8 @@
 
 import pytest
 
+from autoscaler.control import passes
+from autoscaler.domain.facts.orders import CloseBreaker
 from autoscaler.domain.facts.plan import Cordon
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.builders import a_pool
@@ -109,6 +111,17 @@ def test_after_a_lock_of_three_hours_forty_jobs_have_agents_within_twenty_minute
     day.jenkins.veto = None
     day.jenkins.schedule()
     day.minutes(20 + 3 * 4)
+    assert [build.job for build in locked if build.started_at is None] == []
+
+
+def test_once_a_person_says_that_a_lock_is_mended_its_jobs_have_agents_within_a_boot():
+    day = a_day()
+    day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job.startswith("locked") else None
+    locked = [day.jenkins.submit(f"locked-{number}", "cpu", 2 * HOUR) for number in range(20)]
+    hours(day, 3, lambda minute: pages(day, minute))
+    day.jenkins.veto = None
+    passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="cpu"))
+    day.minutes(6)
     assert [build.job for build in locked if build.started_at is None] == []
 
 

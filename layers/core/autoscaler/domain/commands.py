@@ -26,14 +26,13 @@ from autoscaler.domain.facts.snapshot import InstanceState, Record, Reservation,
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import with_floors
-from autoscaler.domain.learn import assess, close_breaker, opened_by_a_person, remember_request
+from autoscaler.domain.learn import assess, close_breaker, remember_request
 from autoscaler.domain.lifecycle import Announced, InstanceEvent, handle_event
 from autoscaler.domain.repair.nodes import relabels_for_holds, strays_unseen_for_ever
 from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, reserve, why_not_reserved
 from autoscaler.domain.scale_in.sides import confirmed_unseen, has_device, release_device, reserve_device
 from autoscaler.domain.scale_in.surplus import least_missed, why_left
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.bets import failing
 from autoscaler.domain.situation.left import is_controller_left, lost_since, reserved_now
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, plan_of, uncordon, without_frozen
 from autoscaler.domain.situation.wants import label_of
@@ -264,11 +263,12 @@ def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> 
 
 
 def close_breaker_for_a_person(snapshot: Snapshot, fleet: Fleet, order: CloseBreaker) -> Plan:
-    """Forget the failed boots of a pool, so that the next pass launches what its queue needs."""
+    """Forget what a pool's launches were lost by, so that the next pass launches what its queue needs."""
     situation = assess(snapshot, fleet)
-    if not any(failing(situation.memory, scope) for scope in opened_by_a_person(situation.fleet, order.pool)):
+    memory = close_breaker(situation, order.pool)
+    if memory == situation.memory:
         return plan_of(situation, [Held(pool=order.pool, reason=Reason.NOT_FOUND, detail=f"the breaker of {order.pool} is not open")])
-    return plan_of(situation, [], close_breaker(situation, order.pool))
+    return plan_of(situation, [], memory)
 
 
 def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:

@@ -75,9 +75,12 @@ from autoscaler.domain.situation.agents import (
     with_terminated,
 )
 from autoscaler.domain.situation.bets import (
+    ACCOUNT,
     Outcome,
     TrialOf,
+    closed,
     connections,
+    failing,
     note,
     note_consoles,
     offerings_of,
@@ -89,7 +92,7 @@ from autoscaler.domain.situation.demand import beacon_items, with_beacons_asked
 from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
 from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_and_to_try, times_of, with_more_time
-from autoscaler.domain.situation.promises import note_free_nodes, note_rations
+from autoscaler.domain.situation.promises import note_free_nodes, note_rations, without_refused
 from autoscaler.domain.situation.situation import Decided, Look, Situation, join, situate, with_job_lengths
 from autoscaler.domain.situation.states import FOREIGN, LEFT_THE_FILE, SHUTS_DOWN, UNSEEN, state_of
 from autoscaler.domain.situation.warm_pool import ends_short_of_disk
@@ -458,17 +461,24 @@ def remember_request(situation: Situation, request_id: str | None) -> Memory:
 
 
 def close_breaker(situation: Situation, pool: str) -> Memory:
-    """Note that a person opened a pool again, or wants its new image tried again. No boot that failed until now counts once more."""
+    """Note that a person opened a pool again, or wants its new image tried again. No boot that failed until now counts once more.
+
+    Whatever was refused for it is tried at once, and jobs that free executors refuse are jobs like others until they are refused again.
+    """
+    memory = situation.memory
     late = [agent.record.instance_id for agent in situation.late_launches if agent.pool.name == pool]
-    trials = opened(situation.memory.trials, opened_by_a_person(situation.fleet, pool), late, situation.now)
-    return replace(situation.memory, trials=trials)
+    scopes = [scope for scope in _opened_by_a_person(situation.fleet, pool) if failing(memory, scope) or closed(memory, scope)]
+    controllers = {name: without_refused(past, pool) for name, past in memory.controllers.items()}
+    return replace(memory, trials=opened(memory.trials, scopes, late, situation.now), controllers=controllers)
 
 
-def opened_by_a_person(fleet: Fleet, pool: str) -> tuple[str, ...]:
+def _opened_by_a_person(fleet: Fleet, pool: str) -> Iterator[str]:
     """Name the scopes that a person opens with a pool."""
-    controllers = fleet.pools[pool].controllers if pool in fleet.pools else ()
-    of_controllers = (of.scope(controller) for controller in controllers for of in (TrialOf.CONNECT, TrialOf.MARKED))
-    return TrialOf.BOOT.scope(pool), TrialOf.START.scope(pool), TrialOf.IMAGE.scope(pool), *of_controllers
+    yield from (of.scope(pool) for of in (TrialOf.BOOT, TrialOf.START, TrialOf.IMAGE, TrialOf.POOL))
+    yield ACCOUNT
+    if spec := fleet.pools.get(pool):
+        yield from (of.scope(controller) for controller in spec.controllers for of in (TrialOf.CONNECT, TrialOf.MARKED))
+        yield from (of.scope(pool, offering.key) for offering in spec.offerings for of in (TrialOf.OFFERING, TrialOf.PLACE))
 
 
 def note_results(memory: Memory, fleet: Fleet, effects: Collection[Effect], now: float) -> Memory:

@@ -183,6 +183,17 @@ def note_rations(situation: Situation, view: ControllerView, free_nodes: Mapping
     return kept | _refused_now(situation, view, free_nodes, kept)
 
 
+def without_refused(past: ControllerPast, pool: str) -> ControllerPast:
+    """Forget that free executors refused jobs of a pool, since a person says that the cause is mended."""
+    forgotten = {job for ration in past.rations.values() if pool in ration.pools for job in ration.jobs}
+    nodes = {
+        name: replace(node, refused={job: at for job, at in node.refused.items() if job not in forgotten})
+        for name, node in past.free_nodes.items()
+    }
+    rations = {scope: ration for scope, ration in past.rations.items() if pool not in ration.pools}
+    return replace(past, rations=rations, free_nodes=nodes)
+
+
 def _cut_short(situation: Situation, view: ControllerView, ration: Ration) -> Ration:
     """End a pause if no executor is free beside its jobs any more: what refused them is busy or gone.
 
