@@ -298,8 +298,11 @@ def _of_held(held: Held) -> Cause:
             says=f"Jobs wait: {held.detail}.",
             runbook="operations.md#usd-per-month",
         )
-    says = f"{held.reason.meaning.removesuffix('.')}: {held.detail}."
-    return _cause(name=f"{held.reason}/{held.pool}", title=f"{held.reason} of {held.pool}", says=says)
+    return _cause(
+        name=f"{held.reason}/{held.pool}",
+        title=f"{held.reason} of {held.pool}",
+        says=f"{held.reason.meaning.removesuffix('.')}: {held.detail}.",
+    )
 
 
 def _of_agents(situation: Situation, placement: QueuePlacement, want: Want, names: set[str]) -> Cause | None:
