@@ -18,8 +18,8 @@ LEAST = {
     10: "Launch",
 }
 # Seeds with fifty draws each. With few draws, chance alone could miss what is rare.
-SEEDS = 60 if settings().max_examples >= 40 else settings().max_examples
-LEAST_JUDGED = 0.0 if SEEDS == 60 else 5.0
+SEEDS = 40 if settings().max_examples >= 40 else settings().max_examples
+LEAST_JUDGED = 0.0 if SEEDS == 40 else 5.0
 
 
 def test_in_what_is_drawn_everything_happens_often_enough_to_be_judged():

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import chain, islice
 from math import inf
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def contradictions(settings: FleetSettings) -> Iterator[Problem]:
             yield problem(("controllers", name, "url"), f" {wrong}")
     if len({environment_name(name) for name in settings.controllers}) != len(settings.controllers):
         yield problem(("controllers",), f" ({listed(settings.controllers)}) must differ when written as environment variables")
-    yield from (*between_kinds(settings), *between_teams(settings), *hosts.between_hosts(settings))
+    yield from chain(between_kinds(settings), between_teams(settings), hosts.between_hosts(settings))
     for name, pool in settings.pools.items():
         for key, text in (*hosts.of_pool(settings, name, pool), *_of_pool(pool), *_with_fleet(settings, name, pool)):
             yield Problem(place=("pools", name, key), text=f"pools.{name}.{text}")
