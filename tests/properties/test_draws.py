@@ -18,7 +18,7 @@ LEAST = {
     10: "Launch",
 }
 # Seeds with fifty draws each. With few draws, chance alone could miss what is rare.
-SEEDS = 40 if settings().max_examples >= 40 else settings().max_examples
+SEEDS = min(40, settings().max_examples)
 LEAST_JUDGED = 0.0 if SEEDS == 40 else 5.0
 
 

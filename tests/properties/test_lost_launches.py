@@ -19,8 +19,8 @@ class Planted:
 
     __name__ = "planted"
 
-    def __init__(self, life: Life, *, every: int, connects: bool) -> None:
-        self.life, self.every, self.connects, self.minute = life, every, connects, 0
+    def __init__(self, life: Life, *, every: int, connects: bool, guesses: str) -> None:
+        self.life, self.every, self.connects, self.guesses, self.minute = life, every, connects, guesses, 0
         self.pool = life.pools_of(life.drawn.jobs[0])[0]
         self.controller = life.world.controllers[self.pool.controllers[0]]
         life.ec2.hangs.append(lambda instance: "planted" in instance.tags)
@@ -40,14 +40,15 @@ class Planted:
             "TargetCapacitySpecification": {"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
         }
         self.life.world.ec2.create_fleet(request)
+        self.life.notes.launched_for[self.pool.name, self.life.world.timeline.now].add(self.guesses)
         if self.connects:
             self.controller.add_node(a_world_node(name, *sorted(self.pool.labels), connected=False))
             self.life.world.timeline.after(2 * MINUTE, lambda: self.controller.connect(name))
 
 
-def broken_in(*, every: int, connects: bool, at_once: int = 0) -> str:
+def broken_in(*, every: int, connects: bool, at_once: int = 0, guesses: str = "") -> str:
     life = Life(_SEED, ())
-    planted = Planted(life, every=every, connects=connects)
+    planted = Planted(life, every=every, connects=connects, guesses=guesses)
     life.functions = (*life.functions, planted)
     controller = planted.controller
 
@@ -76,6 +77,11 @@ def test_that_builds_begin_one_after_another_is_no_reason_to_launch_for_those_be
 @pytest.mark.parametrize(("connects", "every"), [(False, 25), (True, 60)])  # beside the fleet's own tries for the job
 def test_what_is_tried_again_now_and_then_is_allowed(connects, every):
     assert broken_in(every=every, connects=connects) == ""
+
+
+@pytest.mark.parametrize(("guesses", "is_counted"), [("team-b/other", False), (_REFUSED, True)])
+def test_what_was_launched_for_a_job_to_come_counts_if_that_job_is_the_one_refused(guesses, is_counted):
+    assert ("jobs for" in broken_in(every=4, connects=True, guesses=guesses)) is is_counted
 
 
 def test_in_a_world_without_trouble_no_launch_is_lost():

@@ -1,5 +1,6 @@
 """A hostile world while it lives: its unkindnesses strike, the functions run each minute, and the judge's notes are taken."""
 
+import re
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
@@ -9,6 +10,8 @@ from random import Random
 from autoscaler.control.operate import why
 from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, Lending, Pool
 from autoscaler.domain.facts.orders import Scope
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.told import Message
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.state import InMemoryNotifier
@@ -57,6 +60,7 @@ _AT_ONCE, _OF_LATER = (2, 3, 4, 5, 6), (0, 0, 1, 1, 2)  # so many unkindnesses h
 _ASKED_EVERY = 4  # minutes
 _ASKED_AT_ONCE = 2
 _REFUSES_SECONDS = 3 * MINUTE
+_GUESS = re.compile(r"for what is to come: (?P<job>.+) (follows .+|comes at this time)$")
 RECORD_OF = "the record of "
 
 
@@ -136,6 +140,7 @@ class Notes:
     events: list[float] = field(default_factory=list)  # of the world, that change what may be promised
     asked: list[Asked] = field(default_factory=list)
     stands: dict[str, dict[Build, Stand]] = field(default_factory=lambda: defaultdict(dict))  # by node and build
+    launched_for: dict[tuple[str, float], set[str]] = field(default_factory=lambda: defaultdict(set))  # see `_note_guesses`
     crashes: list[str] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
 
@@ -168,7 +173,7 @@ class Life:
         self.wanted = Wanted()
         self.draws = {name: Draw(self, Random(f"{seed}/{name}"), name) for name in self.switches}
         self.unkind = [SWITCHES[name](drawing) for name, drawing in self.draws.items()]
-        self._chance, self._minute = Random(f"{seed}/why"), 0
+        self._chance, self._minute, self._reports = Random(f"{seed}/why"), 0, 0
         for arrival in self.drawn.arrivals:
             self.world.timeline.at(arrival.at, lambda arrival=arrival: self._arrive(arrival))
 
@@ -262,8 +267,16 @@ class Life:
             self.notes.leaked[name] = self.notes.leaked.get(name, (now, now))[0], now
         self._note_crowds(now)
         self._note_stands(now)
+        self._note_guesses(now)
         if self._minute % _ASKED_EVERY == 0 and now > self.drawn.begin_at:
             self._ask(now)
+
+    def _note_guesses(self, now: float) -> None:
+        """Note the jobs that are yet to come for which a pool launches; "" for all that it launches for what waits."""
+        reports, self._reports = self.fleet.reports[self._reports :], len(self.fleet.reports)
+        for step in (step for report in reports for step in report.plan.steps if isinstance(step, Launch)):
+            guess = _GUESS.search(step.detail) if step.reason is Reason.FORESEEN else None
+            self.notes.launched_for[step.pool, now].add(guess["job"] if guess else "")
 
     def _lost_records(self) -> Iterator[str]:
         """Records of what has ended."""

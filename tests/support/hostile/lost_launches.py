@@ -149,10 +149,11 @@ def _left_at(build: Build) -> float:
 
 
 def _refusal(life: Life, machines: dict[str, Instance], instance: Instance) -> Loss | None:
-    """It stood free beside a job for three minutes, and did not get it."""
+    """It stood free beside a job for three minutes, and did not get it. What was launched for jobs to come is none of its bets."""
     stands = life.notes.stands.get(instance.tags.get("autoscaler:node", ""), {})
     missed = [stand for build, stand in stands.items() if stand.known_at is not None and _is_missed(machines, instance, build, stand)]
-    if not missed:
+    guessed = life.notes.launched_for[instance.tags["autoscaler:pool"], instance.launched_at]
+    if not missed or (guessed and guessed.isdisjoint({"", *(stand.build.job for stand in missed)})):
         return None
     first = min(missed, key=lambda stand: stand.known_at)
     scope = first.build.controller, first.build.asks_for
