@@ -94,7 +94,9 @@ def test_boots_are_told_by_image_once_and_only_where_a_parameter_names_it():
         version = OLD if record.pool == "cpu" else ""
         return replace(record, registered_at=at, launched_at=at - 90.0 - number, version=version), node
 
-    agents = booted(1, 30.0), booted(2, 40.0), booted(3, 400.0), booted(4, 30.0, pool="gpu")
+    moved, its_node = booted(5, 30.0)  # it took builds elsewhere for hours: that it is connected here is no boot
+    moved = replace(moved, launched_at=NOW - 20_000.0, rotated_at=NOW - 50.0)
+    agents = booted(1, 30.0), booted(2, 40.0), booted(3, 400.0), booted(4, 30.0, pool="gpu"), (moved, its_node)
     snapshot = looked(*agents, learned={"main": a_learned(seen_at=NOW - 60.0)}, instances=())  # as publish_metrics looks
     [datum] = [datum for datum in measure(assess(snapshot, FLEET), {}, {}) if datum.name == "ImageBootSeconds"]
     assert sorted(datum.values) == [91.0, 92.0]
