@@ -338,7 +338,7 @@ def told_failed(canary: Trial) -> str:
 
 def boots_of_images(situation: Situation, since: Mapping[str, float]) -> Iterator[Datum]:
     """Tell how long agents took to boot, by pool and image. ``since``: by controller, when it was last looked at; others tell nothing."""
-    boots = ((agent, agent.record.registered_at) for agent in situation.agents if not agent.record.life)
+    boots = ((agent, agent.record.registered_at) for agent in situation.agents if agent.record.is_measured and not agent.record.life)
     new = ((agent, at - agent.record.launched_at) for agent, at in boots if at and at > since.get(agent.record.controller, inf))
     for (pool, image), values in grouped(((agent.record.pool, image_of(situation, agent)), took) for agent, took in new).items():
         if image:
