@@ -395,9 +395,9 @@ def told_last(trial: Trial) -> str:
 
 
 def told_boots(trial: Trial) -> str:
-    """Say how often boots failed in a row, and why the last one did, if known."""
+    """Say how often boots failed, in a row unless others worked in between, and why the last one did, if known."""
     boots = boots_failed(trial)
-    failed = "the last boot failed" if boots == 1 else f"{boots} boots in a row failed"
+    failed = "the last boot failed" if boots == 1 else f"{boots} boots{'' if any(trial.outcomes.values()) else ' in a row'} failed"
     return failed + (f" ({trial.why})" if trial.why else "")
 
 
