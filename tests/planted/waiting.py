@@ -162,6 +162,13 @@ WAITING = (
         found_by=("tests/unit/test_promises.py::test_so_many_agents_may_be_tried_at_once",),
     ),
     Bug(
+        name="refused jobs of which some run take nothing from a younger job",
+        function="ration",
+        was=" or (limit is not None and not running.isdisjoint(limit.jobs))",
+        becomes="",
+        found_by=("tests/unit/test_promises.py::test_no_time_is_given_while_some_of_the_refused_jobs_before_it_run",),
+    ),
+    Bug(
         name="agents are replaced though the controller starts nothing at all",
         function="_why_refusing",
         was=" or distrust.began_at < free_node.since_at",

@@ -97,21 +97,29 @@ TRIED = replace(RATION, until_at=NOW - 60.0)
 WON = replace(TRIED, failures=0, wins=1, outcomes=dict(zip("1234", (False, False, False, True), strict=True)))
 
 
-def fate(ration, waited, pool="cpu"):
-    """What becomes of a job for which an agent boots, while six others wait that free executors refused."""
+def fate(ration, waited, pool="cpu", runs="other"):
+    """What becomes of a job for which an agent boots, while six others wait that free executors refused; ``runs``: a job, elsewhere."""
     items = [an_item(number, job="release", label="cpu", waiting_seconds=900.0) for number in range(6)]
     item = an_item(6, job="light", label=pool, waiting_seconds=waited)
     memory = a_memory(sessions={"main": a_session(since_at=NOW - 1e6)}, rations={"main/cpu": ration})
     boots = tuple(a_record(f"i-{name}", pool=name, launched_at=NOW - 120.0, changed_at=NOW - 120.0) for name in ("cpu", "gpu"))
-    snapshot = a_snapshot(a_view(items=(*items, item)), records=boots, memory=memory)
+    record, node = an_agent(7, builds=(a_build(runs),), pool="gpu")
+    snapshot = a_snapshot(a_view(node, items=(*items, item)), records=(*boots, record), memory=memory)
     entries = list_queue(assess(snapshot, a_fleet(a_pool("cpu"), a_pool("gpu"))))
     return next((entry.state, entry.detail, entry.starts_in_seconds) for entry in entries if entry.job == "light")
 
 
 def test_no_time_is_given_while_more_and_more_of_the_refused_jobs_before_it_are_let_in():
     """It said "in 3 min": the next looks let older ones in, and Jenkins gave them the agents that booted."""
-    says = "2 jobs before it in the queue may take its executor first: free executors refused them, and now take more of them"
+    says = "2 jobs before it in the queue may take its executor first: free executors refused them, but some of their kind begin"
     assert fate(WON, 300.0) == ("after-others", says, None)
+
+
+def test_no_time_is_given_while_some_of_the_refused_jobs_before_it_run():
+    """It said "in 108 s": a throttle had let one of them begin, and the others took all that booted in the next four minutes."""
+    state, detail, seconds = fate(TRIED, 300.0, runs="release")
+    assert (state, seconds) == ("after-others", None)
+    assert detail.startswith("5 jobs before it in the queue may take its executor first: ")
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,11 @@ def why_kept(situation: Situation, controller: str, want: Want, starts: Mapping[
     """Say what goes before an item where it was planned; None if nothing does. ``starts``: of all items, by id."""
     weights, start, demand = situation.fleet.weights, starts[want.item.id], situation.demands[controller]
     pools = {start.server} if start.server in situation.fleet.pools else {pool.name for pool in want.pools}
-    # Once a try is won, each look lets more of the refused jobs in, and Jenkins gives them what boots. Until then they take nothing.
-    due = (other.want for other in demand.refused if other.is_next and other.want.item.waiting_seconds > want.item.waiting_seconds)
+    # Once a try is won, or while some of their kind run, Jenkins gives refused jobs what boots. Until then they take nothing.
+    due = (other.want for other in demand.refused if other.may_begin and other.want.item.waiting_seconds > want.item.waiting_seconds)
     first = [*_sharing(due, pools)]
     if first or not weights:
-        return _after_others(len(first), "free executors refused them, and now take more of them") if first else None
+        return _after_others(len(first), "free executors refused them, but some of their kind begin") if first else None
     agents = {agent.record.machine: agent for agent in situation.agents if agent.record.controller == controller}
     nodes = {item: agents[other.machine].node for item, other in starts.items() if other.machine in agents}
     return _for_heavier(weights, nodes, want, demand.wants, pools) or _for_several(

@@ -70,7 +70,7 @@ def read_demand(
     starved, unmet = [*starved, *_only(Want, kept_off)], (*unmet, *_only(Unmet, kept_off))
     overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.refusing)]
     bound = [item for item in view.items if resolver.bound_to(item, resumption)]
-    rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides, distrust), *starved], distrust, resolver.refusing))
+    rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides, distrust), *starved], distrust, resolver.refusing, view))
     return Demand(
         wants=_only(Want, rationed),
         unmet=unmet,

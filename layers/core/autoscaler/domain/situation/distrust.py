@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import FreeNode, Memory, Ration
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build, ControllerView
 from autoscaler.domain.situation.wants import Taker, Want, may_take, was_launched_for
 
 # Distrust of nodes that refuse jobs.
@@ -84,14 +84,14 @@ NO_DISTRUST = Distrust()
 class Refused:
     """An item that free executors refuse. ``nodes``: whose, as far as they are there; ``until_at``: no agent is launched before.
 
-    ``is_next``: since tries are won, the next looks let it through.
+    ``may_begin``: since tries were won, or some of its kind run, it may take what boots for others.
     """
 
     want: Want
     nodes: tuple[str, ...]
     scope: str
     until_at: float
-    is_next: bool
+    may_begin: bool
 
 
 def distrust_of(memory: Memory, controller: str, now: float) -> Distrust:
@@ -133,12 +133,12 @@ def patience_of(hand_outs: Collection[float]) -> float:
     )
 
 
-def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[Taker]) -> Iterator[Want | Refused]:
+def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[Taker], view: ControllerView) -> Iterator[Want | Refused]:
     """Let through what no free executor refuses, and of the rest as many items as agents may be tried for now."""
     if not (refusing or distrust.rations):  # mostly nothing refuses anything
         yield from wants
         return
-    passed: dict[str, int] = {}
+    passed, running = dict[str, int](), {build.job for node in view.nodes for build in node.builds}
     for want in wants:
         names = refusers(want, distrust, refusing)
         scope = distrust.scope(want, names) if names else distrust.scope_without_nodes(want)
@@ -147,7 +147,9 @@ def ration(wants: Iterable[Want], distrust: Distrust, refusing: Collection[Taker
             continue
         most, until_at = distrust.limit(want, scope)
         if distrust.now < until_at or passed.get(scope, 0) >= most:
-            yield Refused(want=want, nodes=names, scope=scope, until_at=until_at, is_next=distrust.now >= until_at and most > 1)
+            limit = distrust.rations.get(scope)
+            may_begin = (distrust.now >= until_at and most > 1) or (limit is not None and not running.isdisjoint(limit.jobs))
+            yield Refused(want=want, nodes=names, scope=scope, until_at=until_at, may_begin=may_begin)
         else:
             passed[scope] = passed.get(scope, 0) + 1
             yield replace(want, refused_by=names)
