@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.situation.bets import Outcome, TrialOf, note, opened, told_boots
+from autoscaler.domain.situation.bets import Outcome, TrialOf, note, opened
 from support.builders import NOW, an_offering
 
 BOOT, ACCOUNT = TrialOf.BOOT.scope("cpu"), "account"
@@ -88,15 +88,6 @@ def test_a_loss_after_wins_lets_one_be_tried_again_and_the_pauses_begin_anew():
     assert width(trials) == 4.0
     trials = note(trials, [boot("i-6", NOW + 800.0)], NOW + 810.0)
     assert (width(trials), trials[BOOT].until_at) == (1.0, NOW + 800.0 + 60.0)
-
-
-def test_boots_failed_in_a_row_only_if_none_worked_in_between():
-    trials = lost(1, 2, 3)
-    assert told_boots(trials[BOOT]) == "3 boots in a row failed"
-    trials = note(trials, [boot("i-4", NOW + 600.0, won=True)], NOW + 700.0)
-    assert told_boots(trials[BOOT]) == "3 boots failed"
-    trials = note(trials, [boot("i-5", NOW + 800.0)], NOW + 900.0)
-    assert told_boots(trials[BOOT]) == "4 boots failed"
 
 
 def test_the_pauses_of_boots_count_from_the_launch_of_the_try():

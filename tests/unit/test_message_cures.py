@@ -35,9 +35,13 @@ def snapshot(trials=None, holds=()):
     )
 
 
-def texts(**facts):
+def told(**facts):
     _, messages = write_messages(Told(), assess(snapshot(**facts), FLEET), "docs/")
-    return {message.about: message.text.splitlines()[-1] for message in messages}
+    return {message.about: message.text.splitlines() for message in messages}
+
+
+def texts(**facts):
+    return {about: lines[-1] for about, lines in told(**facts).items()}
 
 
 FAILED = boots_failed(600.0, failures=4, since_at=NOW - 1380, failed=("i-7", "i-8"))
@@ -53,6 +57,12 @@ FAILED = boots_failed(600.0, failures=4, since_at=NOW - 1380, failed=("i-7", "i-
 )
 def test_a_broken_pool_is_resumed_once_it_is_mended(about, trials):
     assert texts(trials=trials)[about] == "Once it is mended: autoscaler resume --breaker cpu"
+
+
+@pytest.mark.parametrize(("worked", "says"), [(False, "4 boots in a row failed"), (True, "4 boots failed")])
+def test_boots_failed_in_a_row_only_if_none_worked_in_between(worked, says):
+    trial = replace(FAILED, outcomes={"i-6": worked, "i-7": False, "i-8": False})
+    assert told(trials={TrialOf.BOOT.scope("cpu"): trial})["breaker/cpu"][0].startswith(says)
 
 
 def test_why_has_it_too():
