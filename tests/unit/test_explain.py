@@ -62,6 +62,24 @@ def test_a_job_that_no_executor_will_take_gets_an_agent():
     assert facts[3].startswith("now to be done: Launch, nobody-can-serve")
 
 
+@pytest.mark.parametrize("kind", [MarkClass.RETIRE, MarkClass.OUTDATED])
+def test_an_agent_that_is_not_ended_yet_is_no_reason_why_none_is_launched(kind):
+    """It said "no agent of cpu is launched: cpu-1: one build is still running"."""
+    record, node = an_agent(builds=(a_build("other"),))
+    boots = replace(an_agent(2)[0].bound(node=None), state=RecordState.REQUESTED, launched_at=NOW - 100, registered_at=None)
+    agents = (record, cordoned(node, a_mark(kind))), (boots, beacons()[0])
+    assert asked("build", *agents, items=[an_item(1, job="build", label="cpu", waiting_seconds=90.0)])[0].startswith(
+        "1 build waits: an agent of cpu is booting (i-2). "
+    )
+
+
+def test_an_agent_that_two_functions_bring_back_is_named_once():
+    record, node = an_agent(builds=(a_build("other"),))
+    agents = ((record, cordoned(node, a_mark(MarkClass.MONTH_LIMIT))),)
+    answer = asked("build", *agents, items=[an_item(1, job="build", label="cpu", waiting_seconds=90.0)])[0]
+    assert answer.count("is brought back now") == 1
+
+
 def test_a_job_that_is_young_does_not_count_yet():
     facts = asked("build", items=[an_item(1, job="build", label="cpu", waiting_seconds=10.0)])
     assert facts == [
