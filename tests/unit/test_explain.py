@@ -67,10 +67,9 @@ def test_an_agent_that_is_not_ended_yet_is_no_reason_why_none_is_launched(kind):
     """It said "no agent of cpu is launched: cpu-1: one build is still running"."""
     record, node = an_agent(builds=(a_build("other"),))
     boots = replace(an_agent(2)[0].bound(node=None), state=RecordState.REQUESTED, launched_at=NOW - 100, registered_at=None)
-    agents = (record, cordoned(node, a_mark(kind))), (boots, beacons()[0])
-    assert asked("build", *agents, items=[an_item(1, job="build", label="cpu", waiting_seconds=90.0)])[0].startswith(
-        "1 build waits: an agent of cpu is booting (i-2). "
-    )
+    view = a_view(cordoned(node, a_mark(kind)), items=(an_item(1, job="build", label="cpu", waiting_seconds=90.0),))
+    answer = explain(a_snapshot(view, records=(record, boots), memory=a_memory(windows=an_empty_window())), FLEET, "build")[0]
+    assert answer.startswith("1 build waits: an agent of cpu is booting (i-2). ")
 
 
 def test_an_agent_that_two_functions_bring_back_is_named_once():

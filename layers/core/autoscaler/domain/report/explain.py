@@ -145,9 +145,10 @@ def _cause(situation: Situation, plans: Sequence[Plan], entry: QueueEntry) -> st
         return entry.because
     if entry.starts_in_seconds == 0:
         return f"an executor of {listed(entry.pools)} is free, and Jenkins starts it within seconds"
-    if on_the_way := list(_launched_now(plans, entry)):
+    if on_the_way := dict.fromkeys(_launched_now(plans, entry)):
         return " and ".join(on_the_way)
-    refusals = [refusal for plan in plans for refusal in plan.held if refusal.controller in ("", entry.controller)]
+    # That `scale_down` ends no agent yet is no reason why `scale_up` launches none.
+    refusals = [refusal for refusal in plans[0].held if refusal.controller in ("", entry.controller)]
     return "; ".join(dict.fromkeys(_why_not_in(situation, entry.controller, name, refusals) for name in entry.pools))
 
 
