@@ -126,3 +126,17 @@ def test_a_reason_that_ec2_could_not_be_asked_for_is_asked_for_again(monkeypatch
     day.minutes(8)
     assert len(asked) >= 3
     assert any("Client.UserInitiatedShutdown" in message.text for message in day.fleet.notifier.sent)
+
+
+def test_machines_that_somebody_stops_as_soon_as_they_have_connected_are_no_failed_boots():
+    """Schedulers and janitors stop what is idle: EC2 shows that it was stopped, so that it did not go away by itself."""
+    day = a_day(min_agents=2)
+    for _ in range(60):
+        for one in list(day.world.alive()):
+            if one.state == "running" and day.world.timeline.now - one.launched_at > 240.0:
+                day.world.ec2.stop(one.id)
+        day.minutes(1)
+    more = day.queue(3, seconds=60.0)
+    day.minutes(15)
+    assert subjects(day, "do not boot") == []
+    assert longest_wait(more) <= 8 * 60.0
