@@ -9,7 +9,7 @@ from autoscaler.domain.facts.memory import Memory, MonitorMark, Trial
 from autoscaler.domain.facts.nodes import why_of_other_kind
 from autoscaler.domain.facts.plan import BootFailure
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Record, RecordState, differ, told_follows, told_outdated
+from autoscaler.domain.facts.snapshot import OFF, Record, RecordState, differ, told_follows, told_outdated
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.situation.agents import (
     AT_ONCE,
@@ -217,11 +217,14 @@ def _is_up(memory: Memory, agent: Agent, trial: Trial, now: float) -> bool:
 
 
 def _went_away(look: Look, memory: Memory, agent: Agent) -> bool:
-    """Tell whether an agent was there in the last look, has gone before it had settled, and its controller did not restart."""
+    """Tell whether an agent was there in the last look, and has gone before it had settled.
+
+    If its controller restarted, or EC2 shows that somebody stopped or ended the machine, it did not go by itself.
+    """
     record, view = agent.record, look.snapshot.controllers.get(agent.record.controller)
     life, was_there = memory.sessions.get(record.controller), memory.agent(record.instance_id).ready_since is not None
     is_same = view is not None and life is not None and view.session == life.session
-    is_away = agent.phase is Phase.CONNECTING and not agent.instance_ended
+    is_away = agent.phase is Phase.CONNECTING and not agent.instance_ended and agent.instance not in OFF
     return is_away and was_there and is_same and memory.has_connected(record.life_id)
 
 
