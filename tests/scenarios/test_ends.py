@@ -82,14 +82,16 @@ def test_machines_that_ec2_shows_as_running_an_hour_after_their_end_hold_no_plac
     assert {build.ended for build in (*first, *more)} == {Ended.FINISHED}
 
 
-def test_machines_that_somebody_else_ends_are_counted_and_told_once_with_the_builds_that_were_lost():
-    """Janitors (cloud-nuke, Cloud Custodian) end what lacks their tag once it is an hour old."""
-    day, builds = a_day(max_agents=6, idle_seconds=3600.0), []
+@pytest.mark.parametrize("ends", [lambda ec2, one: ec2.end(one), lambda ec2, one: ec2.stop(one.id)], ids=["ends", "stops"])
+def test_machines_that_somebody_else_ends_or_stops_are_counted_and_told_once_with_the_builds_that_were_lost(ends):
+    """Janitors (cloud-nuke, Cloud Custodian) end what lacks their tag once it is an hour old; schedulers stop it."""
+    day, builds, taken = a_day(max_agents=6, idle_seconds=3600.0), [], set()
 
     def janitor():
         for one in list(day.world.alive()):
-            if day.world.timeline.now - one.launched_at > 3600.0:
-                day.world.ec2.end(one)
+            if one.state == "running" and day.world.timeline.now - one.launched_at > 3600.0:
+                ends(day.world.ec2, one)
+                taken.add(one.id)
                 one.state_reason = "Client.UserInitiatedShutdown"
 
     for minute in range(6 * 60):
@@ -102,7 +104,7 @@ def test_machines_that_somebody_else_ends_are_counted_and_told_once_with_the_bui
     [told] = [message for message in day.fleet.notifier.sent if "Client.UserInitiatedShutdown" in message.text]
     assert "cpu" in told.subject
     assert any(job in told.text for job in killed)
-    assert any("Client.UserInitiatedShutdown" in line for line in day.why("cpu"))
+    assert any(f" {len(taken)} agents " in line and "Client.UserInitiatedShutdown" in line for line in day.why("cpu"))
     assert sum(value for _, datum in day.fleet.metrics.published if datum.name == "AgentsEndedByOthers" for value in datum.values) >= 3
 
 
